@@ -1,0 +1,167 @@
+"""The contract of every alignment method, and the list of those that there are.
+
+A method is a dataclass whose fields are its settings. `fit` learns two maps into a common space and
+keeps them in `source_map_` and `target_map_`. To add a method, add a module to this folder with a
+subclass of `Aligner`; nothing else needs to be touched.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.aligners.maps import Map
+from bilex.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.progress import SILENT, Progress
+from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Pairs = npt.NDArray[np.int64]
+Metric = Literal["cosine", "dot"]
+
+
+@dataclass(kw_only=True, repr=False)
+class Aligner(ABC):
+    """Base of all methods: settings in the constructor, learning in `fit`, results in names with `_`.
+
+    Args:
+        device: Where to compute: "auto", "cpu" or "cuda".
+        seed: For methods with chance in them.
+
+    Attributes:
+        source_map_: Takes source vectors, as they came from their file, into the common space.
+        target_map_: Likewise for the target language.
+        report_: What happened, in figures and sentences: pairs used, iterations, warnings, ...
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    metric: ClassVar[Metric] = "cosine"
+    needs_seeds: ClassVar[bool] = True
+    fewest_pairs: ClassVar[int] = 2
+    equal_dimensions: ClassVar[bool] = False
+
+    device: str = "auto"
+    seed: int = 0
+    source_map_: Map = field(init=False, compare=False)
+    target_map_: Map = field(init=False, compare=False)
+    report_: dict[str, Any] = field(init=False, compare=False, default_factory=dict)
+
+    @classmethod
+    def settings_fields(cls) -> dict[str, Any]:
+        """The names of the settings and their defaults."""
+        return {
+            f.name: f.default if f.default is not MISSING else f.default_factory()  # type: ignore[misc]
+            for f in fields(cls)
+            if f.init
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """All settings and their values."""
+        return {name: getattr(self, name) for name in self.settings_fields()}
+
+    def __repr__(self) -> str:
+        changed = {k: v for k, v in self.settings().items() if v != self.settings_fields()[k]}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    def fit(
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        lexicon: Lexicon | None = None,
+        *,
+        progress: Progress = SILENT,
+        checkpoint: Path | None = None,
+    ) -> Self:
+        """Learn the two maps.
+
+        Args:
+            source: Vectors of the source language.
+            target: Vectors of the target language.
+            lexicon: Seed pairs, source word first; None or empty where the method needs none.
+            progress: Who is told how far the work is.
+            checkpoint: A folder where a method that can be resumed keeps its state.
+
+        Returns:
+            This aligner, fitted.
+
+        Raises:
+            BilexError: The data cannot serve this method; nothing has been computed then.
+        """
+        self.report_ = {}
+        if self.equal_dimensions and source.dim != target.dim:
+            raise BilexError(
+                f"method '{self.name}' needs vectors of one dimension, not {source.dim} and {target.dim}; "
+                "use c1, procrustes or advanced."
+            )
+        pairs = self._usable_pairs(source, target, lexicon)
+        self._fit(source, target, pairs, progress, checkpoint)
+        return self
+
+    def _usable_pairs(self, source: WordVectors, target: WordVectors, lexicon: Lexicon | None) -> Pairs:
+        """The seed pairs as rows of the two vocabularies, repeats kept."""
+        if lexicon is None or not len(lexicon):
+            if self.needs_seeds:
+                raise BilexError(f"method '{self.name}' needs a seed dictionary; give one with --seeds.")
+            return np.zeros((0, 2), np.int64)
+        pairs = lexicon.index(source.key_to_index, target.key_to_index)
+        self.report_["seed_pairs"] = len(lexicon)
+        self.report_["seed_pairs_used"] = len(pairs)
+        if len(pairs) < self.fewest_pairs:
+            coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
+            raise BilexError(
+                f"{lexicon.name}: {coverage.sentence()}; method '{self.name}' needs at least "
+                f"{self.fewest_pairs} pairs with both words in the vectors.{coverage.advice()}"
+            )
+        return pairs
+
+    @abstractmethod
+    def _fit(
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+        progress: Progress,
+        checkpoint: Path | None,
+    ) -> None:
+        """Set `source_map_` and `target_map_`; tell what happened in `report_`."""
+
+
+def methods() -> dict[str, type[Aligner]]:
+    """Every method by name, found in the modules of this folder."""
+    package = importlib.import_module("bilex.aligners")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"bilex.aligners.{module.name}")
+    found: dict[str, type[Aligner]] = {}
+    waiting: list[type[Aligner]] = [Aligner]
+    while waiting:
+        cls = waiting.pop()
+        waiting.extend(cls.__subclasses__())
+        if "name" in vars(cls):
+            found[cls.name] = cls
+    return dict(sorted(found.items()))
+
+
+def get_method(name: str) -> type[Aligner]:
+    """The method called `name`.
+
+    Raises:
+        BilexError: There is none; the nearest names are told.
+    """
+    known = methods()
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    raise BilexError(f"method '{name}' is not known; choose one of {', '.join(known)}.{hint}")

@@ -1,0 +1,136 @@
+"""Maps from one language's vectors into the common space.
+
+A map is a short chain of steps. Most methods need one matrix; some centre first, LNMap is a small
+network. Because every method hands out the same kind of object, saving, loading and mapping new
+vectors are written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.errors import BilexError
+
+Array = npt.NDArray[np.float32]
+
+
+class MapStep:
+    """One stage of a map: some tensors, and a function of rows.
+
+    A subclass names itself in `kind` and its tensors in `parts`, and defines `__call__`.
+    """
+
+    kind: ClassVar[str]
+    parts: ClassVar[tuple[str, ...]] = ()
+    _known: ClassVar[dict[str, type[MapStep]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        MapStep._known[cls.kind] = cls
+
+    def __init__(self, *tensors: npt.ArrayLike) -> None:
+        for name, tensor in zip(self.parts, tensors, strict=True):
+            setattr(self, name, np.ascontiguousarray(tensor, dtype=np.float32))
+
+    def __call__(self, rows: Array) -> Array:
+        """Transform rows; the result may have another width."""
+        raise NotImplementedError
+
+
+class Unit(MapStep):
+    """Divide each row by its length."""
+
+    kind = "unit"
+
+    def __call__(self, rows: Array) -> Array:
+        """Rows of length one; zero rows stay zero."""
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows / np.where(norms == 0, 1, norms)
+
+
+class Center(MapStep):
+    """Subtract the mean vector of the vocabulary that the map was learned on."""
+
+    kind = "center"
+    parts = ("mean",)
+    mean: Array
+
+    def __call__(self, rows: Array) -> Array:
+        """Rows less the mean."""
+        return rows - self.mean
+
+
+class Linear(MapStep):
+    """Multiply by a matrix from the right."""
+
+    kind = "linear"
+    parts = ("matrix",)
+    matrix: Array
+
+    def __call__(self, rows: Array) -> Array:
+        """Rows times the matrix."""
+        return rows @ self.matrix
+
+
+class Map:
+    """A chain of steps from a language's own vectors into the common space.
+
+    Args:
+        steps: What is done to a row, in order.
+    """
+
+    def __init__(self, steps: Sequence[MapStep]) -> None:
+        self.steps = list(steps)
+
+    def __call__(self, vectors: npt.ArrayLike, block: int = 16384) -> Array:
+        """Map rows, some thousands at a time."""
+        rows = np.asarray(vectors)
+        if rows.ndim != 2:
+            raise BilexError(f"a map takes rows of vectors, not an array of shape {rows.shape}.")
+        mapped = [self._apply(np.asarray(rows[i : i + block], np.float32)) for i in range(0, len(rows), block)]
+        return np.concatenate(mapped) if mapped else self._apply(np.zeros((0, rows.shape[1]), np.float32))
+
+    def _apply(self, rows: Array) -> Array:
+        for step in self.steps:
+            rows = step(rows)
+        return rows
+
+    @property
+    def matrix(self) -> Array:
+        """The matrix of a map that has exactly one, for those who want to look at it."""
+        matrices = [step.matrix for step in self.steps if isinstance(step, Linear)]
+        if len(matrices) != 1:
+            raise BilexError(f"this map is a chain of {[s.kind for s in self.steps]}, not one matrix.")
+        return matrices[0]
+
+    def state(self, prefix: str) -> tuple[list[str], dict[str, Array]]:
+        """The kinds of the steps, and their tensors named `prefix.number.part`."""
+        tensors = {
+            f"{prefix}.{number}.{part}": getattr(step, part)
+            for number, step in enumerate(self.steps)
+            for part in step.parts
+        }
+        return [step.kind for step in self.steps], tensors
+
+    @classmethod
+    def from_state(cls, prefix: str, kinds: Sequence[str], tensor: Callable[[str], Any]) -> Map:
+        """Rebuild a map from what `state` gave.
+
+        Args:
+            prefix: The prefix given to `state`.
+            kinds: The kinds of the steps.
+            tensor: A function from a tensor's name to its values.
+
+        Raises:
+            BilexError: A kind of step is not known to this version.
+        """
+        steps = []
+        for number, kind in enumerate(kinds):
+            step = MapStep._known.get(kind)
+            if step is None:
+                raise BilexError(f"map step '{kind}' is not known to this version of bilex; upgrade bilex.")
+            steps.append(step(*(tensor(f"{prefix}.{number}.{part}") for part in step.parts)))
+        return cls(steps)

@@ -1,0 +1,8 @@
+"""Exact nearest neighbours and CSLS between two sets of vectors, in bounded memory.
+
+The only room that multiplies two vocabularies.
+"""
+
+from bilex.similarity.search import csls_top_k, mean_of_best, neighbourhoods, top_k
+
+__all__ = ["csls_top_k", "mean_of_best", "neighbourhoods", "top_k"]

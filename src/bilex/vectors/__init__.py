@@ -1,0 +1,5 @@
+"""Word vectors: words and a matrix."""
+
+from bilex.vectors.core import WordVectors
+
+__all__ = ["WordVectors"]
