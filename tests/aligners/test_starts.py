@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bilex.aligners.maps import Map
+from bilex.aligners.preparation import unit_center_unit
+from bilex.aligners.starts import identical_strings, numerals, unsupervised_similarity_distributions
+from bilex.errors import BilexError
+from bilex.vectors import WordVectors
+
+
+def _words(*words: str) -> WordVectors:
+    vectors = np.random.default_rng(1).normal(size=(len(words), 4)).astype(np.float32)
+    return WordVectors(list(words), vectors)
+
+
+def test_identical_strings_pairs_equal_words_only() -> None:
+    source, target = _words("taxi", "dog", "7", "radio"), _words("radio", "koira", "taxi", "7")
+    assert identical_strings(source, target).tolist() == [[0, 2], [2, 3], [3, 0]]
+
+
+def test_numerals_pairs_numbers_only() -> None:
+    source, target = _words("taxi", "1999", "4x4", "7", "½"), _words("7", "taxi", "4x4", "1999", "½")
+    assert numerals(source, target).tolist() == [[1, 3], [3, 0]]
+
+
+def test_no_shared_word_gives_no_pair() -> None:
+    source, target = _words("a", "b"), _words("c", "d")
+    assert identical_strings(source, target).shape == (0, 2)
+    assert numerals(source, target).shape == (0, 2)
+
+
+def test_unit_center_unit_steps_prepare_like_the_rows() -> None:
+    vectors = np.random.default_rng(3).normal(1.0, 2.0, size=(50, 7))
+    prepared = unit_center_unit(vectors)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    centred = unit - unit.mean(0)
+    expected = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    np.testing.assert_allclose(prepared.rows, expected, atol=1e-6)
+    np.testing.assert_allclose(Map(prepared.steps)(vectors), expected, atol=1e-6)
+
+
+def test_unsupervised_start_finds_a_planted_permutation() -> None:
+    """Rotating a space and shuffling its words leaves the sorted similarities of a word as they were."""
+    random = np.random.default_rng(0)
+    x = random.standard_t(4, size=(400, 20)) * np.linspace(1, 3, 20)
+    rotation, _ = np.linalg.qr(random.normal(size=(20, 20)))
+    order = random.permutation(400)
+    y = (x @ rotation)[order] + random.normal(scale=0.001, size=x.shape)
+    source = WordVectors([f"s{i}" for i in range(400)], x.astype(np.float32))
+    target = WordVectors([f"t{i}" for i in range(400)], y.astype(np.float32))
+    pairs = unsupervised_similarity_distributions(source, target, device="cpu")
+    assert pairs.shape == (800, 2)
+    assert pairs.dtype == np.int64
+    assert (pairs[:400, 0] == np.arange(400)).all()
+    assert (pairs[400:, 1] == np.arange(400)).all()
+    assert (order[pairs[:, 1]] == pairs[:, 0]).mean() > 0.95
+
+
+def test_unsupervised_start_describes_equally_many_words_of_unequal_vocabularies() -> None:
+    random = np.random.default_rng(0)
+    source = WordVectors([str(i) for i in range(30)], random.normal(size=(30, 5)).astype(np.float32))
+    target = WordVectors([str(i) for i in range(12)], random.normal(size=(12, 5)).astype(np.float32))
+    pairs = unsupervised_similarity_distributions(source, target, frequent=20, device="cpu")
+    assert len(pairs) == 24
+    assert pairs.max() < 12
+
+
+def test_unsupervised_start_needs_two_words() -> None:
+    with pytest.raises(BilexError, match="at least two words"):
+        unsupervised_similarity_distributions(_words("a"), _words("b", "c"))
