@@ -2,48 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-
-@dataclass(frozen=True)
-class Coverage:
-    """How many pairs have both words in the vocabularies."""
-
-    pairs: int
-    covered: int
-
-    def sentence(self) -> str:
-        """One clause with the figures."""
-        return f"{self.covered} of {self.pairs} pairs have both words in the vectors"
-
-    def advice(self) -> str:
-        """What might help, or nothing."""
-        return ""
+from bilex.errors import BilexError
+from bilex.lexicon.coverage import Coverage, measure
+from bilex.lexicon.leaks import LeakReport, find_leaks
+from bilex.lexicon.parsing import NormalForm, Pair, ReadReport, parse_file, respelt
+from bilex.lexicon.ranks import RankSummary, summarise_ranks
+from bilex.lexicon.writing import write_pairs
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Word pairs, source first, in file order, repeats kept."""
+    """Word pairs, source first, in file order, repeats kept.
 
-    pairs: Sequence[tuple[str, str]]
+    A source word with several translations stands in several pairs.
+
+    Args:
+        pairs: The pairs.
+        name: What to call the list when something is said about it: its file, as a rule.
+        report: What was found in the file it was read from.
+        spelt: The pairs as spelt in that file, before lower-casing; `pairs` themselves if empty.
+
+    Example:
+        >>> lexicon = Lexicon([("dog", "koira"), ("cat", "kissa"), ("cat", "katti")])
+        >>> lexicon.golds()["cat"]
+        ('kissa', 'katti')
+    """
+
+    pairs: Sequence[Pair]
     name: str = "the dictionary"
+    report: ReadReport | None = field(default=None, compare=False, repr=False)
+    spelt: Sequence[Pair] = field(default=(), compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     @classmethod
-    def read(cls, path: str | Path, *, lowercase: bool = True) -> Lexicon:
-        """Read pairs from a file."""
-        pairs = []
-        for line in Path(path).read_text(encoding="utf-8").splitlines():
-            source, target = line.split("\t")[:2]
-            pairs.append((source.lower(), target.lower()) if lowercase else (source, target))
-        return cls(pairs, str(path))
+    def read(
+        cls, path: str | Path, *, lowercase: bool = True, normal_form: NormalForm | None = "NFC"
+    ) -> Lexicon:
+        """Read pairs from a file.
+
+        Args:
+            path: One pair a line, divided by tab or space, or a `.csv` or `.jsonl` file.
+            lowercase: Whether to lower-case the words, as the vectors usually are.
+            normal_form: The Unicode normal form to bring the words into; None leaves them.
+
+        Returns:
+            The list, with what was odd about the file in `report`.
+
+        Raises:
+            BilexError: The file cannot be read, is not UTF-8, or holds hardly any pairs.
+        """
+        parsed = parse_file(path)
+        pairs = respelt(parsed.pairs, lowercase=lowercase, normal_form=normal_form)
+        return cls(pairs, str(path), parsed.report, parsed.pairs if pairs != parsed.pairs else ())
+
+    def write(self, path: str | Path, format: Literal["tsv", "csv", "jsonl"] | None = None) -> None:
+        """Write the pairs, atomically, in the format named or the one that the file's name says."""
+        write_pairs(path, self.pairs, format)
+
+    def golds(self) -> dict[str, tuple[str, ...]]:
+        """Every source word with its distinct translations, both in file order."""
+        found: dict[str, dict[str, None]] = {}
+        for source, target in self.pairs:
+            found.setdefault(source, {})[target] = None
+        return {source: tuple(targets) for source, targets in found.items()}
 
     def index(self, source: Mapping[str, int], target: Mapping[str, int]) -> npt.NDArray[np.int64]:
         """The covered pairs as rows of the two vocabularies, repeats kept, shape (n, 2)."""
@@ -51,5 +83,84 @@ class Lexicon:
         return np.array(found, np.int64).reshape(-1, 2)
 
     def coverage(self, source: Mapping[str, int], target: Mapping[str, int]) -> Coverage:
-        """How much of the list the vocabularies cover."""
-        return Coverage(len(self), len(self.index(source, target)))
+        """How much of the list the vocabularies cover, and what would cover more."""
+        return measure(self.pairs, self.spelt or self.pairs, source, target)
+
+    def ranks(self, source: Mapping[str, int], target: Mapping[str, int]) -> tuple[RankSummary, RankSummary]:
+        """How frequent the source words and the target words are."""
+        return (
+            summarise_ranks((a for a, _ in self.pairs), source),
+            summarise_ranks((b for _, b in self.pairs), target),
+        )
+
+    def covered(self, source: Mapping[str, int], target: Mapping[str, int]) -> Lexicon:
+        """Only the pairs with both words in the vocabularies."""
+        return self._only(i for i, (a, b) in enumerate(self.pairs) if a in source and b in target)
+
+    def swapped(self) -> Lexicon:
+        """The other direction: target words first."""
+        return Lexicon(
+            [(b, a) for a, b in self.pairs],
+            f"{self.name} (swapped)",
+            self.report,
+            [(b, a) for a, b in self.spelt],
+        )
+
+    def head(self, limit: int | None) -> Lexicon:
+        """The first `limit` pairs (all for None)."""
+        return self if limit is None else self._only(range(min(max(limit, 0), len(self))))
+
+    def leaks(self, train: Lexicon) -> LeakReport:
+        """What this list, for testing, shares with a training list."""
+        return find_leaks(self.pairs, train.pairs)
+
+    def without(self, other: Lexicon, by: Literal["pair", "source", "word"] = "pair") -> Lexicon:
+        """The pairs that do not stand in another list.
+
+        Args:
+            other: The list to take away.
+            by: What may not be shared with it: the "pair", the "source" word, or either "word".
+        """
+        pairs = set(other.pairs) if by == "pair" else set()
+        sources = {a for a, _ in other.pairs} if by != "pair" else set()
+        targets = {b for _, b in other.pairs} if by == "word" else set()
+        return self._only(
+            i
+            for i, (a, b) in enumerate(self.pairs)
+            if (a, b) not in pairs and a not in sources and b not in targets
+        )
+
+    def split(self, held_out: float | int, seed: int = 0) -> tuple[Lexicon, Lexicon]:
+        """Cut the list in two that share neither a source nor a target word.
+
+        Source words are drawn at random for the second list, with all their pairs. Pairs of other
+        source words whose target is among those drawn are in neither list: keeping them would tell
+        the answer, and drawing whole groups of connected words instead would favour words with one
+        translation.
+
+        Args:
+            held_out: How many source words the second list gets: a number, or a fraction below 1.
+            seed: Fixes the draw.
+
+        Returns:
+            The list to learn from and the one held out, each in file order.
+
+        Raises:
+            BilexError: More words are asked for than there are.
+        """
+        sources = sorted({a for a, _ in self.pairs})
+        count = round(held_out * len(sources)) if isinstance(held_out, float) else held_out
+        if not 0 <= count <= len(sources) or (isinstance(held_out, float) and held_out > 1):
+            raise BilexError(
+                f"{self.name}: {held_out} source words cannot be held out of {len(sources)}; "
+                "give a smaller number or a fraction between 0 and 1."
+            )
+        drawn = set(random.Random(seed).sample(sources, count))
+        kept = self._only(i for i, (a, _) in enumerate(self.pairs) if a in drawn)
+        return self.without(kept, by="word"), kept
+
+    def _only(self, positions: Iterable[int]) -> Lexicon:
+        """The pairs at some positions, with their spelling."""
+        chosen = list(positions)
+        spelt = [self.spelt[i] for i in chosen] if self.spelt else ()
+        return Lexicon([self.pairs[i] for i in chosen], self.name, self.report, spelt)
