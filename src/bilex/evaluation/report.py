@@ -1,0 +1,75 @@
+"""An evaluation as tables for people."""
+
+from __future__ import annotations
+
+from rich.console import Group as Renderables
+from rich.console import RenderableType
+from rich.table import Table
+
+from bilex.evaluation.figures import Figures
+from bilex.evaluation.result import DirectionResult, Evaluation
+
+_METHOD_NAMES = {"nn": "NN", "csls": "CSLS"}
+
+
+def render(evaluation: Evaluation) -> RenderableType:
+    """Two tables: the figures by convention, and P@1 by kind of word.
+
+    Args:
+        evaluation: What to show.
+    """
+    return Renderables(_conventions(evaluation), _breakdown(evaluation))
+
+
+def _conventions(evaluation: Evaluation) -> Table:
+    first = next(figures for figures in evaluation.forward.figures.values() if figures)
+    table = Table(title=evaluation.dictionary, title_justify="left")
+    table.add_column("direction")
+    table.add_column("search")
+    for name in first:
+        table.add_column(name.upper(), justify="right")
+    table.add_column("95 % of P@1", justify="right")
+    table.add_column("words", justify="right")
+    table.add_column("counted over")
+    for direction, result in _directions(evaluation):
+        for method, label in _METHOD_NAMES.items():
+            intervals = result.intervals.get(method)
+            low, high = next(iter(intervals.values())) if intervals else (None, None)
+            table.add_row(
+                direction,
+                label,
+                *_percentages(result.figures[method]),
+                f"{100 * low:.1f}–{100 * high:.1f}" if low is not None and high is not None else "",
+                str(result.covered),
+                "covered words (standard)",
+            )
+        others = [("all words, uncovered wrong", result.total, result.oov_as_error)]
+        if result.leak_free is not None:
+            others.append(("covered, not in the seeds", result.leak_free.covered, result.leak_free.figures))
+        for name, words, figures in others:
+            table.add_row(direction, "CSLS", *_percentages(figures["csls"], len(first)), "", str(words), name)
+        table.add_section()
+    return table
+
+
+def _breakdown(evaluation: Evaluation) -> Table:
+    table = Table(title="P@1 with CSLS by kind of word", title_justify="left")
+    for name, justify in (("direction", "left"), ("words", "left"), ("number", "right"), ("P@1", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for direction, result in _directions(evaluation):
+        groups = {f"rank {band}": group for band, group in result.bands.items()}
+        groups["spelt alike"] = result.identical
+        groups["spelt differently"] = result.different
+        for name, group in groups.items():
+            table.add_row(direction, name, str(group.covered), _percentages(group.figures["csls"])[0])
+        table.add_section()
+    return table
+
+
+def _directions(evaluation: Evaluation) -> list[tuple[str, DirectionResult]]:
+    return [("forward", evaluation.forward), ("backward", evaluation.backward)]
+
+
+def _percentages(figures: Figures | None, count: int = 1) -> list[str]:
+    """Figures in per cent; dashes where there was nothing to count."""
+    return [f"{100 * value:.1f}" for value in figures.values()] if figures else ["–"] * count
