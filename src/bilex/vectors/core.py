@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
+from bilex.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from bilex.vectors.fasttext import Subwords
+    from bilex.vectors.options import EncodingErrors
+    from bilex.vectors.report import LoadReport
+    from bilex.vectors.subwords import Subwords
 
 FloatMatrix = npt.NDArray[np.float32]
 Step = Literal["unit", "center"]
@@ -29,12 +33,14 @@ class WordVectors:
         vectors: One float32 row a word. May be a read-only memory map.
         preprocessing: The steps ("unit", "center") already applied to `vectors`, in order.
         subwords: fastText's character n-grams, which give vectors to words outside the vocabulary.
+        report: What the reader of the file left out and why; None for vectors that were not read.
     """
 
     index_to_key: list[str]
     vectors: FloatMatrix
     preprocessing: tuple[Step, ...] = ()
     subwords: Subwords | None = None
+    report: LoadReport | None = None
     key_to_index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +71,74 @@ class WordVectors:
         steps = "+".join(self.preprocessing) or "raw"
         return f"WordVectors({len(self)} words × {self.dim}, {steps})"
 
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        limit: int | None = None,
+        lowercase: bool = False,
+        format: str | None = None,
+        encoding_errors: EncodingErrors = "strict",
+        progress: Progress = SILENT,
+    ) -> WordVectors:
+        """Read word vectors from any of the formats of docs/formats.md.
+
+        Args:
+            path: The file, or the folder of the safetensors format.
+            limit: Read only the first so many entries, which are the most frequent words.
+            lowercase: Lower-case the words; of those that become the same the first stays.
+            format: "text", "binary", "fasttext", "npy" or "safetensors"; None to look at the content.
+            encoding_errors: For words that are not UTF-8: "strict", "replace" or "ignore".
+            progress: Who wants to know how far the reading is.
+
+        Returns:
+            The vectors, with a `report` of everything that was left out.
+
+        Raises:
+            BilexError: The file is missing, damaged, or holds no word vectors.
+        """
+        from bilex.vectors.formats import load
+        from bilex.vectors.options import LoadOptions
+
+        return load(Path(path), LoadOptions(limit, lowercase, encoding_errors), format, progress)
+
+    def save(self, path: str | Path, format: str | None = None, *, dtype: str = "float32") -> None:
+        """Write the vectors, whole or not at all.
+
+        Args:
+            path: The file, or the folder of the safetensors format.
+            format: "text", "binary", "npy" or "safetensors"; None to go by the suffix of `path`: .vec and
+                .txt (also with .gz, .bz2, .xz) are text, .bin is binary, none is a safetensors folder.
+            dtype: "float32", "float16" or "int8" (with a scale a row); the smaller two only for safetensors.
+
+        Raises:
+            BilexError: The format cannot hold these words, or the file cannot be written.
+        """
+        from bilex.vectors.formats import save
+
+        save(self, Path(path), format, dtype)
+
+    @classmethod
+    def from_gensim(cls, keyed_vectors: Any) -> WordVectors:
+        """Take over gensim's `KeyedVectors`; the matrix is shared if it is float32."""
+        matrix = np.asarray(keyed_vectors.vectors, dtype=np.float32)
+        return cls([str(word) for word in keyed_vectors.index_to_key], matrix)
+
+    def to_gensim(self) -> Any:
+        """The same words and vectors as gensim's `KeyedVectors`, which needs gensim.
+
+        Raises:
+            BilexError: gensim is not installed.
+        """
+        try:
+            from gensim.models import KeyedVectors
+        except ImportError as error:
+            raise BilexError("gensim is not installed here; run: pip install gensim") from error
+        keyed_vectors = KeyedVectors(vector_size=self.dim, count=0)
+        keyed_vectors.add_vectors(self.index_to_key, np.asarray(self.vectors))
+        return keyed_vectors
+
     @property
     def dim(self) -> int:
         """The length of a vector."""
@@ -78,19 +152,23 @@ class WordVectors:
         """The `limit` most frequent words (all for None), sharing the memory of this one."""
         if limit is None or limit >= len(self):
             return self
-        return WordVectors(self.index_to_key[:limit], self.vectors[:limit], self.preprocessing, self.subwords)
+        return replace(self, index_to_key=self.index_to_key[:limit], vectors=self.vectors[:limit])
 
     def preprocessed(self, *steps: Step) -> WordVectors:
         """A copy with `steps` applied in order: "unit" (rows of length 1), "center" (mean row 0)."""
         vectors = np.array(self.vectors, dtype=np.float32)
+        subwords = self.subwords
         for step in steps:
+            mean = None
             if step == "unit":
                 vectors /= row_norms(vectors)[:, None]
             elif step == "center":
-                vectors -= vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+                mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+                vectors -= mean
             else:
                 raise BilexError(f"preprocessing step '{step}' is not known; use unit or center.")
-        return WordVectors(self.index_to_key, vectors, (*self.preprocessing, *steps), self.subwords)
+            subwords = subwords and subwords.followed_by(mean)
+        return replace(self, vectors=vectors, preprocessing=(*self.preprocessing, *steps), subwords=subwords)
 
 
 def row_norms(vectors: FloatMatrix, block: int = 16384) -> npt.NDArray[np.float32]:

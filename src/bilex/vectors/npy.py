@@ -1,0 +1,145 @@
+"""A numpy matrix with a list of words, one a line, beside it."""
+
+from __future__ import annotations
+
+import io
+import math
+import mmap
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.errors import BilexError
+from bilex.files import atomic_file
+from bilex.progress import SILENT, Progress
+from bilex.vectors.collector import Collector
+from bilex.vectors.core import WordVectors
+from bilex.vectors.mapped import mapped_file
+from bilex.vectors.options import MAX_DIM, LoadOptions
+from bilex.vectors.report import LoadReport
+from bilex.vectors.text import check_words
+
+WORD_LIST_SUFFIXES = (".txt", ".words", ".vocab")
+_BLOCK_ROWS = 8192
+_HEADER_BYTES = 1 << 16
+
+
+def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
+    """Read X.npy and the words of X.txt, X.words or X.vocab, the first of these that exists.
+
+    Raises:
+        BilexError: The list is missing or has another length, or the matrix is none.
+    """
+    lists = [path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES]
+    words_path = next((candidate for candidate in lists if candidate.is_file()), None)
+    if words_path is None:
+        raise BilexError(
+            f"{path}: has no word list beside it; put the words, one a line, "
+            f"into {lists[0].name} or {lists[1].name}."
+        )
+    try:
+        words = words_path.read_bytes()
+    except OSError as error:
+        raise BilexError(f"{words_path}: cannot be read ({error.strerror or error}).") from error
+    with progress.task(f"reading {path.name}"):
+        return parse(mapped_file(path), words, options, str(path), str(words_path))
+
+
+def parse(
+    content: bytes | mmap.mmap, word_list: bytes, options: LoadOptions, name: str, words_name: str
+) -> WordVectors:
+    """Word vectors from the bytes of a matrix and of a word list.
+
+    A clean float32 matrix is not copied.
+    """
+    matrix = _matrix(content, name)
+    words = parse_words(word_list, words_name, options.encoding_errors)
+    if len(words) != len(matrix):
+        raise BilexError(
+            f"{words_name}: has {len(words):,} words but {name} has {len(matrix):,} rows; "
+            "each row needs the word in the same line of the list."
+        )
+    if options.limit is not None:
+        words, matrix = words[: options.limit], matrix[: options.limit]
+    report = LoadReport(name, "row", "npy", entries=len(words), kept=len(words))
+    if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options.lowercase):
+        return WordVectors(words, matrix, report=report)
+    report.entries = 0
+    collector = Collector(report, matrix.shape[1], None, None, options.lowercase)
+    collector.reserve(len(words))
+    for start in range(0, len(words), _BLOCK_ROWS):
+        with np.errstate(over="ignore"):
+            rows = matrix[start : start + _BLOCK_ROWS].astype(np.float32)
+        collector.add(words[start : start + _BLOCK_ROWS], rows, range(start + 1, start + 1 + len(rows)))
+    return collector.finish()
+
+
+def _matrix(content: bytes | mmap.mmap, name: str) -> npt.NDArray[np.floating]:
+    """The matrix in the bytes of an .npy file, without a copy."""
+    start = io.BytesIO(content[:_HEADER_BYTES])
+    try:
+        version = np.lib.format.read_magic(start)
+        read_header = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, by_column, dtype = read_header(start)
+    except Exception as error:  # numpy evaluates the header as Python text, which can fail in any way
+        raise BilexError(f"{name}: is not a whole .npy file; make or download it again.") from error
+    if len(shape) != 2 or dtype.kind != "f" or not 0 < shape[1] <= MAX_DIM or shape[0] < 1:
+        raise BilexError(
+            f"{name}: holds {dtype} of shape {shape}; a matrix of floating-point numbers, "
+            "one row a word, is needed."
+        )
+    needed, found = math.prod(shape) * dtype.itemsize, len(content) - start.tell()
+    if found < needed:
+        raise BilexError(
+            f"{name}: is cut off, {found:,} of {needed:,} bytes of its matrix are there; copy it again."
+        )
+    flat = np.frombuffer(content, dtype, math.prod(shape), start.tell())
+    return flat.reshape(shape, order="F" if by_column else "C")
+
+
+def parse_words(content: bytes, name: str, encoding_errors: str = "strict") -> list[str]:
+    """The words of a list with one word a line.
+
+    Raises:
+        BilexError: The list is not UTF-8.
+    """
+    try:
+        text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", encoding_errors)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BilexError(
+            f"{name}: line {line} is not UTF-8; convert the file to UTF-8, "
+            'or read it with encoding_errors="replace" or "ignore".'
+        ) from error
+    lines = text.removesuffix("\n").split("\n")
+    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+
+def _clean(words: list[str], matrix: npt.NDArray[np.floating], lowercase: bool) -> bool:
+    """Whether every word and row can be taken as it is."""
+    distinct = set(words)
+    if len(distinct) != len(words) or "" in distinct:
+        return False
+    if lowercase and any(word != word.lower() for word in words):
+        return False
+    blocks = (matrix[start : start + _BLOCK_ROWS] for start in range(0, len(matrix), _BLOCK_ROWS))
+    return all(np.isfinite(block).all() and block.any(axis=1).all() for block in blocks)
+
+
+def write(vectors: WordVectors, path: Path) -> None:
+    """Write X.npy, and the words, one a line, as X.txt beside it.
+
+    Raises:
+        BilexError: A word cannot stand in a list, or a file cannot be written.
+    """
+    check_words(vectors.index_to_key, path, re.compile(r"\n|\r$|^$|^\ufeff"))
+    with atomic_file(path.with_suffix(WORD_LIST_SUFFIXES[0])) as words_file, atomic_file(path) as matrix_file:
+        words_file.write_text(
+            "".join(f"{word}\n" for word in vectors.index_to_key), encoding="utf-8", newline="\n"
+        )
+        with matrix_file.open("wb") as file:
+            np.save(file, np.asarray(vectors.vectors), allow_pickle=False)

@@ -1,0 +1,283 @@
+"""word2vec's text format, with or without header: one word and its numbers a line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter, deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.errors import BilexError
+from bilex.files import atomic_file
+from bilex.progress import SILENT, Progress
+from bilex.vectors.collector import Collector
+from bilex.vectors.core import FloatMatrix, WordVectors
+from bilex.vectors.options import MAX_DIM, LoadOptions
+from bilex.vectors.report import LoadReport
+from bilex.vectors.source import Source, open_for_writing
+
+_BLOCK = 4 << 20
+_LONGEST_LINE = 16 << 20
+_SHAPE_LINES = 50
+_HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*$")
+_SEPARATORS = re.compile(rb"[ \t]+")
+_BOM = b"\xef\xbb\xbf"
+
+Parsed = tuple[FloatMatrix, npt.NDArray[np.int64], npt.NDArray[np.int8]]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What the first lines say: how many numbers a line, and the count of a header if there is one."""
+
+    dim: int
+    header_bytes: int = 0
+    announced: int | None = None
+
+
+def read(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
+    """Read word vectors from text.
+
+    Blocks of whole lines are parsed by several threads at once; only the matrix is ever held whole.
+
+    Raises:
+        BilexError: Nothing usable, mostly broken lines, or words that are not in UTF-8.
+    """
+    report = LoadReport(source.name, "line", "text")
+    blocks = _blocks(source)
+    first = next(blocks, b"")
+    start = len(_BOM) if first.startswith(_BOM) else 0
+    shape = _find_shape(first[start:], report)
+    first = first[start + shape.header_bytes :]
+    collector = Collector(report, shape.dim, shape.announced, options.limit, options.lowercase)
+    if source.compression is None and first:
+        collector.reserve(_expected_lines(source.size, first, shape))
+    line = 2 if shape.announced is not None else 1
+    with progress.task(f"reading {Path(source.name).name}", source.size) as task:
+        for block, parsed in _parsed(first, blocks, shape.dim):
+            line = _take(block, parsed, line, collector, options.encoding_errors)
+            task.advance(source.newly_used())
+            if collector.room == 0:
+                break
+    if shape.announced is not None:
+        _check_count(shape.announced, report, options.limit)
+    return collector.finish()
+
+
+def _blocks(source: Source) -> Iterator[bytes]:
+    """The text in blocks of whole lines."""
+    rest = b""
+    while chunk := source.read(_BLOCK):
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            yield rest + chunk[:cut]
+            rest = chunk[cut:]
+        else:
+            rest += chunk
+        if len(rest) > _LONGEST_LINE:
+            raise BilexError(
+                f"{source.name}: has a line of more than {_LONGEST_LINE >> 20} MB, which no word vector has; "
+                "check that this is a file of word vectors."
+            )
+    if rest:
+        yield rest
+
+
+def _find_shape(block: bytes, report: LoadReport) -> _Shape:
+    """Decide from the first lines whether there is a header and how many numbers a line has."""
+    lines = [line for line in block.split(b"\n", _SHAPE_LINES + 1)[: _SHAPE_LINES + 1] if line.strip()]
+    first_end = block.find(b"\n") + 1 or len(block)
+    header = _HEADER.match(block[:first_end].rstrip(b"\n"))
+    dims = Counter(filter(None, map(_trailing_numbers, lines[1:] if header else lines)))
+    if not dims:
+        raise _no_vectors(report.source, header is not None and len(lines) == 1)
+    announced_dim = int(header[2]) if header else None
+    dim = max(dims, key=lambda size: (dims[size], size == announced_dim, size))
+    if dim > MAX_DIM:
+        raise BilexError(f"{report.source}: line 2 has {dim:,} numbers; at most {MAX_DIM:,} can be read.")
+    if header is None or (dim == 1 and announced_dim != 1):
+        return _Shape(dim)
+    if dim != announced_dim:
+        report.notes.append(
+            f"the header announces {announced_dim} numbers a word but the lines have {dim}, which was used"
+        )
+    return _Shape(dim, first_end, int(header[1]))
+
+
+def _trailing_numbers(line: bytes) -> int:
+    """How many fields at the end of `line` are numbers, its first field being part of the word."""
+    count = 0
+    for field in reversed(_SEPARATORS.split(line.strip(b" \t\r"))[1:]):
+        if _as_float(field) is None:
+            break
+        count += 1
+    return count
+
+
+def _no_vectors(name: str, only_header: bool) -> BilexError:
+    if only_header:
+        return BilexError(f"{name}: ends after its header and holds no vectors; make or download it again.")
+    return BilexError(
+        f"{name}: line 1 and those after it are not a word followed by numbers; "
+        "check that this is a file of word vectors as UTF-8 text."
+    )
+
+
+def _expected_lines(size: int, block: bytes, shape: _Shape) -> int:
+    """How many lines the file has, by the length of the first ones; the header's word if that is near."""
+    by_length = int(1.02 * size / len(block) * (block.count(b"\n") + 1)) + 1
+    possible = size // (2 * shape.dim) + 1
+    if shape.announced is not None and 0.5 * by_length < shape.announced < 2 * by_length:
+        return min(shape.announced, possible)
+    return min(by_length, possible)
+
+
+def _parsed(first: bytes, blocks: Iterator[bytes], dim: int) -> Iterator[tuple[bytes, Parsed]]:
+    """Each block with its parsed lines, in order; small files without starting threads."""
+    if len(first) < _BLOCK // 2:
+        yield first, _parse(first, dim)
+        first = next(blocks, b"")
+        if not first:
+            return
+    workers = min(8, os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[tuple[bytes, Future[Parsed]]] = deque([(first, pool.submit(_parse, first, dim))])
+        for block in blocks:
+            waiting.append((block, pool.submit(_parse, block, dim)))
+            if len(waiting) > workers:
+                done, future = waiting.popleft()
+                yield done, future.result()
+        while waiting:
+            done, future = waiting.popleft()
+            yield done, future.result()
+
+
+def _parse(block: bytes, dim: int) -> Parsed:
+    from bilex.vectors.numbers import parse_lines
+
+    rows, spans, status = parse_lines(np.frombuffer(block, np.uint8), dim)
+    return rows, spans, status
+
+
+def _take(block: bytes, parsed: Parsed, first_line: int, collector: Collector, errors: str) -> int:
+    """Hand the lines of one block to `collector`.
+
+    Returns:
+        The number of the line after the block.
+    """
+    from bilex.vectors.numbers import BLANK, BROKEN, UNSURE
+
+    rows, spans, status = parsed
+    following = first_line + len(status)
+    filled = (status != BROKEN) & (status != BLANK)
+    for row, line in zip(
+        np.flatnonzero(status[filled] == UNSURE), np.flatnonzero(status == UNSURE), strict=True
+    ):
+        numbers = _slow_numbers(block[spans[line, 1] : spans[line, 2]])
+        if numbers is None:
+            status[line] = BROKEN
+        else:
+            with np.errstate(over="ignore"):
+                rows[row] = numbers
+    good = status[filled] != BROKEN
+    lines = np.flatnonzero(filled & (status != BROKEN))
+    broken = np.flatnonzero(status == BROKEN)
+    if not good.all():
+        rows = rows[good]
+    room = collector.room
+    if room is not None and len(lines) > room:
+        broken = broken[broken < lines[room]]
+        lines, rows = lines[:room], rows[:room]
+    words = _words(block, spans[lines], lines + first_line, collector.report.source, errors)
+    collector.broken(broken + first_line)
+    collector.add(words, rows, lines + first_line)
+    return following
+
+
+def _words(
+    block: bytes, spans: npt.NDArray[np.int64], places: npt.NDArray[np.int64], name: str, errors: str
+) -> list[str]:
+    """The words of the lines.
+
+    Raises:
+        BilexError: One of them is not in UTF-8 and `errors` is "strict".
+    """
+    words = []
+    for index, (start, end) in enumerate(zip(spans[:, 0].tolist(), spans[:, 1].tolist(), strict=True)):
+        try:
+            words.append(block[start:end].decode("utf-8", errors))
+        except UnicodeDecodeError as error:
+            raise BilexError(
+                f"{name}: the word in line {places[index]} is not UTF-8; convert the file to UTF-8, "
+                'or read it with encoding_errors="replace" or "ignore".'
+            ) from error
+    return words
+
+
+def _slow_numbers(text: bytes) -> list[float] | None:
+    """The numbers in `text`, parsed by Python; None if one of them is none."""
+    numbers = [_as_float(field) for field in _SEPARATORS.split(text.strip(b" \t"))]
+    return None if None in numbers else [number for number in numbers if number is not None]
+
+
+def _as_float(field: bytes) -> float | None:
+    """A number as Python reads it, NaN and infinity too, but no underscores."""
+    if b"_" in field:
+        return None
+    try:
+        return float(field)
+    except ValueError:
+        return None
+
+
+def _check_count(announced: int, report: LoadReport, limit: int | None) -> None:
+    """Write down a header whose number of words is not that of the lines."""
+    found = report.entries
+    reached_limit = limit is not None and found - report.broken.count >= limit
+    if found != announced and not (reached_limit and announced >= found):
+        report.notes.append(f"the header announces {announced:,} words but {found:,} lines follow")
+
+
+def write(vectors: WordVectors, path: Path) -> None:
+    """Write word2vec text with a header and nine digits, which keep every float32 exactly.
+
+    Raises:
+        BilexError: A word cannot stand in such a file, or the file cannot be written.
+    """
+    check_words(vectors.index_to_key, path, re.compile(r"\n|^[ \t]|[ \t]$|^$|^\r|\r$"))
+    line = " ".join(["%.9g"] * vectors.dim) + "\n"
+    with atomic_file(path) as temporary, open_for_writing(temporary, path.suffix.lower()) as file:
+        file.write(f"{len(vectors)} {vectors.dim}\n".encode())
+        for start in range(0, len(vectors), 1024):
+            rows = np.asarray(vectors.vectors[start : start + 1024]).tolist()
+            words = vectors.index_to_key[start : start + 1024]
+            text = "".join([word + " " + line % tuple(row) for word, row in zip(words, rows, strict=True)])
+            file.write(text.encode("utf-8"))
+
+
+def check_words(words: list[str], path: Path, forbidden: re.Pattern[str]) -> None:
+    """Refuse words that the format at `path` could not give back.
+
+    Raises:
+        BilexError: A word matches `forbidden` or cannot be written as UTF-8.
+    """
+    for word in words:
+        if forbidden.search(word) or not _is_utf8(word):
+            raise BilexError(
+                f"{path}: the word {word!r} cannot be written in this format; "
+                "save a safetensors folder instead."
+            )
+
+
+def _is_utf8(word: str) -> bool:
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
