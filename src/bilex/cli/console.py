@@ -1,0 +1,136 @@
+"""What the user sees: tables on stdout, progress and warnings on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from bilex.progress import Progress, Task
+
+_LINE_EVERY_SECONDS = 30
+_WIDTH_IN_PIPES = 160
+
+
+def show(what: RenderableType) -> None:
+    """Write a table or a text to stdout; into a pipe wide enough that nothing is cut."""
+    width = None if sys.stdout.isatty() else _WIDTH_IN_PIPES
+    Console(file=sys.stdout, width=width, soft_wrap=isinstance(what, str), highlight=False).print(what)
+
+
+def warn(sentence: str) -> None:
+    """Write a warning to stderr."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"warning: {sentence}", style="yellow"))
+
+
+def progress() -> Progress:
+    """Bars on a terminal, lines elsewhere."""
+    return BarProgress() if sys.stderr.isatty() else LineProgress()
+
+
+def _shown(figures: dict[str, Any]) -> str:
+    """Figures as 'loss 0.1234, pairs 5,000'."""
+    return ", ".join(f"{name} {_number(value)}" for name, value in figures.items())
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+class _Bar:
+    """One bar of `BarProgress`."""
+
+    def __init__(self, bars: Bars, task: TaskID) -> None:
+        self._bars, self._task = bars, task
+
+    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
+        """Move on and show figures."""
+        shown = {"figures": _shown(figures)} if figures else {}
+        self._bars.update(self._task, advance=steps, **shown)  # type: ignore[arg-type]
+
+
+class BarProgress:
+    """Bars with figures and the time left, drawn on stderr."""
+
+    def __init__(self) -> None:
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[figures]}"),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+        )
+        self._open = 0
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        """A bar, drawn as long as the block lasts."""
+        if not self._open:
+            self._bars.start()
+        self._open += 1
+        task = self._bars.add_task(name, total=total, figures="")
+        try:
+            yield _Bar(self._bars, task)
+        finally:
+            self._bars.remove_task(task)
+            self._open -= 1
+            if not self._open:
+                self._bars.stop()
+
+    def say(self, message: str) -> None:
+        """A line above the bars."""
+        self._bars.console.print(message, soft_wrap=True, markup=False)
+
+
+class _Line:
+    """One task of `LineProgress`: a line now and then."""
+
+    def __init__(self, name: str, total: float | None) -> None:
+        self._name, self._total = name, total
+        self._done = 0.0
+        self._started = self._told = time.monotonic()
+        self._figures: dict[str, Any] = {}
+
+    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
+        """Move on; tell it if half a minute has gone by since the last line."""
+        self._done += steps
+        self._figures.update(figures)
+        now = time.monotonic()
+        if now - self._told >= _LINE_EVERY_SECONDS:
+            self._told = now
+            share = f"{self._done / self._total:.0%}" if self._total else f"{self._done:g}"
+            self.tell(share)
+
+    def tell(self, state: str) -> None:
+        """Write one line."""
+        seconds = time.monotonic() - self._started
+        figures = f"; {_shown(self._figures)}" if self._figures else ""
+        sys.stderr.write(f"{self._name}: {state} after {seconds:.1f} s{figures}\n")
+        sys.stderr.flush()
+
+
+class LineProgress:
+    """Plain lines on stderr, for logs."""
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        """A task that tells its end, and every half minute how far it is."""
+        line = _Line(name, total)
+        yield line
+        line.tell("done")
+
+    def say(self, message: str) -> None:
+        """One line."""
+        sys.stderr.write(message + "\n")
+        sys.stderr.flush()

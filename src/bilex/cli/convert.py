@@ -1,0 +1,85 @@
+"""`bilex convert`: vectors and dictionaries from one format into another."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bilex.cli.kinds import kind_of
+from bilex.cli.options import check_readable, examples, read_lexicon, read_vectors
+from bilex.errors import BilexError
+
+
+@click.command(
+    epilog=examples(
+        "bilex convert wiki.en.bin en                  (fastText to our folder, subwords kept)",
+        "bilex convert en.vec.gz en --dtype float16 --limit 200000 --lowercase",
+        "bilex convert en en.vec                       (our folder to word2vec text)",
+        "bilex convert vectors.npy en.bin --format binary",
+        "bilex convert en-fi.txt en-fi.csv             (a dictionary)",
+    )
+)
+@click.argument("input_file", metavar="INPUT", type=click.Path())
+@click.argument("output", type=click.Path())
+@click.option(
+    "--format", "form", metavar="NAME", help="The format to write; by default what OUTPUT's name says."
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "vectors", "dictionary"]),
+    default="auto",
+    show_default=True,
+    help="What INPUT is.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Only so many of the first entries.")
+@click.option("--lowercase", is_flag=True, help="Lower-case the words; the first of equal ones stays.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float16", "int8"]),
+    default="float32",
+    show_default=True,
+    help="Numbers in a safetensors folder.",
+)
+@click.option(
+    "--preprocess",
+    multiple=True,
+    type=click.Choice(["unit", "center"]),
+    help="Make rows unit or subtract the mean, in the order given; recorded in a safetensors folder.",
+)
+def command(
+    input_file: str,
+    output: str,
+    form: str | None,
+    kind: str,
+    limit: int | None,
+    lowercase: bool,
+    dtype: str,
+    preprocess: tuple[Any, ...],
+) -> None:
+    """Convert INPUT, vectors or a dictionary, into OUTPUT in another format.
+
+    Vectors are written as word2vec text (.vec, .txt, also .gz, .bz2, .xz), word2vec binary (.bin),
+    npy with a word list (.npy), or, without a suffix, a safetensors folder that opens at once.
+    Dictionaries are written as .tsv, .csv or .jsonl.
+    """
+    check_readable(input_file)
+    from bilex.cli.console import progress
+
+    kind = kind_of(Path(input_file)) if kind == "auto" else kind
+    if kind == "model":
+        raise BilexError(f"{input_file}: is a model; its vectors are the folders source and target in it.")
+    if kind == "dictionary":
+        from bilex.lexicon.writing import format_of
+
+        lexicon = read_lexicon(input_file, lowercase).head(limit)
+        lexicon.write(output, format_of(output, form))
+        sys.stderr.write(f"Wrote {len(lexicon):,} pairs to {output}.\n")
+        return
+    vectors = read_vectors(input_file, limit, lowercase, progress())
+    if preprocess:
+        vectors = vectors.preprocessed(*preprocess)
+    vectors.save(output, form, dtype=dtype)
+    sys.stderr.write(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.\n")

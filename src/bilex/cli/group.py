@@ -1,0 +1,70 @@
+"""The list of commands."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+import click
+
+import bilex
+
+_SUMMARIES = {
+    "align": "Two vector files and a seed dictionary become a translation model.",
+    "translate": "Translate words with a model.",
+    "lexicon": "Export a whole dictionary from a model.",
+    "evaluate": "Score a model on a test dictionary.",
+    "convert": "Convert vectors or dictionaries between formats.",
+    "info": "Describe a vector file, a dictionary or a model.",
+    "methods": "List the alignment methods and their settings.",
+    "demo": "Align the packaged sample, and show what comes out.",
+}
+
+
+class LazyCommands(click.Group):
+    """A group that imports a command's module when it is called, not for the list of commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order a user meets them."""
+        return list(_SUMMARIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        if cmd_name not in _SUMMARIES:
+            return None
+        command: click.Command = importlib.import_module(f"bilex.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, written without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_SUMMARIES.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command named first, or say which name is near."""
+        if args and args[0] not in _SUMMARIES and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], _SUMMARIES, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else " See 'bilex --help'."
+            raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyCommands,
+    epilog="'bilex COMMAND --help' shows examples. Start with 'bilex demo'.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(bilex.__version__, prog_name="bilex")
+def commands() -> None:
+    r"""Word translation for every language pair.
+
+    From two files of word vectors and a small dictionary to translations of every word:
+
+    \b
+      bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi
+      bilex translate en-fi dog house
+      bilex lexicon en-fi --mutual -o dictionary.tsv
+      bilex evaluate en-fi test.tsv
+    """

@@ -1,0 +1,54 @@
+"""Telling vectors, dictionaries and models apart."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bilex.errors import BilexError
+
+_DICTIONARY_SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".dict")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_FEWEST_NUMBERS = 2
+_HEAD_BYTES = 1 << 16
+
+
+def kind_of(path: Path) -> str:
+    """What stands at a path: "model", "vectors" or "dictionary".
+
+    Folders tell by their config.json, files by their suffix or else by their first lines: a line of
+    vectors ends in two numbers or more, a line of a dictionary does not.
+
+    Raises:
+        BilexError: It cannot be read.
+    """
+    if path.is_dir():
+        from bilex.translator.storage import is_model
+
+        return "model" if is_model(path) else "vectors"
+    if path.suffix.lower() in _DICTIONARY_SUFFIXES:
+        return "dictionary"
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    return "dictionary" if _looks_like_pairs(head) else "vectors"
+
+
+def _looks_like_pairs(head: bytes) -> bool:
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return False
+        text = head[: error.start].decode("utf-8-sig")
+    if "\0" in text:
+        return False
+    lines = [line for line in text.splitlines()[:20] if line.strip()]
+    return bool(lines) and not any(_ends_in_numbers(line) for line in lines)
+
+
+def _ends_in_numbers(line: str) -> bool:
+    last = line.split()[-_FEWEST_NUMBERS:]
+    return len(last) == _FEWEST_NUMBERS and all(_NUMBER.fullmatch(word) for word in last)

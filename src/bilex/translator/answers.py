@@ -1,0 +1,86 @@
+"""What a translator answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One proposed translation.
+
+    Args:
+        word: The proposed word.
+        score: CSLS or similarity, as asked for.
+        confidence: The chance that a dictionary would agree, or None where none was calibrated.
+        rank: The word's place in its vocabulary by frequency, from 1.
+    """
+
+    word: str
+    score: float
+    confidence: float | None
+    rank: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that is known about one word: a sequence of `Translation`s, best first.
+
+    Args:
+        word: The word that was asked for.
+        translations: Its translations; none if the word is unknown.
+        origin: Where the word's vector came from: "vocabulary", the kind of an out-of-vocabulary
+            source ("subwords", ...), or None for an unknown word.
+    """
+
+    word: str
+    translations: tuple[Translation, ...]
+    origin: str | None
+    _spellings: Callable[[], list[str]] = field(repr=False, compare=False, default=list)
+
+    def __len__(self) -> int:
+        return len(self.translations)
+
+    def __iter__(self) -> Iterator[Translation]:
+        return iter(self.translations)
+
+    def __getitem__(self, index: int) -> Translation:
+        return self.translations[index]
+
+    @property
+    def known(self) -> bool:
+        """Whether the word has a vector."""
+        return self.origin is not None
+
+    @property
+    def from_subwords(self) -> bool:
+        """Whether the word is out of vocabulary and was answered through its character n-grams."""
+        return self.origin == "subwords"
+
+    @cached_property
+    def suggestions(self) -> list[str]:
+        """The closest known spellings of an unknown word, sought when first asked for."""
+        return self._spellings()
+
+    def sentence(self) -> str:
+        """One sentence for a word that could not be translated."""
+        if self.known:
+            return f"'{self.word}' has {len(self)} translations."
+        if not self.suggestions:
+            return f"'{self.word}' is not in the vocabulary, and no known word is spelt like it."
+        near = ", ".join(f"'{word}'" for word in self.suggestions)
+        return f"'{self.word}' is not in the vocabulary; known words spelt like it: {near}."
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer for JSON."""
+        answer: dict[str, Any] = {
+            "word": self.word,
+            "origin": self.origin,
+            "translations": [vars(translation) for translation in self.translations],
+        }
+        if not self.known:
+            answer["suggestions"] = self.suggestions
+        return answer

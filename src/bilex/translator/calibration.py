@@ -1,0 +1,154 @@
+"""How sure is a proposed translation? Learned on held-out seed pairs, never on a test set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bilex.lexicon import Lexicon
+from bilex.similarity import mean_of_best, top_k
+from bilex.space import CSLS_NEIGHBOURS, Direction, Floats, Retrieval, Rows, Space
+from bilex.translator.logistic import (
+    Logistic,
+    Numbers,
+    Truths,
+    error_by_chance,
+    expected_calibration_error,
+)
+
+CANDIDATES = 5
+FEWEST_WORDS = 40
+_FOLDS = 5
+_POOL = 100
+DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
+RETRIEVALS: tuple[Retrieval, Retrieval] = ("csls", "nn")
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The confidence of one direction and retrieval, and how far it can be trusted.
+
+    Attributes:
+        model: From scores to confidence.
+        words: Held-out words that it was learned on.
+        accuracy: P@1 on those words, which the fit that was scored had not seen.
+        error: Expected calibration error of the first proposals, by cross-validation over the words.
+        error_by_chance: What that error would be on average if the confidences were exactly true.
+        brier: Mean squared difference between confidence and truth, by cross-validation.
+    """
+
+    model: Logistic
+    words: int
+    accuracy: float
+    error: float
+    error_by_chance: float
+    brier: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Confidences for both directions and both kinds of retrieval, or a note why there are none."""
+
+    parts: dict[tuple[Direction, Retrieval], Calibrated] = field(default_factory=dict)
+    note: str = "not calibrated"
+
+    def confidence(self, scores: Floats, direction: Direction, method: Retrieval) -> Numbers | None:
+        """The confidence of each of a query's candidates, or None where none was learned.
+
+        Args:
+            scores: Falling scores, one query a row; at least two columns, for the lead of the first.
+            direction: The direction asked.
+            method: The retrieval that made the scores.
+        """
+        part = self.parts.get((direction, method))
+        return None if part is None else part.model(scores)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The calibration for JSON."""
+        return {
+            "note": self.note,
+            **{f"{direction} {method}": asdict(part) for (direction, method), part in self.parts.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Calibration:
+        """What `as_dict` gave."""
+        parts: dict[tuple[Direction, Retrieval], Calibrated] = {}
+        for direction in DIRECTIONS:
+            for method in RETRIEVALS:
+                part = stored.get(f"{direction} {method}")
+                if part is not None:
+                    model = Logistic(part["model"]["bias"], tuple(part["model"]["slopes"]))
+                    parts[direction, method] = Calibrated(**{**part, "model": model})
+        return cls(parts, stored["note"])
+
+
+def calibrate(space: Space, held_out: Lexicon, seed: int = 0) -> Calibration:
+    """Learn confidences from pairs that the space was not made with.
+
+    Args:
+        space: Two vocabularies in one space, learned without `held_out`.
+        held_out: Word pairs with known answers.
+        seed: For the folds of the cross-validation.
+
+    Returns:
+        The confidences; without any, and a note, if fewer than 40 words can be asked in a direction.
+    """
+    parts: dict[tuple[Direction, Retrieval], Calibrated] = {}
+    for direction in DIRECTIONS:
+        asking, answering = space.sides(direction)
+        pairs = held_out if direction == "forward" else held_out.swapped()
+        covered = pairs.covered(asking.key_to_index, answering.key_to_index).golds()
+        if len(covered) < FEWEST_WORDS:
+            return Calibration(
+                note=f"not calibrated: {len(covered)} held-out words have a known translation, and at "
+                f"least {FEWEST_WORDS} are needed"
+            )
+        queries = asking.rows(covered)
+        golds = [answering.rows(targets) for targets in covered.values()]
+        for method, (scores, rows) in _retrieve(space, queries, direction).items():
+            right = np.stack([np.isin(found, gold) for found, gold in zip(rows, golds, strict=True)])
+            parts[direction, method] = _learn(scores, right, seed)
+    words = parts["forward", "csls"].words
+    return Calibration(parts, f"calibrated on {words} held-out source words")
+
+
+def _retrieve(space: Space, queries: Rows, direction: Direction) -> dict[Retrieval, tuple[Floats, Rows]]:
+    """The best candidates of some words by CSLS and by plain similarity.
+
+    CSLS needs r of the candidates only, so the 100 most similar words of each query are taken and
+    re-ranked: on a full-size vocabulary that is a tenth of the work of knowing r of every word.
+    """
+    asking, answering = space.sides(direction)
+    vectors = np.asarray(asking.vectors[queries])
+    similar, rows = top_k(vectors, answering.vectors, max(_POOL, CSLS_NEIGHBOURS), device=space.device)
+    distinct, place = np.unique(rows, return_inverse=True)
+    r_distinct = mean_of_best(
+        np.asarray(answering.vectors[distinct]), asking.vectors, CSLS_NEIGHBOURS, device=space.device
+    )
+    r_query = similar[:, :CSLS_NEIGHBOURS].mean(axis=1, keepdims=True)
+    csls = 2 * similar - r_query - r_distinct[place.reshape(rows.shape)]
+    best = np.argsort(-csls, axis=1, kind="stable")[:, :CANDIDATES]
+    return {
+        "csls": (np.take_along_axis(csls, best, 1), np.take_along_axis(rows, best, 1)),
+        "nn": (similar[:, :CANDIDATES], rows[:, :CANDIDATES]),
+    }
+
+
+def _learn(scores: Floats, right: Truths, seed: int) -> Calibrated:
+    """Fit the model on all words; judge it on words that each fold's own fit did not see."""
+    folds = np.random.default_rng(seed).permutation(len(scores)) % _FOLDS
+    first = np.empty(len(scores))
+    for fold in range(_FOLDS):
+        model = Logistic.fit(scores[folds != fold], right[folds != fold])
+        first[folds == fold] = model(scores[folds == fold])[:, 0]
+    return Calibrated(
+        model=Logistic.fit(scores, right),
+        words=len(scores),
+        accuracy=float(right[:, 0].mean()),
+        error=expected_calibration_error(first, right[:, 0]),
+        error_by_chance=error_by_chance(first, seed),
+        brier=float(np.mean((first - right[:, 0]) ** 2)),
+    )

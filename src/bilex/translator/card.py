@@ -1,0 +1,104 @@
+"""The card of a model: from what, how and how well it was made, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bilex.translator.calibration import Calibration
+
+if TYPE_CHECKING:
+    from bilex.translator.core import Translator
+
+
+def card(translator: Translator) -> str:
+    """The README.md of a model folder."""
+    made = translator.provenance
+    parts = [
+        "# A bilex translation model",
+        _from_what(translator, made),
+        _how(made),
+        _how_well(translator.calibration),
+        _use(translator),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _from_what(translator: Translator, made: dict[str, Any]) -> str:
+    space = translator.space
+    pairs, covered = made.get("seed_pairs", len(translator.seeds)), made.get("seed_pairs_covered", "?")
+    case = "lower-cased" if translator.lowercase else "case kept"
+    rows = [
+        ("source", made.get("source_file"), len(space.source), made.get("source_dim")),
+        ("target", made.get("target_file"), len(space.target), made.get("target_dim")),
+    ]
+    lines = [
+        "## From what",
+        "",
+        "| language | vectors | words | dimension |",
+        "|---|---|---|---|",
+        *(
+            f"| {side} | {file or 'given in a program'} | {words:,} | {dim} |"
+            for side, file, words, dim in rows
+        ),
+        "",
+        f"Seed dictionary: {made.get('seeds', translator.seeds.name)}; {covered} of its {pairs} pairs have "
+        f"both words in the vectors. Words are {case}.",
+    ]
+    return "\n".join(lines)
+
+
+def _how(made: dict[str, Any]) -> str:
+    settings = made.get("settings", {})
+    lines = [
+        "## How",
+        "",
+        f"Method `{made.get('method', 'unknown')}`: {made.get('method_summary', '')}. "
+        f"Fitted in {made.get('fit_seconds', '?')} s with bilex {made.get('bilex_version', '?')} "
+        f"on {made.get('made', '?')}.",
+    ]
+    if settings:
+        lines += ["", "| setting | value |", "|---|---|"]
+        lines += [f"| {name} | {value} |" for name, value in settings.items()]
+    return "\n".join(lines)
+
+
+def _how_well(calibration: Calibration) -> str:
+    if not calibration.parts:
+        return f"## How well\n\nNothing was measured: {calibration.note}. Test it with `bilex evaluate`."
+    lines = [
+        "## How well",
+        "",
+        "On seed words held out of a second fit, made for this table and the confidences only (the model "
+        "itself learned from all seeds); no test dictionary was looked at. These are words of the kind "
+        "that the seed dictionary holds, as a rule frequent ones.",
+        "",
+        "| direction | search | held-out words | P@1 | calibration error | by chance alone |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (direction, method), part in calibration.parts.items():
+        lines.append(
+            f"| {direction} | {method.upper()} | {part.words} | {part.accuracy:.1%} | {part.error:.3f} "
+            f"| {part.error_by_chance:.3f} |"
+        )
+    lines += [
+        "",
+        "*Calibration error* is the mean gap between stated confidence and accuracy (expected calibration "
+        "error, ten bins, cross-validated); the last column is what exactly true confidences would show "
+        "on so few words.",
+    ]
+    return "\n".join(lines)
+
+
+def _use(translator: Translator) -> str:
+    word = translator.space.source.index_to_key[0]
+    return "\n".join(
+        [
+            "## Use",
+            "",
+            "```",
+            f"bilex translate THIS_FOLDER {word}",
+            "bilex lexicon THIS_FOLDER -o dictionary.tsv --mutual",
+            "bilex evaluate THIS_FOLDER test-dictionary.tsv",
+            "```",
+        ]
+    )

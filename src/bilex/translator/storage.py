@@ -1,0 +1,216 @@
+"""A translator as a folder: safetensors, JSON, word lists and a card, checked by checksums."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bilex.aligners.maps import Map
+from bilex.errors import BilexError
+from bilex.files import atomic_folder, read_json, sha256
+from bilex.lexicon import Lexicon
+from bilex.space import CSLS_NEIGHBOURS, Space
+from bilex.translator.calibration import Calibration
+from bilex.translator.unknown import Side, load_source
+from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from bilex.translator.core import Translator
+
+FORMAT, FORMAT_VERSION = "bilex-translator", 1
+CONFIG, CARD, CHECKSUMS, MAPS, SEEDS = (
+    "config.json",
+    "README.md",
+    "SHA256SUMS",
+    "maps.safetensors",
+    "seeds.json",
+)
+SOURCE, TARGET, UNKNOWN = "source", "target", "unknown"
+
+
+def is_model(folder: str | Path) -> bool:
+    """Whether a folder holds a saved translator, of whatever version."""
+    config = Path(folder) / CONFIG
+    try:
+        return bool(json.loads(config.read_text(encoding="utf-8")).get("format") == FORMAT)
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def check_destination(folder: str | Path) -> None:
+    """Make sure, before hours of work, that a translator may be saved in a folder.
+
+    Raises:
+        BilexError: It is a file, or a folder with other things than an earlier model in it.
+    """
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise BilexError(f"{path}: is a file, and the model is a folder; choose another name.")
+    if path.is_dir() and any(path.iterdir()) and not is_model(path):
+        raise BilexError(f"{path}: is a folder with other things in it than a model; choose another name.")
+
+
+def save_translator(translator: Translator, folder: str | Path) -> None:
+    """Write a translator; the arguments are those of `Translator.save`."""
+    from safetensors.numpy import save_file
+
+    from bilex.translator.card import card
+
+    check_destination(folder)
+    space = translator.space
+    source_steps, source_tensors = translator.source_map.state("source_map")
+    target_steps, target_tensors = translator.target_map.state("target_map")
+    r_source, r_target = space.neighbourhoods()
+    config = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "metric": space.metric,
+        "dim": space.dim,
+        "source_words": len(space.source),
+        "target_words": len(space.target),
+        "lowercase": translator.lowercase,
+        "csls_neighbours": CSLS_NEIGHBOURS,
+        "source_map": source_steps,
+        "target_map": target_steps,
+        "unknown": [source.kind for source in translator.unknown],
+        "calibration": translator.calibration.as_dict(),
+        **translator.provenance,
+    }
+    with atomic_folder(folder) as path:
+        space.source.save(path / SOURCE, "safetensors")
+        space.target.save(path / TARGET, "safetensors")
+        terms = {"r_source": np.ascontiguousarray(r_source), "r_target": np.ascontiguousarray(r_target)}
+        save_file({**source_tensors, **target_tensors, **terms}, path / MAPS)
+        for source in translator.unknown:
+            (path / UNKNOWN / source.kind).mkdir(parents=True)
+            source.save(path / UNKNOWN / source.kind)
+        _write_json(path / SEEDS, {"name": translator.seeds.name, "pairs": list(translator.seeds.pairs)})
+        _write_json(path / CONFIG, config)
+        (path / CARD).write_text(card(translator), encoding="utf-8")
+        _write_checksums(path)
+
+
+def load_translator(folder: str | Path, *, verify: bool, device: str) -> Translator:
+    """Open a translator; the arguments are those of `Translator.load`."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    from bilex.translator.core import Translator
+
+    path = Path(folder)
+    config = read_config(path)
+    if verify:
+        _verify(path)
+    try:
+        tensors = load_file(path / MAPS)
+        maps: dict[Side, Map] = {
+            "source": Map.from_state("source_map", config["source_map"], tensors.__getitem__),
+            "target": Map.from_state("target_map", config["target_map"], tensors.__getitem__),
+        }
+        source, target = WordVectors.load(path / SOURCE), WordVectors.load(path / TARGET)
+        space = Space(source, target, config["metric"], device)
+        space.keep_neighbourhoods(tensors["r_source"], tensors["r_target"], config["csls_neighbours"])
+        seeds = read_json(path / SEEDS)
+        return Translator(
+            space,
+            maps["source"],
+            maps["target"],
+            Calibration.from_dict(config["calibration"]),
+            [load_source(kind, path / UNKNOWN / kind, maps) for kind in config["unknown"]],
+            Lexicon([(a, b) for a, b in seeds["pairs"]], seeds["name"]),
+            {key: value for key, value in config.items() if key not in _STORED},
+            config["lowercase"],
+        )
+    except (KeyError, TypeError, ValueError, OSError, SafetensorError) as error:
+        raise BilexError(
+            f"{path}: the model's files do not fit together ({error}); make it again."
+        ) from error
+
+
+_STORED = (
+    "format",
+    "format_version",
+    "metric",
+    "dim",
+    "source_words",
+    "target_words",
+    "lowercase",
+    "csls_neighbours",
+    "source_map",
+    "target_map",
+    "unknown",
+    "calibration",
+)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The config.json of a model, its format and version checked.
+
+    Raises:
+        BilexError: It is missing or broken, of another kind, or of a newer version.
+    """
+    if not path.exists():
+        raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
+    if not (path / CONFIG).is_file():
+        raise BilexError(f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'.")
+    config = read_json(path / CONFIG)
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise BilexError(
+            f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with 'bilex align'."
+        )
+    version = config.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise BilexError(
+            f"{path}: has model format version {version}, and this bilex reads up to {FORMAT_VERSION}; "
+            "install a newer bilex."
+        )
+    return config
+
+
+def _write_json(path: Path, value: Any) -> None:
+    """JSON into a folder that is still under a temporary name; numpy's numbers become plain ones."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
+
+
+def _write_checksums(path: Path) -> None:
+    """A list of all files but the card, which people may edit; `sha256sum -c SHA256SUMS` reads it."""
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file != path / CARD)
+    lines = [f"{sha256(file)}  {file.relative_to(path).as_posix()}\n" for file in files]
+    (path / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def _verify(path: Path) -> None:
+    """Compare every file with its checksum, several at a time.
+
+    Raises:
+        BilexError: A file is missing or differs.
+    """
+    try:
+        lines = (path / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+        expected = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    except (OSError, ValueError) as error:
+        raise BilexError(
+            f"{path / CHECKSUMS}: is missing or damaged; copy or make the model again."
+        ) from error
+    if CONFIG not in expected or MAPS not in expected:
+        raise BilexError(f"{path / CHECKSUMS}: does not list all files; copy or make the model again.")
+    try:
+        with ThreadPoolExecutor() as pool:
+            found = dict(zip(expected, pool.map(lambda name: sha256(path / name), expected), strict=True))
+    except OSError as error:
+        raise BilexError(f"{error.filename}: cannot be read; copy or make the model again.") from error
+    for name, digest in expected.items():
+        if found[name] != digest:
+            raise BilexError(
+                f"{path / name}: was changed or damaged since it was saved (its checksum differs); "
+                "copy or make the model again."
+            )
