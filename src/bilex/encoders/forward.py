@@ -1,0 +1,114 @@
+"""Running an encoder over packed words: one vector a word, nothing computed on padding.
+
+Encoders of BERT's family take all words of a batch in one row: everything but attention works token by
+token, and attention is done group by group through transformers' attention interface. Any other encoder
+is run once for each length of word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from bilex.encoders.presets import Pooling
+from bilex.encoders.tokens import Group, PackedWords
+
+_ATTENTION = "bilex_packed_words"
+_PACKABLE = ("bert", "roberta", "xlm-roberta")
+
+
+class WordVectorsModule(nn.Module):
+    """An encoder with its pooling: packed words in, one row a word out, in the packed order.
+
+    Args:
+        encoder: A transformers encoder.
+        pooling: "cls" or "mean".
+    """
+
+    def __init__(self, encoder: nn.Module, pooling: Pooling) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pooling = pooling
+        self.packed = _prepare_packing(encoder)
+
+    def forward(self, words: PackedWords) -> torch.Tensor:
+        """The vectors of `words`, not normalised."""
+        if self.packed:
+            hidden = self._one_row(words)
+            parts = [hidden[g.start : g.stop].view(g.words, g.length, -1) for g in words.groups]
+        else:
+            parts = [self._rectangle(words, group) for group in words.groups]
+        if self.pooling == "cls":
+            return torch.cat([part[:, 0] for part in parts])
+        return torch.cat([part.mean(dim=1) for part in parts])
+
+    def _one_row(self, words: PackedWords) -> torch.Tensor:
+        config: Any = self.encoder.config
+        offset = 0 if config.model_type == "bert" else config.pad_token_id + 1
+        ids = words.ids[None]
+        output = self.encoder(
+            input_ids=ids,
+            position_ids=words.positions[None] + offset,
+            token_type_ids=torch.zeros_like(ids),
+            word_groups=words.groups,
+        )
+        hidden: torch.Tensor = output.last_hidden_state[0]
+        return hidden
+
+    def _rectangle(self, words: PackedWords, group: Group) -> torch.Tensor:
+        ids = words.ids[group.start : group.stop].view(group.words, group.length)
+        hidden: torch.Tensor = self.encoder(input_ids=ids).last_hidden_state
+        return hidden
+
+
+def _prepare_packing(encoder: Any) -> bool:
+    """Switch a BERT-like encoder to attention over packed words; False for an encoder of another kind."""
+    try:
+        from transformers import AttentionInterface
+    except ImportError:
+        return False
+    config = encoder.config
+    if config.model_type not in _PACKABLE or getattr(config, "is_decoder", False):
+        return False
+    if getattr(config, "position_embedding_type", None) not in (None, "absolute"):
+        return False
+    AttentionInterface.register(_ATTENTION, _packed_attention)
+    encoder.set_attn_implementation(_ATTENTION)
+    return True
+
+
+def _packed_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    word_groups: tuple[Group, ...] | None = None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **_others: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention in which each token sees the tokens of its own word; shapes (1, heads, tokens, width).
+
+    Without `word_groups` the input is an ordinary padded batch (somebody else uses the encoder).
+    """
+    attend = nn.functional.scaled_dot_product_attention
+    if word_groups is None:
+        mixed = attend(query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling)
+        return mixed.transpose(1, 2), None
+    _, heads, _, width = query.shape
+    parts = []
+    for group in word_groups:
+        q, k, v = (
+            tensor[0, :, group.start : group.stop]
+            .transpose(0, 1)
+            .view(group.words, group.length, heads, width)
+            .transpose(1, 2)
+            for tensor in (query, key, value)
+        )
+        mixed = attend(q, k, v, dropout_p=dropout, scale=scaling)
+        parts.append(mixed.transpose(1, 2).reshape(-1, heads, width))
+    return torch.cat(parts)[None], None

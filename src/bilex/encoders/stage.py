@@ -1,0 +1,329 @@
+"""Stage C2 from end to end: tune an encoder in an aligner's space, encode, combine."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.aligners.base import Aligner, Pairs
+from bilex.encoders.card import card_text
+from bilex.encoders.combine import Combination, unit_rows
+from bilex.encoders.encodings import encode_cached
+from bilex.encoders.mixing import MixingChoice, choose_mixing, split_seeds
+from bilex.encoders.model import WordEncoder
+from bilex.encoders.pairs import ENOUGH_SEEDS, TrainingPairs, training_pairs
+from bilex.encoders.presets import DEFAULT_ENCODER, TuningSettings, for_cpu
+from bilex.encoders.tuning import Tuner
+from bilex.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.progress import SILENT, Progress
+from bilex.vectors import WordVectors
+
+Floats = npt.NDArray[np.float32]
+Both = tuple[Floats, Floats]
+FEWEST_PAIRS = 2
+_TRIAL_VOCABULARY = 20_000
+
+
+@dataclass(kw_only=True)
+class StageC2:
+    """Settings of stage C2.
+
+    Args:
+        lm: The encoder: a hub name, a model folder, or "e5-small-q4".
+        mixing: λ; "auto" chooses it on held-out seeds, which fits aligner and encoder a second time; None
+            takes the encoder's preset.
+        tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
+        tuning: How it is tuned; None takes the encoder's preset.
+        preset: "paper", or "cpu" for the lighter settings of `presets.for_cpu`.
+        device: "auto", "cpu" or "cuda".
+        cache: A folder for the encodings of vocabularies; None keeps none.
+    """
+
+    lm: str | Path = DEFAULT_ENCODER
+    mixing: float | Literal["auto"] | None = None
+    tune: bool = True
+    tuning: TuningSettings | None = None
+    preset: Literal["paper", "cpu"] = "paper"
+    device: str = "auto"
+    cache: Path | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.mixing, float | int) and not 0 <= self.mixing <= 1:
+            raise BilexError(f"λ is {self.mixing}; give a number from 0 to 1, or auto.")
+        if isinstance(self.mixing, str) and self.mixing != "auto":
+            raise BilexError(f"λ is '{self.mixing}'; give a number from 0 to 1, or auto.")
+        if self.preset not in ("paper", "cpu"):
+            raise BilexError(f"preset '{self.preset}' is not known; use paper or cpu.")
+
+    def settings_for(self, encoder: WordEncoder) -> TuningSettings:
+        """The tuning settings in force for an encoder."""
+        settings = self.tuning or encoder.preset.tuning
+        return for_cpu(settings) if self.preset == "cpu" and self.tuning is None else settings
+
+
+@dataclass(eq=False)
+class StageResult:
+    """What stage C2 yields.
+
+    Args:
+        encoder: The tuned encoder.
+        combination: How static vectors and the encoder's become one.
+        static: Source and target vectors in the aligner's space, unit rows.
+        encoded: Source and target vectors of the encoder, unit rows.
+        source: The source vocabulary with its combined vectors.
+        target: The target vocabulary likewise.
+        report: Pairs, losses, λ, seconds, warnings.
+        trial: The combined vocabularies and held-out pairs of the run that chose λ, where there was one.
+    """
+
+    encoder: WordEncoder
+    combination: Combination
+    static: Both
+    encoded: Both
+    source: WordVectors
+    target: WordVectors
+    report: dict[str, Any] = field(default_factory=dict)
+    trial: Trial | None = None
+
+    def mixed(self, mixing: float) -> tuple[WordVectors, WordVectors]:
+        """Both vocabularies with another λ; nothing is tuned or encoded again."""
+        combination = self.combination.with_mixing(mixing)
+        words = (self.source.index_to_key, self.target.index_to_key)
+        source, target = (
+            WordVectors(w, combination(s, e), ("unit",))
+            for w, s, e in zip(words, self.static, self.encoded, strict=True)
+        )
+        return source, target
+
+    def save_encoder(self, folder: str | Path) -> None:
+        """Write the tuned encoder, with its card, as a Hugging Face model folder."""
+        self.encoder.save(folder, card_text(self.encoder, self.report))
+
+
+@dataclass(eq=False)
+class Trial:
+    """A run without some of the seeds: what λ was chosen on, and confidences can be learned on."""
+
+    source: WordVectors
+    target: WordVectors
+    held_out: Lexicon
+    choice: MixingChoice
+
+
+def run_stage_c2(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    stage: StageC2 | None = None,
+    *,
+    progress: Progress = SILENT,
+    checkpoint: Path | None = None,
+) -> StageResult:
+    """Tune an encoder in the space of a fitted aligner, and combine the two (C2(Mod) for any Mod).
+
+    Args:
+        aligner: A fitted aligner of any method.
+        source: Source vectors as the aligner was given them.
+        target: Target vectors likewise.
+        lexicon: The seed pairs; None for an aligner without seeds.
+        stage: The settings.
+        progress: Who is told how far the work is.
+        checkpoint: A folder where tuning keeps its state, to go on after an interruption.
+
+    Returns:
+        The tuned encoder and both vocabularies in the combined space.
+
+    Raises:
+        BilexError: The encoder cannot be had, or there are too few pairs.
+    """
+    stage = stage or StageC2()
+    started = time.monotonic()
+    encoder = WordEncoder.load(stage.lm, device=stage.device, progress=progress)
+    settings = stage.settings_for(encoder)
+    trial = None
+    if stage.mixing == "auto":
+        trial = _trial(aligner, source, target, lexicon, stage, settings, progress)
+    mixing = _mixing(stage, encoder, trial)
+    run = _Run(source, target, _static(aligner, source, target), encoder, stage, settings, progress)
+    seeds = _seeds(lexicon, source, target)
+    result = run.complete(seeds, mixing, checkpoint)
+    result.trial = trial
+    if trial is not None:
+        result.report["mixing_scores"] = trial.choice.scores
+    result.report["aligner"] = aligner.name
+    result.report["seconds"] = round(time.monotonic() - started, 2)
+    return result
+
+
+def _mixing(stage: StageC2, encoder: WordEncoder, trial: Trial | None) -> float:
+    if trial is not None:
+        return trial.choice.mixing
+    if isinstance(stage.mixing, float | int):
+        return float(stage.mixing)
+    return encoder.preset.mixing
+
+
+def _static(aligner: Aligner, source: WordVectors, target: WordVectors) -> Both:
+    """Both vocabularies in the aligner's space, unit rows."""
+    return unit_rows(aligner.source_map_(source.vectors)), unit_rows(aligner.target_map_(target.vectors))
+
+
+def _seeds(lexicon: Lexicon | None, source: WordVectors, target: WordVectors) -> Pairs:
+    if lexicon is None:
+        return np.zeros((0, 2), np.int64)
+    return lexicon.index(source.key_to_index, target.key_to_index)
+
+
+class _Run:
+    """One pass of tuning, encoding and combining over given vocabularies."""
+
+    def __init__(
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        static: Both,
+        encoder: WordEncoder,
+        stage: StageC2,
+        settings: TuningSettings,
+        progress: Progress,
+    ) -> None:
+        self.source, self.target = source, target
+        self.static = static
+        self.encoder = encoder
+        self.stage = stage
+        self.settings = settings
+        self.progress = progress
+        self.report: dict[str, Any] = {"encoder": encoder.name, "tuned": stage.tune}
+
+    def complete(self, seeds: Pairs, mixing: float, checkpoint: Path | None) -> StageResult:
+        """Tune on the seeds (and what they induce), encode everything, combine with λ = `mixing`."""
+        pairs = training_pairs(*self.static, seeds, self.settings, self.stage.device)
+        if len(pairs) < FEWEST_PAIRS:
+            raise BilexError(
+                f"stage C2 has {len(pairs)} word pairs with both words in the vectors and needs at least "
+                f"{FEWEST_PAIRS}; give a larger dictionary with --seeds."
+            )
+        words = (self.source.index_to_key, self.target.index_to_key)
+        started = time.monotonic()
+        tokens = [self.encoder.tokenise(side) for side in words]
+        self._tell_unreadable(words, tokens)
+        self.report["tokenise_seconds"] = round(time.monotonic() - started, 2)
+        if self.stage.tune:
+            self._tune(tokens, pairs, checkpoint)
+        started = time.monotonic()
+        raw = encode_cached(
+            self.encoder,
+            list(zip(words, tokens, strict=True)),
+            self.stage.cache,
+            precision=self.settings.precision,
+            progress=self.progress,
+        )
+        encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
+        self.report["encode_seconds"] = round(time.monotonic() - started, 2)
+        combination = Combination.fit(self.static, encoded, pairs.positives, mixing)
+        source, target = (
+            WordVectors(w, combination(s, e), ("unit",))
+            for w, s, e in zip(words, self.static, encoded, strict=True)
+        )
+        self.report.update(
+            pairs=len(pairs), seed_pairs=pairs.seeds, induced_pairs=len(pairs) - pairs.seeds, mixing=mixing
+        )
+        return StageResult(self.encoder, combination, self.static, encoded, source, target, self.report)
+
+    def _tune(self, tokens: list[Any], pairs: TrainingPairs, checkpoint: Path | None) -> None:
+        started = time.monotonic()
+        tuner = Tuner(
+            self.encoder,
+            tokens[0],
+            tokens[1],
+            pairs,
+            self.settings,
+            progress=self.progress,
+            checkpoint=checkpoint,
+        )
+        done = tuner.run()
+        self.report.update(
+            tuning=asdict(self.settings),
+            losses=done.losses,
+            warnings=done.warnings,
+            unreadable_pairs=done.dropped,
+            tune_seconds=round(time.monotonic() - started, 2),
+        )
+
+    def _tell_unreadable(self, words: tuple[list[str], list[str]], tokens: list[Any]) -> None:
+        empty = [
+            side[row]
+            for side, table in zip(words, tokens, strict=True)
+            for row in np.flatnonzero(table.lengths == 0)
+        ]
+        self.report["unreadable_words"] = len(empty)
+        if empty:
+            self.progress.say(
+                f"The tokenizer of {self.encoder.name} turns {len(empty)} words into nothing (the first is "
+                f"'{empty[0]}'): they keep their static vectors alone."
+            )
+
+
+def _trial(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    stage: StageC2,
+    settings: TuningSettings,
+    progress: Progress,
+) -> Trial | None:
+    """Fit aligner and encoder without a fifth of the seed words, and choose λ on those.
+
+    To be cheap the trial knows the 20,000 most frequent words of each language and those of the seeds.
+    """
+    covered = (
+        lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
+    )
+    split = split_seeds(covered, settings.seed)
+    if split is None:
+        progress.say(
+            f"λ: {len(covered)} seed pairs are too few to hold some out, so the encoder's usual λ is taken."
+        )
+        return None
+    learned, held_out = split
+    progress.say(f"λ: both stages are fitted once more without {len(held_out)} held-out seed pairs.")
+    small_source = _frequent_and(source, {a for a, _ in covered.pairs})
+    small_target = _frequent_and(target, {b for _, b in covered.pairs})
+    again = type(aligner)(**aligner.settings())
+    again.fit(small_source, small_target, learned, progress=progress)
+    if len(covered) >= ENOUGH_SEEDS:
+        settings = replace(settings, induced=0)
+    encoder = WordEncoder.load(stage.lm, device=stage.device, progress=progress)
+    static = _static(again, small_source, small_target)
+    run = _Run(small_source, small_target, static, encoder, replace(stage, cache=None), settings, progress)
+    result = run.complete(_seeds(learned, small_source, small_target), 0.5, None)
+    choice = choose_mixing(
+        result.combination,
+        result.static,
+        result.encoded,
+        _seeds(held_out, small_source, small_target),
+        device=stage.device,
+        progress=progress,
+    )
+    progress.say(f"λ = {choice.mixing} translates the held-out words best.")
+    return Trial(*result.mixed(choice.mixing), held_out, choice)
+
+
+def _frequent_and(words: WordVectors, wanted: set[str]) -> WordVectors:
+    """The most frequent words and those of `wanted`, in order of frequency."""
+    rows = np.array(
+        [i for i, word in enumerate(words.index_to_key) if i < _TRIAL_VOCABULARY or word in wanted], np.int64
+    )
+    if len(rows) == len(words):
+        return words
+    return WordVectors(
+        [words.index_to_key[i] for i in rows], np.asarray(words.vectors[rows]), words.preprocessing
+    )

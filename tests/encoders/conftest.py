@@ -1,0 +1,82 @@
+"""A tiny random encoder with a character tokenizer, made in memory: no hub, no download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bilex.encoders.model import WordEncoder
+from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+
+
+def character_tokenizer() -> Any:
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    pieces = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]", *ALPHABET]
+    tokenizer = Tokenizer(models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex("."), "isolated")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        unk_token="[UNK]",
+        mask_token="[MASK]",
+    )
+
+
+def tiny_model(kind: str) -> torch.nn.Module:
+    from transformers import BertConfig, BertModel, MT5Config, MT5EncoderModel, XLMRobertaConfig, XLMRobertaModel
+
+    torch.manual_seed(0)
+    shape: dict[str, Any] = {
+        "vocab_size": 31,
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 40,
+        "max_position_embeddings": 16,
+        "pad_token_id": 0,
+        "initializer_range": 0.3,
+    }
+    if kind == "bert":
+        return BertModel(BertConfig(**shape), add_pooling_layer=False)
+    if kind == "xlm-roberta":
+        return XLMRobertaModel(XLMRobertaConfig(**shape), add_pooling_layer=False)
+    return MT5EncoderModel(
+        MT5Config(vocab_size=31, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, pad_token_id=0)
+    )
+
+
+@pytest.fixture
+def make_encoder() -> Callable[..., WordEncoder]:
+    """A function from model kind and pooling to a fresh tiny encoder, always with the same weights."""
+
+    def make(kind: str = "bert", pooling: str = "mean", max_length: int = 8) -> WordEncoder:
+        preset = EncoderPreset(
+            reading=Reading(pooling=pooling, max_length=max_length),
+            tuning=TuningSettings(negatives=3, batch_size=5, epochs=2, learning_rate=1e-3),
+        )
+        return WordEncoder(tiny_model(kind), character_tokenizer(), preset, f"tiny {kind}", "cpu")
+
+    return make
+
+
+@pytest.fixture
+def tiny_folder(tmp_path: Path, make_encoder: Callable[..., WordEncoder]) -> Path:
+    """A tiny encoder as a model folder."""
+    folder = tmp_path / "tiny"
+    make_encoder().save(folder, "a tiny encoder")
+    return folder
