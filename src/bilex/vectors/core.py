@@ -121,9 +121,19 @@ class WordVectors:
 
     @classmethod
     def from_gensim(cls, keyed_vectors: Any) -> WordVectors:
-        """Take over gensim's `KeyedVectors`; the matrix is shared if it is float32."""
-        matrix = np.asarray(keyed_vectors.vectors, dtype=np.float32)
-        return cls([str(word) for word in keyed_vectors.index_to_key], matrix)
+        """Take over gensim's `KeyedVectors`, and the n-grams of its fastText kind.
+
+        The matrices are shared with gensim if they are float32.
+        """
+        from bilex.vectors.subwords import Subwords
+
+        words = [str(word) for word in keyed_vectors.index_to_key]
+        matrix = np.asarray(keyed_vectors.vectors, dtype=np.float32)[: len(words)]
+        ngrams = getattr(keyed_vectors, "vectors_ngrams", None)
+        if ngrams is None or not len(ngrams) or keyed_vectors.max_n < 1:
+            return cls(words, matrix)
+        rows = np.asarray(ngrams, dtype=np.float32)
+        return cls(words, matrix, subwords=Subwords(rows, keyed_vectors.min_n, keyed_vectors.max_n))
 
     def to_gensim(self) -> Any:
         """The same words and vectors as gensim's `KeyedVectors`, which needs gensim.

@@ -128,6 +128,10 @@ def verify(path: Path) -> None:
 
 
 def _config(path: Path) -> dict[str, Any]:
+    if not (path / CONFIG).is_file():
+        raise BilexError(
+            f"{path}: has no {CONFIG}, so it is not a folder of word vectors; give the file or folder itself."
+        )
     config = read_json(path / CONFIG)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise BilexError(f"{path}: is not a folder of word vectors; its {CONFIG} does not say {FORMAT}.")

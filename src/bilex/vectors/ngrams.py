@@ -11,6 +11,12 @@ _PRIME = np.uint32(16777619)
 _OPEN, _CLOSE = 60, 62
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _mixed(so_far: np.uint32, byte: np.uint8) -> np.uint32:
+    """One step of FNV-1a; the outer conversion keeps the product at 32 bits."""
+    return np.uint32(np.uint32(so_far ^ np.uint32(np.int8(byte))) * _PRIME)
+
+
 @njit(nogil=True, cache=True)
 def ngram_buckets(
     word: npt.NDArray[np.uint8], shortest: int, longest: int, buckets: int
@@ -38,10 +44,10 @@ def ngram_buckets(
             continue
         at, characters, mixed = start, 1, _OFFSET
         while at < len(marked) and characters <= longest:
-            mixed = (mixed ^ np.uint32(np.int8(marked[at]))) * _PRIME
+            mixed = _mixed(mixed, marked[at])
             at += 1
             while at < len(marked) and marked[at] & 0xC0 == 0x80:
-                mixed = (mixed ^ np.uint32(np.int8(marked[at]))) * _PRIME
+                mixed = _mixed(mixed, marked[at])
                 at += 1
             alone = characters == 1 and (start == 0 or at == len(marked))
             if characters >= shortest and not alone:

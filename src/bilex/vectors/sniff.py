@@ -47,6 +47,8 @@ def sniff_source(source: Source) -> str:
     for starts, what in _STRANGERS:
         if head.startswith(starts):
             raise BilexError(f"{source.name}: is {what}.")
+    if head[8:10] == b'{"':
+        raise BilexError(f"{source.name}: is a safetensors file; give the folder that holds it.")
     if head.startswith(FASTTEXT_MAGIC):
         kind = "fasttext"
     elif head.startswith(NPY_MAGIC):

@@ -25,6 +25,7 @@ from bilex.vectors.source import Source, open_for_writing
 _BLOCK = 4 << 20
 _LONGEST_LINE = 16 << 20
 _SHAPE_LINES = 50
+_ENOUGH = 10
 _HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*$")
 _SEPARATORS = re.compile(rb"[ \t]+")
 _BOM = b"\xef\xbb\xbf"
@@ -98,7 +99,9 @@ def _find_shape(block: bytes, report: LoadReport) -> _Shape:
     if not dims:
         raise _no_vectors(report.source, header is not None and len(lines) == 1)
     announced_dim = int(header[2]) if header else None
-    dim = max(dims, key=lambda size: (dims[size], size == announced_dim, size))
+    dim = max(dims, key=lambda size: (dims[size], size))
+    if announced_dim is not None and dims[announced_dim] * _ENOUGH >= dims.total():
+        dim = announced_dim  # other counts come from words that end in a number, or from broken lines
     if dim > MAX_DIM:
         raise BilexError(f"{report.source}: line 2 has {dim:,} numbers; at most {MAX_DIM:,} can be read.")
     if header is None or (dim == 1 and announced_dim != 1):
@@ -250,7 +253,7 @@ def write(vectors: WordVectors, path: Path) -> None:
     Raises:
         BilexError: A word cannot stand in such a file, or the file cannot be written.
     """
-    check_words(vectors.index_to_key, path, re.compile(r"\n|^[ \t]|[ \t]$|^$|^\r|\r$"))
+    check_words(vectors.index_to_key, path, re.compile(r"\n|^[ \t]|[ \t]$|^$"))
     line = " ".join(["%.9g"] * vectors.dim) + "\n"
     with atomic_file(path) as temporary, open_for_writing(temporary, path.suffix.lower()) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
