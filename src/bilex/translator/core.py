@@ -172,6 +172,8 @@ class Translator:
         """
         if isinstance(words, str):
             return self.translate([words], k, direction=direction, method=method)[0]
+        if k < 1:
+            raise BilexError(f"{k} translations were asked for; ask for at least 1.")
         asked = list(words)
         asking, answering = self.space.sides(direction)
         rows = [self._row(asking, word) for word in asked]
@@ -222,8 +224,6 @@ class Translator:
         confident: bool = True,
     ) -> list[tuple[Translation, ...]]:
         """The k best words for each query; confidences are for words of the vocabulary only."""
-        if k < 1:
-            raise BilexError(f"{k} translations were asked for; ask for at least 1.")
         scores, found = self.space.search(queries, max(k, 2), direction=direction, method=method)
         confidence = self.calibration.confidence(scores, direction, method) if confident else None
         return [

@@ -195,7 +195,8 @@ def _verify(path: Path) -> None:
         BilexError: A file is missing or differs.
     """
     try:
-        lines = (path / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+        text = (path / CHECKSUMS).read_bytes().decode("utf-8")
+        lines = text.removesuffix("\n").split("\n")
         expected = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except (OSError, ValueError) as error:
         raise BilexError(
