@@ -14,7 +14,7 @@ from bilex.vectors.collector import Collector
 from bilex.vectors.core import FloatMatrix, WordVectors
 from bilex.vectors.options import MAX_DIM, LoadOptions
 from bilex.vectors.report import LoadReport
-from bilex.vectors.source import Source
+from bilex.vectors.source import Source, open_for_writing
 from bilex.vectors.text import check_words
 
 _BLOCK = 4 << 20
@@ -108,7 +108,7 @@ def write(vectors: WordVectors, path: Path) -> None:
         BilexError: A word holds a space or begins with a newline, or the file cannot be written.
     """
     check_words(vectors.index_to_key, path, re.compile(r" |^\n|^$"))
-    with atomic_file(path) as temporary, temporary.open("wb") as file:
+    with atomic_file(path) as temporary, open_for_writing(temporary, path.suffix) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
         for word, row in zip(vectors.index_to_key, vectors.vectors, strict=True):
             file.write(word.encode("utf-8") + b" " + np.asarray(row, "<f4").tobytes() + b"\n")

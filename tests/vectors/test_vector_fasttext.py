@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bilex.errors import BilexError
+from bilex.vectors import WordVectors, fasttext
+from bilex.vectors.ngrams import ngram_buckets
+from bilex.vectors.options import LoadOptions
+
+DATA = Path(__file__).parent / "data"
+TOLERANCE = 1e-7
+
+
+def recorded(name: str) -> dict[str, Any]:
+    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ["skipgram", "without_subwords"])
+def test_vectors_are_those_the_fasttext_library_gave(name: str) -> None:
+    vectors = WordVectors.load(DATA / f"{name}.bin")
+    record = recorded(name)
+    assert vectors.index_to_key == record["words"]
+    assert vectors.report.format == "fasttext"
+    for word, expected in record["vectors"].items():
+        np.testing.assert_allclose(vectors[word], expected, atol=TOLERANCE, rtol=0)
+
+
+def test_the_record_has_words_outside_the_vocabulary_and_outside_ascii() -> None:
+    record = recorded("skipgram")
+    outside = set(record["vectors"]) - set(record["words"])
+    assert len(outside) == 8
+    assert sum(not word.isascii() for word in outside) >= 4
+
+
+def test_without_subwords_an_unknown_word_has_no_vector() -> None:
+    vectors = WordVectors.load(DATA / "without_subwords.bin")
+    assert vectors.subwords is None
+    with pytest.raises(KeyError):
+        vectors["tilted"]
+
+
+@pytest.mark.parametrize("name", ["skipgram", "without_subwords"])
+def test_against_the_live_library(name: str) -> None:
+    library = pytest.importorskip("fasttext")
+    model = library.load_model(str(DATA / f"{name}.bin"))
+    vectors = WordVectors.load(DATA / f"{name}.bin")
+    words = model.get_words()
+    if name == "skipgram":
+        words = [*words, "quite", "unheardof", "äöü", "слово", "猫と犬", "🙂🙂"]
+    for word in words:
+        np.testing.assert_allclose(vectors[word], model.get_word_vector(word), atol=TOLERANCE, rtol=0)
+
+
+def test_against_gensim() -> None:
+    pytest.importorskip("gensim")
+    from gensim.models.fasttext import load_facebook_vectors
+
+    theirs = load_facebook_vectors(str(DATA / "skipgram.bin"))
+    ours = WordVectors.load(DATA / "skipgram.bin")
+    taken_over = WordVectors.from_gensim(theirs)
+    for word in [*ours.index_to_key, "catlike", "собаками", "猫猫"]:
+        if word != "</s>":  # gensim adds n-grams to the mark of the end of a sentence, fastText does not
+            np.testing.assert_allclose(ours[word], theirs[word], atol=1e-6)
+            np.testing.assert_allclose(taken_over[word], theirs[word], atol=1e-6)
+
+
+def test_subwords_survive_conversion_and_preprocessing(tmp_path: Path) -> None:
+    vectors = WordVectors.load(DATA / "skipgram.bin").preprocessed("unit", "center", "unit")
+    vectors.save(tmp_path / "v")
+    loaded = WordVectors.load(tmp_path / "v")
+    for word in ("catlike", "собаками"):
+        np.testing.assert_array_equal(loaded[word], vectors[word])
+    raw = WordVectors.load(DATA / "skipgram.bin")
+    unit = raw.vectors / np.linalg.norm(raw.vectors, axis=1, keepdims=True)
+    expected = raw["catlike"] / np.linalg.norm(raw["catlike"]) - unit.mean(axis=0)
+    np.testing.assert_allclose(loaded["catlike"], expected / np.linalg.norm(expected), atol=1e-5)
+    for dtype in ("float16", "int8"):
+        vectors.save(tmp_path / "small", dtype=dtype)
+        small = WordVectors.load(tmp_path / "small")
+        assert small["catlike"] @ vectors["catlike"] > 0.999
+
+
+def test_a_word_too_short_for_any_ngram_has_no_vector() -> None:
+    vectors = WordVectors.load(DATA / "skipgram.bin")
+    with pytest.raises(KeyError):
+        vectors.subwords.__class__(vectors.subwords.rows, 4, 5).vector("a")
+
+
+def test_ngrams_hash_as_the_published_constants_say() -> None:
+    def hashed(ngram: str) -> int:
+        value = 2166136261
+        for byte in ngram.encode():
+            value = ((value ^ (byte | (0xFFFFFF00 if byte & 0x80 else 0))) * 16777619) & 0xFFFFFFFF
+        return value
+
+    word, buckets = "läb", 1000003
+    marked = f"<{word}>"
+    expected = [
+        hashed(marked[start:end]) % buckets
+        for start in range(len(marked))
+        for end in range(start + 1, min(start + 3, len(marked)) + 1)
+        if marked[start:end] not in ("<", ">")
+    ]
+    found = ngram_buckets(np.frombuffer(word.encode(), np.uint8), 1, 3, buckets)
+    assert found.tolist() == expected
+
+
+def test_limit_and_lower_case() -> None:
+    limited = WordVectors.load(DATA / "skipgram.bin", limit=5)
+    assert len(limited) == 5
+    np.testing.assert_allclose(limited["catlike"], recorded("skipgram")["vectors"]["catlike"], atol=TOLERANCE)
+    assert "mädchen" in WordVectors.load(DATA / "skipgram.bin", lowercase=True)
+
+
+def test_quantised_models_are_refused_in_one_sentence() -> None:
+    with pytest.raises(
+        BilexError, match=r"quantised\.ftz: is a quantised \(\.ftz\) model, .*use the \.bin model\.$"
+    ):
+        WordVectors.load(DATA / "quantised.ftz")
+
+
+def test_every_truncation_is_told() -> None:
+    content = (DATA / "without_subwords.bin").read_bytes()
+    words = len(recorded("without_subwords")["words"])
+    needed = content.index(struct.pack("<?qq", False, words, 8)) + 17 + words * 8 * 4
+    for length in [*range(4, needed, 37), needed - 1]:
+        with pytest.raises(BilexError, match=r"is cut off after [\d,]+ bytes"):
+            fasttext.parse(content[:length], LoadOptions(), "x.bin")
+    fasttext.parse(content[:needed], LoadOptions(), "x.bin")
+
+
+@pytest.mark.parametrize(
+    ("offset", "value", "says"),
+    [
+        (4, 99, "version 99"),
+        (8, -1, "make no sense"),
+        (8, 9, "does not fit"),
+        (8 + 4 * 8, 2**31 - 1, "does not fit"),
+        (8 + 56 + 4, 0, "its dictionary says"),
+    ],
+)
+def test_settings_that_lie(offset: int, value: int, says: str) -> None:
+    content = bytearray((DATA / "skipgram.bin").read_bytes())
+    struct.pack_into("<i", content, offset, value)
+    with pytest.raises(BilexError, match=says):
+        fasttext.parse(bytes(content), LoadOptions(), "x.bin")
