@@ -28,7 +28,7 @@ def _conventions(evaluation: Evaluation) -> Table:
     table.add_column("search")
     for name in first:
         table.add_column(name.upper(), justify="right")
-    table.add_column("95 % of P@1", justify="right")
+    table.add_column(f"95 % of {next(iter(first)).upper()}", justify="right")
     table.add_column("words", justify="right")
     table.add_column("counted over")
     for direction, result in _directions(evaluation):
