@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -19,6 +19,10 @@ from bilex.cli.options import (
     read_vectors,
     write_json_line,
 )
+from bilex.errors import BilexError
+
+if TYPE_CHECKING:
+    from bilex.encoders.stage import StageC2
 
 _SHOWN_WORDS = 8
 
@@ -28,6 +32,7 @@ _SHOWN_WORDS = 8
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi",
         "bilex align wiki.en.bin wiki.fi.bin --seeds en-fi.tsv -o en-fi --limit 100000",
         "bilex align en.vec.gz fi.vec.gz --seeds en-fi.tsv -o en-fi --method procrustes",
+        "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --lm e5-small-q4",
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --set iterations=3   (see 'bilex methods c1')",
     )
 )
@@ -36,6 +41,17 @@ _SHOWN_WORDS = 8
 @click.option("--seeds", metavar="DICTIONARY", help="Word pairs, source word first, one pair a line.")
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model folder to write.")
 @click.option("--method", default="c1", show_default=True, help="How to align; see 'bilex methods'.")
+@click.option(
+    "--lm",
+    metavar="NAME",
+    help="Add a language model (stage C2): a hub name, a model folder, or e5-small-q4, which needs no hub.",
+)
+@click.option(
+    "--lambda", "mixing", metavar="NUMBER|auto", help="The language model's weight, 0 to 1, or auto."
+)
+@click.option(
+    "--preset", metavar="NAME", help="A preset of the method; with --lm also cpu, lighter tuning for 2 cores."
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -63,6 +79,9 @@ def command(
     seeds: str | None,
     output: str,
     method: str,
+    lm: str | None,
+    mixing: str | None,
+    preset: str | None,
     limit: int,
     device: str,
     seed: int,
@@ -87,9 +106,10 @@ def command(
     from bilex.translator.storage import check_destination
 
     check_destination(output)
-    aligner = get_method(method)(
-        **{"device": device, "seed": seed, **parse_settings(get_method(method), settings)}
-    )
+    stage = _stage(lm, mixing, preset, device)
+    chosen = get_method(method)
+    wishes = settings if preset is None or (stage and preset == "cpu") else (f"preset={preset}", *settings)
+    aligner = chosen(**{"device": device, "seed": seed, **parse_settings(chosen, wishes)})
     listener = progress()
     started = time.monotonic()
     lowercase = not keep_case
@@ -103,6 +123,7 @@ def command(
         source,
         target,
         lexicon,
+        stage=stage,
         calibrate=calibrate,
         lowercase=lowercase,
         progress=listener,
@@ -110,6 +131,28 @@ def command(
     )
     translator.save(output)
     _report(translator, output, time.monotonic() - started, as_json)
+
+
+def _stage(lm: str | None, mixing: str | None, preset: str | None, device: str) -> StageC2 | None:
+    """The settings of stage C2, if a language model was asked for.
+
+    Raises:
+        BilexError: A wish makes no sense, or none without a language model.
+    """
+    if lm is None:
+        if mixing is not None or preset == "cpu":
+            wish = "--preset cpu" if preset == "cpu" else f"--lambda {mixing}"
+            raise BilexError(f"{wish} is about the language model; name one with --lm, such as e5-small-q4.")
+        return None
+    from bilex.encoders.stage import StageC2
+
+    weight: float | Literal["auto"] | None = None
+    if mixing is not None:
+        try:
+            weight = "auto" if mixing == "auto" else float(mixing)
+        except ValueError:
+            raise BilexError(f"--lambda {mixing}: give a number from 0 to 1, or auto.") from None
+    return StageC2(lm=lm, mixing=weight, preset="cpu" if preset == "cpu" else "paper", device=device)
 
 
 def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None:

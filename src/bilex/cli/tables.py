@@ -43,11 +43,11 @@ def calibration_lines(calibration: Calibration) -> list[str]:
 
 
 def unseen_words(translator: Translator, count: int) -> list[str]:
-    """Frequent source words that are no seeds: letters only, four or more."""
+    """Frequent source words that are no seeds; words of five letters and more say more than "from"."""
     seeds = {source for source, _ in translator.seeds.pairs}
     found: list[str] = []
     for word in translator.space.source.index_to_key:
-        if len(word) >= 4 and word.isalpha() and word not in seeds:
+        if len(word) >= 5 and word.isalpha() and word not in seeds:
             found.append(word)
             if len(found) == count:
                 break

@@ -56,6 +56,13 @@ def _how(made: dict[str, Any]) -> str:
         f"Fitted in {made.get('fit_seconds', '?')} s with bilex {made.get('bilex_version', '?')} "
         f"on {made.get('made', '?')}.",
     ]
+    lm = made.get("language_model")
+    if lm:
+        tuned = "tuned on" if lm.get("tuned") else "not tuned; combined through"
+        lines.append(
+            f"Combined (stage C2) with the language model `{lm['lm']}`, {tuned} {lm.get('pairs', '?')} pairs "
+            f"of which {lm.get('seed_pairs', '?')} are seeds; its weight λ is {lm.get('mixing', '?')}."
+        )
     if settings:
         lines += ["", "| setting | value |", "|---|---|"]
         lines += [f"| {name} | {value} |" for name, value in settings.items()]

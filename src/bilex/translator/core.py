@@ -23,6 +23,7 @@ from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
+    from bilex.encoders.stage import StageC2
     from bilex.translator.induction import InducedLexicon
 
 
@@ -67,6 +68,7 @@ class Translator:
         target: WordVectors,
         lexicon: Lexicon | None = None,
         *,
+        stage: StageC2 | None = None,
         calibrate: bool = True,
         held_out: float = 0.1,
         lowercase: bool = True,
@@ -83,6 +85,7 @@ class Translator:
             source: Source vectors.
             target: Target vectors.
             lexicon: Seed pairs; None where the method needs none.
+            stage: Settings of stage C2, which adds a language model; None for none.
             calibrate: Whether to learn confidences.
             held_out: The share of the seed's source words that they are learned on.
             lowercase: Whether the vocabularies were lower-cased when they were read.
@@ -99,6 +102,7 @@ class Translator:
             source,
             target,
             lexicon,
+            stage=stage,
             calibrated=calibrate,
             held_out=held_out,
             lowercase=lowercase,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import bilex
 from bilex.aligners.base import Aligner
-from bilex.aligners.maps import Map
+from bilex.aligners.maps import Linear, Map, Unit
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import Progress
@@ -24,9 +25,23 @@ from bilex.translator.subwords import FromSubwords
 from bilex.translator.unknown import OutOfVocabulary, Side
 from bilex.vectors import Subwords, WordVectors
 
+if TYPE_CHECKING:
+    from bilex.encoders.stage import StageC2, StageResult
+
 CALIBRATION_VOCABULARY = 20_000
 _HELD_OUT_AT_LEAST = 200
 _HELD_OUT_SHARE = 5
+
+
+@dataclass(eq=False)
+class _Made:
+    """A space, how to get into it, and what is to be remembered of its making."""
+
+    space: Space
+    maps: dict[Side, Map]
+    unknown: list[OutOfVocabulary]
+    stage: StageResult | None = None
+    remembered: dict[str, Any] = field(default_factory=dict)
 
 
 def fit_translator(
@@ -35,6 +50,7 @@ def fit_translator(
     target: WordVectors,
     lexicon: Lexicon | None,
     *,
+    stage: StageC2 | None,
     calibrated: bool,
     held_out: float,
     lowercase: bool,
@@ -45,39 +61,114 @@ def fit_translator(
 
     The arguments are those of `Translator.fit`.
     """
+    if not 0 < held_out < 1:
+        raise BilexError(f"a share of {held_out} of the seeds cannot be held out; give one between 0 and 1.")
     started = time.monotonic()
-    aligner.fit(source, target, lexicon, progress=progress, checkpoint=checkpoint)
+    state = checkpoint / "aligner" if checkpoint else None
+    aligner.fit(source, target, lexicon, progress=progress, checkpoint=state)
     fit_seconds = time.monotonic() - started
-    with progress.task("map and measure neighbourhoods", 2) as task:
-        space = Space.from_aligner(aligner, source, target)
-        task.advance()
-        space.neighbourhoods()
+    if stage is None:
+        made = _static_space(aligner, source, target)
+    else:
+        state = checkpoint / "encoder" if checkpoint else None
+        made = _combined_space(aligner, source, target, lexicon, stage, progress, state)
+    with progress.task("Measuring neighbourhoods") as task:
+        made.space.neighbourhoods()
         task.advance()
     calibration = Calibration(note="not calibrated: it was switched off")
     if calibrated:
-        refit = aligner_without(aligner, source, target, progress)
-        calibration = calibrate_held_out(refit, source, target, lexicon, held_out, aligner.seed, progress)
+        calibration = _calibration(aligner, source, target, lexicon, stage, made, held_out, progress)
     seeds = lexicon if lexicon is not None else Lexicon([], "no seeds")
     return Translator(
-        space,
-        aligner.source_map_,
-        aligner.target_map_,
+        made.space,
+        made.maps["source"],
+        made.maps["target"],
         calibration,
-        _subword_sources(aligner, source, target),
+        made.unknown,
         seeds,
-        describe(aligner, source, target, seeds, fit_seconds),
+        {**describe(aligner, source, target, seeds, fit_seconds), **made.remembered},
         lowercase,
     )
 
 
-def aligner_without(
-    aligner: Aligner, source: WordVectors, target: WordVectors, progress: Progress
+def _static_space(aligner: Aligner, source: WordVectors, target: WordVectors) -> _Made:
+    """The aligner's space; subwords, where a language has them, read unknown words."""
+    maps: dict[Side, Map] = {"source": aligner.source_map_, "target": aligner.target_map_}
+    subwords = _subwords(source, target, maps)
+    return _Made(Space.from_aligner(aligner, source, target), maps, [subwords] if subwords else [])
+
+
+def _combined_space(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    stage: StageC2,
+    progress: Progress,
+    checkpoint: Path | None,
+) -> _Made:
+    """The space of stage C2, in which the encoder reads unknown words.
+
+    The maps take static vectors into it; they know nothing of the encoder's part.
+    """
+    from bilex.encoders.stage import run_stage_c2
+    from bilex.translator.encoder import FromEncoder
+
+    result = run_stage_c2(aligner, source, target, lexicon, stage, progress=progress, checkpoint=checkpoint)
+    onward = [Unit(), Linear(result.combination.static_map), Unit()]
+    maps: dict[Side, Map] = {
+        "source": Map([*aligner.source_map_.steps, *onward]),
+        "target": Map([*aligner.target_map_.steps, *onward]),
+    }
+    reader = FromEncoder(
+        lambda: result.encoder, result.combination, result.save_encoder, _subwords(source, target, maps)
+    )
+    space = Space(result.source, result.target, "cosine", aligner.device)
+    remembered = {"language_model": {"lm": str(stage.lm), "preset": stage.preset, **result.report}}
+    return _Made(space, maps, [reader], result, remembered)
+
+
+def _subwords(source: WordVectors, target: WordVectors, maps: dict[Side, Map]) -> FromSubwords | None:
+    """The n-grams of fastText as a source of vectors for unknown words, where a language has them."""
+    given: dict[Side, Subwords | None] = {"source": source.subwords, "target": target.subwords}
+    subwords = {side: ngrams for side, ngrams in given.items() if ngrams is not None}
+    return FromSubwords(subwords, maps) if subwords else None
+
+
+def _calibration(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    stage: StageC2 | None,
+    made: _Made,
+    share: float,
+    progress: Progress,
+) -> Calibration:
+    """Confidences from a second, smaller fit without some seeds, or from the trial that chose λ."""
+    trial = made.stage.trial if made.stage else None
+    if trial is not None:
+        return calibrate(
+            Space(trial.source, trial.target, "cosine", aligner.device), trial.held_out, aligner.seed
+        )
+    fixed = replace(stage, mixing=made.stage.combination.mixing, cache=None) if stage and made.stage else None
+    refit = refitter(aligner, source, target, fixed, progress)
+    return calibrate_held_out(refit, source, target, lexicon, share, aligner.seed, progress)
+
+
+def refitter(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    stage: StageC2 | None,
+    progress: Progress,
 ) -> Callable[[Lexicon, Lexicon], Space]:
     """How to make, with the same method, a space that has not seen some pairs.
 
     To be cheap the method learns on the 20,000 most frequent words of each language and those of the
     seeds; its maps are then applied to the whole vocabularies. For methods that use nothing but the
-    seeds' vectors (Procrustes, the advanced mapping) that changes nothing.
+    seeds' vectors (Procrustes, the advanced mapping) that changes nothing. With stage C2 the space
+    itself stays that small, since encoding every word a second time would cost too much.
 
     Returns:
         A function from the pairs to learn from and the pairs held out to a space.
@@ -89,7 +180,9 @@ def aligner_without(
         small_source = _frequent_and(source, {a for a, _ in pairs})
         small_target = _frequent_and(target, {b for _, b in pairs})
         again.fit(small_source, small_target, learned, progress=progress)
-        return Space.from_aligner(again, source, target)
+        if stage is None:
+            return Space.from_aligner(again, source, target)
+        return _combined_space(again, small_source, small_target, learned, stage, progress, None).space
 
     return make
 
@@ -114,8 +207,6 @@ def calibrate_held_out(
         seed: Fixes the draw.
         progress: Who is told how far the work is.
     """
-    if not 0 < share < 1:
-        raise BilexError(f"a share of {share} of the seeds cannot be held out; give one between 0 and 1.")
     usable = lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
     words = len(usable.golds())
     count = max(round(share * words), min(_HELD_OUT_AT_LEAST, words // _HELD_OUT_SHARE))
@@ -172,11 +263,3 @@ def _frequent_and(words: WordVectors, extra: set[str]) -> WordVectors:
         np.asarray(words.vectors[np.array(chosen)]),
         words.preprocessing,
     )
-
-
-def _subword_sources(aligner: Aligner, source: WordVectors, target: WordVectors) -> list[OutOfVocabulary]:
-    """The n-grams of fastText as a source of vectors for unknown words, where a language has them."""
-    given: dict[Side, Subwords | None] = {"source": source.subwords, "target": target.subwords}
-    subwords = {side: ngrams for side, ngrams in given.items() if ngrams is not None}
-    maps: dict[Side, Map] = {"source": aligner.source_map_, "target": aligner.target_map_}
-    return [FromSubwords(subwords, maps)] if subwords else []

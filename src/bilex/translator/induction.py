@@ -118,7 +118,7 @@ def induce(
         direction: Who asks: source words ("forward"), target words ("backward"), or "both" (pairs
             that either found, each once).
         method: "csls", or "nn" for the plain similarity.
-        mutual: Keep only pairs in which each word is the other's best.
+        mutual: Keep only pairs in which each word is the other's best (at most one a word, whatever k).
         min_score: Keep only pairs that score at least this.
         min_confidence: Keep only pairs of at least this confidence.
         ranks: The frequency range of asking words, first and last rank from 1; None for no end.
@@ -141,11 +141,13 @@ def induce(
             f"ranks {ranks[0]} to {ranks[1]} with {k} translations a word name no words; "
             "ranks count from 1, and at least 1 translation is needed."
         )
-    found = _joined(
-        [_ask(space, calibration, side, method, k, ranks, progress) for side in asking], len(space.target)
-    )
-    if mutual:
-        found = found.only(_is_mutual(space, found, method, progress))
+    lists = []
+    for side in asking:
+        answers = _ask(space, calibration, side, method, 1 if mutual else k, ranks, progress)
+        lists.append(
+            answers.only(_answered_back(space, answers, side, method, progress)) if mutual else answers
+        )
+    found = _joined(lists, len(space.target))
     if min_score is not None:
         found = found.only(found.score >= min_score)
     if min_confidence is not None:
@@ -193,16 +195,16 @@ def _search(
     return np.concatenate([scores for scores, _ in blocks]), np.concatenate([rows for _, rows in blocks])
 
 
-def _is_mutual(space: Space, found: _Found, method: Retrieval, progress: Progress) -> npt.NDArray[np.bool_]:
-    """Whether each pair is the best of its source word and the best of its target word."""
-    sources, source_place = np.unique(found.source, return_inverse=True)
-    targets, target_place = np.unique(found.target, return_inverse=True)
-    _, forward = _search(space, sources, 1, "forward", method, progress)
-    _, backward = _search(space, targets, 1, "backward", method, progress)
-    agreed: npt.NDArray[np.bool_] = (forward[source_place.reshape(-1), 0] == found.target) & (
-        backward[target_place.reshape(-1), 0] == found.source
-    )
-    return agreed
+def _answered_back(
+    space: Space, found: _Found, asked: Direction, method: Retrieval, progress: Progress
+) -> npt.NDArray[np.bool_]:
+    """Whether the best answer to each answer is the word that asked."""
+    query, answer = (found.source, found.target) if asked == "forward" else (found.target, found.source)
+    distinct, place = np.unique(answer, return_inverse=True)
+    back: Direction = "backward" if asked == "forward" else "forward"
+    _, best = _search(space, distinct, 1, back, method, progress)
+    mutual: npt.NDArray[np.bool_] = best[place.reshape(-1), 0] == query
+    return mutual
 
 
 def _joined(lists: list[_Found], targets: int) -> _Found:

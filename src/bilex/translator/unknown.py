@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 Side = Literal["source", "target"]
 
-KINDS = {"subwords": "bilex.translator.subwords:FromSubwords"}
+KINDS = {
+    "encoder": "bilex.translator.encoder:FromEncoder",
+    "subwords": "bilex.translator.subwords:FromSubwords",
+}
 
 
 class OutOfVocabulary(Protocol):

@@ -1,0 +1,115 @@
+"""`bilex demo`: the whole way, on the sample that the package carries."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bilex.cli.options import check_device, device_option, examples
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bilex.evaluation import Evaluation
+
+_SHOWN_WORDS = 12
+
+
+@click.command(
+    epilog=examples(
+        "bilex demo",
+        "bilex demo --output /tmp/demo --method procrustes",
+        "bilex demo --lm e5-small-q4        (both stages; some minutes on 2 cores)",
+    )
+)
+@click.option(
+    "--output", default="demo-output", show_default=True, metavar="FOLDER", help="Where the results go."
+)
+@click.option("--method", default="c1", show_default=True, help="How to align; see 'bilex methods'.")
+@click.option("--lm", metavar="NAME", help="Add a language model (stage C2) with its light 'cpu' preset.")
+@device_option
+def command(output: str, method: str, lm: str | None, device: str) -> None:
+    """Align the packaged English–Finnish sample, and show what comes out.
+
+    FOLDER receives the model (en-fi), a dictionary (en-fi.tsv) and the scores (scores.json).
+    """
+    check_device(device)
+    started = time.monotonic()
+    from bilex.aligners import get_method
+    from bilex.cli.console import progress, show
+    from bilex.cli.tables import answers_table, calibration_lines
+    from bilex.data import sample_path
+    from bilex.evaluation import evaluate
+    from bilex.files import write_text
+    from bilex.lexicon import Lexicon
+    from bilex.space import Space
+    from bilex.translator import Translator
+    from bilex.translator.storage import check_destination
+    from bilex.vectors import WordVectors
+
+    model = Path(output) / "en-fi"
+    check_destination(model)
+    listener = progress()
+    sample = sample_path()
+    english, finnish = WordVectors.load(sample / "en"), WordVectors.load(sample / "fi")
+    seeds, test = Lexicon.read(sample / "seeds.tsv"), Lexicon.read(sample / "test.tsv")
+    listener.say(
+        f"English {len(english):,} words, Finnish {len(finnish):,} words, {len(seeds):,} seed pairs, "
+        f"{len(test.golds()):,} test words, method {method}{f' and {lm}' if lm else ''}."
+    )
+    aligner = get_method(method)(device=device)
+    stage = None
+    if lm is not None:
+        from bilex.encoders.stage import StageC2
+
+        stage = StageC2(lm=lm, preset="cpu", device=device)
+    translator = Translator.fit(aligner, english, finnish, seeds, stage=stage, progress=listener)
+    results = {}
+    if stage is not None:
+        alone = Space.from_aligner(aligner, english, finnish)
+        results[method] = evaluate(alone, test, train=seeds, progress=listener)
+    name = f"{method} + {lm}" if lm else method
+    results[name] = evaluate(translator.space, test, train=seeds, progress=listener)
+    translator.save(model)
+    translator.lexicon(mutual=True, progress=listener).write(Path(output) / "en-fi.tsv")
+    write_text(Path(output) / "scores.json", results[name].to_json() + "\n")
+    show(_accuracies(results))
+    unlike = [found.source for found in results[name].forward.predictions if not found.identical]
+    shown = unlike[:: max(1, len(unlike) // _SHOWN_WORDS)][:_SHOWN_WORDS]
+    show(answers_table(translator.translate(shown, 3), "Words of the test dictionary, none of them a seed"))
+    for line in calibration_lines(translator.calibration):
+        show(line)
+    show(f"Wrote {model}, {output}/en-fi.tsv and {output}/scores.json in {time.monotonic() - started:.0f} s.")
+    show(f"Next: bilex translate {model} friend, or with your own files: bilex align --help")
+
+
+def _accuracies(results: dict[str, Evaluation]) -> Table:
+    """P@1 and P@5 of each model, both ways."""
+    from rich.table import Table
+
+    table = Table(title="How many test words are translated rightly", title_justify="left")
+    for heading in ("model", "direction", "search"):
+        table.add_column(heading)
+    for heading in ("P@1", "95 %", "P@5", "words"):
+        table.add_column(heading, justify="right")
+    for name, result in results.items():
+        for direction, found in (
+            ("English to Finnish", result.forward),
+            ("Finnish to English", result.backward),
+        ):
+            for search, label in (("nn", "NN"), ("csls", "CSLS")):
+                figures = found.figures[search] or {}
+                low, high = found.intervals[search]["p@1"]
+                table.add_row(
+                    name,
+                    direction,
+                    label,
+                    f"{figures['p@1']:.1%}",
+                    f"{low:.1%}–{high:.1%}",
+                    f"{figures['p@5']:.1%}",
+                    str(found.covered),
+                )
+    return table

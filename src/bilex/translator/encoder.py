@@ -1,0 +1,95 @@
+"""Unknown words through the tuned language model of stage C2, which can read any word."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from bilex.aligners.maps import Map
+from bilex.encoders.combine import Combination, unit_rows
+from bilex.translator.subwords import FromSubwords
+from bilex.translator.unknown import Floats, Side
+
+if TYPE_CHECKING:
+    from bilex.encoders.model import WordEncoder
+
+_MODEL, _COMBINATION, _SUBWORDS = "model", "combination.safetensors", "subwords"
+
+
+class FromEncoder:
+    """The encoder's vector of a word, joined by its subwords' vector where there is one.
+
+    Args:
+        encoder: A function that opens the encoder; called when the first unknown word comes.
+        combination: How static and encoded vectors become one.
+        write: Writes the encoder's model folder to a path.
+        subwords: The static vectors of unknown words, already in the combined space.
+    """
+
+    kind: ClassVar[str] = "encoder"
+
+    def __init__(
+        self,
+        encoder: Callable[[], WordEncoder],
+        combination: Combination,
+        write: Callable[[Path], None],
+        subwords: FromSubwords | None = None,
+    ) -> None:
+        self._open, self._combination, self._write = encoder, combination, write
+        self._subwords = subwords
+
+    @cached_property
+    def _encoder(self) -> WordEncoder:
+        return self._open()
+
+    def vectors(self, words: Sequence[str], side: Side) -> list[Floats | None]:
+        """(1−λ)·subwords + λ·encoder, or the one of the two that there is; None for neither."""
+        encoded = unit_rows(self._encoder.encode(words) @ self._combination.encoder_map)
+        static: list[Floats | None] = [None] * len(words)
+        if self._subwords is not None:
+            static = self._subwords.vectors(words, side)
+        mixing = self._combination.mixing
+        found: list[Floats | None] = []
+        for row, known in zip(encoded, static, strict=True):
+            mixed = row if known is None else (1 - mixing) * unit_rows(known[None])[0] + mixing * row
+            found.append(unit_rows(mixed[None])[0] if mixed.any() else None)
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder as a Hugging Face model folder, and the maps beside it."""
+        from safetensors.numpy import save_file
+
+        self._write(folder / _MODEL)
+        tensors = {
+            "static_map": np.ascontiguousarray(self._combination.static_map),
+            "encoder_map": np.ascontiguousarray(self._combination.encoder_map),
+            "mixing": np.array([self._combination.mixing], np.float64),
+        }
+        save_file(tensors, folder / _COMBINATION)
+        if self._subwords is not None:
+            (folder / _SUBWORDS).mkdir()
+            self._subwords.save(folder / _SUBWORDS)
+
+    @classmethod
+    def load(cls, folder: Path, maps: Mapping[Side, Map]) -> FromEncoder:
+        """What `save` wrote; the encoder itself is opened when it is first needed."""
+        from safetensors.numpy import load_file
+
+        def encoder() -> WordEncoder:
+            from bilex.encoders.model import WordEncoder
+
+            return WordEncoder.load(folder / _MODEL)
+
+        def write(path: Path) -> None:
+            shutil.copytree(folder / _MODEL, path)
+
+        tensors = load_file(folder / _COMBINATION)
+        combination = Combination(tensors["static_map"], tensors["encoder_map"], float(tensors["mixing"][0]))
+        stored = folder / _SUBWORDS
+        subwords = FromSubwords.load(stored, maps) if stored.is_dir() else None
+        return cls(encoder, combination, write, subwords)
