@@ -12,6 +12,7 @@ import torch
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
 
+torch.set_num_threads(1)  # the models are so small that threads only get in each other's way
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -38,7 +39,14 @@ def character_tokenizer() -> Any:
 
 
 def tiny_model(kind: str) -> torch.nn.Module:
-    from transformers import BertConfig, BertModel, MT5Config, MT5EncoderModel, XLMRobertaConfig, XLMRobertaModel
+    from transformers import (
+        BertConfig,
+        BertModel,
+        MT5Config,
+        MT5EncoderModel,
+        XLMRobertaConfig,
+        XLMRobertaModel,
+    )
 
     torch.manual_seed(0)
     shape: dict[str, Any] = {

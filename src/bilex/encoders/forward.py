@@ -31,7 +31,13 @@ class WordVectorsModule(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.pooling = pooling
-        self.packed = _prepare_packing(encoder)
+        _prepare_packing(encoder)
+
+    @property
+    def packed(self) -> bool:
+        """Whether all words go through the encoder in one row, or one rectangle for each length."""
+        config: Any = self.encoder.config
+        return bool(config._attn_implementation == _ATTENTION)
 
     def forward(self, words: PackedWords) -> torch.Tensor:
         """The vectors of `words`, not normalised."""
@@ -63,20 +69,17 @@ class WordVectorsModule(nn.Module):
         return hidden
 
 
-def _prepare_packing(encoder: Any) -> bool:
-    """Switch a BERT-like encoder to attention over packed words; False for an encoder of another kind."""
-    try:
-        from transformers import AttentionInterface
-    except ImportError:
-        return False
+def _prepare_packing(encoder: Any) -> None:
+    """Switch a BERT-like encoder to attention over packed words; leave one of another kind alone."""
+    from transformers import AttentionInterface
+
     config = encoder.config
     if config.model_type not in _PACKABLE or getattr(config, "is_decoder", False):
-        return False
+        return
     if getattr(config, "position_embedding_type", None) not in (None, "absolute"):
-        return False
+        return
     AttentionInterface.register(_ATTENTION, _packed_attention)
     encoder.set_attn_implementation(_ATTENTION)
-    return True
 
 
 def _packed_attention(

@@ -105,15 +105,15 @@ class WordEncoder:
 
     def tokenise(self, words: Sequence[str]) -> TokenTable:
         """The tokens of each word, special ones included; a word that yields none has length 0."""
-        if not len(words):
-            return TokenTable(np.zeros((0, 1), np.int32), np.zeros(0, np.int32))
         reading = self.preset.reading
+        if not len(words):
+            return TokenTable(np.zeros((0, reading.max_length), np.int32), np.zeros(0, np.int32))
         texts = [reading.template.replace("{}", word) for word in words]
         rows = _token_rows(self.tokenizer, texts, reading.max_length)
         specials = self.tokenizer.num_special_tokens_to_add(pair=False)
         bare = len(_token_rows(self.tokenizer, [reading.template.replace("{}", "")], reading.max_length)[0])
         lengths = np.fromiter(map(len, rows), np.int32, len(rows))
-        ids = np.zeros((len(rows), int(lengths.max())), np.int32)
+        ids = np.zeros((len(rows), reading.max_length), np.int32)
         ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
         lengths[lengths <= max(bare, specials)] = 0
         return TokenTable(ids, lengths)
@@ -174,9 +174,11 @@ class WordEncoder:
             folder: Where it goes; it appears whole or not at all.
             card: The text of its README.md.
         """
+        import transformers
+
         model: Any = self.module.encoder
         reading = self.preset.reading
-        with atomic_folder(folder) as temporary:
+        with atomic_folder(folder) as temporary, _quiet(transformers):
             model.save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
             write_json(
@@ -241,7 +243,13 @@ def _open(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
         options: dict[str, Any] = {"dtype": torch.float32}
         if _takes_pooling_option(automatic, config):
             options["add_pooling_layer"] = False
-        model = automatic.from_pretrained(where, config=config, **options)
+        model, loading = automatic.from_pretrained(where, config=config, output_loading_info=True, **options)
+    missing = sorted(name for name in loading["missing_keys"] if "pooler" not in name)
+    if missing:
+        raise BilexError(
+            f"{where}: lacks {len(missing)} of the model's tensors ({missing[0]} is the first); fetch the whole "
+            "model again."
+        )
     return model, tokenizer
 
 

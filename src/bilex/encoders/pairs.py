@@ -89,7 +89,7 @@ def hard_negatives(
     _, nearest = top_k(queries, keys, count + 1, device=device)
     left_out = nearest == partners[:, None]
     left_out[~left_out.any(axis=1), -1] = True
-    kept: Integers = nearest[~left_out].reshape(len(queries), -1)
+    kept: Integers = nearest[~left_out].reshape(len(queries), nearest.shape[1] - 1)
     return kept
 
 

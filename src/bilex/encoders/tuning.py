@@ -250,10 +250,12 @@ class Tuner:
         self.progress.say(sentence)
 
     def _parallel(self, module: nn.Module) -> nn.Module:
+        """The module behind torch's own data parallelism, where there are several processes."""
         if self.world == 1:
             return module
+        whole = self.encoder.module.packed
         devices = [self.encoder.device] if self.encoder.device.type == "cuda" else None
-        return DistributedDataParallel(module, device_ids=devices, find_unused_parameters=True)
+        return DistributedDataParallel(module, device_ids=devices, find_unused_parameters=not whole)
 
 
 @contextlib.contextmanager

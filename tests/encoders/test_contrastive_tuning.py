@@ -1,0 +1,303 @@
+"""Loss, gradients and the training loop against plain implementations."""
+
+from __future__ import annotations
+
+import copy
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from padded_reference import padded_vectors
+
+from bilex.encoders.loss import contrastive_loss
+from bilex.encoders.model import WordEncoder
+from bilex.encoders.pairs import TrainingPairs
+from bilex.encoders.presets import TuningSettings
+from bilex.encoders.tuning import Tuner
+from bilex.errors import BilexError
+
+SOURCE = ["dog", "cat", "house", "a", "tree", "water", "sun", "moon", "hand", "book", "dogs"]
+TARGET = ["hund", "katze", "haus", "ein", "baum", "wasser", "sonne", "mond", "hand", "buch", "hunde"]
+STILL = TuningSettings(
+    negatives=3, batch_size=4, epochs=1, learning_rate=1e-3, dropout=0.0, precision="float32"
+)
+
+
+def some_pairs() -> TrainingPairs:
+    chance = np.random.default_rng(1)
+    positives = np.array([[i, i] for i in range(10)] + [[0, 10], [0, 0]])
+    negatives = [chance.integers(0, 11, (len(positives), 3)) for _ in range(2)]
+    return TrainingPairs(positives, negatives[0], negatives[1], len(positives))
+
+
+def tuner_for(encoder: WordEncoder, settings: TuningSettings, **others: object) -> Tuner:
+    tokens = encoder.tokenise(SOURCE), encoder.tokenise(TARGET)
+    return Tuner(encoder, *tokens, some_pairs(), settings, **others)
+
+
+def assert_same_weights(ours: WordEncoder, theirs: WordEncoder) -> None:
+    """Equal weights, but for the keys' biases: the loss does not depend on them, so they follow rounding."""
+    expected = dict(theirs.module.named_parameters())
+    for name, parameter in ours.module.named_parameters():
+        if not name.endswith("key.bias"):
+            torch.testing.assert_close(parameter, expected[name], atol=3e-5, rtol=1e-3, msg=name)
+    torch.testing.assert_close(ours.encode(SOURCE), theirs.encode(SOURCE), atol=1e-4, rtol=1e-3)
+
+
+def plain_loss(encoder: WordEncoder, pairs: TrainingPairs, rows: list[int]) -> torch.Tensor:
+    """One pair at a time, every word encoded again wherever it occurs, the formula written out."""
+    losses = []
+    for row in rows:
+        x, y = pairs.positives[row]
+        near_y = [SOURCE[i] for i in pairs.source_negatives[row]]
+        near_x = [TARGET[i] for i in pairs.target_negatives[row]]
+        vectors = padded_vectors(encoder, [SOURCE[x], TARGET[y], *near_y, *near_x])
+        unit = vectors / vectors.norm(dim=1, keepdim=True)
+        positive = (unit[0] @ unit[1] / 0.1).exp()
+        others = sum((unit[1] @ other / 0.1).exp() for other in unit[2:5])
+        others = others + sum((unit[0] @ other / 0.1).exp() for other in unit[5:8])
+        losses.append(-torch.log(positive / (positive + others)))
+    return torch.stack(losses).mean()
+
+
+@pytest.mark.parametrize("kind", ["bert", "mt5"])
+def test_loss_and_gradients_equal_a_plain_padded_implementation(
+    make_encoder: Callable[..., WordEncoder], kind: str
+) -> None:
+    rows = [0, 10, 3, 7, 11]
+    plain = make_encoder(kind)
+    plain.module.eval()
+    expected = plain_loss(plain, some_pairs(), rows)
+    expected.backward()
+    ours = make_encoder(kind)
+    found = tuner_for(ours, STILL)._gradients(ours.module.train(False), np.array(rows))
+    assert abs(float(found) - expected.item()) < 1e-5
+    expected_gradients = dict(plain.module.named_parameters())
+    compared = 0
+    for name, parameter in ours.module.named_parameters():
+        assert parameter.grad is not None, name
+        reference = expected_gradients[name].grad
+        assert reference is not None
+        assert (parameter.grad - reference).abs().max() < 1e-5 * max(1.0, float(reference.abs().max())), name
+        compared += 1
+    assert compared > 10
+
+
+def test_the_gradient_goes_through_the_norms() -> None:
+    torch.manual_seed(0)
+    vectors = torch.randn(8, 5, dtype=torch.float32, requires_grad=True)
+    places = (torch.tensor([0]), torch.tensor([1]), torch.tensor([[2, 3]]), torch.tensor([[4, 5]]))
+    contrastive_loss(vectors, *places, 0.1).backward()
+    assert vectors.grad is not None
+    along = (vectors.grad * vectors.detach()).sum(1)
+    assert along.abs().max() < 1e-5, "moving a vector along itself changes no cosine"
+    assert vectors.grad[:6].abs().min() > 0
+    assert not vectors.grad[6:].any()
+
+
+def test_micro_batches_add_up_to_the_batch(make_encoder: Callable[..., WordEncoder]) -> None:
+    gradients = []
+    for micro in (12, 5, 1):
+        encoder = make_encoder()
+        tuner = tuner_for(encoder, STILL)
+        tuner.micro_batch = micro
+        tuner._gradients(encoder.module.eval(), np.arange(12))
+        gradients.append(
+            torch.cat([p.grad.flatten() for p in encoder.module.parameters() if p.grad is not None])
+        )
+    torch.testing.assert_close(gradients[1], gradients[0], atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(gradients[2], gradients[0], atol=1e-6, rtol=1e-4)
+
+
+def test_training_equals_adamw_over_all_embeddings(make_encoder: Callable[..., WordEncoder]) -> None:
+    """The trimmed embedding, the shuffling and the updates against a plain loop over the whole model."""
+    settings = replace(STILL, epochs=3, weight_decay=0.1)
+    plain = make_encoder()
+    optimiser = torch.optim.AdamW(plain.module.parameters(), lr=1e-3, weight_decay=0.1)
+    for epoch in range(3):
+        order = np.random.default_rng(settings.seed + epoch).permutation(12)
+        for start in range(0, 12, 4):
+            optimiser.zero_grad()
+            plain_loss(plain, some_pairs(), order[start : start + 4].tolist()).backward()
+            optimiser.step()
+    tuned = make_encoder()
+    report = tuner_for(tuned, settings).run()
+    assert len(report.losses) == 3
+    assert report.losses[2] < report.losses[0]
+    assert_same_weights(tuned, plain)
+
+
+def test_dropout_is_set_while_tuning_and_put_back(make_encoder: Callable[..., WordEncoder]) -> None:
+    encoder = make_encoder()
+    for layer in encoder.module.modules():
+        if isinstance(layer, torch.nn.Dropout):
+            layer.p = 0.25
+    seen: set[float] = set()
+    encoder.module.register_forward_pre_hook(
+        lambda module, _: seen.update(m.p for m in module.modules() if isinstance(m, torch.nn.Dropout))
+    )
+    tuner_for(encoder, replace(STILL, dropout=0.1)).run()
+    assert seen == {0.1}
+    assert {m.p for m in encoder.module.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
+    assert not encoder.module.training
+
+
+def test_the_same_seed_gives_the_same_encoder(make_encoder: Callable[..., WordEncoder]) -> None:
+    results = []
+    for seed in (33, 33, 34):
+        encoder = make_encoder()
+        tuner_for(encoder, replace(STILL, dropout=0.1, seed=seed)).run()
+        results.append(encoder.fingerprint())
+    assert results[0] == results[1] != results[2]
+
+
+class _CutOffError(Exception):
+    pass
+
+
+def test_a_run_that_was_cut_off_goes_on_to_the_same_end(
+    make_encoder: Callable[..., WordEncoder], tmp_path: Path
+) -> None:
+    settings = replace(STILL, dropout=0.1, epochs=3)
+    whole = make_encoder()
+    tuner_for(whole, settings).run()
+    first = make_encoder()
+    tuner = tuner_for(first, settings, checkpoint=tmp_path / "c")
+    ordinary = tuner._epoch
+
+    def epoch_that_dies(*arguments: object) -> float:
+        if arguments[2] == 2:
+            raise _CutOffError
+        return ordinary(*arguments)
+
+    tuner._epoch = epoch_that_dies
+    with pytest.raises(_CutOffError):
+        tuner.run()
+    second = make_encoder()
+    resumed = tuner_for(second, settings, checkpoint=tmp_path / "c")
+    done: list[int] = []
+    resumed_epoch = resumed._epoch
+    resumed._epoch = lambda *a: done.append(a[2]) or resumed_epoch(*a)
+    report = resumed.run()
+    assert done == [2]
+    assert len(report.losses) == 3
+    for (name, ours), theirs in zip(second.module.named_parameters(), whole.module.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5, msg=name)
+    assert not list((tmp_path / "c").glob("*.pkl")) + list((tmp_path / "c").glob("*.pt"))
+
+
+def test_a_checkpoint_of_other_settings_is_left_alone(
+    make_encoder: Callable[..., WordEncoder], tmp_path: Path
+) -> None:
+    tuner_for(make_encoder(), STILL, checkpoint=tmp_path / "c").run()
+    fresh, alone = make_encoder(), make_encoder()
+    tuner_for(fresh, replace(STILL, temperature=0.2), checkpoint=tmp_path / "c").run()
+    tuner_for(alone, replace(STILL, temperature=0.2)).run()
+    assert fresh.fingerprint() == alone.fingerprint()
+
+
+def test_a_loss_that_is_no_number_keeps_the_last_good_weights(
+    make_encoder: Callable[..., WordEncoder],
+) -> None:
+    good = make_encoder()
+    tuner_for(good, STILL).run()
+    encoder = make_encoder()
+    tuner = tuner_for(encoder, replace(STILL, epochs=2))
+    ordinary = tuner._update
+
+    def spoilt(module: torch.nn.Module, optimiser: torch.optim.Optimizer, chosen: np.ndarray) -> torch.Tensor:
+        loss = ordinary(module, optimiser, chosen)
+        return loss * float("nan") if tuner.updates > 4 else loss
+
+    tuner._update = spoilt
+    report = tuner.run()
+    assert "not a number in epoch 2" in report.warnings[0]
+    for ours, theirs in zip(encoder.module.parameters(), good.module.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
+
+
+def test_a_loss_that_is_no_number_at_once_is_an_error(make_encoder: Callable[..., WordEncoder]) -> None:
+    encoder = make_encoder()
+    before = copy.deepcopy(encoder.module.state_dict())
+    with pytest.raises(BilexError, match="lower the learning rate"):
+        tuner_for(encoder, replace(STILL, learning_rate=float("inf"))).run()
+    assert encoder.module.state_dict().keys() == before.keys()
+
+
+def test_too_little_gpu_memory_halves_the_micro_batch(make_encoder: Callable[..., WordEncoder]) -> None:
+    reference, encoder = make_encoder(), make_encoder()
+    tuner_for(reference, STILL).run()
+    tuner = tuner_for(encoder, STILL)
+    ordinary = tuner._part_loss
+
+    def short_of_memory(module: torch.nn.Module, part: np.ndarray) -> torch.Tensor:
+        if len(part) > 1:
+            raise torch.cuda.OutOfMemoryError("no room")
+        return ordinary(module, part)
+
+    tuner._part_loss = short_of_memory
+    report = tuner.run()
+    assert report.micro_batch == 1
+    assert "1 pairs at a time" in report.warnings[-1]
+    assert_same_weights(encoder, reference)
+
+
+def test_pairs_of_unreadable_words_are_dropped(make_encoder: Callable[..., WordEncoder]) -> None:
+    encoder = make_encoder()
+    tokens = encoder.tokenise(["dog", " "]), encoder.tokenise(["hund", "katze"])
+    pairs = TrainingPairs(
+        np.array([[0, 0], [1, 1]]), np.array([[1, 1, 1], [0, 0, 0]]), np.array([[1, 1, 1], [0, 0, 0]]), 2
+    )
+    report = Tuner(encoder, *tokens, pairs, STILL).run()
+    assert (report.pairs, report.dropped) == (1, 1)
+    empty = encoder.tokenise([" ", " "])
+    with pytest.raises(BilexError, match="into nothing"):
+        Tuner(encoder, empty, empty, pairs, STILL)
+
+
+_CHILD = """
+import sys
+sys.path.insert(0, {here!r})
+import torch
+from conftest import character_tokenizer, tiny_model
+from test_contrastive_tuning import STILL, tuner_for
+from bilex.encoders.model import WordEncoder
+from bilex.encoders.presets import EncoderPreset, Reading
+from bilex.encoders.tuning import process_group
+torch.set_num_threads(1)
+with process_group():
+    encoder = WordEncoder(tiny_model("bert"), character_tokenizer(),
+                          EncoderPreset(reading=Reading(pooling="mean", max_length=8)), "tiny", "cpu")
+    report = tuner_for(encoder, STILL).run()
+    if torch.distributed.get_rank() == 0:
+        encoder.save({out!r}, "two processes")
+"""
+
+
+def test_two_processes_learn_what_one_learns(
+    make_encoder: Callable[..., WordEncoder], tmp_path: Path
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    here = str(Path(__file__).parent)
+    script = _CHILD.format(here=here, out=str(tmp_path / "out"))
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", script], env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        )
+        for rank in range(2)
+    ]
+    assert [child.wait(120) for child in children] == [0, 0]
+    alone = make_encoder()
+    tuner_for(alone, STILL).run()
+    together = WordEncoder.load(tmp_path / "out", device="cpu")
+    assert_same_weights(together, alone)

@@ -1,0 +1,73 @@
+"""Positive pairs and hard negatives against searches done by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bilex.encoders import pairs as pairs_module
+from bilex.encoders.combine import unit_rows
+from bilex.encoders.pairs import hard_negatives, interleaved, positive_pairs, training_pairs
+from bilex.encoders.presets import TuningSettings
+
+
+def planted(words: int = 60, dim: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """Two vocabularies in one space; word i of the one translates word i of the other."""
+    chance = np.random.default_rng(5)
+    rows = unit_rows(chance.normal(size=(words, dim)))
+    return rows, unit_rows(rows + 0.05 * chance.normal(size=rows.shape))
+
+
+def test_negatives_are_the_nearest_words_but_the_partner() -> None:
+    source, target = planted()
+    queries, partners = source[[3, 8, 8, 55]], np.array([3, 8, 20, 55])
+    found = hard_negatives(queries, target[:50], partners, 6, "cpu")
+    for query, partner, row in zip(queries, partners, found, strict=True):
+        order = [key for key in np.argsort(-(target[:50] @ query), kind="stable") if key != partner]
+        assert row.tolist() == order[:6]
+
+
+def test_fewer_words_than_negatives_give_all_but_one() -> None:
+    source, target = planted(5)
+    found = hard_negatives(source[[0, 1]], target, np.array([0, 1]), 28, "cpu")
+    assert [sorted(row) for row in found.tolist()] == [[1, 2, 3, 4], [0, 2, 3, 4]]
+
+
+def test_lists_are_taken_in_turn() -> None:
+    forward = np.array([[0, 0], [1, 1], [2, 2]])
+    backward = np.array([[7, 7]])
+    assert interleaved(forward, backward).tolist() == [[0, 0], [7, 7], [1, 1], [2, 2]]
+
+
+def test_few_seeds_are_joined_by_induced_pairs_of_new_words() -> None:
+    source, target = planted()
+    seeds = np.array([[0, 0], [1, 1], [1, 1], [2, 9]])
+    found = positive_pairs(source, target, seeds, 40, "cpu")
+    assert found[:4].tolist() == seeds.tolist()
+    induced = found[4:]
+    assert len(induced) == 40
+    assert len(np.unique(induced, axis=0)) == 40
+    assert not set(induced[:, 0]) & {0, 1, 2}
+    assert not set(induced[:, 1]) & {0, 1, 9}
+    assert (induced[:, 0] == induced[:, 1]).mean() > 0.9
+
+
+def test_many_seeds_stand_alone(monkeypatch: object) -> None:
+    source, target = planted()
+    seeds = np.repeat([[0, 0], [1, 1]], pairs_module.ENOUGH_SEEDS // 2, axis=0)
+    assert positive_pairs(source, target, seeds, 40, "cpu") is seeds
+
+
+def test_training_pairs_know_the_side_of_every_negative() -> None:
+    source, target = planted()
+    seeds = np.array([[i, i] for i in range(0, 60, 3)])
+    settings = TuningSettings(negatives=4, frequent=30, induced=0)
+    found = training_pairs(source, target, seeds, settings, "cpu")
+    assert found.source_negatives.max() < 30
+    assert found.target_negatives.max() < 30
+    x, y = found.positives[5]
+    by_hand = [k for k in np.argsort(-(source[:30] @ target[y]), kind="stable") if k != x][:4]
+    assert found.source_negatives[5].tolist() == by_hand
+    limited = training_pairs(
+        source, target, seeds, TuningSettings(negatives=4, induced=0, max_pairs=7), "cpu"
+    )
+    assert len(limited) == 7
