@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -37,13 +38,16 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _tell("interrupted.", INTERRUPTED)
     try:
-        result = commands.main(args=list(arguments), prog_name="bilex", standalone_mode=False)
+        with commands.make_context("bilex", list(arguments)) as context:
+            result = commands.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else OK
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _tell("interrupted; no output was left half-written.", INTERRUPTED)
-    except BrokenPipeError:
-        return _stop_writing()
+    except OSError as error:
+        return _output_failed(error)
     except click.ClickException as error:
         error.show()
     except BilexError as error:
@@ -59,11 +63,18 @@ def _tell(sentence: str, code: int) -> int:
     return code
 
 
-def _stop_writing() -> int:
-    """Point stdout at nothing, so that Python's own flush at exit does not complain."""
-    with contextlib.suppress(OSError, ValueError):
+def _output_failed(error: OSError) -> int:
+    """The exit code when stdout takes no more: its reader went away, or the disk is full.
+
+    Files are written through `bilex.files`, which tells its own troubles; any other error is raised.
+    """
+    if error.errno not in (errno.EPIPE, errno.ENOSPC):
+        raise error
+    with contextlib.suppress(OSError, ValueError):  # Python would complain when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return PIPE_CLOSED
+    if error.errno == errno.EPIPE:
+        return PIPE_CLOSED
+    return _tell("error: stdout: the disk is full; free some space and run again.", BAD_INPUT)
 
 
 def _terminate_politely() -> None:

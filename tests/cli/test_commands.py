@@ -1,0 +1,220 @@
+"""Every command, as a user types it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Files
+
+from bilex.cli import run
+from bilex.cli.group import _SUMMARIES
+from bilex.lexicon import Lexicon
+from bilex.translator import Translator
+from bilex.vectors import WordVectors
+
+Told = pytest.CaptureFixture[str]
+
+
+def bilex(*words: object) -> int:
+    return run([str(word) for word in words])
+
+
+@pytest.mark.parametrize("name", _SUMMARIES)
+def test_every_help_teaches_with_examples(name: str, capsys: Told) -> None:
+    assert bilex(name, "--help") == 0
+    shown = capsys.readouterr().out
+    assert "Examples:" in shown and f"  bilex {name}" in shown
+
+
+def test_align_tells_translations_and_calibration(files: Files, tmp_path: Path, capsys: Told) -> None:
+    code = bilex(
+        "align",
+        files.source,
+        files.target,
+        "--seeds",
+        files.seeds,
+        "-o",
+        tmp_path / "m",
+        "--method",
+        "procrustes",
+    )
+    told = capsys.readouterr()
+    assert code == 0
+    assert "calibration error" in told.out and "bilex translate" in told.out
+    assert "held-out" in told.err
+    assert Translator.load(tmp_path / "m").calibration.parts
+
+
+def test_align_json(files: Files, tmp_path: Path, capsys: Told) -> None:
+    assert (
+        bilex(
+            *("align", files.source, files.target, "--seeds", files.seeds, "-o", tmp_path / "m"),
+            *("--method", "procrustes", "--limit", 500, "--seed", 3, "--no-calibrate", "--json"),
+        )
+        == 0
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert told["method"] == "procrustes" and told["settings"]["seed"] == 3
+    assert told["seed_pairs_covered"] == 400
+    assert len(Translator.load(tmp_path / "m").space.source) == 500
+
+
+def test_upper_case_is_lowered_unless_kept(files: Files, tmp_path: Path) -> None:
+    shouted = tmp_path / "seeds.tsv"
+    shouted.write_text(files.seeds.read_text().upper())
+    command = [
+        "align",
+        files.source,
+        files.target,
+        "--seeds",
+        shouted,
+        "--method",
+        "procrustes",
+        "--no-calibrate",
+    ]
+    assert bilex(*command, "-o", tmp_path / "lowered") == 0
+    assert bilex(*command, "-o", tmp_path / "kept", "--keep-case") == 2
+    assert not (tmp_path / "kept").exists()
+
+
+def test_translate_table(files: Files, capsys: Told) -> None:
+    word = WordVectors.load(files.source).index_to_key[0]
+    assert bilex("translate", files.model, word, "-k", 3) == 0
+    expected = Translator.load(files.model).translate(word, 3)
+    shown = capsys.readouterr().out
+    assert all(found.word in shown for found in expected)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_translate_json_lines(files: Files, capsys: Told, reverse: bool) -> None:
+    words = WordVectors.load(files.target if reverse else files.source).index_to_key[:3]
+    options = ["--reverse"] if reverse else []
+    assert bilex("translate", files.model, *words, "nosuchword", "--json", "--method", "nn", *options) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    direction = "backward" if reverse else "forward"
+    answers = Translator.load(files.model).translate([*words, "nosuchword"], direction=direction, method="nn")
+    assert told == [answer.as_dict() for answer in answers]
+    assert [entry["word"] for entry in told] == [*words, "nosuchword"]
+
+
+def test_translate_from_stdin(files: Files, capsys: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = WordVectors.load(files.source).index_to_key[:2]
+    text = f"\ufeff{words[0]}\r\n\n{words[1].upper()}\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert bilex("translate", files.model, "--json", "-k", 1) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [entry["word"] for entry in told] == [words[0], words[1].upper()]
+    assert all(len(entry["translations"]) == 1 for entry in told)
+
+
+def test_unknown_words_are_told_and_all_unknown_is_code_2(files: Files, capsys: Told) -> None:
+    word = WordVectors.load(files.source).index_to_key[0]
+    assert bilex("translate", files.model, word, word + "x") == 0
+    assert re.search(rf"'{word}x' is not in the vocabulary; .*'{word}'", capsys.readouterr().err)
+    assert bilex("translate", files.model, word + "x") == 2
+
+
+def test_lexicon_to_a_file_and_to_stdout(files: Files, tmp_path: Path, capsys: Told) -> None:
+    wish = ["lexicon", files.model, "--mutual", "--ranks", "401-", "--min-confidence", "0.3"]
+    assert bilex(*wish, "-o", tmp_path / "out.tsv") == 0
+    expected = Translator.load(files.model).lexicon(mutual=True, ranks=(401, None), min_confidence=0.3)
+    assert list(Lexicon.read(tmp_path / "out.tsv").pairs) == list(expected.pairs().pairs)
+    capsys.readouterr()
+    assert bilex(*wish) == 0
+    assert capsys.readouterr().out == (tmp_path / "out.tsv").read_text()
+    assert bilex(*wish, "--format", "jsonl") == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(expected) > 0
+
+
+def test_evaluate_json_has_the_fixed_form(files: Files, capsys: Told) -> None:
+    assert bilex("evaluate", files.model, files.test, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    for direction in ("forward", "backward"):
+        assert told[direction]["covered"] == told[direction]["total"] == 500
+        for search in ("nn", "csls"):
+            assert set(told[direction][search]) >= {"p@1", "p@5", "p@10", "mrr"}
+            assert 0 < told[direction][search]["p@1"] <= told[direction][search]["p@10"] <= 1
+    answers = Translator.load(files.model).translate([a for a, _ in Lexicon.read(files.test).pairs], 1)
+    golds = dict(Lexicon.read(files.test).pairs)
+    right = sum(answer[0].word == golds[answer.word] for answer in answers)
+    assert told["forward"]["csls"]["p@1"] == pytest.approx(right / 500)
+
+
+def test_evaluate_knows_the_seeds(files: Files, capsys: Told) -> None:
+    assert bilex("evaluate", files.model, files.seeds, "--json", "--bootstrap", 0) == 0
+    assert json.loads(capsys.readouterr().out)["forward"]["leak_free"]["covered"] == 0
+
+
+def test_evaluate_table(files: Files, capsys: Told) -> None:
+    assert bilex("evaluate", files.model, files.test) == 0
+    assert "CSLS" in capsys.readouterr().out
+
+
+def test_info_of_each_kind(files: Files, capsys: Told) -> None:
+    assert bilex("info", files.source, "--json") == 0
+    vectors = json.loads(capsys.readouterr().out)
+    assert (vectors["kind"], vectors["words"], vectors["dimension"]) == ("vectors", 900, 20)
+    command = ["info", files.seeds, "--source", files.source, "--target", files.target, "--limit", 200]
+    assert bilex(*command, "--json") == 0
+    dictionary = json.loads(capsys.readouterr().out)
+    assert dictionary["kind"] == "dictionary"
+    assert (dictionary["pairs"], dictionary["covered_pairs"]) == (400, 200)
+    assert bilex("info", files.model, "--json") == 0
+    model = json.loads(capsys.readouterr().out)
+    assert (model["kind"], model["method"], model["source_words"]) == ("model", "procrustes", 900)
+    assert model["calibration"]["forward csls"]["words"] >= 40
+    for path in (files.source, files.seeds, files.model):
+        assert bilex("info", path) == 0
+
+
+def test_info_tells_space_separated_dictionaries_from_vectors(tmp_path: Path, capsys: Told) -> None:
+    (tmp_path / "muse.txt").write_text("dog koira\ncat kissa\n")
+    (tmp_path / "vectors.txt").write_text("dog 0.1 -2 3e-4\ncat 1 2 3\n")
+    kinds = []
+    for name in ("muse.txt", "vectors.txt"):
+        assert bilex("info", tmp_path / name, "--json") == 0
+        kinds.append(json.loads(capsys.readouterr().out)["kind"])
+    assert kinds == ["dictionary", "vectors"]
+
+
+def test_convert_vectors_there_and_back(files: Files, tmp_path: Path) -> None:
+    assert bilex("convert", files.source, tmp_path / "folder", "--limit", 50, "--preprocess", "unit") == 0
+    assert WordVectors.load(tmp_path / "folder").preprocessing == ("unit",)
+    assert bilex("convert", tmp_path / "folder", tmp_path / "back.bin") == 0
+    back = WordVectors.load(tmp_path / "back.bin")
+    assert len(back) == 50 and (back.vectors == WordVectors.load(tmp_path / "folder").vectors).all()
+
+
+def test_convert_dictionaries(files: Files, tmp_path: Path) -> None:
+    assert bilex("convert", files.seeds, tmp_path / "seeds.csv", "--limit", 10) == 0
+    assert list(Lexicon.read(tmp_path / "seeds.csv").pairs) == list(Lexicon.read(files.seeds).head(10).pairs)
+
+
+def test_methods(capsys: Told) -> None:
+    assert bilex("methods") == 0
+    assert "procrustes" in capsys.readouterr().out
+    assert bilex("methods", "procrustes", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["settings"] == {"device": "auto", "seed": 0}
+
+
+def test_demo(tmp_path: Path, capsys: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = tmp_path / "sample"
+    from planted import planted
+
+    world = planted(700, 16, 0.8)
+    world.source.save(sample / "en")
+    world.target.save(sample / "fi")
+    world.pairs(0, 300).write(sample / "seeds.tsv")
+    world.pairs(300, 700).write(sample / "test.tsv")
+    monkeypatch.setattr("bilex.data.sample_path", lambda: sample)
+    out = tmp_path / "out"
+    assert bilex("demo", "--output", out, "--method", "procrustes", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    scores = json.loads((out / "scores.json").read_text())
+    assert f"{scores['forward']['csls']['p@1']:.1%}" in shown
+    assert len(Lexicon.read(out / "en-fi.tsv")) > 100
+    assert Translator.load(out / "en-fi").translate(world.source.index_to_key[0]).known
