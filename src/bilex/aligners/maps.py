@@ -90,7 +90,9 @@ class Map:
         rows = np.asarray(vectors)
         if rows.ndim != 2:
             raise BilexError(f"a map takes rows of vectors, not an array of shape {rows.shape}.")
-        mapped = [self._apply(np.asarray(rows[i : i + block], np.float32)) for i in range(0, len(rows), block)]
+        mapped = [
+            self._apply(np.asarray(rows[i : i + block], np.float32)) for i in range(0, len(rows), block)
+        ]
         return np.concatenate(mapped) if mapped else self._apply(np.zeros((0, rows.shape[1]), np.float32))
 
     def _apply(self, rows: Array) -> Array:

@@ -38,7 +38,12 @@ class Procrustes(Aligner):
     summary = "one rotation from the seed pairs; the plain baseline, seconds"
 
     def _fit(
-        self, source: WordVectors, target: WordVectors, pairs: Pairs, progress: Progress, checkpoint: Path | None
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+        progress: Progress,
+        checkpoint: Path | None,
     ) -> None:
         unit = Map([Unit()])
         x = unit(source.vectors[pairs[:, 0]]).astype(np.float64)

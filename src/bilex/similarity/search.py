@@ -1,23 +1,46 @@
-"""Top-k search, the mean of the k best, and CSLS."""
+"""Top-k search, the mean of the k best, and CSLS: the public face of this room."""
 
 from __future__ import annotations
 
+import os
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
+import torch
+
+from bilex.device import resolve_device
+from bilex.errors import BilexError
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
+AnyRows = TypeVar("AnyRows", npt.NDArray[np.float32], torch.Tensor)
+
+
+def default_memory(device: torch.device) -> int:
+    """Bytes for working blocks: an eighth of the memory that is free, between 64 MiB and 2 GiB."""
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(min(max(free // 8, 1 << 26), 1 << 31))
 
 
 def top_k(
-    queries: Floats, keys: Floats, k: int, *, key_penalty: Floats | None = None, device: str = "auto",
+    queries: Floats,
+    keys: Floats,
+    k: int,
+    *,
+    key_penalty: Floats | None = None,
+    device: str | torch.device = "auto",
     memory: int | None = None,
 ) -> tuple[Floats, Rows]:
     """For each query the k keys of highest score, best first.
 
     The score is the dot product q·y, or 2·q·y − penalty(y) when `key_penalty` is given ("half CSLS":
-    the penalty is the mean similarity of y to its neighbours). Ties go to the lower index. Rows are
-    taken as they are: give unit rows for cosines.
+    the penalty is the mean similarity of y to its neighbours). Scores are those of float64 arithmetic,
+    rounded to float32; ties go to the lower index. Rows are taken as they are: give unit rows for
+    cosines.
 
     Args:
         queries: One query a row.
@@ -29,35 +52,81 @@ def top_k(
 
     Returns:
         Scores and key indices, each of shape (queries, k).
+
+    Raises:
+        BilexError: The widths differ, k is not positive, or a vector is not finite.
     """
+    where, memory = _checked(queries, keys, k, device, memory)
     k = min(k, len(keys))
-    scores = np.empty((len(queries), k), np.float32)
-    rows = np.empty((len(queries), k), np.int64)
-    for start in range(0, len(queries), 512):
-        block = queries[start : start + 512] @ keys.T
-        if key_penalty is not None:
-            block = 2 * block - key_penalty
-        order = np.argsort(-block, axis=1, kind="stable")[:, :k]
-        rows[start : start + 512] = order
-        scores[start : start + 512] = np.take_along_axis(block, order, 1)
-    return scores, rows
+    if not len(queries) or not len(keys):
+        return np.zeros((len(queries), k), np.float32), np.zeros((len(queries), k), np.int64)
+    if where.type == "cpu":
+        from bilex.similarity import cpu
+
+        return cpu.top_k(queries, keys, k, key_penalty, memory)
+    from bilex.similarity import gpu
+
+    penalty = None if key_penalty is None else _placed(key_penalty, where)
+    scores, rows = gpu.top_k(_placed(queries, where), _placed(keys, where), k, penalty, memory)
+    return scores.cpu().numpy(), rows.cpu().numpy()
 
 
-def mean_of_best(queries: Floats, keys: Floats, k: int = 10, *, device: str = "auto", memory: int | None = None) -> Floats:
+def mean_of_best(
+    queries: Floats,
+    keys: Floats,
+    k: int = 10,
+    *,
+    device: str | torch.device = "auto",
+    memory: int | None = None,
+) -> Floats:
     """For each query the mean of its k highest dot products with the keys (CSLS's r)."""
     scores, _ = top_k(queries, keys, k, device=device, memory=memory)
-    return scores.mean(axis=1)
+    return _mean(scores)
 
 
 def neighbourhoods(
-    source: Floats, target: Floats, k: int = 10, *, device: str = "auto", memory: int | None = None
+    source: Floats,
+    target: Floats,
+    k: int = 10,
+    *,
+    device: str | torch.device = "auto",
+    memory: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """CSLS's two terms, r of every source row and r of every target row, from one pass."""
-    return mean_of_best(source, target, k), mean_of_best(target, source, k)
+    """CSLS's two terms, r of every source row and r of every target row, from one pass.
+
+    Args:
+        source: One source vector a row.
+        target: One target vector a row.
+        k: Neighbours in the mean.
+        device: "auto", "cpu" or "cuda".
+        memory: Bytes that the working blocks may take; None follows the memory that there is.
+
+    Returns:
+        One mean a source row, one mean a target row.
+    """
+    where, memory = _checked(source, target, k, device, memory)
+    if not len(source) or not len(target):
+        return np.zeros(len(source), np.float32), np.zeros(len(target), np.float32)
+    if where.type == "cpu":
+        from bilex.similarity import cpu
+
+        forward, _, backward, _ = cpu.top_k_both_ways(source, target, k, memory)
+        return _mean(forward), _mean(backward)
+    from bilex.similarity import gpu
+
+    x, y = _placed(source, where), _placed(target, where)
+    means = gpu.neighbourhoods(x, y, k, memory)
+    return means[0].cpu().numpy(), means[1].cpu().numpy()
 
 
 def csls_top_k(
-    queries: Floats, keys: Floats, k: int, *, query_mean: Floats, key_mean: Floats, device: str = "auto",
+    queries: Floats,
+    keys: Floats,
+    k: int,
+    *,
+    query_mean: Floats,
+    key_mean: Floats,
+    device: str | torch.device = "auto",
     memory: int | None = None,
 ) -> tuple[Floats, Rows]:
     """For each query the k keys of highest CSLS, 2·q·y − r(q) − r(y), best first.
@@ -75,4 +144,23 @@ def csls_top_k(
         CSLS scores and key indices, each of shape (queries, k).
     """
     scores, rows = top_k(queries, keys, k, key_penalty=key_mean, device=device, memory=memory)
-    return scores - query_mean[:, None], rows
+    return scores - np.asarray(query_mean, np.float32)[:, None], rows
+
+
+def _checked(
+    queries: Floats, keys: Floats, k: int, device: str | torch.device, memory: int | None
+) -> tuple[torch.device, int]:
+    if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
+        raise BilexError(f"vectors of shapes {queries.shape} and {keys.shape} cannot be compared row by row.")
+    if k < 1:
+        raise BilexError(f"k must be at least 1, not {k}.")
+    where = resolve_device(device)
+    return where, memory if memory is not None else default_memory(where)
+
+
+def _placed(rows: Floats, device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(rows, np.float32)).to(device)
+
+
+def _mean(scores: Floats) -> Floats:
+    return np.asarray(scores.mean(axis=1, dtype=np.float64), np.float32)

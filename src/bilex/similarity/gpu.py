@@ -1,0 +1,163 @@
+"""Exact top-k on a GPU, by the same argument as on the CPU: propose cheaply, bound, re-score exactly.
+
+A strip of queries meets all keys in one bfloat16 product. The k best keys of a query lie in the k
+groups of neighbouring keys with the highest maxima, so only group maxima are ranked; the best groups'
+proposals are ranked in turn, and the leading ones re-scored in float64. A row whose last re-scored
+proposal could still hide a better key behind it (by the measured rounding errors) is done again with
+twice as many, so the result is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+
+from bilex.errors import BilexError
+
+_GROUP = 16
+_BFLOAT16_ROUNDING = 2.0**-9
+_FLOAT32_ROUNDING = 2.0**-23
+
+
+class Proposer(NamedTuple):
+    """Rows in bfloat16, their distance from the true rows, and their lengths."""
+
+    rows: torch.Tensor
+    error: torch.Tensor
+    norm: torch.Tensor
+
+
+def proposer(rows: torch.Tensor, extra: torch.Tensor | None, scale: float) -> Proposer:
+    """Round `scale`·rows with `extra` columns beside them; pad to widths that tensor cores like."""
+    parts = [rows * scale] if extra is None else [rows * scale, extra]
+    width = sum(part.shape[1] for part in parts)
+    low = torch.zeros(len(rows), -(-width // 8) * 8, dtype=torch.bfloat16, device=rows.device)
+    error, norm = torch.zeros(len(rows), device=rows.device), torch.zeros(len(rows), device=rows.device)
+    start = 0
+    for part in parts:
+        rounded = part.to(torch.bfloat16)
+        low[:, start : start + part.shape[1]] = rounded
+        error += (part - rounded.float()).square().sum(1)
+        norm += rounded.float().square().sum(1)
+        start += part.shape[1]
+    if not bool(torch.isfinite(norm).all()):
+        row = int(torch.nonzero(~torch.isfinite(norm))[0])
+        raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
+    return Proposer(low, error.sqrt() * (1 + 1e-5), norm.sqrt() * (1 + 1e-5))
+
+
+def error_bound(queries: Proposer, keys: Proposer) -> torch.Tensor:
+    """Per query, the largest possible distance of a proposed score from the true one."""
+    largest_norm, largest_error = keys.norm.max(), keys.error.max()
+    rounding = _BFLOAT16_ROUNDING + queries.rows.shape[1] * _FLOAT32_ROUNDING
+    bound = queries.error * (largest_norm + largest_error) + queries.norm * largest_error
+    return bound + rounding * queries.norm * largest_norm
+
+
+@contextmanager
+def _full_sums() -> Iterator[None]:
+    """Forbid cuBLAS to add partial sums in bfloat16."""
+    before = torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = before
+
+
+def top_k(
+    queries: torch.Tensor, keys: torch.Tensor, k: int, penalty: torch.Tensor | None, memory: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Exact top-k; see `bilex.similarity.top_k`."""
+    if penalty is None:
+        scale = 1.0
+        left, right = proposer(queries, None, 1.0), proposer(keys, None, 1.0)
+        shift = torch.zeros(len(keys), device=keys.device)
+    else:
+        scale = 2.0
+        high = penalty.to(torch.bfloat16).float()
+        left = proposer(queries, -torch.ones(len(queries), 2, device=queries.device), 2.0)
+        right = proposer(keys, torch.stack([high, penalty - high], 1), 1.0)
+        shift = -penalty
+    search = _Search(queries, keys, left, right, scale, shift, k, memory)
+    scores = torch.empty(len(queries), k, device=queries.device)
+    rows = torch.empty(len(queries), k, dtype=torch.int64, device=queries.device)
+    with _full_sums():
+        search.fill(torch.arange(len(queries), device=queries.device), k + max(22, k // 2), scores, rows)
+    return scores, rows
+
+
+def neighbourhoods(
+    source: torch.Tensor, target: torch.Tensor, k: int, memory: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """CSLS's two terms. On a GPU the product is the cheap part, so each direction has its own."""
+    forward, _ = top_k(source, target, min(k, len(target)), None, memory)
+    backward, _ = top_k(target, source, min(k, len(source)), None, memory)
+    return forward.double().mean(1).float(), backward.double().mean(1).float()
+
+
+class _Search:
+    """Queries against all keys, in strips that fit the memory."""
+
+    def __init__(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        left: Proposer,
+        right: Proposer,
+        scale: float,
+        shift: torch.Tensor,
+        k: int,
+        memory: int,
+    ) -> None:
+        self.queries, self.keys, self.left, self.right = queries, keys, left, right
+        self.scale, self.shift, self.k, self.memory = scale, shift, k, memory
+        self.bound = error_bound(left, right)
+        padding = -len(keys) % _GROUP
+        self.columns = len(keys) + padding
+        if padding:
+            empty = torch.zeros(padding, right.rows.shape[1], dtype=torch.bfloat16, device=keys.device)
+            self.right = right._replace(rows=torch.cat([right.rows, empty]))
+
+    def fill(self, wanted: torch.Tensor, look_at: int, scores: torch.Tensor, rows: torch.Tensor) -> None:
+        """Write the exact k best of the `wanted` queries, looking at the `look_at` best proposals of each."""
+        look_at = min(look_at, len(self.keys))
+        cost = self.columns * 2 + look_at * (_GROUP * 16 + self.keys.shape[1] * 12)
+        step = max(1, self.memory // cost)
+        undecided = []
+        for start in range(0, len(wanted), step):
+            part = wanted[start : start + step]
+            sure, best, keys = self._strip(part, look_at)
+            scores[part], rows[part] = best, keys
+            undecided.append(part[~sure])
+        left = torch.cat(undecided)
+        if len(left):
+            self.fill(left, 2 * look_at, scores, rows)
+
+    def _strip(self, part: torch.Tensor, look_at: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Which queries are decided, with the exact scores and keys of their k best."""
+        candidates, worst = self._proposals(part, look_at)
+        candidates = candidates.sort(dim=1).values
+        exact = torch.einsum("qd,qcd->qc", self.queries[part].double(), self.keys[candidates].double())
+        exact = (exact * self.scale + self.shift[candidates].double()).float()
+        exact, order = exact.sort(dim=1, descending=True, stable=True)
+        best = exact[:, : self.k]
+        sure = best[:, -1] > worst + self.bound[part]
+        if look_at == len(self.keys):
+            sure = torch.ones_like(sure)
+        return sure, best, candidates.gather(1, order[:, : self.k])
+
+    def _proposals(self, part: torch.Tensor, look_at: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The `look_at` best proposed keys of each query, and the score that none of the others exceeds."""
+        block = self.left.rows[part] @ self.right.rows.T
+        if self.columns > len(self.keys):
+            block[:, len(self.keys) :] = -torch.inf
+        groups = block.view(len(part), -1, _GROUP)
+        best_groups = groups.amax(2).topk(min(look_at, groups.shape[1]), dim=1).indices
+        members = groups.gather(1, best_groups[:, :, None].expand(-1, -1, _GROUP)).flatten(1)
+        values, places = members.topk(look_at, dim=1)
+        chosen = best_groups.gather(1, places // _GROUP) * _GROUP + places % _GROUP
+        return chosen, values[:, -1].float()

@@ -1,0 +1,219 @@
+"""Compiled loops for the CPU: scan blocks of proposed scores, keep candidates, re-score them exactly.
+
+For each query row a *list* is kept: an unordered buffer of candidates (`candidate`, `value`), their number
+(`filled`), and the bar below which a proposed score cannot belong to the row's k best (`bar`). Proposed
+scores come in blocks, as float32 or as the upper 16 bits of one (bfloat16, seen as uint16). Every
+function releases the GIL, so that Python threads run them side by side.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, types
+from numba.extending import overload
+
+_CHUNK = 64
+_PART = 16
+_compiled = njit(nogil=True, cache=True)
+
+
+class Lists(NamedTuple):
+    """Candidate lists of a set of queries, with what re-scoring them needs."""
+
+    candidate: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float32]
+    filled: npt.NDArray[np.int32]
+    bar: npt.NDArray[np.float32]
+    slack: npt.NDArray[np.float32]
+    queries: npt.NDArray[np.float32]
+    keys: npt.NDArray[np.float32]
+    shift: npt.NDArray[np.float32]
+    scale: float
+    k: int
+
+
+def _score(cell: Any) -> Any:
+    """The score in a cell of a block."""
+    raise NotImplementedError
+
+
+@overload(_score, inline="always", strict=False)
+def _score_overload(cell: Any) -> Any:
+    if isinstance(cell, types.Integer):
+        return lambda cell: np.uint32(np.uint32(cell) << np.uint32(16)).view(np.float32)
+    return lambda cell: cell
+
+
+@_compiled
+def _kth_largest(values: Any, count: int, k: int) -> Any:
+    """The k-th largest of the first `count` values, by quickselect on a copy."""
+    work = values[:count].copy()
+    low, high, want = 0, count - 1, k - 1
+    while low < high:
+        pivot = work[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while work[i] > pivot:
+                i += 1
+            while work[j] < pivot:
+                j -= 1
+            if i <= j:
+                work[i], work[j] = work[j], work[i]
+                i += 1
+                j -= 1
+        if want <= j:
+            high = j
+        elif want >= i:
+            low = i
+        else:
+            break
+    return work[want]
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def dot(x: Any, y: Any) -> float:
+    """Dot product of two float32 rows, summed in float64."""
+    total = 0.0
+    for d in range(x.shape[0]):
+        total += np.float64(x[d]) * np.float64(y[d])
+    return total
+
+
+@_compiled
+def _exact_order(lists: Any, row: int) -> Any:
+    """Exact scores and keys of a row's candidates, by falling score, then rising key."""
+    count = lists.filled[row]
+    index = np.sort(lists.candidate[row, :count])
+    scores = np.empty(count, np.float32)
+    for c in range(count):
+        j = index[c]
+        scores[c] = np.float32(lists.scale * dot(lists.queries[row], lists.keys[j]) + lists.shift[j])
+    order = np.argsort(-scores, kind="mergesort")
+    return scores[order], index[order]
+
+
+@_compiled
+def _make_room(lists: Any, row: int) -> None:
+    """Raise a full row's bar to its k-th best and drop what now lies under it.
+
+    If that frees little (many near-ties), the candidates are re-scored exactly and the k best kept.
+    """
+    count, k, slack = lists.filled[row], lists.k, lists.slack[row]
+    lists.bar[row] = max(lists.bar[row], _kth_largest(lists.value[row], count, k) - slack)
+    kept = 0
+    for c in range(count):
+        if lists.value[row, c] >= lists.bar[row]:
+            lists.candidate[row, kept] = lists.candidate[row, c]
+            lists.value[row, kept] = lists.value[row, c]
+            kept += 1
+    lists.filled[row] = kept
+    capacity = lists.candidate.shape[1]
+    if kept > capacity - (capacity - k) // 4:
+        scores, index = _exact_order(lists, row)
+        lists.candidate[row, :k] = index[:k]
+        lists.value[row, :k] = scores[:k]
+        lists.bar[row] = max(lists.bar[row], scores[k - 1] - slack)
+        lists.filled[row] = k
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _add(index: Any, value: Any, count: Any, row: int, key: int, score: float) -> None:
+    """Put one candidate on a row's list, which has room for it."""
+    place = count[row]
+    index[row, place] = key
+    value[row, place] = score
+    count[row] = place + 1
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _any_reaches(scores: Any, length: int, bar: float) -> Any:
+    """Whether one of `length` scores reaches the bar; the loop's length is a constant, so it vectorises."""
+    hits = np.int32(0)
+    for c in range(length):
+        hits += np.int32(_score(scores[c]) >= bar)
+    return hits != 0
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _any_reaches_either(scores: Any, length: int, bar: float, bars: Any) -> Any:
+    """Whether one of `length` scores reaches the row's bar or its column's."""
+    hits = np.int32(0)
+    for c in range(length):
+        hits += np.int32(_score(scores[c]) >= min(bar, bars[c]))
+    return hits != 0
+
+
+@_compiled
+def scan_one_way(block: Any, first_row: int, first_key: int, lists: Any) -> None:
+    """Add to each row's list the keys of a block whose proposed score reaches the row's bar."""
+    rows, columns = block.shape
+    index, value, count, bar = lists.candidate, lists.value, lists.filled, lists.bar
+    for r in range(rows):
+        row, scores = first_row + r, block[r]
+        for start in range(0, columns, _CHUNK):
+            stop = start + _CHUNK
+            if stop <= columns and not _any_reaches(scores[start:stop], _CHUNK, bar[row]):
+                continue
+            for first in range(start, min(stop, columns), _PART):
+                last = min(first + _PART, columns)
+                if last - first == _PART and not _any_reaches(scores[first:last], _PART, bar[row]):
+                    continue
+                for c in range(first, last):
+                    score = _score(scores[c])
+                    if score >= bar[row]:
+                        if count[row] == index.shape[1]:
+                            _make_room(lists, row)
+                        _add(index, value, count, row, first_key + c, score)
+
+
+@_compiled
+def scan_both_ways(block: Any, first_row: int, first_key: int, forward: Any, backward: Any) -> None:
+    """Serve both directions with one block: rows ask for columns, and columns for rows."""
+    rows, columns = block.shape
+    index, value, count, bar = forward.candidate, forward.value, forward.filled, forward.bar
+    back_index, back_value, back_count = backward.candidate, backward.value, backward.filled
+    bars = backward.bar[first_key : first_key + columns]
+    for r in range(rows):
+        row, scores = first_row + r, block[r]
+        for start in range(0, columns, _CHUNK):
+            stop = start + _CHUNK
+            if stop <= columns and not _any_reaches_either(
+                scores[start:stop], _CHUNK, bar[row], bars[start:stop]
+            ):
+                continue
+            for first in range(start, min(stop, columns), _PART):
+                last = min(first + _PART, columns)
+                if last - first == _PART and not _any_reaches_either(
+                    scores[first:last], _PART, bar[row], bars[first:last]
+                ):
+                    continue
+                for c in range(first, last):
+                    score = _score(scores[c])
+                    if score >= bar[row]:
+                        if count[row] == index.shape[1]:
+                            _make_room(forward, row)
+                        _add(index, value, count, row, first_key + c, score)
+                    if score >= bars[c]:
+                        if back_count[first_key + c] == back_index.shape[1]:
+                            _make_room(backward, first_key + c)
+                        _add(back_index, back_value, back_count, first_key + c, row, score)
+
+
+@_compiled
+def settle(lists: Any, start: int, stop: int, scores: Any, keys: Any) -> None:
+    """Write the exact k best of the rows from `start` to `stop`, best first."""
+    for row in range(start, stop):
+        if lists.filled[row] > lists.k:
+            bar = _kth_largest(lists.value[row], lists.filled[row], lists.k) - lists.slack[row]
+            kept = 0
+            for c in range(lists.filled[row]):
+                if lists.value[row, c] >= bar:
+                    lists.candidate[row, kept] = lists.candidate[row, c]
+                    kept += 1
+            lists.filled[row] = kept
+        best, index = _exact_order(lists, row)
+        scores[row] = best[: lists.k]
+        keys[row] = index[: lists.k]
