@@ -91,7 +91,7 @@ def test_lines_are_parsed_from_the_right(line: bytes, status: int, word: bytes |
 
 
 def test_blank_lines_ask_for_no_rows() -> None:
-    rows, _, status = parse(b"\n" * 100_000, 300)
-    assert len(status) == 100_000
-    assert rows.shape == (0, 300)
-    assert rows.base.size < 1_000_000
+    # A row for each of these lines would take a terabyte.
+    rows, _, status = parse(b"\n" * 4_000_000, 65536)
+    assert len(status) == 4_000_000
+    assert rows.shape == (0, 65536)

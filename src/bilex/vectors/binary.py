@@ -10,14 +10,14 @@ import numpy as np
 from bilex.errors import BilexError
 from bilex.files import atomic_file
 from bilex.progress import SILENT, Progress
-from bilex.vectors.collector import Collector
+from bilex.vectors.collector import Collector, cautious
 from bilex.vectors.core import FloatMatrix, WordVectors
 from bilex.vectors.options import MAX_DIM, LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.source import Source, open_for_writing
 from bilex.vectors.text import check_words
 
-_BLOCK = 4 << 20
+_BLOCK = 1 << 20
 _LONGEST_WORD = 1 << 16
 _LONGEST_HEADER = 64
 _HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*$")
@@ -45,9 +45,8 @@ def read(source: Source, options: LoadOptions, progress: Progress = SILENT) -> W
             "which no file of word vectors has; check the file."
         )
     wanted = min(announced, options.limit or announced)
-    collector = Collector(report, dim, wanted, options.limit, options.lowercase)
-    if source.compression is None:
-        collector.reserve(min(wanted, source.size // (4 * dim) + 1))
+    most = cautious(wanted, dim) if source.compression else source.size // (4 * dim) + 1
+    collector = Collector(report, dim, min(wanted, most), options.limit, options.lowercase)
     buffer = buffer[end + 1 :]
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
         while report.entries < wanted:

@@ -15,22 +15,30 @@ _FIRST_BYTES = 64 << 20
 _GROWTH = 1.1
 
 
+def cautious(announced: int | None, dim: int) -> int:
+    """How many rows to make room for at first when only the file's own word, or nothing, is known.
+
+    A header that promises a billion words must not cost the memory for them.
+    """
+    believable = _FIRST_BYTES // (4 * dim) + 1
+    return believable if announced is None else min(announced, believable)
+
+
 class Collector:
     """Takes words and rows block by block; keeps the first good vector of each word.
 
-    The matrix grows in place, so that at no time a second copy of it is needed, and only by what
-    was really read, so that a header that promises a billion words costs nothing.
+    The matrix grows in place, so that at no time a second copy of it is needed.
 
     Args:
         report: Where to write down what is left out.
         dim: The length of a vector.
-        expected: How many entries will probably come; None if nobody knows.
+        expected: How many entries will probably come, by a measure of the file, not by its own word.
         limit: Take no more than so many entries of the file, broken ones not counted; None for all.
         lowercase: Lower-case the words; of those that become the same the first stays.
     """
 
     def __init__(
-        self, report: LoadReport, dim: int, expected: int | None, limit: int | None, lowercase: bool
+        self, report: LoadReport, dim: int, expected: int, limit: int | None, lowercase: bool
     ) -> None:
         self.report = report
         self.dim = dim
@@ -40,15 +48,8 @@ class Collector:
         self._words: list[str] = []
         self._known: set[str] = set()
         self._spelt: set[str] = set()
-        trusted = max(1, _FIRST_BYTES // (4 * dim))
-        capacity = trusted if expected is None else max(1, min(expected, trusted))
-        self._matrix: FloatMatrix = np.empty((min(capacity, limit or capacity), dim), np.float32)
-
-    def reserve(self, entries: int) -> None:
-        """Make room for `entries` in all, on the word of somebody who measured the file."""
-        wanted = min(entries, self._limit or entries)
-        if not self._words and wanted > len(self._matrix):
-            self._matrix = np.empty((wanted, self.dim), np.float32)
+        capacity = expected if limit is None else min(expected, limit)
+        self._matrix: FloatMatrix = np.empty((max(1, capacity), dim), np.float32)
 
     @property
     def room(self) -> int | None:
@@ -74,7 +75,7 @@ class Collector:
         self.report.entries += len(words)
         self._taken += len(words)
         finite: list[bool] = np.asarray(np.isfinite(rows).all(axis=1)).tolist()
-        nonzero: list[bool] = np.asarray(rows.any(axis=1)).tolist()
+        nonzero: list[bool] = np.asarray((rows != 0).any(axis=1)).tolist()
         kept = [
             index
             for index, word in enumerate(words)

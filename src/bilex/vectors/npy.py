@@ -6,6 +6,7 @@ import io
 import math
 import mmap
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +68,9 @@ def parse(
     if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options.lowercase):
         return WordVectors(words, matrix, report=report)
     report.entries = 0
-    collector = Collector(report, matrix.shape[1], None, None, options.lowercase)
-    collector.reserve(len(words))
+    collector = Collector(report, matrix.shape[1], len(words), None, options.lowercase)
     for start in range(0, len(words), _BLOCK_ROWS):
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             rows = matrix[start : start + _BLOCK_ROWS].astype(np.float32)
         collector.add(words[start : start + _BLOCK_ROWS], rows, range(start + 1, start + 1 + len(rows)))
     return collector.finish()
@@ -80,11 +80,15 @@ def _matrix(content: bytes | mmap.mmap, name: str) -> npt.NDArray[np.floating]:
     """The matrix in the bytes of an .npy file, without a copy."""
     start = io.BytesIO(content[:_HEADER_BYTES])
     try:
-        version = np.lib.format.read_magic(start)
-        read_header = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, by_column, dtype = read_header(start)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a header as Python 2 wrote it is as good as any
+            version = np.lib.format.read_magic(start)
+            read_header = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, by_column, dtype = read_header(start)
     except Exception as error:  # numpy evaluates the header as Python text, which can fail in any way
         raise BilexError(f"{name}: is not a whole .npy file; make or download it again.") from error
     if len(shape) != 2 or dtype.kind != "f" or not 0 < shape[1] <= MAX_DIM or shape[0] < 1:
@@ -127,7 +131,7 @@ def _clean(words: list[str], matrix: npt.NDArray[np.floating], lowercase: bool) 
     if lowercase and any(word != word.lower() for word in words):
         return False
     blocks = (matrix[start : start + _BLOCK_ROWS] for start in range(0, len(matrix), _BLOCK_ROWS))
-    return all(np.isfinite(block).all() and block.any(axis=1).all() for block in blocks)
+    return all(np.isfinite(block).all() and (block != 0).any(axis=1).all() for block in blocks)
 
 
 def write(vectors: WordVectors, path: Path) -> None:

@@ -16,13 +16,13 @@ import numpy.typing as npt
 from bilex.errors import BilexError
 from bilex.files import atomic_file
 from bilex.progress import SILENT, Progress
-from bilex.vectors.collector import Collector
+from bilex.vectors.collector import Collector, cautious
 from bilex.vectors.core import FloatMatrix, WordVectors
 from bilex.vectors.options import MAX_DIM, LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.source import Source, open_for_writing
 
-_BLOCK = 4 << 20
+_BLOCK = 1 << 20
 _LONGEST_LINE = 16 << 20
 _SHAPE_LINES = 50
 _ENOUGH = 10
@@ -56,9 +56,11 @@ def read(source: Source, options: LoadOptions, progress: Progress = SILENT) -> W
     start = len(_BOM) if first.startswith(_BOM) else 0
     shape = _find_shape(first[start:], report)
     first = first[start + shape.header_bytes :]
-    collector = Collector(report, shape.dim, shape.announced, options.limit, options.lowercase)
     if source.compression is None and first:
-        collector.reserve(_expected_lines(source.size, first, shape))
+        expected = _expected_lines(source.size, first, shape)
+    else:
+        expected = cautious(shape.announced, shape.dim)
+    collector = Collector(report, shape.dim, expected, options.limit, options.lowercase)
     line = 2 if shape.announced is not None else 1
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
         for block, parsed in _parsed(first, blocks, shape.dim):
