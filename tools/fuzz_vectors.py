@@ -5,9 +5,9 @@
 Every input is a small valid file of one of the formats, changed in a few places, or random bytes, read
 in this process: as text, word2vec binary, fastText .bin, npy with its word list, packed text, a
 safetensors folder, or whatever the sniffer takes it for. An input fails the run if its reader raises
-anything but `BilexError`, warns, takes more than two seconds, asks for more than 2 GB, or returns
-vectors that break a promise (finite, not zero, each word once, a report that adds up). The failing input
-is printed.
+anything but `BilexError`, warns, takes more than two seconds of processor time, asks for more than
+2 GB, or returns vectors that break a promise (finite, not zero, each word once, a report that adds up).
+The failing input is printed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with contextlib.suppress(BilexError):
                 reader(seeds[0], LoadOptions(), random.Random(0))  # compiles before the clock starts
         start, before = time.perf_counter(), _guard_memory()
-        signal.signal(signal.SIGALRM, _ring)
+        signal.signal(signal.SIGPROF, _ring)
         warnings.simplefilter("error")
         for number in range(options.inputs):
             rng = random.Random(f"{options.seed}/{number}")
@@ -175,11 +175,11 @@ def _check_sentence(message: str) -> None:
 def _time_limit() -> Iterator[None]:
     """Interrupt Python after `SECONDS`; end the process if machine code hangs for much longer."""
     faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.cancel_dump_traceback_later()
 
 
