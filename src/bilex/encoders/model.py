@@ -30,7 +30,7 @@ from bilex.files import atomic_folder, write_json, write_text
 from bilex.progress import SILENT, Progress
 
 Floats = npt.NDArray[np.float32]
-_WORDS_A_BATCH = {"cuda": 16_384, "cpu": 512}
+_WORDS_A_BATCH = {"cuda": 16_384, "cpu": 2_048}
 
 
 class WordEncoder:
@@ -247,8 +247,8 @@ def _open(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
     missing = sorted(name for name in loading["missing_keys"] if "pooler" not in name)
     if missing:
         raise BilexError(
-            f"{where}: lacks {len(missing)} of the model's tensors ({missing[0]} is the first); fetch the whole "
-            "model again."
+            f"{where}: lacks {len(missing)} of the model's tensors (the first is {missing[0]}); fetch the "
+            "whole model again."
         )
     return model, tokenizer
 
