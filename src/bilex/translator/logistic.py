@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
-from scipy.special import expit
 
 Numbers = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -36,6 +34,12 @@ def features(scores: npt.ArrayLike) -> Numbers:
     return np.stack([table, lead, table - table[:, :1]], axis=2)
 
 
+def _logistic(z: Numbers) -> Numbers:
+    """1 / (1 + exp(−z)), without overflow."""
+    value: Numbers = np.exp(-np.logaddexp(0, -z))
+    return value
+
+
 @dataclass(frozen=True)
 class Logistic:
     """Confidence = 1 / (1 + exp(−(bias + slopes · features)))."""
@@ -45,8 +49,7 @@ class Logistic:
 
     def __call__(self, scores: npt.ArrayLike) -> Numbers:
         """The confidence of every candidate, in the shape of `scores`."""
-        confidence: Numbers = expit(self.bias + features(scores) @ np.array(self.slopes))
-        return confidence
+        return _logistic(self.bias + features(scores) @ np.array(self.slopes))
 
     @classmethod
     def fit(cls, scores: npt.ArrayLike, right: Truths) -> Logistic:
@@ -56,6 +59,8 @@ class Logistic:
             scores: Falling scores, one query a row.
             right: Whether each candidate is a translation, in the same shape.
         """
+        from scipy.optimize import minimize
+
         x = features(scores).reshape(-1, 3)
         y = np.asarray(right, np.float64).reshape(-1)
         mean, spread = x.mean(axis=0), x.std(axis=0)
@@ -65,11 +70,11 @@ class Logistic:
         def loss(w: Numbers) -> tuple[float, Numbers]:
             z = w[0] + x @ w[1:]
             value = np.logaddexp(0, z).sum() - y @ z + 0.5 * _PENALTY * (w[1:] @ w[1:])
-            error = expit(z) - y
+            error = _logistic(z) - y
             return float(value), np.concatenate([[error.sum()], x.T @ error + _PENALTY * w[1:]])
 
         bounds = [(-30, 30), (0, None), (0, None), (0, None)]
-        found = scipy.optimize.minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B", bounds=bounds)
+        found = minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B", bounds=bounds)
         slopes = found.x[1:] / spread
         return cls(float(found.x[0] - slopes @ mean), (float(slopes[0]), float(slopes[1]), float(slopes[2])))
 
