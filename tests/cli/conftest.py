@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from cli_files import Files
+
 from bilex.cli import run
 from planted import planted
-
-
-class Files(NamedTuple):
-    """A planted problem as files."""
-
-    folder: Path
-    source: Path
-    target: Path
-    seeds: Path
-    test: Path
-    model: Path
 
 
 @pytest.fixture(scope="session")

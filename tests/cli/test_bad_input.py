@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Files
+from cli_files import Files
 
 from bilex.cli import run
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Files
+from cli_files import Files
 
 from bilex.cli import run
 from bilex.cli.group import _SUMMARIES
