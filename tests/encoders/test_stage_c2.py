@@ -139,6 +139,21 @@ def test_the_tuned_encoder_is_saved_with_its_card(stage: StageC2, tmp_path: Path
     assert f"{result.report['losses'][0]:.4f}" in card
 
 
+def test_another_weight_from_the_checkpoint_costs_neither_tuning_nor_encoding(
+    stage: StageC2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target, lexicon = languages()
+    aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
+    quick = replace(stage, tuning=replace(SETTINGS, epochs=1))
+    first = run_stage_c2(aligner, source, target, lexicon, quick, checkpoint=tmp_path / "c")
+    monkeypatch.setattr(WordEncoder, "encode", lambda *_, **__: pytest.fail("encoded again"))
+    monkeypatch.setattr(stage_module.Tuner, "_update", lambda *_: pytest.fail("tuned again"))
+    again = run_stage_c2(
+        aligner, source, target, lexicon, replace(quick, mixing=0.1), checkpoint=tmp_path / "c"
+    )
+    np.testing.assert_allclose(again.source.vectors, first.mixed(0.1)[0].vectors, atol=1e-6)
+
+
 def test_encodings_are_kept_by_content(make_encoder: Callable[..., WordEncoder], tmp_path: Path) -> None:
     encoder = make_encoder()
     computed: list[int] = []

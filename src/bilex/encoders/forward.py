@@ -1,12 +1,14 @@
 """Running an encoder over packed words: one vector a word, nothing computed on padding.
 
 Encoders of BERT's family take all words of a batch in one row: everything but attention works token by
-token, and attention is done group by group through transformers' attention interface. Any other encoder
-is run once for each length of word.
+token, and for attention, through transformers' attention interface, some words of one length make a
+sequence in which a token sees its own word only. Any other encoder is run once for each length of word.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from bilex.encoders.presets import Pooling
 from bilex.encoders.tokens import Group, PackedWords
 
 _ATTENTION = "bilex_packed_words"
+_TOKENS_A_SEQUENCE = 64
 _PACKABLE = ("bert", "roberta", "xlm-roberta")
 
 
@@ -102,16 +105,43 @@ def _packed_attention(
     if word_groups is None:
         mixed = attend(query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling)
         return mixed.transpose(1, 2), None
-    _, heads, _, width = query.shape
+    rows = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]
     parts = []
-    for group in word_groups:
+    for start, sequences, words, length in _sequences(word_groups):
+        stop = start + sequences * words * length
         q, k, v = (
-            tensor[0, :, group.start : group.stop]
-            .transpose(0, 1)
-            .view(group.words, group.length, heads, width)
-            .transpose(1, 2)
-            for tensor in (query, key, value)
+            tensor[start:stop].view(sequences, words * length, *tensor.shape[1:]).transpose(1, 2)
+            for tensor in rows
         )
-        mixed = attend(q, k, v, dropout_p=dropout, scale=scaling)
-        parts.append(mixed.transpose(1, 2).reshape(-1, heads, width))
+        mask = _own_word_mask(words, length, query.dtype, query.device)
+        mixed = attend(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling)
+        parts.append(mixed.transpose(1, 2).flatten(0, 1))
     return torch.cat(parts)[None], None
+
+
+def _sequences(groups: tuple[Group, ...]) -> Iterator[tuple[int, int, int, int]]:
+    """Cut every group into sequences of about 64 tokens, which is what attention kernels do at once.
+
+    Yields:
+        The first token, how many sequences, words a sequence, tokens a word; a group's last words, too few
+        for a whole sequence, come by themselves.
+    """
+    for group in groups:
+        words = max(1, _TOKENS_A_SEQUENCE // group.length)
+        whole, left = divmod(group.words, words)
+        if whole:
+            yield group.start, whole, words, group.length
+        if left:
+            yield group.stop - left * group.length, 1, left, group.length
+
+
+@functools.lru_cache(maxsize=256)
+def _own_word_mask(words: int, length: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor | None:
+    """Lets a token see its own word only: 0 in blocks on the diagonal, −∞ elsewhere; None for one word."""
+    if words == 1:
+        return None
+    size = words * length
+    aligned = torch.full((size, -(-size // 16) * 16), float("-inf"), dtype=dtype, device=device)
+    word = torch.arange(size, device=device) // length
+    aligned[:, :size][word[:, None] == word] = 0
+    return aligned[:, :size]

@@ -146,7 +146,7 @@ class WordEncoder:
         size = batch_size or _WORDS_A_BATCH[self.device.type]
         self.module.eval()
         with (
-            torch.inference_mode(),
+            torch.no_grad(),
             autocast(self.device, precision),
             progress.task("Encoding words", len(keep)) as task,
         ):

@@ -42,7 +42,8 @@ class StageC2:
         tuning: How it is tuned; None takes the encoder's preset.
         preset: "paper", or "cpu" for the lighter settings of `presets.for_cpu`.
         device: "auto", "cpu" or "cuda".
-        cache: A folder for the encodings of vocabularies; None keeps none.
+        cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, where there
+            is one.
     """
 
     lm: str | Path = DEFAULT_ENCODER
@@ -135,7 +136,8 @@ def run_stage_c2(
         lexicon: The seed pairs; None for an aligner without seeds.
         stage: The settings.
         progress: Who is told how far the work is.
-        checkpoint: A folder where tuning keeps its state, to go on after an interruption.
+        checkpoint: A folder where tuning keeps its state, to go on after an interruption, and where the
+            encodings are kept: a second run with another λ neither tunes nor encodes again.
 
     Returns:
         The tuned encoder and both vocabularies in the combined space.
@@ -216,12 +218,12 @@ class _Run:
         self._tell_unreadable(words, tokens)
         self.report["tokenise_seconds"] = round(time.monotonic() - started, 2)
         if self.stage.tune:
-            self._tune(tokens, pairs, checkpoint)
+            self._tune(tokens, pairs, checkpoint / "tuning" if checkpoint else None)
         started = time.monotonic()
         raw = encode_cached(
             self.encoder,
             list(zip(words, tokens, strict=True)),
-            self.stage.cache,
+            self.stage.cache or (checkpoint / "encodings" if checkpoint else None),
             precision=self.settings.precision,
             progress=self.progress,
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ class Tuner:
             weight_decay=settings.weight_decay,
             fused=True,
         )
-        stamp = {"settings": asdict(settings), "pairs": len(self.columns), "encoder": self.encoder.name}
+        stamp = self._stamp() if self.checkpoint else {}
         first, self.report.losses = load_checkpoint(self.checkpoint, module, optimiser, stamp)
         trained = self._parallel(module)
         steps_an_epoch = -(-len(self.columns) // settings.batch_size)
@@ -152,6 +153,16 @@ class Tuner:
                 if self.rank == 0:
                     save_checkpoint(self.checkpoint, module, optimiser, stamp, self.report.losses)
 
+    def _stamp(self) -> dict[str, Any]:
+        """What a checkpoint must agree with to be taken up: settings, pairs with their tokens, encoder."""
+        content = hashlib.sha256(self.columns.tobytes())
+        content.update(self.tokens.ids.tobytes())
+        return {
+            "settings": asdict(self.settings),
+            "pairs": content.hexdigest(),
+            "encoder": self.encoder.fingerprint(),
+        }
+
     def _epoch(self, module: nn.Module, optimiser: torch.optim.Optimizer, epoch: int, task: Task) -> float:
         """One pass over all pairs; returns the mean loss, NaN as soon as a batch's loss is not finite."""
         settings = self.settings
@@ -159,15 +170,20 @@ class Tuner:
         order = np.random.default_rng(seed).permutation(len(self.columns))
         torch.manual_seed(seed * 1000 + self.rank)
         module.train()
-        losses: list[torch.Tensor] = []
+        losses: list[float] = []
+        waiting: Callable[[], float] | None = None
         for start in range(0, len(order), settings.batch_size):
-            losses.append(self._update(module, optimiser, order[start : start + settings.batch_size]))
-            seen = float(losses[max(len(losses) - 2, 0)])
-            if not np.isfinite(seen):
-                return float("nan")
-            task.advance(1, loss=round(seen, 4))
+            loss = _read_later(self._update(module, optimiser, order[start : start + settings.batch_size]))
+            if waiting is not None:
+                losses.append(waiting())
+                if not np.isfinite(losses[-1]):
+                    return float("nan")
+                task.advance(1, loss=round(losses[-1], 4))
+            waiting = loss
+        losses.append(waiting() if waiting is not None else float("nan"))
+        task.advance(1, loss=round(losses[-1], 4))
         sizes = np.diff(np.append(np.arange(0, len(order), settings.batch_size), len(order)))
-        return float(np.average(torch.stack(losses).cpu().numpy(), weights=sizes))
+        return float(np.average(losses, weights=sizes))
 
     def _update(self, module: nn.Module, optimiser: torch.optim.Optimizer, chosen: Integers) -> torch.Tensor:
         """One optimiser step; where memory runs out, the batch is cut in smaller parts and done again."""
@@ -284,6 +300,23 @@ def _dropout(encoder: nn.Module, rate: float | None) -> Iterator[None]:
     finally:
         for layer, own in zip(layers, before, strict=True):
             layer.p = own
+
+
+def _read_later(value: torch.Tensor) -> Callable[[], float]:
+    """A number that is on its way from the GPU: asking for it waits for its own step, not for later ones."""
+    if value.device.type != "cuda":
+        number = float(value)
+        return lambda: number
+    host = torch.empty((), dtype=value.dtype, pin_memory=True)
+    host.copy_(value, non_blocking=True)
+    arrived: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    arrived.record()
+
+    def read() -> float:
+        arrived.synchronize()
+        return float(host)
+
+    return read
 
 
 def _unsynchronised(module: nn.Module, wanted: bool) -> contextlib.AbstractContextManager[None]:
