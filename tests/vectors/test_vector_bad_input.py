@@ -225,3 +225,15 @@ def test_a_full_disk_leaves_nothing_behind(
     with pytest.raises(BilexError, match="the disk is full"):
         vectors.save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_packed_folder_with_a_damaged_scale(vectors: WordVectors, tmp_path: Path) -> None:
+    vectors.save(tmp_path / "v", dtype="int8")
+    file = tmp_path / "v" / folder.VECTORS
+    scales = np.full((50, 1), np.float32(3e38)).tobytes()
+    content = file.read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    start = 8 + int.from_bytes(content[:8], "little") + header["vectors.scales"]["data_offsets"][0]
+    file.write_bytes(content[:start] + scales + content[start + len(scales) :])
+    with pytest.raises(BilexError, match="holds NaN or infinity, so it was damaged"):
+        WordVectors.load(tmp_path / "v")

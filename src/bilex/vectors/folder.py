@@ -205,13 +205,16 @@ def _unpacked(name: str, tensors: Tensors, path: Path, limit: int | None = None)
     matrix, scales = tensors.get(name), tensors.get(f"{name}.scales")
     if matrix is None or matrix.ndim != 2 or (matrix.dtype == np.int8) != (scales is not None):
         raise BilexError(f"{path}: lacks the matrix '{name}'; make the folder again.")
-    matrix = matrix[:limit]
-    if scales is None:
-        return np.asarray(matrix, dtype=np.float32)
-    if scales.shape != (len(tensors[name]), 1):
-        raise BilexError(f"{path}: lacks a scale for each row of '{name}'; make the folder again.")
-    unpacked: FloatMatrix = matrix.astype(np.float32)
-    unpacked *= scales[:limit].astype(np.float32)
+    if matrix.dtype == np.float32:
+        return matrix[:limit]
+    unpacked: FloatMatrix = matrix[:limit].astype(np.float32)
+    if scales is not None:
+        if scales.shape != (len(matrix), 1) or scales.dtype != np.float32:
+            raise BilexError(f"{path}: lacks a scale for each row of '{name}'; make the folder again.")
+        with np.errstate(over="ignore", invalid="ignore"):
+            unpacked *= scales[:limit]
+    if not np.isfinite(unpacked).all():
+        raise BilexError(f"{path}: holds NaN or infinity, so it was damaged; make the folder again.")
     return unpacked
 
 
