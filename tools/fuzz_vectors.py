@@ -21,7 +21,6 @@ import io
 import lzma
 import random
 import resource
-import shutil
 import signal
 import struct
 import tempfile
@@ -34,7 +33,7 @@ from pathlib import Path
 import numpy as np
 
 from bilex.errors import BilexError
-from bilex.vectors import WordVectors, binary, fasttext, folder, npy, text
+from bilex.vectors import Subwords, WordVectors, binary, fasttext, folder, npy, text
 from bilex.vectors.options import LoadOptions
 from bilex.vectors.sniff import sniff_source
 from bilex.vectors.source import memory_source
@@ -102,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             reader, seeds, _ = targets[name]
             content = mutated(rng, seeds)
             try:
-                _try(reader, content, rng, check_rows=name != "folder")
+                _try(reader, content, rng, check_rows="folder" not in name)
                 read[name] += 1
             except BilexError as error:
                 refused[name] += 1
@@ -114,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rise = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     for name in targets:
         total = read[name] + refused[name]
-        print(f"{name:9} {total:9,} inputs: {read[name]:9,} read, {refused[name]:9,} refused")
+        print(f"{name:14} {total:9,} inputs: {read[name]:9,} read, {refused[name]:9,} refused")
     print(f"{options.inputs:,} inputs in {seconds:.0f} s, no failure; memory rose by {rise:.0f} MB")
     return 0
 
@@ -201,14 +200,15 @@ def _memory_folder() -> str | None:
 def _targets(scratch: Path) -> dict[str, tuple[Reader, tuple[bytes, ...], int]]:
     """The readers, the seeds of each, and how often it is chosen."""
     floats = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
-    words = WordVectors(["a", "b\u00fc", "c"], floats)
+    subwords = Subwords(floats, 1, 3).followed_by(floats[0]).followed_by(None)
+    words = WordVectors(["a", "b\u00fc", "c"], floats, ("center", "unit"), subwords)
     words.save(scratch / "w.bin")
     word2vec = (scratch / "w.bin").read_bytes()
     fasttexts = tuple(_small_fasttext(longest) for longest in (0, 4))
     matrices = tuple(
         _npy(array) for array in (floats, floats.astype(np.float16), np.asfortranarray(floats * 2.0))
     )
-    files = _Folder(scratch, words)
+    packed, mapped = _Folder(scratch / "int8", words, "int8"), _Folder(scratch / "float32", words, "float32")
     everything = (*TEXTS, word2vec, *fasttexts, *matrices, gzip.compress(TEXTS[0]))
     return {
         "text": (_read_text, TEXTS, 36),
@@ -217,7 +217,8 @@ def _targets(scratch: Path) -> dict[str, tuple[Reader, tuple[bytes, ...], int]]:
         "fasttext": (_read_fasttext, fasttexts, 14),
         "npy": (_read_npy, matrices, 12),
         "sniffed": (_read_sniffed, everything, 12),
-        "folder": (files.read, (b"chosen by the reader",), 2),
+        "int8 folder": (packed.read, (b"chosen by the reader",), 2),
+        "float32 folder": (mapped.read, (b"chosen by the reader",), 2),
     }
 
 
@@ -260,10 +261,9 @@ def _read_sniffed(content: bytes, options: LoadOptions, rng: random.Random) -> W
 class _Folder:
     """A safetensors folder of which one file at a time is changed."""
 
-    def __init__(self, scratch: Path, words: WordVectors) -> None:
-        self.path = scratch / "folder"
-        words.save(scratch / "good", dtype="int8")
-        shutil.copytree(scratch / "good", self.path)
+    def __init__(self, path: Path, words: WordVectors, dtype: str) -> None:
+        self.path = path
+        words.save(path, format="safetensors", dtype=dtype)
         self.files = {file.name: file.read_bytes() for file in sorted(self.path.iterdir())}
 
     def read(self, _content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:

@@ -14,7 +14,7 @@ from bilex.progress import SILENT, Progress
 from bilex.vectors.collector import Collector
 from bilex.vectors.core import FloatMatrix, WordVectors
 from bilex.vectors.mapped import mapped_file
-from bilex.vectors.options import MAX_DIM, LoadOptions
+from bilex.vectors.options import MAX_DIM, MAX_NGRAM, LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.sniff import FASTTEXT_MAGIC
 from bilex.vectors.subwords import Subwords
@@ -93,7 +93,7 @@ def _model(content: bytes | mmap.mmap, name: str) -> _Model:
     if version == 11 and kind == _SUPERVISED:
         longest = 0
     words, at = _dictionary(content, 8 + _ARGUMENTS.size, name)
-    if not 0 < dim <= MAX_DIM or buckets < 0 or not 0 <= longest <= 255:
+    if not 0 < dim <= MAX_DIM or buckets < 0 or not 0 <= longest <= MAX_NGRAM:
         raise BilexError(f"{name}: its settings (dim {dim}, bucket {buckets}, maxn {longest}) make no sense.")
     return _Model(dim, buckets, shortest, longest, words, at)
 

@@ -16,7 +16,7 @@ from bilex.files import atomic_folder, read_json, sha256
 from bilex.progress import SILENT, Progress
 from bilex.vectors.core import FloatMatrix, Step, WordVectors, lowercased_first, row_norms
 from bilex.vectors.mapped import mapped_file
-from bilex.vectors.options import LoadOptions
+from bilex.vectors.options import MAX_NGRAM, LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.subwords import Subwords
 
@@ -267,12 +267,10 @@ def _read_subwords(path: Path, config: Mapping[str, Any]) -> Subwords | None:
             for index, step in enumerate(settings["steps"])
         )
         subwords = Subwords(rows, int(settings["shortest"]), int(settings["longest"]), means)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BilexError(
             f"{path}: what {CONFIG} says of the subwords is not whole; make it again."
         ) from error
-    if rows.shape[1] != config["dim"]:
-        raise BilexError(
-            f"{path}: its subwords have another dimension than its vectors; make the folder again."
-        )
+    if rows.shape[1] != config["dim"] or not 0 < subwords.longest <= MAX_NGRAM:
+        raise BilexError(f"{path}: its subwords do not fit its vectors; make the folder again.")
     return subwords

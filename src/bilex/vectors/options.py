@@ -8,6 +8,7 @@ from typing import Literal
 from bilex.errors import BilexError
 
 MAX_DIM = 65536
+MAX_NGRAM = 255
 
 EncodingErrors = Literal["strict", "replace", "ignore"]
 
