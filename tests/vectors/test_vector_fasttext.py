@@ -150,3 +150,17 @@ def test_settings_that_lie(offset: int, value: int, says: str) -> None:
     struct.pack_into("<i", content, offset, value)
     with pytest.raises(BilexError, match=says):
         fasttext.parse(bytes(content), LoadOptions(), "x.bin")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"longest": 10**6}, {"longest": 0}, {"shortest": float("inf")}, {"steps": ["center"]}, {"steps": 3}],
+)
+def test_a_folder_whose_subwords_make_no_sense(tmp_path: Path, changes: dict[str, Any]) -> None:
+    WordVectors.load(DATA / "skipgram.bin").save(tmp_path / "v")
+    path = tmp_path / "v" / "config.json"
+    config = json.loads(path.read_text())
+    config["subwords"] |= changes
+    path.write_text(json.dumps(config))
+    with pytest.raises(BilexError, match="subwords"):
+        WordVectors.load(tmp_path / "v")
