@@ -118,17 +118,22 @@ def command(
     target = read_vectors(target_vectors, limit, lowercase, listener)
     if lexicon is not None:
         check_coverage(lexicon, source, target)
-    translator = Translator.fit(
-        aligner,
-        source,
-        target,
-        lexicon,
-        stage=stage,
-        calibrate=calibrate,
-        lowercase=lowercase,
-        progress=listener,
-        checkpoint=Path(checkpoint) if checkpoint else None,
-    )
+    try:
+        translator = Translator.fit(
+            aligner,
+            source,
+            target,
+            lexicon,
+            stage=stage,
+            calibrate=calibrate,
+            lowercase=lowercase,
+            progress=listener,
+            checkpoint=Path(checkpoint) if checkpoint else None,
+        )
+    except KeyboardInterrupt:
+        if checkpoint and Path(checkpoint).exists():
+            listener.say(f"What was finished is kept in {checkpoint}; run the same command to go on from it.")
+        raise
     translator.save(output)
     _report(translator, output, time.monotonic() - started, as_json)
 
