@@ -1,0 +1,225 @@
+"""VecMap: one careful linear mapping, and self-learning that can start from little or from nothing.
+
+Artetxe, Labaka and Agirre, "Generalizing and improving bilingual word embedding mappings with a
+multi-step framework of linear transformations" (AAAI 2018) and "A robust self-learning method for
+fully unsupervised cross-lingual mappings of word embeddings" (ACL 2018).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bilex.aligners.advanced import advanced_maps, damping_sentence
+from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.maps import Array, Linear, Map, Unit
+from bilex.aligners.preparation import Prepared, unit_center_unit
+from bilex.aligners.procrustes import common_rotations
+from bilex.aligners.starts import identical_strings, unsupervised_similarity_distributions
+from bilex.errors import BilexError
+from bilex.progress import Progress
+from bilex.similarity.stochastic import Matches, StochasticMatcher
+from bilex.vectors import WordVectors
+
+_COLLAPSED = 0.1
+
+
+@dataclass(kw_only=True, repr=False)
+class VecMapSupervised(Aligner):
+    """One advanced mapping of the seed pairs: whiten, rotate, re-weight, undo the whitening.
+
+    Example:
+        >>> VecMapSupervised().fit(source, target, lexicon)  # doctest: +SKIP
+    """
+
+    name = "vecmap-supervised"
+    summary = "whitened, re-weighted mapping of centred vectors from the seed pairs; seconds"
+
+    def _fit(
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+        progress: Progress,
+        checkpoint: Path | None,
+    ) -> None:
+        _finish(self, unit_center_unit(source.vectors), unit_center_unit(target.vectors), pairs, progress)
+
+
+@dataclass(kw_only=True, repr=False)
+class _SelfLearning(Aligner):
+    """Map, match the frequent words, map again, with less and less left to chance.
+
+    In each round the two languages are rotated onto each other by the current dictionary, and every
+    frequent word of both takes its best partner by CSLS, of which at first nine in ten are hidden at
+    random. When `patience` rounds have not raised the mean similarity of best partners by
+    `threshold`, fewer are hidden; when that happens with none hidden, or the dictionary stays the same
+    then, the last dictionary gives the final advanced mapping. The first dictionary serves the first
+    round only.
+
+    Args:
+        frequent: How many of the most frequent words of each language are matched.
+        neighbours: k of CSLS.
+        keep: The probability that a score is not hidden, at the start.
+        growth: What `keep` is multiplied by, up to 1.
+        patience: Rounds without improvement until then.
+        threshold: The least improvement.
+    """
+
+    frequent: int = 20000
+    neighbours: int = 10
+    keep: float = 0.1
+    growth: float = 2.0
+    patience: int = 50
+    threshold: float = 1e-6
+
+    @abstractmethod
+    def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
+        """The pairs of the first round."""
+
+    def _fit(
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+        progress: Progress,
+        checkpoint: Path | None,
+    ) -> None:
+        if len(pairs) and not self.needs_seeds:
+            progress.say(f"method '{self.name}' makes its own first dictionary; the seed pairs are not used.")
+        first = self._first_dictionary(source, target, pairs)
+        self.report_["first_dictionary"] = len(first)
+        x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
+        learned = self._learn(x.rows, y.rows, first, progress)
+        _finish(self, x, y, _both(learned), progress)
+        agreement = float((learned.backward[learned.forward] == np.arange(len(learned.forward))).mean())
+        self.report_ |= {"objective": learned.objective, "agreement": agreement}
+        if agreement < _COLLAPSED:
+            warning = (
+                f"only {agreement:.1%} of the frequent words are each other's best partner, so the two "
+                "languages were probably not brought together; give seed pairs or use another method."
+            )
+            self.report_.setdefault("warnings", []).append(warning)
+            progress.say(warning)
+
+    def _learn(self, x: Array, y: Array, pairs: Pairs, progress: Progress) -> Matches:
+        """The loop; what the last round found."""
+        match = StochasticMatcher(self.neighbours, self.seed, self.device)
+        keep, best, improved, number = self.keep, -np.inf, 0, 0
+        found: Matches | None = None
+        with progress.task("self-learning") as task:
+            while True:
+                number += 1
+                u, v = _rotations(x, y, pairs)
+                last, found = found, match(x[: self.frequent] @ u, y[: self.frequent] @ v, keep)
+                pairs = _both(found)
+                if found.objective >= best + self.threshold:
+                    best, improved = found.objective, number
+                task.advance(round=number, similarity=found.objective, keep=keep)
+                self.report_["rounds"] = number
+                if keep >= 1 and (number - improved >= self.patience or _same(last, found)):
+                    return found
+                if number - improved >= self.patience:
+                    keep, improved = min(1.0, self.growth * keep), number
+
+
+@dataclass(kw_only=True, repr=False)
+class VecMapSemi(_SelfLearning):
+    """Self-learning that starts from seed pairs.
+
+    Example:
+        >>> VecMapSemi().fit(source, target, lexicon)  # doctest: +SKIP
+    """
+
+    name = "vecmap-semi"
+    summary = "self-learning from few seed pairs; minutes"
+
+    def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
+        return pairs
+
+
+@dataclass(kw_only=True, repr=False)
+class VecMapIdentical(_SelfLearning):
+    """Self-learning that starts from the words that both languages spell alike.
+
+    Example:
+        >>> VecMapIdentical().fit(source, target)  # doctest: +SKIP
+    """
+
+    name = "vecmap-identical"
+    summary = "self-learning from words spelled alike, no seeds; for languages in one script"
+    needs_seeds = False
+
+    def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
+        shared = identical_strings(source, target)
+        if len(shared) < self.fewest_pairs:
+            raise BilexError(
+                f"the two vocabularies share {len(shared)} words, too few for method '{self.name}'; "
+                "use vecmap-unsupervised, or give seed pairs to vecmap-semi."
+            )
+        return shared
+
+
+@dataclass(kw_only=True, repr=False)
+class VecMapUnsupervised(_SelfLearning):
+    """Self-learning that starts from how similarities are distributed in each language.
+
+    Args:
+        described: How many of the most frequent words the first dictionary is looked for among.
+
+    Example:
+        >>> VecMapUnsupervised().fit(source, target)  # doctest: +SKIP
+    """
+
+    name = "vecmap-unsupervised"
+    summary = "self-learning from the shapes of the two spaces alone, no seeds; may fail, and says so"
+    needs_seeds = False
+
+    described: int = 4000
+
+    def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
+        return unsupervised_similarity_distributions(
+            source, target, frequent=self.described, k=self.neighbours, device=self.device
+        )
+
+
+class _Rotations(NamedTuple):
+    """Two matrices that turn each language onto the common directions."""
+
+    source: Array
+    target: Array
+
+
+def _rotations(x: Array, y: Array, pairs: Pairs) -> _Rotations:
+    """The orthogonal maps of a dictionary."""
+    covariance = x[pairs[:, 0]].T @ y[pairs[:, 1]]
+    u, _, v = common_rotations(covariance.astype(np.float64))
+    return _Rotations(u.astype(np.float32), v.astype(np.float32))
+
+
+def _both(found: Matches) -> Pairs:
+    """Forward, then backward pairs; a pair found both ways counts twice."""
+    forward = np.stack([np.arange(len(found.forward)), found.forward], axis=1)
+    backward = np.stack([found.backward, np.arange(len(found.backward))], axis=1)
+    return np.concatenate([forward, backward])
+
+
+def _same(last: Matches | None, found: Matches) -> bool:
+    """Whether two rounds found the same pairs: then, without chance, every further round would too."""
+    if last is None:
+        return False
+    return np.array_equal(last.forward, found.forward) and np.array_equal(last.backward, found.backward)
+
+
+def _finish(aligner: Aligner, x: Prepared, y: Prepared, pairs: Pairs, progress: Progress) -> None:
+    """Give `aligner` the advanced mapping of a dictionary."""
+    maps = advanced_maps(x.rows[pairs[:, 0]], y.rows[pairs[:, 1]])
+    if maps.ridge:
+        progress.say(damping_sentence(len(pairs), maps.ridge))
+    aligner.source_map_ = Map([*x.steps, Linear(maps.source), Unit()])
+    aligner.target_map_ = Map([*y.steps, Linear(maps.target), Unit()])
+    aligner.report_ |= {"dictionary": len(pairs), "ridge": maps.ridge}

@@ -1,0 +1,131 @@
+"""Best partners under CSLS when chance hides some of the candidates, both directions from one product.
+
+VecMap's self-learning asks, some hundred times, for each frequent word's best partner while most
+scores are set to zero at random. Here one product of the two vocabularies serves the neighbourhood
+means of CSLS, the objective and both directions; and on the CPU chance is a hash of a score's place,
+computed only for the few scores that would win, instead of a random number for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from bilex.device import resolve_device
+from bilex.similarity.search import Floats, Rows
+
+_FEWEST_ROWS = 256
+
+
+class Matches(NamedTuple):
+    """Partners of both directions, and how similar the two sides are.
+
+    Attributes:
+        forward: For each source row its best target row.
+        backward: For each target row its best source row.
+        objective: The mean, over both directions, of each row's highest similarity (nothing hidden).
+    """
+
+    forward: Rows
+    backward: Rows
+    objective: float
+
+
+class ScoreBlocks:
+    """The scores x·yᵀ, as many rows at a time as memory holds, in one buffer that is used again.
+
+    Args:
+        memory: Bytes of the buffer.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+        self._buffer = torch.empty(0, 0)
+
+    def rooms(self, x: torch.Tensor, y: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
+        """Where to put the scores: first row of x, and a part of the buffer, in the precision of x."""
+        rows = min(len(x), max(_FEWEST_ROWS, self.memory // (4 * len(y))))
+        if self._buffer.shape != (rows, len(y)) or self._buffer.dtype != x.dtype:
+            self._buffer = torch.empty(0)
+            self._buffer = torch.empty(rows, len(y), dtype=x.dtype, device=x.device)
+        for start in range(0, len(x), rows):
+            yield start, self._buffer[: len(x) - start]
+
+    def hold_all(self, x: torch.Tensor) -> bool:
+        """Whether the buffer still holds the scores of every row after a pass."""
+        return len(self._buffer) == len(x)
+
+
+class StochasticMatcher:
+    """Finds partners again and again between sets of rows, reusing its memory.
+
+    Args:
+        k: Neighbours in CSLS's terms.
+        seed: Where chance starts.
+        device: "auto", "cpu" or "cuda".
+        memory: Bytes of scores held at a time; scores that do not fit are computed twice.
+    """
+
+    def __init__(self, k: int = 10, seed: int = 0, device: str = "auto", memory: int = 2 << 30) -> None:
+        self.k = k
+        self.device = resolve_device(device)
+        self._blocks = ScoreBlocks(memory)
+        self._random = np.random.default_rng(seed)
+
+    def __call__(self, source: Floats, target: Floats, keep: float) -> Matches:
+        """Match two sets of rows by CSLS, 2·x·y − r(x) − r(y), each score kept with probability `keep`.
+
+        A score that is not kept counts as zero, so it can still win over negative ones. While chance
+        plays (keep < 1), a CPU that multiplies bfloat16 faster does so: its rounding, at most 0.2 % of a
+        score, is far below what chance does. With keep = 1 all is float32.
+
+        Args:
+            source: Source rows, at least one.
+            target: Target rows, at least one.
+            keep: From 0 to 1; with 1 nothing is left to chance.
+        """
+        x, y = (torch.as_tensor(np.ascontiguousarray(side, np.float32)) for side in (source, target))
+        keys = int(self._random.integers(2**63)), int(self._random.integers(2**63))
+        if self.device.type == "cpu":
+            from bilex.similarity.cpu import fastest_precision
+            from bilex.similarity.stochastic_cpu import CpuMatching
+
+            precision = fastest_precision() if keep < 1 else torch.float32
+            matching = CpuMatching(x.to(precision), y.to(precision), self.k, keep, keys)
+            return Matches(*matching.run(self._blocks))
+        return self._with_torch(x.to(self.device), y.to(self.device), keep, keys[0])
+
+    def _with_torch(self, x: torch.Tensor, y: torch.Tensor, keep: float, key: int) -> Matches:
+        """The same on a GPU, where a random number for each score costs little."""
+        n, m = len(x), len(y)
+        of_rows = torch.empty(n, min(self.k, m), device=x.device)
+        of_columns = torch.full((min(self.k, n), m), -torch.inf, device=x.device)
+        for start, room in self._blocks.rooms(x, y):
+            block = torch.mm(x[start : start + len(room)], y.T, out=room)
+            of_rows[start : start + len(block)] = block.topk(of_rows.shape[1], dim=1).values
+            best = block.topk(min(len(of_columns), len(block)), dim=0).values
+            of_columns = torch.cat([of_columns, best]).topk(len(of_columns), dim=0).values
+        row_penalty, column_penalty = of_rows.mean(dim=1) / 2, of_columns.mean(dim=0) / 2
+        random = torch.Generator(x.device).manual_seed(key)
+        forward = torch.empty(n, dtype=torch.int64, device=x.device)
+        backward = torch.zeros(m, dtype=torch.int64, device=x.device)
+        backward_score = torch.full((m,), -torch.inf, device=x.device)
+        for start, room in self._blocks.rooms(x, y):
+            rows = slice(start, start + len(room))
+            block = room if self._blocks.hold_all(x) else torch.mm(x[rows], y.T, out=room)
+            forward[rows] = _hide(block - column_penalty, keep, random).argmax(dim=1)
+            score, row = _hide(block - row_penalty[rows, None], keep, random).max(dim=0)
+            backward = torch.where(score > backward_score, row + start, backward)
+            backward_score = torch.maximum(score, backward_score)
+        objective = (of_rows[:, 0].double().mean() + of_columns[0].double().mean()) / 2
+        return Matches(forward.cpu().numpy(), backward.cpu().numpy(), float(objective))
+
+
+def _hide(scores: torch.Tensor, keep: float, random: torch.Generator) -> torch.Tensor:
+    """Scores with each set to zero with probability 1 − keep."""
+    if keep >= 1:
+        return scores
+    return scores.mul_(torch.rand(scores.shape, generator=random, device=scores.device) < keep)

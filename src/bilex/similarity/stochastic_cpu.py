@@ -1,0 +1,111 @@
+"""The CPU side of `bilex.similarity.stochastic`: threads that multiply and scan strips of the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bilex.similarity import stochastic_kernels as kernels
+from bilex.similarity.cpu import _as_numpy
+
+if TYPE_CHECKING:
+    from bilex.similarity.stochastic import ScoreBlocks
+
+Rows = npt.NDArray[np.int64]
+
+_STRIP = 256
+"""Rows multiplied at a time; their scores are scanned while they are still in the cache."""
+
+
+class CpuMatching:
+    """One matching of two sets of rows; see `StochasticMatcher`.
+
+    Each thread takes a fixed share of the source rows and keeps its own results for the columns; these
+    are merged at the end, so that the outcome does not depend on which thread was faster.
+
+    Args:
+        x: Source rows, float32 or bfloat16.
+        y: Target rows likewise.
+        k: Neighbours in CSLS's terms.
+        keep: The probability that a score is kept.
+        keys: Where chance starts, for the forward and for the backward direction.
+    """
+
+    def __init__(self, x: torch.Tensor, y: torch.Tensor, k: int, keep: float, keys: tuple[int, int]) -> None:
+        n, m = len(x), len(y)
+        self.x, self.y = x, y
+        self.keys = np.array(keys, np.uint64)
+        self.limit = np.uint64(round(keep * 2**32))
+        self.threads = torch.get_num_threads()
+        self.of_rows = np.full((n, min(k, m)), kernels.LOWEST, np.float32)
+        self.of_columns = np.full((self.threads, m, min(k, n)), kernels.LOWEST, np.float32)
+        self.bars = np.full((self.threads, m), kernels.LOWEST, np.float32)
+        self.forward, self.forward_score = np.zeros(n, np.int64), np.full(n, kernels.LOWEST, np.float32)
+        self.backward = np.zeros((self.threads, m), np.int64)
+        self.backward_score = np.full((self.threads, m), kernels.LOWEST, np.float32)
+        self.penalties = np.empty(0, np.float32), np.empty(0, np.float32)
+
+    def run(self, blocks: ScoreBlocks) -> tuple[Rows, Rows, float]:
+        """Forward partners, backward partners and the objective."""
+        try:
+            with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                for start, room in blocks.rooms(self.x, self.y):
+                    self._share(pool, self._highest, start, room)
+                columns = np.sort(np.concatenate(self.of_columns, axis=1), axis=1)[
+                    :, -self.of_columns.shape[2] :
+                ]
+                self.penalties = self.of_rows.mean(axis=1) / 2, columns.mean(axis=1) / 2
+                matching = self._match if blocks.hold_all(self.x) else self._multiply_and_match
+                for start, room in blocks.rooms(self.x, self.y):
+                    self._share(pool, matching, start, room)
+        finally:
+            torch.set_num_threads(self.threads)
+        winner = self.backward_score.argmax(axis=0)[None]
+        backward = np.take_along_axis(self.backward, winner, 0)[0]
+        backward_score = np.take_along_axis(self.backward_score, winner, 0)[0]
+        kernels.zero_wins(self.forward_score, self.forward, len(self.y), self.keys[0], self.limit)
+        kernels.zero_wins(backward_score, backward, len(self.x), self.keys[1], self.limit)
+        objective = (self.of_rows[:, -1].mean(dtype=np.float64) + columns[:, -1].mean(dtype=np.float64)) / 2
+        return self.forward, backward, float(objective)
+
+    def _share(
+        self,
+        pool: ThreadPoolExecutor,
+        work: Callable[[int, slice, torch.Tensor], None],
+        start: int,
+        room: torch.Tensor,
+    ) -> None:
+        """Let each thread call `work(its number, source rows, room for their scores)` strip by strip."""
+
+        def loop(thread: int, first: int, last: int) -> None:
+            for begin in range(first, last, _STRIP):
+                end = min(begin + _STRIP, last)
+                work(thread, slice(start + begin, start + end), room[begin:end])
+
+        bounds = np.linspace(0, len(room), self.threads + 1).astype(int)
+        shares = [pool.submit(loop, t, bounds[t], bounds[t + 1]) for t in range(self.threads)]
+        for share in shares:
+            share.result()
+
+    def _multiply(self, rows: slice, scores: torch.Tensor) -> None:
+        torch.mm(self.x[rows], self.y.T, out=scores)
+
+    def _highest(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
+        self._multiply(rows, scores)
+        kernels.highest(_as_numpy(scores), self.of_rows[rows], self.of_columns[thread], self.bars[thread])
+
+    def _match(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
+        forward = self.forward, self.forward_score
+        backward = self.backward[thread], self.backward_score[thread]
+        kernels.match(
+            _as_numpy(scores), rows.start, *self.penalties, self.keys, self.limit, *forward, *backward
+        )
+
+    def _multiply_and_match(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
+        self._multiply(rows, scores)
+        self._match(thread, rows, scores)
