@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bilex.aligners import get_method
+from bilex.aligners import Aligner, get_method
 from bilex.encoders.combine import Combination, unit_rows
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import training_pairs
@@ -122,15 +122,23 @@ class Figures:
             yield self._row("aligner", plain, 0.0)
             yield self._row("LM alone, not tuned", plain, 1.0)
             yield self._row("aligner + LM not tuned, λ=0.2", plain, 0.2)
-        wanted: Any = "auto" if "auto" in options.mixing else 0.2
-        tuned = replace(stage, tune=True, mixing=wanted, tuning=tuning_settings(options))
+        for variant in options.variant or [""]:
+            yield from self._tuned_rows(aligner, stage, variant)
+
+    def _tuned_rows(self, aligner: Aligner, stage: StageC2, variant: str) -> Iterator[Row]:
+        """The rows after tuning with some settings changed, as "epochs=1,negatives=4"."""
+        mixings = self.options.mixing
+        wanted: Any = "auto" if "auto" in mixings else 0.2
+        tuned = replace(stage, tune=True, mixing=wanted, tuning=tuning_settings(self.options, variant))
         result = run_stage_c2(aligner, self.source, self.target, self.train, tuned)
         report = {k: v for k, v in result.report.items() if k not in ("tuning", "warnings")}
-        print(f"# {json.dumps(report, ensure_ascii=False)}", flush=True)
-        yield self._row("LM alone, tuned", result, 1.0)
-        for mixing in options.mixing:
+        print(f"# {variant} {json.dumps(report, ensure_ascii=False)}", flush=True)
+        suffix = f" [{variant}]" if variant else ""
+        yield self._row(f"LM alone, tuned{suffix}", result, 1.0)
+        for mixing in mixings:
             chosen = result.report["mixing"] if mixing == "auto" else float(mixing)
-            yield self._row(f"C2 λ={mixing}" + (f" ({chosen})" if mixing == "auto" else ""), result, chosen)
+            found = f" ({chosen})" if mixing == "auto" else ""
+            yield self._row(f"C2 λ={mixing}{suffix}{found}", result, chosen)
 
     def _row(self, name: str, result: StageResult, mixing: float) -> Row:
         figures = score(*result.mixed(mixing), self.test, self.options.device)
@@ -139,14 +147,18 @@ class Figures:
         return row
 
 
-def tuning_settings(options: argparse.Namespace) -> TuningSettings | None:
+def tuning_settings(options: argparse.Namespace, variant: str = "") -> TuningSettings | None:
     """The encoder's own settings with what the command line changes; None where it changes nothing."""
-    names = ("negatives", "epochs", "batch_size", "max_pairs", "precision", "learning_rate")
-    changes = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    if not changes:
+    if not variant:
         return None
     base = preset_for(options.lm).tuning
-    return replace(for_cpu(base) if options.preset == "cpu" else base, **changes)
+    base = for_cpu(base) if options.preset == "cpu" else base
+    changes: dict[str, Any] = {}
+    for entry in variant.split(","):
+        name, value = entry.split("=")
+        kind = type(getattr(base, name))
+        changes[name] = int(value) if kind is type(None) else kind(value)
+    return replace(base, **changes)
 
 
 def random_mbert(device: str) -> WordEncoder:
@@ -175,7 +187,7 @@ def timing(options: argparse.Namespace) -> None:
             if options.shape == "mbert"
             else WordEncoder.load(options.lm, device=options.device)
         )
-        settings = tuning_settings(options) or encoder.preset.tuning
+        settings = tuning_settings(options, (options.variant or [""])[0]) or encoder.preset.tuning
         clock = _Clock(f"round {round_number + 1}, {encoder}")
         pairs = training_pairs(*static, seeds, settings, options.device)
         clock.lap(f"negatives of {len(pairs)} pairs")
@@ -229,12 +241,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, help="write the rows as JSON here")
-    parser.add_argument("--negatives", type=int)
-    parser.add_argument("--epochs", type=int)
-    parser.add_argument("--batch-size", type=int)
-    parser.add_argument("--max-pairs", type=int)
-    parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"])
+    parser.add_argument(
+        "--variant", action="append", help="tuning settings, as epochs=1,negatives=4; repeatable"
+    )
     options = parser.parse_args()
     if options.timing:
         timing(options)

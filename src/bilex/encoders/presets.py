@@ -103,14 +103,15 @@ class EncoderPreset:
 
 
 _MEAN = Reading(pooling="mean")
+_E5 = Reading(pooling="mean", max_length=10)
 PRESETS: dict[str, EncoderPreset] = {
     "bert-base-multilingual-uncased": EncoderPreset(),
     "xlm-mlm-100-1280": EncoderPreset(tuning=TuningSettings(batch_size=50)),
     "google/mt5-small": EncoderPreset(reading=_MEAN, tuning=TuningSettings(learning_rate=6e-4, epochs=6)),
     "xlm-roberta-base": EncoderPreset(),
     "sentence-transformers/LaBSE": EncoderPreset(),
-    "intfloat/multilingual-e5-small": EncoderPreset(reading=_MEAN, mixing=0.4),
-    OFFLINE_ENCODER: EncoderPreset(reading=_MEAN, mixing=0.4),
+    "intfloat/multilingual-e5-small": EncoderPreset(reading=_E5, mixing=0.4),
+    OFFLINE_ENCODER: EncoderPreset(reading=_E5, mixing=0.4),
 }
 
 
