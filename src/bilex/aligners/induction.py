@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from bilex.aligners.base import Pairs
 from bilex.similarity import neighbourhoods, top_k
-from bilex.similarity.search import Floats
+from bilex.similarity.search import AnyRows, Floats
 
 
 class Induced(NamedTuple):
-    """Word pairs found in both directions, each list sorted by falling half-CSLS score.
+    """Word pairs found in both directions, each list sorted by falling score.
 
-    `forward` holds one pair for each frequent source word, `backward` one for each frequent target
-    word; in both, a row is (source row, target row).
+    `forward` holds a pair for each frequent source word, `backward` one for each frequent target word;
+    in both, a row is (source row, target row).
     """
 
     forward: Pairs
@@ -23,13 +24,20 @@ class Induced(NamedTuple):
 
 
 def induce_pairs(
-    source: Floats, target: Floats, *, frequent: int, keep: int, k: int = 10, device: str = "auto"
+    source: AnyRows,
+    target: AnyRows,
+    *,
+    frequent: int,
+    keep: int,
+    k: int = 10,
+    full_csls: bool = False,
+    device: str | torch.device = "auto",
 ) -> Induced:
     """The most confident translations of the frequent words, both ways.
 
     Each of the `frequent` first words of a language takes its best partner in the *whole* other
-    vocabulary by half CSLS, 2·cos(x, y) − r(y); the `keep` highest-scored pairs are returned. The
-    query's own term r(x) is left out, as in the authors' program.
+    vocabulary; the `keep` highest-scored pairs are returned. The score is half CSLS,
+    2·cos(x, y) − r(y), which leaves the asking word's own term r(x) out, as the authors' program does.
 
     Args:
         source: Source vectors in the common space, unit rows, most frequent first.
@@ -37,16 +45,31 @@ def induce_pairs(
         frequent: How many of the first words of each language ask (N_freq).
         keep: How many pairs are kept in each direction (N_aug).
         k: Neighbours in r.
+        full_csls: Rank the pairs by true CSLS, with the asking word's term.
         device: "auto", "cpu" or "cuda".
     """
     source_mean, target_mean = neighbourhoods(source, target, k, device=device)
-    forward_scores, forward = top_k(source[:frequent], target, 1, key_penalty=target_mean, device=device)
-    backward_scores, backward = top_k(target[:frequent], source, 1, key_penalty=source_mean, device=device)
-    best = np.argsort(-forward_scores[:, 0], kind="stable")[:keep]
-    forward_pairs = np.stack([best, forward[best, 0]], axis=1)
-    best = np.argsort(-backward_scores[:, 0], kind="stable")[:keep]
-    backward_pairs = np.stack([backward[best, 0], best], axis=1)
-    return Induced(forward_pairs, backward_pairs)
+
+    def best(asking: AnyRows, answering: AnyRows, own: Floats, other: Floats) -> tuple[Pairs, Pairs]:
+        scores, rows = top_k(asking[:frequent], answering, 1, key_penalty=other, device=device)
+        ranked = scores[:, 0] - own[:frequent] if full_csls else scores[:, 0]
+        order = np.argsort(-ranked, kind="stable")[:keep]
+        return order, rows[order, 0]
+
+    asked, answered = best(source, target, source_mean, target_mean)
+    forward = np.stack([asked, answered], axis=1)
+    asked, answered = best(target, source, target_mean, source_mean)
+    return Induced(forward, np.stack([answered, asked], axis=1))
+
+
+def augmentation(induced: Induced, seeds: Pairs) -> Pairs:
+    """D_add: both directions' pairs, each once, none with a word that a seed pair already translates.
+
+    The order is that of the forward list, then what the backward list adds.
+    """
+    both = np.concatenate([induced.forward, induced.backward])
+    _, first = np.unique(both, axis=0, return_index=True)
+    return without_words_of(both[np.sort(first)], seeds)
 
 
 def without_words_of(pairs: Pairs, seeds: Pairs) -> Pairs:

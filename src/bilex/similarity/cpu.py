@@ -80,6 +80,13 @@ def proposer(rows: Floats, extra: Floats | None, scale: float, dtype: torch.dtyp
     return Proposer(rounded, error, norm)
 
 
+def unit_proposer(rows: torch.Tensor, dtype: torch.dtype) -> Proposer:
+    """Round unit rows to `dtype`, with the error that rounding may make at most."""
+    count = len(rows)
+    error = 0.0 if dtype == torch.float32 else 2.0**-9 * (1 + 1e-5)
+    return Proposer(rows.to(dtype), np.full(count, error), np.full(count, 1 + error + 1e-6))
+
+
 def slack(own: Proposer, other: Proposer) -> Floats:
     """Per row of `own`, twice the largest error that a proposed score with a row of `other` can have."""
     if not len(other.norm):
@@ -112,11 +119,16 @@ def worker_count() -> int:
     return max(1, min(torch.get_num_threads(), os.cpu_count() or 1))
 
 
+def list_capacity(k: int, keys: int) -> int:
+    """Candidates that a list has room for: enough that its bar rises seldom."""
+    return min(keys, 2 * k + 64)
+
+
 def new_lists(
     queries: Floats, keys: Floats, k: int, slacks: Floats, scale: float = 1.0, shift: Floats | None = None
 ) -> kernels.Lists:
     """Empty candidate lists for `queries`."""
-    capacity = min(len(keys), 2 * k + 64)
+    capacity = list_capacity(k, len(keys))
     n = len(queries)
     return kernels.Lists(
         candidate=np.empty((n, capacity), np.int32),
@@ -139,7 +151,7 @@ def block_shape(memory: int, workers: int) -> tuple[int, int]:
     return rows, columns
 
 
-class _Sweep:
+class Sweep:
     """One pass over the product of two sides, block by block, by several threads."""
 
     def __init__(self, left: Proposer, right: Proposer, memory: int) -> None:
@@ -222,7 +234,7 @@ def top_k(
         left = proposer(queries, ones, 2.0, dtype)
         right = proposer(keys, split_penalty(penalty, dtype), 1.0, dtype)
     lists = new_lists(queries, keys, k, slack(left, right), scale, shift)
-    _Sweep(left, right, memory).run(lambda block, row, key, _: kernels.scan_one_way(block, row, key, lists))
+    Sweep(left, right, memory).run(lambda block, row, key, _: kernels.scan_one_way(block, row, key, lists))
     return _settle(lists)
 
 
@@ -234,7 +246,7 @@ def top_k_both_ways(
     left, right = proposer(source, None, 1.0, dtype), proposer(target, None, 1.0, dtype)
     forward = new_lists(source, target, min(k, len(target)), slack(left, right))
     backward = new_lists(target, source, min(k, len(source)), slack(right, left))
-    sweep = _Sweep(left, right, memory)
+    sweep = Sweep(left, right, memory)
     locks = [threading.Lock() for _ in range(0, len(target), sweep.columns)]
 
     def visit(block: npt.NDArray[np.generic], row: int, key: int, column: int) -> None:

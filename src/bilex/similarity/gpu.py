@@ -49,6 +49,14 @@ def proposer(rows: torch.Tensor, extra: torch.Tensor | None, scale: float) -> Pr
     return Proposer(low, error.sqrt() * (1 + 1e-5), norm.sqrt() * (1 + 1e-5))
 
 
+def unit_proposer(rows: torch.Tensor) -> Proposer:
+    """Round unit rows, with the error that rounding may make at most."""
+    low = torch.zeros(len(rows), -(-rows.shape[1] // 8) * 8, dtype=torch.bfloat16, device=rows.device)
+    low[:, : rows.shape[1]] = rows
+    error = torch.full((len(rows),), _BFLOAT16_ROUNDING * (1 + 1e-5), device=rows.device)
+    return Proposer(low, error, 1 + error + 1e-6)
+
+
 def error_bound(queries: Proposer, keys: Proposer) -> torch.Tensor:
     """Per query, the largest possible distance of a proposed score from the true one."""
     largest_norm, largest_error = keys.norm.max(), keys.error.max()
@@ -116,11 +124,8 @@ class _Search:
         self.queries, self.keys, self.left, self.right = queries, keys, left, right
         self.scale, self.shift, self.k, self.memory = scale, shift, k, memory
         self.bound = error_bound(left, right)
-        padding = -len(keys) % _GROUP
-        self.columns = len(keys) + padding
-        if padding:
-            empty = torch.zeros(padding, right.rows.shape[1], dtype=torch.bfloat16, device=keys.device)
-            self.right = right._replace(rows=torch.cat([right.rows, empty]))
+        self.right = right._replace(rows=padded(right.rows))
+        self.columns = len(self.right.rows)
 
     def fill(self, wanted: torch.Tensor, look_at: int, scores: torch.Tensor, rows: torch.Tensor) -> None:
         """Write the exact k best of the `wanted` queries, looking at the `look_at` best proposals of each."""
@@ -152,12 +157,35 @@ class _Search:
 
     def _proposals(self, part: torch.Tensor, look_at: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The `look_at` best proposed keys of each query, and the score that none of the others exceeds."""
-        block = self.left.rows[part] @ self.right.rows.T
-        if self.columns > len(self.keys):
-            block[:, len(self.keys) :] = -torch.inf
-        groups = block.view(len(part), -1, _GROUP)
-        best_groups = groups.amax(2).topk(min(look_at, groups.shape[1]), dim=1).indices
-        members = groups.gather(1, best_groups[:, :, None].expand(-1, -1, _GROUP)).flatten(1)
-        values, places = members.topk(look_at, dim=1)
-        chosen = best_groups.gather(1, places // _GROUP) * _GROUP + places % _GROUP
-        return chosen, values[:, -1].float()
+        return best_proposals(self.left.rows[part], self.right.rows, len(self.keys), look_at)
+
+
+def best_proposals(
+    queries: torch.Tensor, keys: torch.Tensor, key_count: int, look_at: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `look_at` best keys of each query by the low-precision product, in no order.
+
+    Args:
+        queries: Rounded queries.
+        keys: Rounded keys, padded with zero rows to a multiple of the group size.
+        key_count: How many of the rows are real keys.
+        look_at: How many are wanted.
+
+    Returns:
+        Key indices, and per query a score that no other key's proposal exceeds.
+    """
+    block = queries @ keys.T
+    if len(keys) > key_count:
+        block[:, key_count:] = -torch.inf
+    groups = block.view(len(queries), -1, _GROUP)
+    best_groups = groups.amax(2).topk(min(look_at, groups.shape[1]), dim=1, sorted=False).indices
+    members = groups.gather(1, best_groups[:, :, None].expand(-1, -1, _GROUP)).flatten(1)
+    values, places = members.topk(look_at, dim=1, sorted=False)
+    chosen = best_groups.gather(1, places // _GROUP) * _GROUP + places % _GROUP
+    return chosen, values.amin(1).float()
+
+
+def padded(keys: torch.Tensor) -> torch.Tensor:
+    """Key rows with zero rows behind them up to a multiple of the group size."""
+    padding = -len(keys) % _GROUP
+    return torch.nn.functional.pad(keys, (0, 0, 0, padding)) if padding else keys

@@ -48,7 +48,7 @@ def _score_overload(cell: Any) -> Any:
 
 
 @_compiled
-def _kth_largest(values: Any, count: int, k: int) -> Any:
+def kth_largest(values: Any, count: int, k: int) -> Any:
     """The k-th largest of the first `count` values, by quickselect on a copy."""
     work = values[:count].copy()
     low, high, want = 0, count - 1, k - 1
@@ -102,7 +102,7 @@ def _make_room(lists: Any, row: int) -> None:
     If that frees little (many near-ties), the candidates are re-scored exactly and the k best kept.
     """
     count, k, slack = lists.filled[row], lists.k, lists.slack[row]
-    lists.bar[row] = max(lists.bar[row], _kth_largest(lists.value[row], count, k) - slack)
+    lists.bar[row] = max(lists.bar[row], kth_largest(lists.value[row], count, k) - slack)
     kept = 0
     for c in range(count):
         if lists.value[row, c] >= lists.bar[row]:
@@ -207,7 +207,7 @@ def settle(lists: Any, start: int, stop: int, scores: Any, keys: Any) -> None:
     """Write the exact k best of the rows from `start` to `stop`, best first."""
     for row in range(start, stop):
         if lists.filled[row] > lists.k:
-            bar = _kth_largest(lists.value[row], lists.filled[row], lists.k) - lists.slack[row]
+            bar = kth_largest(lists.value[row], lists.filled[row], lists.k) - lists.slack[row]
             kept = 0
             for c in range(lists.filled[row]):
                 if lists.value[row, c] >= bar:

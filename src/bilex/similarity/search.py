@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TypeVar
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -14,7 +12,7 @@ from bilex.errors import BilexError
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
-AnyRows = TypeVar("AnyRows", npt.NDArray[np.float32], torch.Tensor)
+AnyRows = npt.NDArray[np.float32] | torch.Tensor
 
 
 def default_memory(device: torch.device) -> int:
@@ -27,8 +25,8 @@ def default_memory(device: torch.device) -> int:
 
 
 def top_k(
-    queries: Floats,
-    keys: Floats,
+    queries: AnyRows,
+    keys: AnyRows,
     k: int,
     *,
     key_penalty: Floats | None = None,
@@ -43,8 +41,8 @@ def top_k(
     cosines.
 
     Args:
-        queries: One query a row.
-        keys: One key a row.
+        queries: One query a row, as a numpy array or a torch tensor.
+        keys: One key a row, likewise.
         k: How many; if there are fewer keys, all of them.
         key_penalty: One number a key.
         device: "auto", "cpu" or "cuda".
@@ -63,7 +61,7 @@ def top_k(
     if where.type == "cpu":
         from bilex.similarity import cpu
 
-        return cpu.top_k(queries, keys, k, key_penalty, memory)
+        return cpu.top_k(_array(queries), _array(keys), k, key_penalty, memory)
     from bilex.similarity import gpu
 
     penalty = None if key_penalty is None else _placed(key_penalty, where)
@@ -72,8 +70,8 @@ def top_k(
 
 
 def mean_of_best(
-    queries: Floats,
-    keys: Floats,
+    queries: AnyRows,
+    keys: AnyRows,
     k: int = 10,
     *,
     device: str | torch.device = "auto",
@@ -85,8 +83,8 @@ def mean_of_best(
 
 
 def neighbourhoods(
-    source: Floats,
-    target: Floats,
+    source: AnyRows,
+    target: AnyRows,
     k: int = 10,
     *,
     device: str | torch.device = "auto",
@@ -110,7 +108,7 @@ def neighbourhoods(
     if where.type == "cpu":
         from bilex.similarity import cpu
 
-        forward, _, backward, _ = cpu.top_k_both_ways(source, target, k, memory)
+        forward, _, backward, _ = cpu.top_k_both_ways(_array(source), _array(target), k, memory)
         return _mean(forward), _mean(backward)
     from bilex.similarity import gpu
 
@@ -120,8 +118,8 @@ def neighbourhoods(
 
 
 def csls_top_k(
-    queries: Floats,
-    keys: Floats,
+    queries: AnyRows,
+    keys: AnyRows,
     k: int,
     *,
     query_mean: Floats,
@@ -148,7 +146,7 @@ def csls_top_k(
 
 
 def _checked(
-    queries: Floats, keys: Floats, k: int, device: str | torch.device, memory: int | None
+    queries: AnyRows, keys: AnyRows, k: int, device: str | torch.device, memory: int | None
 ) -> tuple[torch.device, int]:
     if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
         raise BilexError(f"vectors of shapes {queries.shape} and {keys.shape} cannot be compared row by row.")
@@ -158,7 +156,13 @@ def _checked(
     return where, memory if memory is not None else default_memory(where)
 
 
-def _placed(rows: Floats, device: torch.device) -> torch.Tensor:
+def _array(rows: AnyRows) -> Floats:
+    return rows.cpu().numpy() if isinstance(rows, torch.Tensor) else rows
+
+
+def _placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
+    if isinstance(rows, torch.Tensor):
+        return rows.to(device)
     return torch.from_numpy(np.ascontiguousarray(rows, np.float32)).to(device)
 
 

@@ -1,0 +1,101 @@
+"""Stage C1: accuracy, time and memory.
+
+    python -m benchmarks.stage_c1 DATA --pairs en-ru --seeds 5k 1k --target-limit 40000
+    python -m benchmarks.stage_c1 DATA --pairs fi-ru --seeds 5k --device cpu
+    python -m benchmarks.stage_c1 DATA --pairs fi-ru --set through_norms=true --set mask_known=true
+
+Each row is one fit: P@1 (forward NN, CSLS; backward NN, CSLS), seconds of the fit, peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.packed import PAIRS, read_dictionary, read_vectors
+from bilex.aligners import get_method
+from bilex.device import resolve_device
+from bilex.evaluation import evaluate
+from bilex.progress import SILENT
+from bilex.space import Space
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS))
+    parser.add_argument("--seeds", nargs="+", default=["5k", "1k"])
+    parser.add_argument("--seed-count", nargs="+", type=int, default=[0], help="use only so many seed pairs")
+    parser.add_argument("--method", default="c1")
+    parser.add_argument("--limit", nargs="+", type=int, default=[200_000])
+    parser.add_argument("--target-limit", type=int)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=JSON", help="settings of the method")
+    parser.add_argument("--repeat", type=int, default=1, help="fits, of which the last is timed")
+    parser.add_argument("--no-score", action="store_true")
+    return parser.parse_args(arguments)
+
+
+def peak_gigabytes(device: torch.device) -> float:
+    """Peak memory: the GPU's on a GPU, else that of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e9
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def row(options: argparse.Namespace, pair: str, seeds: str, count: int, limit: int) -> dict[str, Any]:
+    """One fit, timed and scored."""
+    device = resolve_device(options.device)
+    languages = pair.split("-")
+    source = read_vectors(options.data, languages[0], limit)
+    target = read_vectors(options.data, languages[1], options.target_limit or limit)
+    lexicon = read_dictionary(options.data, pair, f"train.freq.{seeds}")
+    if count:
+        lexicon = lexicon.head(count)
+    wishes = {name: json.loads(value) for name, _, value in (s.partition("=") for s in options.set)}
+    for _ in range(options.repeat):
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+            torch.cuda.synchronize()
+        started = time.perf_counter()
+        aligner = get_method(options.method)(device=options.device, **wishes).fit(
+            source, target, lexicon, progress=SILENT
+        )
+        seconds = time.perf_counter() - started
+    found: dict[str, Any] = {"pair": pair, "seeds": count or seeds, "words": limit, "set": options.set}
+    found |= {"seconds": round(seconds, 2), "peak_gb": round(peak_gigabytes(device), 2)}
+    found |= {name: aligner.report_[name] for name in ("seconds", "stopped") if name in aligner.report_}
+    found["fit_seconds"] = round(seconds, 2)
+    if not options.no_score:
+        space = Space.from_aligner(aligner, source, target)
+        scores = evaluate(space, read_dictionary(options.data, pair, "test.freq.2k"), bootstrap=0).as_dict()
+        found["p@1"] = [
+            round(100 * scores[direction][method]["p@1"], 2)
+            for direction in ("forward", "backward")
+            for method in ("nn", "csls")
+        ]
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print one JSON line a fit."""
+    options = parse(arguments)
+    for pair in options.pairs:
+        for seeds in options.seeds:
+            for count in options.seed_count:
+                for limit in options.limit:
+                    print(json.dumps(row(options, pair, seeds, count, limit)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,268 @@
+"""Stage C1: contrastive alignment of static vectors inside a self-learning loop (the paper's Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bilex.aligners.advanced import advanced_maps, damping_sentence
+from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.c1_checkpoint import Checkpoint, fingerprint
+from bilex.aligners.c1_settings import C1Constants, constants_for
+from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.aligners.induction import augmentation, induce_pairs
+from bilex.aligners.maps import Linear, Map, Unit
+from bilex.device import resolve_device
+from bilex.errors import BilexError
+from bilex.progress import Progress, Task
+from bilex.vectors import WordVectors
+
+Maps = tuple[torch.Tensor, torch.Tensor]
+
+
+@dataclass(kw_only=True, repr=False)
+class C1(Aligner):
+    """Advanced mapping, contrastive updates against hard negatives, and a dictionary that grows.
+
+    Every constant of the paper is a setting. Those left at None follow the preset; "auto" picks and
+    scales them by the number of seeds and words (see `c1_settings.constants_for`). Without seeds, the
+    first dictionary is found as `aligners.seedless` describes.
+
+    Args:
+        preset: "auto", "5k" or "1k".
+        iterations: Rounds of self-learning (N_iter).
+        updates: Contrastive updates a round (N_CL).
+        negatives: Hard negatives a side (N_neg).
+        frequent: Words that look for new pairs (N_freq).
+        augment: New pairs kept from each direction (N_aug).
+        learning_rate: Of plain SGD.
+        decay: Factor on the learning rate after each update (γ).
+        contrast_on_augmented: Whether contrast also uses the new pairs.
+        warm_up: Rounds without contrast before the first.
+        temperature: τ of the loss.
+        clip: Greatest norm of the gradient over both maps.
+        negative_vocabulary: Negatives are found among so many of the most frequent words; 0 for all.
+        neighbours: k of CSLS in finding new pairs.
+        contrastive: Switch for the ablation: False leaves the contrastive updates out.
+        self_learning: Switch for the ablation: False makes one round on the seeds alone.
+        through_norms: Let the gradient through the norms of the mapped vectors.
+        mask_known: Never take another known translation as a negative.
+        full_csls: Rank new pairs by true CSLS.
+        start: Without seeds: "auto", "identical", "numerals" or "unsupervised".
+
+    References:
+        Li et al., Improving Word Translation via Two-Stage Contrastive Learning, ACL 2022.
+
+    Example:
+        >>> C1().fit(source, target, lexicon)  # doctest: +SKIP
+    """
+
+    name = "c1"
+    summary = "the paper's stage C1: contrastive, self-learning; minutes; the default"
+    needs_seeds = False
+
+    preset: str = "auto"
+    iterations: int | None = None
+    updates: int | None = None
+    negatives: int | None = None
+    frequent: int | None = None
+    augment: int | None = None
+    learning_rate: float | None = None
+    decay: float | None = None
+    contrast_on_augmented: bool | None = None
+    warm_up: int | None = None
+    temperature: float = 1.0
+    clip: float = 0.15
+    negative_vocabulary: int = 60_000
+    neighbours: int = 10
+    contrastive: bool = True
+    self_learning: bool = True
+    through_norms: bool = False
+    mask_known: bool = False
+    full_csls: bool = False
+    start: str = "auto"
+
+    def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
+        """The constants that hold for a problem of this size."""
+        names = ("iterations", "updates", "negatives", "frequent", "augment", "learning_rate", "decay")
+        wishes = {name: getattr(self, name) for name in (*names, "contrast_on_augmented", "warm_up")}
+        constants = constants_for(self.preset, seeds, smaller_vocabulary, **wishes)
+        if not self.contrastive:
+            constants = C1Constants(**{**asdict(constants), "updates": 0})
+        if not self.self_learning:
+            constants = C1Constants(**{**asdict(constants), "iterations": 1, "warm_up": 0})
+        return constants
+
+    def _fit(
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+        progress: Progress,
+        checkpoint: Path | None,
+    ) -> None:
+        device = resolve_device(self.device)
+        constants = self.constants(len(pairs), min(len(source), len(target)))
+        self.report_.update(constants=asdict(constants), history=[])
+        x, y = _unit_rows(source, device), _unit_rows(target, device)
+        started = time.perf_counter()
+        start = pairs
+        if not len(pairs):
+            from bilex.aligners.seedless import first_dictionary
+
+            start = first_dictionary(self, source, target, constants, progress)
+        state = Checkpoint(checkpoint, fingerprint(self.settings(), source, target, pairs))
+        maps, done = state.load(device)
+        if maps is not None:
+            progress.say(f"{checkpoint}: going on after iteration {done}.")
+        if maps is None and constants.warm_up:
+            maps = self._warm_up(x, y, pairs, constants, progress)
+        for iteration in range(done, constants.iterations):
+            # D_i = D_0 ∪ D_add; D_add is found anew in every round and never kept.
+            fresh = start if maps is None else self._new_pairs(x, y, maps, pairs, constants, progress)
+            dictionary = fresh if maps is None and len(pairs) else np.concatenate([pairs, fresh])
+            maps = self._advanced_maps(x, y, dictionary, progress, device)
+            contrast_on = dictionary if constants.contrast_on_augmented or not len(pairs) else pairs
+            maps, healthy = self._contrast(x, y, maps, contrast_on, constants, iteration, progress)
+            self._set_maps(maps)
+            self.report_["history"][-1].update(dictionary=len(dictionary))
+            state.save(maps, iteration + 1)
+            if not healthy:
+                break
+        if maps is not None:
+            self._set_maps(maps)
+        self.report_["seconds"] = round(time.perf_counter() - started, 3)
+
+    def _warm_up(
+        self, x: torch.Tensor, y: torch.Tensor, pairs: Pairs, constants: C1Constants, progress: Progress
+    ) -> Maps:
+        """Rounds of mapping and new pairs alone, for seeds too few to contrast on."""
+        dictionary = pairs
+        with progress.task("warming up", constants.warm_up) as task:
+            for _ in range(constants.warm_up):
+                maps = self._advanced_maps(x, y, dictionary, progress, x.device)
+                fresh = self._new_pairs(x, y, maps, pairs, constants, progress)
+                dictionary = np.concatenate([pairs, fresh])
+                task.advance(pairs=len(dictionary))
+        return self._advanced_maps(x, y, dictionary, progress, x.device)
+
+    def _new_pairs(
+        self,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        maps: Maps,
+        seeds: Pairs,
+        constants: C1Constants,
+        progress: Progress,
+    ) -> Pairs:
+        """D_add under the current maps."""
+        with progress.task("finding new pairs"):
+            units = [
+                torch.nn.functional.normalize(rows @ matrix)
+                for rows, matrix in zip((x, y), maps, strict=True)
+            ]
+            induced = induce_pairs(
+                units[0],
+                units[1],
+                frequent=constants.frequent,
+                keep=constants.augment,
+                k=self.neighbours,
+                full_csls=self.full_csls,
+                device=x.device,
+            )
+        return augmentation(induced, seeds)
+
+    def _advanced_maps(
+        self, x: torch.Tensor, y: torch.Tensor, dictionary: Pairs, progress: Progress, device: torch.device
+    ) -> Maps:
+        rows = torch.from_numpy(dictionary).to(device)
+        found = advanced_maps(x[rows[:, 0]].cpu().numpy(), y[rows[:, 1]].cpu().numpy())
+        if found.ridge:
+            progress.say(damping_sentence(len(dictionary), found.ridge))
+        return (
+            torch.from_numpy(found.source).float().to(device),
+            torch.from_numpy(found.target).float().to(device),
+        )
+
+    def _contrast(
+        self,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        maps: Maps,
+        dictionary: Pairs,
+        constants: C1Constants,
+        iteration: int,
+        progress: Progress,
+    ) -> tuple[Maps, bool]:
+        """N_CL updates of both maps; whether all went well is told beside them."""
+        history: dict[str, object] = {"contrasted": len(dictionary), "loss": []}
+        self.report_["history"].append(history)
+        if not constants.updates:
+            return maps, True
+        contrast = self._objective(x, y, dictionary, constants)
+        losses: list[float] = []
+        healthy = True
+        with progress.task(f"iteration {iteration + 1} of {constants.iterations}", constants.updates) as task:
+            for update in range(constants.updates):
+                rate = constants.learning_rate * constants.decay**update
+                updated, loss = self._update(contrast, maps, rate)
+                if not math.isfinite(loss) or updated is None:
+                    sentence = (
+                        f"the fit broke at update {update + 1} of iteration {iteration + 1} (loss {loss})"
+                    )
+                    progress.say(f"{sentence}; the maps before it are kept; try a lower learning_rate.")
+                    self.report_["stopped"] = sentence
+                    healthy = False
+                    break
+                maps = updated
+                losses.append(round(loss, 6))
+                _tell(task, loss, dictionary)
+        history.update(loss=losses, full_searches=contrast.searched)
+        return maps, healthy
+
+    def _objective(
+        self, x: torch.Tensor, y: torch.Tensor, dictionary: Pairs, constants: C1Constants
+    ) -> Contrast:
+        limit = self.negative_vocabulary or max(len(x), len(y))
+        source_forbidden, target_forbidden = forbidden_partners(dictionary, limit, all_known=self.mask_known)
+        rows = torch.from_numpy(dictionary).to(x.device)
+        return Contrast(
+            x[rows[:, 0]],
+            y[rows[:, 1]],
+            x[:limit],
+            y[:limit],
+            source_forbidden,
+            target_forbidden,
+            constants.negatives,
+            self.temperature,
+            self.through_norms,
+        )
+
+    def _update(self, contrast: Contrast, maps: Maps, rate: float) -> tuple[Maps | None, float]:
+        """One step of SGD with the joint gradient clipped; no maps if it is not finite."""
+        step = contrast.step(*maps)
+        norm = float((step.source.square().sum() + step.target.square().sum()).sqrt())
+        if not math.isfinite(norm):
+            return None, step.loss
+        amount = rate * min(1.0, self.clip / (norm + 1e-6))
+        return (maps[0] - amount * step.source, maps[1] - amount * step.target), step.loss
+
+    def _set_maps(self, maps: Maps) -> None:
+        self.source_map_ = Map([Unit(), Linear(maps[0].cpu().numpy()), Unit()])
+        self.target_map_ = Map([Unit(), Linear(maps[1].cpu().numpy()), Unit()])
+
+
+def _unit_rows(vectors: WordVectors, device: torch.device) -> torch.Tensor:
+    rows = torch.from_numpy(Map([Unit()])(vectors.vectors)).to(device)
+    if not bool(torch.isfinite(rows).all()):
+        raise BilexError("the vectors hold NaN or infinite values; load them with WordVectors.load.")
+    return rows
+
+
+def _tell(task: Task, loss: float, dictionary: Pairs) -> None:
+    task.advance(loss=f"{loss:.4f}", pairs=len(dictionary))

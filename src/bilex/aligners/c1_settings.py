@@ -1,0 +1,84 @@
+"""The constants of stage C1, and the rule that sets them for any number of seeds and any vocabulary."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+from bilex.errors import BilexError
+
+# Between 1k and 5k seeds, in the geometric middle, the rules change over.
+_MANY_SEEDS = 2236
+_FEW_SEEDS = 600
+
+
+@dataclass(frozen=True)
+class C1Constants:
+    """What Algorithm 1 of the paper needs to know.
+
+    Attributes:
+        iterations: Rounds of self-learning (N_iter).
+        updates: Contrastive updates a round (N_CL; the authors' program does one more than the paper says).
+        negatives: Hard negatives a side (N_neg).
+        frequent: Words of each language that look for new pairs (N_freq).
+        augment: New pairs kept from each direction (N_aug).
+        learning_rate: Of plain SGD, anew in every round.
+        decay: What the learning rate is multiplied by after each update (γ).
+        contrast_on_augmented: Whether the contrastive updates also use the new pairs.
+        warm_up: Rounds of advanced mapping and new pairs, without contrast, before the first round.
+    """
+
+    iterations: int
+    updates: int
+    negatives: int
+    frequent: int
+    augment: int
+    learning_rate: float
+    decay: float
+    contrast_on_augmented: bool
+    warm_up: int = 0
+
+
+SUPERVISED = C1Constants(2, 201, 150, 60_000, 10_000, 1.5, 0.99, False)
+SEMI_SUPERVISED = C1Constants(3, 51, 60, 20_000, 6_000, 2.0, 1.0, True)
+PRESETS = {"5k": SUPERVISED, "1k": SEMI_SUPERVISED}
+
+
+def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: object) -> C1Constants:
+    """The constants for a number of usable seed pairs and a smaller vocabulary of so many words.
+
+    From 2,236 seeds on (the geometric middle of 1k and 5k) the paper's supervised constants hold, below
+    its semi-supervised ones. Under 600 seeds, where the first mapping is poor, rounds without contrast
+    come first: one for 300 to 599 seeds and one more for each further halving. A small vocabulary caps
+    what cannot be had from it: at most two thirds of its words become new pairs, and at most one in
+    twenty are negatives of a pair.
+
+    Args:
+        preset: "auto" for this rule, or "5k" or "1k" for the paper's constants whatever the seeds.
+        seeds: Usable seed pairs.
+        smaller_vocabulary: Words in the smaller vocabulary.
+        wishes: Constants that the user has set; None leaves one to the rule.
+
+    Raises:
+        BilexError: The preset is not known, or a constant makes no sense.
+    """
+    if preset == "auto":
+        constants = SUPERVISED if seeds >= _MANY_SEEDS else SEMI_SUPERVISED
+        if 0 < seeds < _FEW_SEEDS:
+            constants = replace(constants, warm_up=1 + int(math.log2(_FEW_SEEDS / seeds)))
+    elif preset in PRESETS:
+        constants = PRESETS[preset]
+    else:
+        raise BilexError(f"preset '{preset}' of c1 is not known; use auto, {' or '.join(PRESETS)}.")
+    constants = replace(
+        constants,
+        augment=min(constants.augment, max(1, 2 * smaller_vocabulary // 3)),
+        negatives=min(constants.negatives, max(1, smaller_vocabulary // 20)),
+    )
+    constants = replace(constants, **{k: v for k, v in wishes.items() if v is not None})  # type: ignore[arg-type]
+    for field in fields(constants):
+        value = getattr(constants, field.name)
+        least = 0 if field.name in ("updates", "warm_up", "contrast_on_augmented", "augment") else 1e-9
+        if value < least:
+            raise BilexError(f"setting '{field.name}' of c1 is {value}; it must be positive.")
+    return constants

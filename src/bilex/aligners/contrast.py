@@ -1,0 +1,156 @@
+"""InfoNCE over two linear maps, with its gradient in closed form.
+
+For a pair i with unit mapped vectors x̂ᵢ, ŷᵢ the logits are x̂ᵢ·ŷᵢ, x̂ᵢ·ŷ for its target negatives and
+ŷᵢ·x̂ for its source negatives, over τ; the loss is the mean of log Σ exp(logits) − positive. With p the
+softmax weights and g = (p − [positive])/(nτ), the gradient is a sum over all logits of g·x̄ᵀŷ for W_x and
+g·ȳᵀx̂ for W_y, where x̄ = x/‖xW_x‖. Grouped by pair, with a = Σ g·ȳ over target negatives and the
+positive, and b = Σ g·x̄ over source negatives:
+
+    ∂L/∂W_x = X̄ᵀ(a W_y) + bᵀŶ        ∂L/∂W_y = aᵀX̂ + Ȳᵀ(b W_x)
+
+That is exact when the norms count as constants, as in the authors' program. Letting the gradient through
+the norms takes s·x̂ off each ŷ (and s·ŷ off each x̂).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from bilex.similarity.hard_negatives import Forbidden, Moment, hard_negatives, to_units
+
+
+class Step(NamedTuple):
+    """Loss and gradients of one update."""
+
+    loss: float
+    source: torch.Tensor
+    target: torch.Tensor
+
+
+class _Mapped(NamedTuple):
+    """Rows under a map: 1/‖row W‖, the unit vectors, and how far these moved since the last update."""
+
+    inverse: torch.Tensor
+    unit: torch.Tensor
+    step: torch.Tensor
+
+
+class Contrast:
+    """The contrastive objective of one dictionary between two vocabularies.
+
+    Args:
+        source_rows: Vectors of the pairs' source words.
+        target_rows: Vectors of the pairs' target words.
+        source_keys: Vectors among which source negatives are found.
+        target_keys: Vectors among which target negatives are found.
+        source_forbidden: Source keys that may not be negatives of a pair.
+        target_forbidden: Target keys that may not be negatives of a pair.
+        negatives: Negatives a side (N_neg).
+        temperature: τ.
+        through_norms: Whether the gradient goes through the norms too.
+    """
+
+    def __init__(
+        self,
+        source_rows: torch.Tensor,
+        target_rows: torch.Tensor,
+        source_keys: torch.Tensor,
+        target_keys: torch.Tensor,
+        source_forbidden: Forbidden,
+        target_forbidden: Forbidden,
+        negatives: int,
+        temperature: float = 1.0,
+        through_norms: bool = False,
+    ) -> None:
+        self.rows = (source_rows, target_rows)
+        self.keys = (source_keys, target_keys)
+        self.temperature, self.through_norms = temperature, through_norms
+        self.search = (
+            hard_negatives(source_keys, negatives, temperature, source_forbidden),
+            hard_negatives(target_keys, negatives, temperature, target_forbidden),
+        )
+        self.previous: list[_Mapped] = []
+
+    @property
+    def searched(self) -> int:
+        """How many full searches the two sides have made so far."""
+        return self.search[0].searched + self.search[1].searched
+
+    def step(self, w_source: torch.Tensor, w_target: torch.Tensor) -> Step:
+        """Loss and gradient at the two maps, with the negatives that these maps give."""
+        x, y, x_keys, y_keys = self._mapped(w_source, w_target)
+        of_target = self.search[1].nearest(
+            Moment(x.unit @ w_target.T, y_keys.inverse, x.unit, y_keys.unit, x.step, float(y_keys.step.max()))
+        )
+        of_source = self.search[0].nearest(
+            Moment(y.unit @ w_source.T, x_keys.inverse, y.unit, x_keys.unit, y.step, float(x_keys.step.max()))
+        )
+        positive = (x.unit * y.unit).sum(1)
+        weight = (positive / self.temperature).exp()
+        total = weight + of_target.total + of_source.total
+        loss = float((total.log() - positive / self.temperature).double().mean())
+        share = 1 / (len(total) * self.temperature * total)
+        x_bar, y_bar = self.rows[0] * x.inverse[:, None], self.rows[1] * y.inverse[:, None]
+        pull = weight * share - 1 / (len(total) * self.temperature)
+        a = of_target.context * share[:, None] + y_bar * pull[:, None]
+        b = of_source.context * share[:, None]
+        source = x_bar.T @ (a @ w_target) + b.T @ y.unit
+        target = a.T @ x.unit + y_bar.T @ (b @ w_source)
+        if self.through_norms:
+            at_target = (of_target.score / self.temperature).exp() * of_target.score * share[:, None]
+            at_source = (of_source.score / self.temperature).exp() * of_source.score * share[:, None]
+            source -= x_bar.T @ (x.unit * (pull * positive + at_target.sum(1))[:, None])
+            source -= self._key_norms(0, x_keys, of_source.index, at_source)
+            target -= y_bar.T @ (y.unit * (pull * positive + at_source.sum(1))[:, None])
+            target -= self._key_norms(1, y_keys, of_target.index, at_target)
+        return Step(loss, source, target)
+
+    def _mapped(self, w_source: torch.Tensor, w_target: torch.Tensor) -> list[_Mapped]:
+        """The pairs' words and the keys of both languages under the two maps."""
+        before = self.previous
+        mapped = [
+            _Mapped(*to_units(rows @ matrix, before[place].unit if before else None))
+            for place, (rows, matrix) in enumerate(
+                zip((*self.rows, *self.keys), (w_source, w_target) * 2, strict=True)
+            )
+        ]
+        self.previous = mapped
+        return mapped
+
+    def _key_norms(self, side: int, keys: _Mapped, index: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
+        """What the norms of the negatives take off a gradient."""
+        weights = torch.zeros(len(keys.inverse), dtype=amount.dtype, device=amount.device)
+        weights.index_add_(0, index.flatten(), amount.flatten())
+        return (self.keys[side] * (keys.inverse * weights)[:, None]).T @ keys.unit
+
+
+def forbidden_partners(pairs: np.ndarray, keys: int, *, all_known: bool) -> tuple[Forbidden, Forbidden]:
+    """Which source keys and which target keys may not be negatives of each pair.
+
+    Args:
+        pairs: Source and target rows.
+        keys: How many of the first words of each language are keys.
+        all_known: Forbid every known translation of the pair's other word, not only its own partner.
+    """
+    return _forbidden(pairs[:, 1], pairs[:, 0], keys, all_known), _forbidden(
+        pairs[:, 0], pairs[:, 1], keys, all_known
+    )
+
+
+def _forbidden(asking: np.ndarray, partner: np.ndarray, keys: int, all_known: bool) -> Forbidden:
+    """For each pair the partners of its `asking` word (or only its own) that are among the keys."""
+    own = np.arange(len(asking))
+    if all_known:
+        known = np.unique(np.stack([asking, partner], 1), axis=0)
+        first = np.searchsorted(known[:, 0], asking, "left")
+        last = np.searchsorted(known[:, 0], asking, "right")
+        who = np.repeat(own, last - first)
+        what = known[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)] or [own]), 1]
+    else:
+        who, what = own, partner
+    inside = what < keys
+    starts = np.concatenate([[0], np.cumsum(np.bincount(who[inside], minlength=len(own)))])
+    return Forbidden(starts.astype(np.int64), np.ascontiguousarray(what[inside], np.int64))

@@ -1,0 +1,145 @@
+"""Hard negatives on the CPU: pools, compiled scoring, low-precision searches where a pool runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bilex.similarity import cpu, pool_kernels
+from bilex.similarity.hard_negatives import Forbidden, Moment, Nearest
+from bilex.similarity.kernels import Lists, scan_one_way
+
+Floats = npt.NDArray[np.float32]
+Indices = npt.NDArray[np.int64]
+
+# A pool aims at this many times the wanted neighbours: deeper pools live longer but cost more to fill.
+_POOL_FACTOR = 3
+# Guards the bounds against float32 rounding of scores, norms and steps.
+_ROUNDING = 2e-6
+_QUERIES_PER_TASK = 64
+_BLOCK_MEMORY = 1 << 26
+
+
+class CpuHardNegatives:
+    """See `bilex.similarity.hard_negatives`."""
+
+    def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
+        self.keys = np.ascontiguousarray(keys.numpy(), np.float32)
+        self.temperature = temperature
+        self.searched = 0
+        queries = len(forbidden.starts) - 1
+        self.pool_size = min(len(self.keys), max(_POOL_FACTOR * n, n + forbidden.most + 1))
+        capacity = cpu.list_capacity(self.pool_size, len(self.keys))
+        self.pools = pool_kernels.Pools(
+            candidate=np.zeros((queries, capacity), np.int32),
+            stale=np.zeros((queries, capacity), np.float32),
+            size=np.zeros(queries, np.int64),
+            outside=np.full(queries, np.inf, np.float32),
+            drift=np.zeros(queries, np.float32),
+            level=np.full(queries, -np.inf, np.float32),
+            settled=np.zeros(queries, np.bool_),
+            forbidden_starts=forbidden.starts,
+            forbidden_keys=forbidden.keys,
+        )
+        self.depth = np.zeros(queries, np.float32)
+        self.output = pool_kernels.Output(
+            total=np.zeros(queries, np.float32),
+            context=np.zeros((queries, self.keys.shape[1]), np.float32),
+            chosen=np.zeros((queries, n), np.int64),
+            score=np.zeros((queries, n), np.float32),
+        )
+
+    def nearest(self, now: Moment) -> Nearest:
+        """See `HardNegatives.nearest`."""
+        step = now.query_step.numpy() + np.float32(now.key_step + _ROUNDING)
+        np.add(self.pools.drift, step, out=self.pools.drift)
+        everyone = np.arange(len(self.pools.size))
+        self._attend(now, everyone)
+        unsettled = everyone[~self.pools.settled]
+        if len(unsettled):
+            self._search(now, unsettled, step[unsettled])
+            self._attend(now, unsettled)
+            self._remember_depth(unsettled)
+            tied = unsettled[~self.pools.settled[unsettled]]
+            if len(tied):
+                self._search_exactly(now, tied)
+        return Nearest(*(torch.from_numpy(part) for part in self.output))
+
+    def _attend(self, now: Moment, wanted: Indices) -> None:
+        queries, inverse = now.queries.contiguous().numpy(), now.inverse_norm.contiguous().numpy()
+        _in_threads(
+            len(wanted),
+            lambda start, stop: pool_kernels.attend(
+                queries, self.keys, inverse, self.temperature, self.pools, wanted, start, stop, self.output
+            ),
+        )
+
+    def _search(self, now: Moment, wanted: Indices, step: Floats) -> None:
+        """Give the `wanted` queries new pools from a product with all keys."""
+        self.searched += len(wanted)
+        dtype = cpu.fastest_precision()
+        units = now.query_units[torch.from_numpy(wanted)]
+        left, right = cpu.unit_proposer(units, dtype), cpu.unit_proposer(now.key_units, dtype)
+        slack = cpu.slack(left, right) + np.float32(_ROUNDING)
+        lists = cpu.new_lists(units.numpy(), now.key_units.numpy(), self.pool_size, slack)
+        self._raise_bars(lists, wanted, step)
+        cpu.Sweep(left, right, _BLOCK_MEMORY).run(
+            lambda block, row, key, _: scan_one_way(block, row, key, lists)
+        )
+        half = slack / np.float32(2)
+        _in_threads(
+            len(wanted),
+            lambda start, stop: pool_kernels.store(
+                self.pools, wanted, lists.candidate, lists.value, lists.filled, lists.bar, half, start, stop
+            ),
+        )
+
+    def _raise_bars(self, lists: Lists, wanted: Indices, step: Floats) -> None:
+        """Start the lists at the bars that the old pools prove right.
+
+        At least n allowed keys reach the n-th best score of the old pool. A pool as deep as the last
+        one is asked for, unless the query moves so fast that it could not serve a second time.
+        """
+        level, depth = self.pools.level[wanted], self.depth[wanted]
+        worth_it = 2 * step < depth
+        lists.bar[:] = level - lists.slack - np.where(worth_it, depth, np.float32(0))
+
+    def _remember_depth(self, wanted: Indices) -> None:
+        """Note how far below the n-th neighbour a pool reaches, the first time that one is filled."""
+        new = wanted[self.depth[wanted] == 0]
+        depth = self.pools.level[new] - self.pools.outside[new]
+        self.depth[new] = np.where(np.isfinite(depth), np.maximum(depth, np.float32(_ROUNDING)), np.inf)
+
+    def _search_exactly(self, now: Moment, wanted: Indices) -> None:
+        """For queries with masses of equal scores: as many nearest keys as a pool holds, by exact search."""
+        units = now.query_units[torch.from_numpy(wanted)].numpy()
+        scores, keys = cpu.top_k(units, now.key_units.numpy(), self.pool_size, None, _BLOCK_MEMORY)
+        self.pools.candidate[wanted, : self.pool_size] = keys
+        self.pools.stale[wanted, : self.pool_size] = scores + np.float32(_ROUNDING)
+        self.pools.size[wanted] = self.pool_size
+        self.pools.outside[wanted] = -np.inf
+        self.pools.drift[wanted] = 0
+        self._attend(now, wanted)
+        self.pools.outside[wanted] = np.inf
+
+
+def make_units(
+    image: torch.Tensor, previous: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """See `bilex.similarity.hard_negatives.to_units`; `image` is overwritten."""
+    count = len(image)
+    inverse, step = torch.empty(count), torch.empty(count)
+    arrays = [t.numpy() for t in (image, image if previous is None else previous, inverse, step)]
+    _in_threads(count, lambda start, stop: pool_kernels.make_units(*arrays, start, stop), 2048)
+    return inverse, image, step
+
+
+def _in_threads(count: int, work: Callable[[int, int], None], size: int = _QUERIES_PER_TASK) -> None:
+    """Do `work(start, stop)` over the whole range, in as many threads as torch may use."""
+    with ThreadPoolExecutor(cpu.worker_count()) as pool:
+        for done in [pool.submit(work, start, min(start + size, count)) for start in range(0, count, size)]:
+            done.result()
