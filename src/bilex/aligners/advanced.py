@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
+import torch
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.aligners.procrustes import common_rotations
+from bilex.device import resolve_device
 from bilex.progress import Progress
 from bilex.vectors import WordVectors
 
-Matrix = npt.NDArray[np.float64]
+Rows = torch.Tensor | npt.NDArray[np.float32]
 
 # A direction of the seed words counts as empty below this fraction of the strongest one.
 _EMPTY_DIRECTION = 1e-9
@@ -25,8 +25,8 @@ _EMPTY_DIRECTION = 1e-9
 class AdvancedMaps(NamedTuple):
     """The two matrices, and how much the whitening had to be damped (0: the paper's formula)."""
 
-    source: Matrix
-    target: Matrix
+    source: torch.Tensor
+    target: torch.Tensor
     ridge: float
 
 
@@ -40,28 +40,29 @@ def ridge_for(pairs: int, dimension: int) -> float:
     return max(0.0, 2.0 * dimension / max(pairs, 1) - 1.0)
 
 
-def whitening(rows: Matrix, ridge: float) -> tuple[Matrix, Matrix]:
+def whitening(rows: torch.Tensor, ridge: float) -> tuple[torch.Tensor, torch.Tensor]:
     """(XᵀX + ridge)^-½ and (XᵀX + ridge)^½, with empty directions left out of the first."""
-    values, vectors = scipy.linalg.eigh(rows.T @ rows)
-    values = np.maximum(values, 0) + ridge * max(values.mean(), 0)
-    roots = np.sqrt(values)
-    empty = roots <= _EMPTY_DIRECTION * max(roots.max(initial=0), np.finfo(float).tiny)
-    inverse = np.where(empty, 0, 1 / np.where(empty, 1, roots))
+    values, vectors = torch.linalg.eigh(rows.T @ rows)
+    values = values.clamp_min(0)
+    roots = (values + ridge * values.mean()).sqrt()
+    empty = roots <= _EMPTY_DIRECTION * roots.max().clamp_min(torch.finfo(roots.dtype).tiny)
+    inverse = torch.where(empty, 0, 1 / torch.where(empty, 1, roots))
     return (vectors * inverse) @ vectors.T, (vectors * roots) @ vectors.T
 
 
-def advanced_maps(x: npt.ArrayLike, y: npt.ArrayLike) -> AdvancedMaps:
+def advanced_maps(x: Rows, y: Rows) -> AdvancedMaps:
     """The two maps from the vectors of translation pairs, row by row.
 
     With A = (XᵀX)^-½ on each side and P S Qᵀ the SVD of (XA_x)ᵀ(YA_y):
     W_x = A_x P S^½ Pᵀ A_x⁻¹ P and W_y = A_y Q S^½ Qᵀ A_y⁻¹ Q. Where the dimensions differ, P and Q have
-    as many columns as the smaller one, which is the dimension of the common space.
+    as many columns as the smaller one, which is the dimension of the common space. All in float64, on
+    the device of the rows.
     """
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    x, y = torch.as_tensor(x).double(), torch.as_tensor(y).double()
     ridge = ridge_for(len(x), max(x.shape[1], y.shape[1]))
     (white_x, color_x), (white_y, color_y) = whitening(x, ridge), whitening(y, ridge)
-    p, s, q = common_rotations((x @ white_x).T @ (y @ white_y))
-    weights = np.sqrt(s)
+    p, s, q_transposed = torch.linalg.svd(white_x @ (x.T @ y) @ white_y, full_matrices=False)
+    q, weights = q_transposed.T, s.sqrt()
     return AdvancedMaps(
         white_x @ (p * weights) @ (p.T @ color_x @ p), white_y @ (q * weights) @ (q.T @ color_y @ q), ridge
     )
@@ -86,13 +87,16 @@ class AdvancedMapping(Aligner):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        unit = Map([Unit()])
-        maps = advanced_maps(unit(source.vectors[pairs[:, 0]]), unit(target.vectors[pairs[:, 1]]))
+        unit, device = Map([Unit()]), resolve_device(self.device)
+        maps = advanced_maps(
+            torch.from_numpy(unit(source.vectors[pairs[:, 0]])).to(device),
+            torch.from_numpy(unit(target.vectors[pairs[:, 1]])).to(device),
+        )
         if maps.ridge:
             progress.say(damping_sentence(len(pairs), maps.ridge))
         self.report_["ridge"] = maps.ridge
-        self.source_map_ = Map([Unit(), Linear(maps.source), Unit()])
-        self.target_map_ = Map([Unit(), Linear(maps.target), Unit()])
+        self.source_map_ = Map([Unit(), Linear(maps.source.cpu().numpy()), Unit()])
+        self.target_map_ = Map([Unit(), Linear(maps.target.cpu().numpy()), Unit()])
 
 
 def damping_sentence(pairs: int, ridge: float) -> str:

@@ -181,13 +181,10 @@ class C1(Aligner):
         self, x: torch.Tensor, y: torch.Tensor, dictionary: Pairs, progress: Progress, device: torch.device
     ) -> Maps:
         rows = torch.from_numpy(dictionary).to(device)
-        found = advanced_maps(x[rows[:, 0]].cpu().numpy(), y[rows[:, 1]].cpu().numpy())
+        found = advanced_maps(x[rows[:, 0]], y[rows[:, 1]])
         if found.ridge:
             progress.say(damping_sentence(len(dictionary), found.ridge))
-        return (
-            torch.from_numpy(found.source).float().to(device),
-            torch.from_numpy(found.target).float().to(device),
-        )
+        return found.source.float(), found.target.float()
 
     def _contrast(
         self,
@@ -211,7 +208,7 @@ class C1(Aligner):
             for update in range(constants.updates):
                 rate = constants.learning_rate * constants.decay**update
                 updated, loss = self._update(contrast, maps, rate)
-                if not math.isfinite(loss) or updated is None:
+                if not math.isfinite(loss):
                     sentence = (
                         f"the fit broke at update {update + 1} of iteration {iteration + 1} (loss {loss})"
                     )
@@ -243,14 +240,14 @@ class C1(Aligner):
             self.through_norms,
         )
 
-    def _update(self, contrast: Contrast, maps: Maps, rate: float) -> tuple[Maps | None, float]:
-        """One step of SGD with the joint gradient clipped; no maps if it is not finite."""
+    def _update(self, contrast: Contrast, maps: Maps, rate: float) -> tuple[Maps, float]:
+        """One step of SGD with the joint gradient clipped; the loss is NaN if the gradient is not finite."""
         step = contrast.step(*maps)
-        norm = float((step.source.square().sum() + step.target.square().sum()).sqrt())
-        if not math.isfinite(norm):
-            return None, step.loss
-        amount = rate * min(1.0, self.clip / (norm + 1e-6))
-        return (maps[0] - amount * step.source, maps[1] - amount * step.target), step.loss
+        norm = (step.source.square().sum() + step.target.square().sum()).sqrt()
+        amount = rate * (self.clip / (norm + 1e-6)).clamp(max=1.0)
+        updated = (maps[0] - amount * step.source, maps[1] - amount * step.target)
+        loss, size = torch.stack([step.loss, norm.double()]).tolist()
+        return updated, loss if math.isfinite(size) else math.nan
 
     def _set_maps(self, maps: Maps) -> None:
         self.source_map_ = Map([Unit(), Linear(maps[0].cpu().numpy()), Unit()])

@@ -25,7 +25,7 @@ from bilex.similarity.hard_negatives import Forbidden, Moment, hard_negatives, t
 class Step(NamedTuple):
     """Loss and gradients of one update."""
 
-    loss: float
+    loss: torch.Tensor
     source: torch.Tensor
     target: torch.Tensor
 
@@ -83,15 +83,15 @@ class Contrast:
         """Loss and gradient at the two maps, with the negatives that these maps give."""
         x, y, x_keys, y_keys = self._mapped(w_source, w_target)
         of_target = self.search[1].nearest(
-            Moment(x.unit @ w_target.T, y_keys.inverse, x.unit, y_keys.unit, x.step, float(y_keys.step.max()))
+            Moment(x.unit @ w_target.T, y_keys.inverse, x.unit, y_keys.unit, x.step, y_keys.step.max())
         )
         of_source = self.search[0].nearest(
-            Moment(y.unit @ w_source.T, x_keys.inverse, y.unit, x_keys.unit, y.step, float(x_keys.step.max()))
+            Moment(y.unit @ w_source.T, x_keys.inverse, y.unit, x_keys.unit, y.step, x_keys.step.max())
         )
         positive = (x.unit * y.unit).sum(1)
         weight = (positive / self.temperature).exp()
         total = weight + of_target.total + of_source.total
-        loss = float((total.log() - positive / self.temperature).double().mean())
+        loss = (total.log() - positive / self.temperature).double().mean()
         share = 1 / (len(total) * self.temperature * total)
         x_bar, y_bar = self.rows[0] * x.inverse[:, None], self.rows[1] * y.inverse[:, None]
         pull = weight * share - 1 / (len(total) * self.temperature)

@@ -66,7 +66,7 @@ def proposer(rows: Floats, extra: Floats | None, scale: float, dtype: torch.dtyp
     rounded = torch.empty(len(rows), width, dtype=dtype)
     error, norm = np.empty(len(rows)), np.empty(len(rows))
     for start in range(0, len(rows), 8192):
-        true = torch.from_numpy(np.asarray(rows[start : start + 8192], np.float32)) * scale
+        true = torch.from_numpy(np.array(rows[start : start + 8192], np.float32)).mul_(scale)
         if extra is not None:
             true = torch.cat([true, torch.from_numpy(extra[start : start + 8192])], dim=1)
         low = true.to(dtype)

@@ -53,7 +53,7 @@ class Moment(NamedTuple):
     query_units: torch.Tensor
     key_units: torch.Tensor
     query_step: torch.Tensor
-    key_step: float
+    key_step: torch.Tensor
 
 
 class HardNegatives(Protocol):

@@ -55,7 +55,7 @@ class CpuHardNegatives:
 
     def nearest(self, now: Moment) -> Nearest:
         """See `HardNegatives.nearest`."""
-        step = now.query_step.numpy() + np.float32(now.key_step + _ROUNDING)
+        step = now.query_step.numpy() + np.float32(float(now.key_step) + _ROUNDING)
         np.add(self.pools.drift, step, out=self.pools.drift)
         everyone = np.arange(len(self.pools.size))
         self._attend(now, everyone)

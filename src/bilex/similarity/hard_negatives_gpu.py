@@ -1,6 +1,8 @@
-"""Hard negatives on a GPU: the pools of the CPU's way, as batched products over gathered rows."""
+"""Hard negatives on a GPU: the pools of the CPU's way, scored by fused kernels where Triton is there."""
 
 from __future__ import annotations
+
+import importlib.util
 
 import torch
 
@@ -12,7 +14,7 @@ _POOL_FACTOR = 2
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
 # Bytes of gathered key rows, and of proposed scores, at a time.
-_BLOCK_MEMORY = 1 << 29
+_BLOCK_MEMORY = 1 << 30
 
 
 class GpuHardNegatives:
@@ -20,12 +22,15 @@ class GpuHardNegatives:
 
     def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
         self.keys, self.n, self.temperature = keys.contiguous(), n, temperature
+        self.fused = keys.device.type == "cuda" and importlib.util.find_spec("triton") is not None
         self.searched = 0
         queries = len(forbidden.starts) - 1
         self.pool_size = min(len(keys), max(_POOL_FACTOR * n, n + forbidden.most + 1))
         device = keys.device
+        self.everyone = torch.arange(queries, device=device)
         self.pool = torch.zeros(queries, self.pool_size, dtype=torch.int64, device=device)
         self.barred = torch.zeros(queries, self.pool_size, dtype=torch.bool, device=device)
+        self.scores = torch.zeros(queries, self.pool_size, device=device)
         self.outside = torch.full((queries,), torch.inf, device=device)
         self.drift = torch.zeros(queries, device=device)
         self.forbidden = _padded_rows(forbidden).to(device)
@@ -39,57 +44,83 @@ class GpuHardNegatives:
     def nearest(self, now: Moment) -> Nearest:
         """See `HardNegatives.nearest`."""
         self.drift += now.query_step + (now.key_step + _ROUNDING)
-        everyone = torch.arange(len(self.drift), device=self.drift.device)
-        unsettled = everyone
-        if bool(torch.isfinite(self.outside).any()):
-            unsettled = everyone[~self._attend(now, everyone)]
+        unsettled = self.everyone
+        if self.searched:
+            unsettled = unsettled[~self._settle(now, unsettled)]
         if len(unsettled):
             self._search(now, unsettled)
-            tied = unsettled[~self._attend(now, unsettled)]
+            tied = unsettled[~self._settle(now, unsettled)]
             if len(tied):
                 self._search_exactly(now, tied)
+        self._weigh(now)
         return self.output
 
-    def _attend(self, now: Moment, wanted: torch.Tensor) -> torch.Tensor:
-        """Score the pools of the `wanted` queries; which of them are proved sufficient is returned."""
-        step = max(1, _BLOCK_MEMORY // (self.pool_size * self.keys.shape[1] * 4))
-        settled = [self._attend_part(now, part) for part in wanted.split(step)]
-        return torch.cat(settled)
+    def _settle(self, now: Moment, wanted: torch.Tensor) -> torch.Tensor:
+        """Find the n nearest in the pools of the `wanted` queries; say which pools are proved sufficient."""
+        self._score(now, wanted)
+        everybody = wanted is self.everyone
+        best, place = (self.scores if everybody else self.scores[wanted]).topk(self.n, dim=1, sorted=False)
+        pool = self.pool if everybody else self.pool[wanted]
+        self.output.index[wanted] = pool.gather(1, place)
+        self.output.score[wanted] = best
+        return self.outside[wanted] + self.drift[wanted] < best.amin(1)
 
-    def _attend_part(self, now: Moment, part: torch.Tensor) -> torch.Tensor:
-        pool = self.pool[part]
-        rows = self.keys[pool]
-        inverse = now.inverse_norm[pool]
-        scores = torch.bmm(rows, now.queries[part][:, :, None])[:, :, 0] * inverse
-        scores.masked_fill_(self.barred[part], -torch.inf)
-        best, place = scores.topk(self.n, dim=1, sorted=False)
-        settled = self.outside[part] + self.drift[part] < best.amin(1)
-        weight = (best / self.temperature).exp()
-        over_pool = torch.zeros_like(scores).scatter_(1, place, weight * inverse.gather(1, place))
-        self.output.total[part] = weight.sum(1)
-        self.output.context[part] = torch.bmm(over_pool[:, None, :], rows)[:, 0]
-        self.output.index[part] = pool.gather(1, place)
-        self.output.score[part] = best
-        return settled
+    def _score(self, now: Moment, wanted: torch.Tensor) -> None:
+        """Exact scores of the pooled keys of the `wanted` queries."""
+        if self.fused:
+            from bilex.similarity import pool_triton
+
+            pool_triton.score_pools(
+                now.queries, self.keys, now.inverse_norm, self.pool, self.barred, wanted, self.scores
+            )
+            return
+        for part in torch.split(wanted, max(1, _BLOCK_MEMORY // (self.pool_size * self.keys.shape[1] * 4))):
+            pool = self.pool[part]
+            scores = torch.bmm(self.keys[pool], now.queries[part][:, :, None])[:, :, 0]
+            scores *= now.inverse_norm[pool]
+            self.scores[part] = scores.masked_fill_(self.barred[part], -torch.inf)
+
+    def _weigh(self, now: Moment) -> None:
+        """The softmax weights of all queries' nearest keys: their sum, and the weighted sum of rows."""
+        out = self.output
+        if self.fused:
+            from bilex.similarity import pool_triton
+
+            pool_triton.weigh_nearest(
+                self.keys,
+                now.inverse_norm,
+                out.index,
+                out.score,
+                self.everyone,
+                out.total,
+                out.context,
+                self.temperature,
+            )
+            return
+        for part in torch.split(self.everyone, max(1, _BLOCK_MEMORY // (self.n * self.keys.shape[1] * 4))):
+            index = out.index[part]
+            weight = (out.score[part] / self.temperature).exp()
+            out.total[part] = weight.sum(1)
+            weight = weight * now.inverse_norm[index]
+            out.context[part] = torch.bmm(weight[:, None, :], self.keys[index])[:, 0]
 
     def _search(self, now: Moment, wanted: torch.Tensor) -> None:
         """Give the `wanted` queries new pools from a product with all keys."""
         self.searched += len(wanted)
         right = gpu.unit_proposer(now.key_units)
         keys = gpu.padded(right.rows)
-        for part in wanted.split(max(1, _BLOCK_MEMORY // (2 * len(keys)))):
+        whole = self.pool_size == len(self.keys)
+        for part in torch.split(wanted, max(1, _BLOCK_MEMORY // (2 * len(keys)))):
             left = gpu.unit_proposer(now.query_units[part])
             pool, worst = gpu.best_proposals(left.rows, keys, len(self.keys), self.pool_size)
             bound = worst + gpu.error_bound(left, right)
-            self._fill(
-                part, pool, bound if self.pool_size < len(self.keys) else torch.full_like(bound, -torch.inf)
-            )
+            self._fill(part, pool, torch.full_like(bound, -torch.inf) if whole else bound)
 
     def _search_exactly(self, now: Moment, wanted: torch.Tensor) -> None:
         """For queries with masses of equal scores: pools by exact search, good for this update alone."""
         _, pool = gpu.top_k(now.query_units[wanted], now.key_units, self.pool_size, None, _BLOCK_MEMORY)
         self._fill(wanted, pool, torch.full((len(wanted),), -torch.inf, device=wanted.device))
-        self._attend(now, wanted)
+        self._settle(now, wanted)
         self.outside[wanted] = torch.inf
 
     def _fill(self, part: torch.Tensor, pool: torch.Tensor, outside: torch.Tensor) -> None:

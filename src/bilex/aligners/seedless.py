@@ -1,0 +1,116 @@
+"""A first dictionary for C1 when there are no seeds.
+
+Each start that the two vocabularies allow (words spelled alike, shared numerals, the shapes of the two
+spaces) is carried through VecMap's self-learning on the most frequent words. No gold pair tells which
+came out right, but the spaces do: where two languages have been brought together, most frequent words
+are each other's best partner, where they have not, hardly any are. The start with the highest agreement
+of the two directions wins; if even that is low, nothing is handed out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.c1_settings import C1Constants
+from bilex.aligners.induction import augmentation, induce_pairs
+from bilex.aligners.starts import identical_strings, numerals
+from bilex.aligners.vecmap import VecMapIdentical, VecMapSemi, VecMapUnsupervised
+from bilex.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.progress import Progress
+from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from bilex.aligners.c1 import C1
+
+STARTS = ("identical", "numerals", "unsupervised")
+# Fewer shared words or numerals than this carry no start.
+_FEWEST_SHARED = 20
+# Words of each language on which starts are compared, and self-learning's patience there.
+_COMPARED_WORDS = 10_000
+_PATIENCE = 20
+# Agreement of the two directions under which the languages were not brought together.
+COLLAPSED = 0.15
+
+
+class _Trial(NamedTuple):
+    """What came of one start."""
+
+    name: str
+    aligner: Aligner
+    agreement: float
+    similarity: float
+
+
+def first_dictionary(
+    c1: C1, source: WordVectors, target: WordVectors, constants: C1Constants, progress: Progress
+) -> Pairs:
+    """The pairs from which C1 starts without seeds; what was tried is told and kept in its report.
+
+    Raises:
+        BilexError: No start is possible, or every one of them collapsed.
+    """
+    trials = [
+        _tried(name, aligner, lexicon, source, target, progress)
+        for name, aligner, lexicon in _possible(c1, source, target)
+    ]
+    c1.report_["starts"] = {
+        trial.name: {"agreement": round(trial.agreement, 4), "similarity": round(trial.similarity, 4)}
+        for trial in trials
+    }
+    best = max(trials, key=lambda trial: (trial.agreement, trial.similarity))
+    tried = ", ".join(f"{trial.name} {trial.agreement:.0%}" for trial in trials)
+    if best.agreement < COLLAPSED:
+        raise BilexError(
+            f"without seeds the two languages could not be brought together (words that are each other's "
+            f"best partner: {tried}); give even a few dozen seed pairs with --seeds."
+        )
+    c1.report_["start"] = best.name
+    progress.say(f"No seeds: starting from {best.name} (words that are each other's best partner: {tried}).")
+    x = torch.from_numpy(best.aligner.source_map_(source.vectors))
+    y = torch.from_numpy(best.aligner.target_map_(target.vectors))
+    induced = induce_pairs(
+        x, y, frequent=constants.frequent, keep=constants.augment, k=c1.neighbours, device=c1.device
+    )
+    return augmentation(induced, np.zeros((0, 2), np.int64))
+
+
+def _possible(c1: C1, source: WordVectors, target: WordVectors) -> list[tuple[str, Aligner, Lexicon | None]]:
+    """The starts that the vocabularies and the user's wish allow."""
+    if c1.start not in ("auto", *STARTS):
+        raise BilexError(f"start '{c1.start}' of c1 is not known; use auto, {', '.join(STARTS)}.")
+    settings = {"device": c1.device, "seed": c1.seed, "frequent": _COMPARED_WORDS, "patience": _PATIENCE}
+    shared, numbers = identical_strings(source, target), numerals(source, target)
+    number_words = Lexicon([(source.index_to_key[a], target.index_to_key[b]) for a, b in numbers], "numerals")
+    starts: list[tuple[str, Aligner, Lexicon | None]] = []
+    if len(shared) >= _FEWEST_SHARED:
+        starts.append(("identical", VecMapIdentical(**settings), None))
+    if len(numbers) >= _FEWEST_SHARED:
+        starts.append(("numerals", VecMapSemi(**settings), number_words))
+    starts.append(("unsupervised", VecMapUnsupervised(**settings), None))
+    wanted = [start for start in starts if c1.start in ("auto", start[0])]
+    if not wanted:
+        raise BilexError(
+            f"start '{c1.start}' needs at least {_FEWEST_SHARED} words that both languages spell alike; "
+            f"these share {len(shared)}, of them {len(numbers)} numerals; use start=unsupervised or give seeds."
+        )
+    return wanted
+
+
+def _tried(
+    name: str,
+    aligner: Aligner,
+    lexicon: Lexicon | None,
+    source: WordVectors,
+    target: WordVectors,
+    progress: Progress,
+) -> _Trial:
+    """Carry one start through self-learning on the frequent words (numerals may lie beyond them)."""
+    words = None if lexicon is not None or name == "identical" else 2 * _COMPARED_WORDS
+    progress.say(f"No seeds: trying the start from {name}.")
+    aligner.fit(source.head(words), target.head(words), lexicon, progress=progress)
+    return _Trial(name, aligner, float(aligner.report_["agreement"]), float(aligner.report_["objective"]))
