@@ -30,7 +30,7 @@ from bilex.encoders.presets import (
     EncoderPreset,
     Reading,
     TuningSettings,
-    for_cpu,
+    lightened,
     preset_for,
 )
 from bilex.encoders.stage import StageC2, StageResult, run_stage_c2
@@ -151,8 +151,7 @@ def tuning_settings(options: argparse.Namespace, variant: str = "") -> TuningSet
     """The encoder's own settings with what the command line changes; None where it changes nothing."""
     if not variant:
         return None
-    base = preset_for(options.lm).tuning
-    base = for_cpu(base) if options.preset == "cpu" else base
+    base = lightened(preset_for(options.lm).tuning, options.preset)
     changes: dict[str, Any] = {}
     for entry in variant.split(","):
         name, value = entry.split("=")
@@ -234,7 +233,7 @@ def main() -> None:
     parser.add_argument("--lm", default=OFFLINE_ENCODER)
     parser.add_argument("--aligner", default="c1")
     parser.add_argument("--mixing", nargs="+", default=["0.2", "0.3", "0.4", "0.5", "auto"])
-    parser.add_argument("--preset", choices=["paper", "cpu"], default="paper")
+    parser.add_argument("--preset", choices=["paper", "cpu", "demo"], default="paper")
     parser.add_argument("--skip-untuned", action="store_true", help="leave out the rows without tuning")
     parser.add_argument("--timing", help="time tuning and encoding on this pair, as fi-ru")
     parser.add_argument("--shape", choices=["lm", "mbert"], default="lm")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.presets import PRESETS, Reading, TuningSettings, for_cpu, preset_for
+from bilex.encoders.presets import PRESETS, Reading, TuningSettings, lightened, preset_for
 from bilex.errors import BilexError
 
 
@@ -119,9 +119,16 @@ def test_presets_are_the_papers() -> None:
     )
     assert PRESETS["intfloat/multilingual-e5-small"].reading.pooling == "mean"
     assert preset_for("google-bert/bert-base-multilingual-uncased") == mbert
-    lighter = for_cpu(mbert.tuning)
-    assert lighter.negatives * lighter.epochs < mbert.tuning.negatives * mbert.tuning.epochs
-    assert lighter.precision == "bfloat16"
+
+
+def test_lighter_presets_do_less_work() -> None:
+    full = TuningSettings()
+    assert lightened(full, "paper") is full
+    work = [s.negatives * s.epochs for s in (full, lightened(full, "cpu"), lightened(full, "demo"))]
+    assert work[0] > 4 * work[1] > 8 * work[2]
+    assert lightened(full, "cpu").precision == "bfloat16"
+    with pytest.raises(BilexError, match="paper, cpu or demo"):
+        lightened(full, "fast")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from bilex.errors import BilexError
 
 Pooling = Literal["cls", "mean"]
 Precision = Literal["auto", "float32", "bfloat16"]
+TuningPreset = Literal["paper", "cpu", "demo"]
 
 DEFAULT_ENCODER = "bert-base-multilingual-uncased"
 OFFLINE_ENCODER = "e5-small-q4"
@@ -115,19 +116,33 @@ PRESETS: dict[str, EncoderPreset] = {
 }
 
 
-def for_cpu(settings: TuningSettings) -> TuningSettings:
-    """The lighter settings of `--preset cpu`: fewer negatives and epochs, in bfloat16.
+def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
+    """Tuning settings for machines without a GPU.
 
-    What they lose against the full settings is measured in docs/stage-c2.md.
+    What the lighter ones lose against the paper's is measured in docs/stage-c2.md.
+
+    Args:
+        settings: The encoder's own settings.
+        preset: "paper" leaves them as they are; "cpu" takes minutes on two cores (fewer negatives, epochs and
+            pairs, smaller batches with a greater learning rate, bfloat16); "demo" takes about one.
+
+    Raises:
+        BilexError: The preset is not known.
     """
-    return replace(
+    if preset == "paper":
+        return settings
+    if preset not in ("cpu", "demo"):
+        raise BilexError(f"preset '{preset}' is not known; use paper, cpu or demo.")
+    light = replace(
         settings,
         negatives=min(settings.negatives, 8),
         epochs=min(settings.epochs, 2),
-        learning_rate=2 * settings.learning_rate,
         batch_size=min(settings.batch_size, 50),
+        learning_rate=2 * settings.learning_rate,
         precision="bfloat16",
+        max_pairs=5_000,
     )
+    return light if preset == "cpu" else replace(light, negatives=4, epochs=1, max_pairs=2_000)
 
 
 def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:

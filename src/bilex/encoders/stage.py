@@ -17,7 +17,7 @@ from bilex.encoders.encodings import encode_cached
 from bilex.encoders.mixing import MixingChoice, choose_mixing, split_seeds
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import ENOUGH_SEEDS, TrainingPairs, training_pairs
-from bilex.encoders.presets import DEFAULT_ENCODER, TuningSettings, for_cpu
+from bilex.encoders.presets import DEFAULT_ENCODER, TuningPreset, TuningSettings, lightened
 from bilex.encoders.tuning import Tuner
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
@@ -40,7 +40,7 @@ class StageC2:
             takes the encoder's preset.
         tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
         tuning: How it is tuned; None takes the encoder's preset.
-        preset: "paper", or "cpu" for the lighter settings of `presets.for_cpu`.
+        preset: "paper", or "cpu" or "demo" for the lighter settings of `presets.lightened`.
         device: "auto", "cpu" or "cuda".
         cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, where there
             is one.
@@ -50,7 +50,7 @@ class StageC2:
     mixing: float | Literal["auto"] | None = None
     tune: bool = True
     tuning: TuningSettings | None = None
-    preset: Literal["paper", "cpu"] = "paper"
+    preset: TuningPreset = "paper"
     device: str = "auto"
     cache: Path | None = None
 
@@ -59,13 +59,11 @@ class StageC2:
             raise BilexError(f"λ is {self.mixing}; give a number from 0 to 1, or auto.")
         if isinstance(self.mixing, str) and self.mixing != "auto":
             raise BilexError(f"λ is '{self.mixing}'; give a number from 0 to 1, or auto.")
-        if self.preset not in ("paper", "cpu"):
-            raise BilexError(f"preset '{self.preset}' is not known; use paper or cpu.")
+        lightened(TuningSettings(), self.preset)
 
     def settings_for(self, encoder: WordEncoder) -> TuningSettings:
         """The tuning settings in force for an encoder."""
-        settings = self.tuning or encoder.preset.tuning
-        return for_cpu(settings) if self.preset == "cpu" and self.tuning is None else settings
+        return self.tuning or lightened(encoder.preset.tuning, self.preset)
 
 
 @dataclass(eq=False)
