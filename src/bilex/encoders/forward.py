@@ -13,12 +13,15 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bilex.encoders.presets import Pooling
 from bilex.encoders.tokens import Group, PackedWords
 
 _ATTENTION = "bilex_packed_words"
 _TOKENS_A_SEQUENCE = 64
+# cuDNN's kernels are left out: they are planned anew for each shape, and every batch has new shapes.
+_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 _PACKABLE = ("bert", "roberta", "xlm-roberta")
 
 
@@ -44,14 +47,18 @@ class WordVectorsModule(nn.Module):
 
     def forward(self, words: PackedWords) -> torch.Tensor:
         """The vectors of `words`, not normalised."""
-        if self.packed:
-            hidden = self._one_row(words)
-            parts = [hidden[g.start : g.stop].view(g.words, g.length, -1) for g in words.groups]
-        else:
-            parts = [self._rectangle(words, group) for group in words.groups]
+        with sdpa_kernel(_KERNELS):
+            parts = self._hidden(words)
         if self.pooling == "cls":
             return torch.cat([part[:, 0] for part in parts])
         return torch.cat([part.mean(dim=1) for part in parts])
+
+    def _hidden(self, words: PackedWords) -> list[torch.Tensor]:
+        """The last layer for each group, of shape (words, tokens, width)."""
+        if self.packed:
+            hidden = self._one_row(words)
+            return [hidden[g.start : g.stop].view(g.words, g.length, -1) for g in words.groups]
+        return [self._rectangle(words, group) for group in words.groups]
 
     def _one_row(self, words: PackedWords) -> torch.Tensor:
         config: Any = self.encoder.config
@@ -113,7 +120,8 @@ def _packed_attention(
             tensor[start:stop].view(sequences, words * length, *tensor.shape[1:]).transpose(1, 2)
             for tensor in rows
         )
-        mask = _own_word_mask(words, length, query.dtype, query.device)
+        size = words * length
+        mask = _own_word_mask(length, query.dtype, query.device)[:size, :size] if words > 1 else None
         mixed = attend(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling)
         parts.append(mixed.transpose(1, 2).flatten(0, 1))
     return torch.cat(parts)[None], None
@@ -135,13 +143,8 @@ def _sequences(groups: tuple[Group, ...]) -> Iterator[tuple[int, int, int, int]]
             yield group.stop - left * group.length, 1, left, group.length
 
 
-@functools.lru_cache(maxsize=256)
-def _own_word_mask(words: int, length: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor | None:
-    """Lets a token see its own word only: 0 in blocks on the diagonal, −∞ elsewhere; None for one word."""
-    if words == 1:
-        return None
-    size = words * length
-    aligned = torch.full((size, -(-size // 16) * 16), float("-inf"), dtype=dtype, device=device)
-    word = torch.arange(size, device=device) // length
-    aligned[:, :size][word[:, None] == word] = 0
-    return aligned[:, :size]
+@functools.lru_cache(maxsize=64)
+def _own_word_mask(length: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Lets a token of a sequence see its own word only: 0 in blocks on the diagonal, −∞ elsewhere."""
+    word = torch.arange(_TOKENS_A_SEQUENCE, device=device) // length
+    return torch.zeros((), dtype=dtype, device=device).where(word[:, None] == word, float("-inf"))

@@ -15,7 +15,7 @@ from bilex.similarity import top_k
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
-ENOUGH_SEEDS = 3_000
+ENOUGH_SEEDS = 2_236  # the geometric middle of 1k and 5k, as in stage C1
 _ASKING = 20_000
 _KEPT_A_SIDE = 6_000
 
@@ -43,11 +43,11 @@ class TrainingPairs:
 def positive_pairs(source: Floats, target: Floats, seeds: Pairs, induced: int, device: str = "auto") -> Pairs:
     """The pairs to tune on: the seeds, and with few seeds the surest induced pairs besides.
 
-    The paper has two cases: 5,000 seeds stand alone, 1,000 seeds are joined by 4,000 induced pairs. In
-    between, the rule is: fewer than 3,000 usable seeds are joined. (Covered seeds of a 5k list are 4,400
-    or more, of a 1k list 1,000 or fewer.) The induced pairs are half CSLS's best, of the 20,000 most
-    frequent words of each side, 6,000 a side, taken in turn from either side by rank; a pair with a
-    seed's source or target word is left out, and so is a repeated one.
+    The paper has two cases: 5,000 seeds stand alone, 1,000 seeds are joined by 4,000 induced pairs. For
+    any other number the cases change over at 2,236 usable seeds, the geometric middle. The induced
+    pairs are half CSLS's best, of the 20,000 most frequent words of each side, 6,000 a side, taken in
+    turn from either side by rank; a pair with a seed's source or target word is left out, and so is a
+    repeated one.
 
     Args:
         source: Source vectors in the common space, unit rows.

@@ -72,12 +72,14 @@ class PackedWords:
 
     def to(self, device: torch.device) -> PackedWords:
         """The same words on another device."""
-        if device.type == "cpu":
-            return self
-        ids, positions = (
-            tensor.pin_memory().to(device, non_blocking=True) for tensor in (self.ids, self.positions)
-        )
-        return PackedWords(ids, positions, self.groups)
+        return PackedWords(to_device(self.ids, device), to_device(self.positions, device), self.groups)
+
+
+def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor of the main memory on `device`, without waiting for what the device is doing."""
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def pack(table: TokenTable, rows: Integers) -> tuple[PackedWords, Integers]:

@@ -21,7 +21,7 @@ from bilex.encoders.loss import contrastive_loss
 from bilex.encoders.model import WordEncoder, autocast
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
-from bilex.encoders.tokens import Integers, PackedWords, TokenTable, pack
+from bilex.encoders.tokens import Integers, PackedWords, TokenTable, pack, to_device
 from bilex.encoders.trimming import trimmed_embeddings
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress, Task
@@ -229,7 +229,7 @@ class Tuner:
         place = np.empty(len(distinct), np.int64)
         place[np.searchsorted(distinct, rows)] = np.arange(len(rows))
         device = self.encoder.device
-        places = torch.from_numpy(place[inverse.reshape(columns.shape)]).to(device, non_blocking=True)
+        places = to_device(torch.from_numpy(place[inverse.reshape(columns.shape)]), device)
         split = 2 + self.source_negatives
         named = (places[:, 0], places[:, 1], places[:, 2:split], places[:, split:])
         return _Batch(packed.to(device), named, len(part))
