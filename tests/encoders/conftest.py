@@ -39,14 +39,7 @@ def character_tokenizer() -> Any:
 
 
 def tiny_model(kind: str) -> torch.nn.Module:
-    from transformers import (
-        BertConfig,
-        BertModel,
-        MT5Config,
-        MT5EncoderModel,
-        XLMRobertaConfig,
-        XLMRobertaModel,
-    )
+    import transformers as hf
 
     torch.manual_seed(0)
     shape: dict[str, Any] = {
@@ -60,11 +53,14 @@ def tiny_model(kind: str) -> torch.nn.Module:
         "initializer_range": 0.3,
     }
     if kind == "bert":
-        return BertModel(BertConfig(**shape), add_pooling_layer=False)
+        return hf.BertModel(hf.BertConfig(**shape), add_pooling_layer=False)
     if kind == "xlm-roberta":
-        return XLMRobertaModel(XLMRobertaConfig(**shape), add_pooling_layer=False)
-    return MT5EncoderModel(
-        MT5Config(vocab_size=31, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, pad_token_id=0)
+        return hf.XLMRobertaModel(hf.XLMRobertaConfig(**shape), add_pooling_layer=False)
+    if kind == "xlm":
+        size = {"vocab_size": 31, "emb_dim": 24, "n_layers": 2, "n_heads": 3, "max_position_embeddings": 16}
+        return hf.XLMModel(hf.XLMConfig(**size, pad_index=0, pad_token_id=0))
+    return hf.MT5EncoderModel(
+        hf.MT5Config(vocab_size=31, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, pad_token_id=0)
     )
 
 

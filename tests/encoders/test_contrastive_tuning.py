@@ -67,7 +67,7 @@ def plain_loss(encoder: WordEncoder, pairs: TrainingPairs, rows: list[int]) -> t
     return torch.stack(losses).mean()
 
 
-@pytest.mark.parametrize("kind", ["bert", "mt5"])
+@pytest.mark.parametrize("kind", ["bert", "mt5", "xlm"])
 def test_loss_and_gradients_equal_a_plain_padded_implementation(
     make_encoder: Callable[..., WordEncoder], kind: str
 ) -> None:
@@ -270,14 +270,16 @@ from conftest import character_tokenizer, tiny_model
 from test_contrastive_tuning import STILL, tuner_for
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import EncoderPreset, Reading
-from bilex.encoders.tuning import process_group
+from bilex.encoders.processes import is_first_process, join_processes
 torch.set_num_threads(1)
-with process_group():
-    encoder = WordEncoder(tiny_model("bert"), character_tokenizer(),
-                          EncoderPreset(reading=Reading(pooling="mean", max_length=8)), "tiny", "cpu")
-    report = tuner_for(encoder, STILL).run()
-    if torch.distributed.get_rank() == 0:
-        encoder.save({out!r}, "two processes")
+join_processes()
+encoder = WordEncoder(tiny_model("bert"), character_tokenizer(),
+                      EncoderPreset(reading=Reading(pooling="mean", max_length=8)), "tiny", "cpu")
+tuner = tuner_for(encoder, STILL)
+assert tuner.world == 2
+tuner.run()
+if is_first_process():
+    encoder.save({out!r}, "two processes")
 """
 
 

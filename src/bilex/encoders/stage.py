@@ -18,6 +18,7 @@ from bilex.encoders.mixing import MixingChoice, choose_mixing, split_seeds
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import ENOUGH_SEEDS, TrainingPairs, training_pairs
 from bilex.encoders.presets import DEFAULT_ENCODER, TuningPreset, TuningSettings, lightened
+from bilex.encoders.processes import join_processes
 from bilex.encoders.tuning import Tuner
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
@@ -145,6 +146,7 @@ def run_stage_c2(
     """
     stage = stage or StageC2()
     started = time.monotonic()
+    join_processes()
     encoder = WordEncoder.load(stage.lm, device=stage.device, progress=progress)
     settings = stage.settings_for(encoder)
     trial = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -270,22 +269,7 @@ class Tuner:
         if self.world == 1:
             return module
         whole = self.encoder.module.packed
-        devices = [self.encoder.device] if self.encoder.device.type == "cuda" else None
-        return DistributedDataParallel(module, device_ids=devices, find_unused_parameters=not whole)
-
-
-@contextlib.contextmanager
-def process_group() -> Iterator[torch.device | None]:
-    """Join the other processes when started by torchrun; yields this process's GPU, if it has one."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or torch.distributed.is_initialized():
-        yield None
-        return
-    on_gpu = torch.cuda.is_available()
-    torch.distributed.init_process_group("nccl" if on_gpu else "gloo")
-    try:
-        yield torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if on_gpu else None
-    finally:
-        torch.distributed.destroy_process_group()
+        return DistributedDataParallel(module, find_unused_parameters=not whole)
 
 
 @contextlib.contextmanager
