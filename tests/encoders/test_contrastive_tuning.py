@@ -16,7 +16,7 @@ import pytest
 import torch
 from padded_reference import padded_vectors
 
-from bilex.encoders.loss import contrastive_loss
+from bilex.encoders.loss import contrastive_loss, whole_batch_loss
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
@@ -100,6 +100,32 @@ def test_the_gradient_goes_through_the_norms() -> None:
     assert along.abs().max() < 1e-5, "moving a vector along itself changes no cosine"
     assert vectors.grad[:6].abs().min() > 0
     assert not vectors.grad[6:].any()
+
+
+def test_with_the_whole_batch_every_other_word_is_a_negative() -> None:
+    torch.manual_seed(0)
+    vectors = torch.randn(7, 5)
+    is_target = torch.tensor([False, True, True, False, True, False, True])
+    sources, targets = torch.tensor([0, 3]), torch.tensor([4, 1])
+    unit = vectors / vectors.norm(dim=1, keepdim=True)
+    expected = 0.0
+    for x, y in zip(sources.tolist(), targets.tolist(), strict=True):
+        positive = torch.exp(unit[x] @ unit[y] / 0.1)
+        others = sum(torch.exp(unit[x] @ unit[w] / 0.1) for w in (1, 2, 4, 6) if w != y)
+        others += sum(torch.exp(unit[w] @ unit[y] / 0.1) for w in (0, 3, 5) if w != x)
+        expected -= float(torch.log(positive / (positive + others)))
+    found = whole_batch_loss(vectors, sources, targets, is_target, 0.1)
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_tuner_knows_which_words_are_targets(make_encoder: Callable[..., WordEncoder]) -> None:
+    encoder = make_encoder()
+    batch = tuner_for(encoder, replace(STILL, whole_batch=True))._lay_out(np.arange(4))
+    sources, targets, near_targets, near_sources = batch.places
+    assert batch.is_target[targets].all() and batch.is_target[near_sources].all()
+    assert not batch.is_target[sources].any() and not batch.is_target[near_targets].any()
+    report = tuner_for(encoder, replace(STILL, whole_batch=True, epochs=3)).run()
+    assert report.losses[-1] < report.losses[0]
 
 
 def test_micro_batches_add_up_to_the_batch(make_encoder: Callable[..., WordEncoder]) -> None:

@@ -110,7 +110,7 @@ def test_presets_are_the_papers() -> None:
     assert (mbert.reading, mbert.mixing) == (Reading(pooling="cls", max_length=6, template="{}"), 0.2)
     assert mbert.tuning == TuningSettings(
         negatives=28, frequent=60_000, induced=4_000, temperature=0.1, learning_rate=2e-5, weight_decay=0.01,
-        epochs=5, batch_size=100, dropout=0.1, precision="auto", max_pairs=None, seed=33,
+        epochs=5, batch_size=100, dropout=0.1, precision="auto", max_pairs=None, whole_batch=False, seed=33,
     )  # fmt: skip
     assert PRESETS["xlm-mlm-100-1280"].tuning.batch_size == 50
     assert (PRESETS["google/mt5-small"].tuning.learning_rate, PRESETS["google/mt5-small"].tuning.epochs) == (

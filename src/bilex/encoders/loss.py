@@ -40,3 +40,31 @@ def contrastive_loss(
     )
     truth = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
     return torch.nn.functional.cross_entropy(logits / temperature, truth, reduction="sum")
+
+
+def whole_batch_loss(
+    vectors: torch.Tensor,
+    sources: torch.Tensor,
+    targets: torch.Tensor,
+    is_target: torch.Tensor,
+    temperature: float,
+) -> torch.Tensor:
+    """InfoNCE in which every other word of the batch is a negative too, summed over the pairs.
+
+    As `contrastive_loss`, but a pair's negatives are all target words of the batch for its source word and
+    all source words for its target word. They cost nothing, since their vectors are there already; this is
+    what the light presets use, which have few negatives of their own. The paper does not.
+
+    Args:
+        vectors: One row for each distinct word of the batch.
+        sources: For each pair the row of its source word.
+        targets: For each pair the row of its target word.
+        is_target: For each row whether it is a target word.
+        temperature: τ.
+    """
+    unit = torch.nn.functional.normalize(vectors.float(), dim=1)
+    never = torch.finfo(torch.float32).min
+    forward = (unit[sources] @ unit.T / temperature).masked_fill(~is_target, never)
+    backward = (unit[targets] @ unit.T / temperature).masked_fill(is_target, never)
+    backward = backward.scatter(1, sources[:, None], never)
+    return torch.nn.functional.cross_entropy(torch.cat([forward, backward], dim=1), targets, reduction="sum")

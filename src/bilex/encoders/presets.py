@@ -64,6 +64,8 @@ class TuningSettings:
         precision: "auto" computes in bfloat16 on a GPU that has it and in float32 elsewhere; the
             weights themselves always stay float32, and float16 is never used.
         max_pairs: Tune on at most so many pairs, the first of the dictionary; None for all.
+        whole_batch: Whether all words of a batch are negatives of each pair besides its own (the paper:
+            no); such results depend on how a batch is divided over memory and GPUs.
         seed: Of shuffling and dropout.
     """
 
@@ -78,6 +80,7 @@ class TuningSettings:
     dropout: float | None = 0.1
     precision: Precision = "auto"
     max_pairs: int | None = None
+    whole_batch: bool = False
     seed: int = 33
 
     def __post_init__(self) -> None:
@@ -141,6 +144,7 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
         learning_rate=2 * settings.learning_rate,
         precision="bfloat16",
         max_pairs=5_000,
+        whole_batch=True,
     )
     return light if preset == "cpu" else replace(light, negatives=4, epochs=1, max_pairs=2_000)
 

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bilex.encoders.checkpoint import load_checkpoint, save_checkpoint
-from bilex.encoders.loss import contrastive_loss
+from bilex.encoders.loss import contrastive_loss, whole_batch_loss
 from bilex.encoders.model import WordEncoder, autocast
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
@@ -39,11 +39,11 @@ class TuningReport:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Some pairs, their distinct words laid out, and where in that layout each word of a pair is."""
+    """Some pairs: their distinct words laid out, where each word of a pair is, which are target words."""
 
     words: PackedWords
     places: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
-    pairs: int
+    is_target: torch.Tensor
 
 
 class Tuner:
@@ -77,6 +77,7 @@ class Tuner:
         self.checkpoint = checkpoint
         self.report = TuningReport()
         self.tokens = TokenTable.join(source_tokens, target_tokens)
+        self.target_start = len(source_tokens)
         self.columns = self._columns(pairs, len(source_tokens))
         self.rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
         self.world = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
@@ -218,7 +219,12 @@ class Tuner:
         batch = self._lay_out(part)
         with autocast(self.encoder.device, self.settings.precision):
             vectors = module(batch.words)
-        return weight * contrastive_loss(vectors, *batch.places, self.settings.temperature)
+        if self.settings.whole_batch:
+            sources, targets = batch.places[:2]
+            loss = whole_batch_loss(vectors, sources, targets, batch.is_target, self.settings.temperature)
+        else:
+            loss = contrastive_loss(vectors, *batch.places, self.settings.temperature)
+        return weight * loss
 
     def _lay_out(self, part: Integers) -> _Batch:
         """The distinct words of some pairs, packed, and the place of every word that the pairs name."""
@@ -231,7 +237,8 @@ class Tuner:
         places = to_device(torch.from_numpy(place[inverse.reshape(columns.shape)]), device)
         split = 2 + self.source_negatives
         named = (places[:, 0], places[:, 1], places[:, 2:split], places[:, split:])
-        return _Batch(packed.to(device), named, len(part))
+        is_target = to_device(torch.from_numpy(rows >= self.target_start), device)
+        return _Batch(packed.to(device), named, is_target)
 
     def _halve(self) -> None:
         torch.cuda.empty_cache()
