@@ -62,7 +62,7 @@ class Aligner(ABC):
     def settings_fields(cls) -> dict[str, Any]:
         """The names of the settings and their defaults."""
         return {
-            f.name: f.default if f.default is not MISSING else f.default_factory()  # type: ignore[misc]
+            f.name: f.default_factory() if f.default_factory is not MISSING else f.default
             for f in fields(cls)
             if f.init
         }
@@ -144,7 +144,7 @@ def methods() -> dict[str, type[Aligner]]:
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"bilex.aligners.{module.name}")
     found: dict[str, type[Aligner]] = {}
-    waiting: list[type[Aligner]] = [Aligner]
+    waiting: list[type[Aligner]] = Aligner.__subclasses__()
     while waiting:
         cls = waiting.pop()
         waiting.extend(cls.__subclasses__())

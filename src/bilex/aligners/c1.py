@@ -241,13 +241,14 @@ class C1(Aligner):
         )
 
     def _update(self, contrast: Contrast, maps: Maps, rate: float) -> tuple[Maps, float]:
-        """One step of SGD with the joint gradient clipped; the loss is NaN if the gradient is not finite."""
+        """One step of SGD with the joint gradient clipped; the loss is NaN if anything is not finite."""
         step = contrast.step(*maps)
         norm = (step.source.square().sum() + step.target.square().sum()).sqrt()
         amount = rate * (self.clip / (norm + 1e-6)).clamp(max=1.0)
         updated = (maps[0] - amount * step.source, maps[1] - amount * step.target)
-        loss, size = torch.stack([step.loss, norm.double()]).tolist()
-        return updated, loss if math.isfinite(size) else math.nan
+        sums = [part.sum(dtype=torch.float64) for part in updated]
+        loss, *others = torch.stack([step.loss, norm.double(), *sums]).tolist()
+        return updated, loss if all(map(math.isfinite, others)) else math.nan
 
     def _set_maps(self, maps: Maps) -> None:
         self.source_map_ = Map([Unit(), Linear(maps[0].cpu().numpy()), Unit()])

@@ -79,6 +79,6 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: ob
     for field in fields(constants):
         value = getattr(constants, field.name)
         least = 0 if field.name in ("updates", "warm_up", "contrast_on_augmented", "augment") else 1e-9
-        if value < least:
-            raise BilexError(f"setting '{field.name}' of c1 is {value}; it must be positive.")
+        if not least <= value < math.inf:
+            raise BilexError(f"setting '{field.name}' of c1 is {value}; it must be positive and finite.")
     return constants

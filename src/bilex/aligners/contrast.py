@@ -67,12 +67,13 @@ class Contrast:
     ) -> None:
         self.rows = (source_rows, target_rows)
         self.keys = (source_keys, target_keys)
+        self.stacked = (torch.cat([source_rows, source_keys]), torch.cat([target_rows, target_keys]))
         self.temperature, self.through_norms = temperature, through_norms
         self.search = (
             hard_negatives(source_keys, negatives, temperature, source_forbidden),
             hard_negatives(target_keys, negatives, temperature, target_forbidden),
         )
-        self.previous: list[_Mapped] = []
+        self.previous: list[torch.Tensor | None] = [None, None]
 
     @property
     def searched(self) -> int:
@@ -103,22 +104,24 @@ class Contrast:
             at_target = (of_target.score / self.temperature).exp() * of_target.score * share[:, None]
             at_source = (of_source.score / self.temperature).exp() * of_source.score * share[:, None]
             source -= x_bar.T @ (x.unit * (pull * positive + at_target.sum(1))[:, None])
-            source -= self._key_norms(0, x_keys, of_source.index, at_source)
+            source -= self._key_norms(0, x_keys, of_source.key, at_source)
             target -= y_bar.T @ (y.unit * (pull * positive + at_source.sum(1))[:, None])
-            target -= self._key_norms(1, y_keys, of_target.index, at_target)
+            target -= self._key_norms(1, y_keys, of_target.key, at_target)
         return Step(loss, source, target)
 
     def _mapped(self, w_source: torch.Tensor, w_target: torch.Tensor) -> list[_Mapped]:
-        """The pairs' words and the keys of both languages under the two maps."""
-        before = self.previous
-        mapped = [
-            _Mapped(*to_units(rows @ matrix, before[place].unit if before else None))
-            for place, (rows, matrix) in enumerate(
-                zip((*self.rows, *self.keys), (w_source, w_target) * 2, strict=True)
-            )
+        """The pairs' words and the keys of both languages under the two maps: x, y, x keys, y keys."""
+        whole = [
+            to_units(rows @ matrix, old)
+            for rows, matrix, old in zip(self.stacked, (w_source, w_target), self.previous, strict=True)
         ]
-        self.previous = mapped
-        return mapped
+        self.previous = [mapped[1] for mapped in whole]
+        pairs = len(self.rows[0])
+        return [
+            _Mapped(*(part[cut] for part in mapped))
+            for cut in (slice(None, pairs), slice(pairs, None))
+            for mapped in whole
+        ]
 
     def _key_norms(self, side: int, keys: _Mapped, index: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
         """What the norms of the negatives take off a gradient."""

@@ -9,7 +9,7 @@ of the two directions wins; if even that is low, nothing is handed out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -83,7 +83,12 @@ def _possible(c1: C1, source: WordVectors, target: WordVectors) -> list[tuple[st
     """The starts that the vocabularies and the user's wish allow."""
     if c1.start not in ("auto", *STARTS):
         raise BilexError(f"start '{c1.start}' of c1 is not known; use auto, {', '.join(STARTS)}.")
-    settings = {"device": c1.device, "seed": c1.seed, "frequent": _COMPARED_WORDS, "patience": _PATIENCE}
+    settings: dict[str, Any] = {
+        "device": c1.device,
+        "seed": c1.seed,
+        "frequent": _COMPARED_WORDS,
+        "patience": _PATIENCE,
+    }
     shared, numbers = identical_strings(source, target), numerals(source, target)
     number_words = Lexicon([(source.index_to_key[a], target.index_to_key[b]) for a, b in numbers], "numerals")
     starts: list[tuple[str, Aligner, Lexicon | None]] = []
@@ -96,7 +101,7 @@ def _possible(c1: C1, source: WordVectors, target: WordVectors) -> list[tuple[st
     if not wanted:
         raise BilexError(
             f"start '{c1.start}' needs at least {_FEWEST_SHARED} words that both languages spell alike; "
-            f"these share {len(shared)}, of them {len(numbers)} numerals; use start=unsupervised or give seeds."
+            f"these share {len(shared)} ({len(numbers)} numerals); use start=unsupervised or give seeds."
         )
     return wanted
 

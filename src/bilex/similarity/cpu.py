@@ -29,7 +29,6 @@ Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 
 _FLOAT32_ROUNDING = 2.0**-23
-_OUTPUT_ROUNDING = {torch.bfloat16: 2.0**-8, torch.float32: 0.0}
 
 
 class Proposer(NamedTuple):
@@ -81,21 +80,41 @@ def proposer(rows: Floats, extra: Floats | None, scale: float, dtype: torch.dtyp
 
 
 def unit_proposer(rows: torch.Tensor, dtype: torch.dtype) -> Proposer:
-    """Round unit rows to `dtype`, with the error that rounding may make at most."""
+    """Round float32 unit rows to `dtype`; like `proposer`, but quicker, as it measures in float32."""
     count = len(rows)
-    error = 0.0 if dtype == torch.float32 else 2.0**-9 * (1 + 1e-5)
-    return Proposer(rows.to(dtype), np.full(count, error), np.full(count, 1 + error + 1e-6))
+    if dtype == torch.float32:
+        return Proposer(rows, np.zeros(count), np.full(count, 1 + 1e-6))
+    low = rows.to(dtype)
+    error, norm = torch.empty(count), torch.empty(count)
+    for start in range(0, count, 1024):
+        part = slice(start, start + 1024)
+        rounded = low[part].float()
+        torch.linalg.vector_norm(rounded, dim=1, out=norm[part])
+        torch.linalg.vector_norm(rounded.sub_(rows[part]), dim=1, out=error[part])
+    return Proposer(low, error.double().numpy() * (1 + 1e-5), norm.double().numpy() * (1 + 1e-5))
 
 
 def slack(own: Proposer, other: Proposer) -> Floats:
     """Per row of `own`, twice the largest error that a proposed score with a row of `other` can have."""
     if not len(other.norm):
         return np.zeros(len(own.norm), np.float32)
-    rounding = own.rows.shape[1] * _FLOAT32_ROUNDING + _OUTPUT_ROUNDING[own.rows.dtype] / 2
     largest_norm, largest_error = other.norm.max(), other.error.max()
     bound = own.error * (largest_norm + largest_error) + own.norm * largest_error
-    bound += rounding * own.norm * largest_norm
+    largest_score = own.norm * largest_norm * (1 + own.rows.shape[1] * _FLOAT32_ROUNDING)
+    bound += own.rows.shape[1] * _FLOAT32_ROUNDING * largest_score
+    if own.rows.dtype == torch.bfloat16:
+        bound += bfloat16_rounding(largest_score)
     return np.asarray(2.0 * bound * (1 + 1e-6), np.float32)
+
+
+def bfloat16_rounding(largest: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The furthest that rounding to bfloat16 moves a number of at most this size.
+
+    With p the power of two at or under `largest`: numbers under p move by at most p/512, those from p on
+    by at most p/256 and no further than back to p.
+    """
+    power = np.ldexp(1.0, np.frexp(largest)[1] - 1)
+    return np.maximum(power / 512, np.minimum(largest - power, power / 256))
 
 
 def split_penalty(penalty: Floats, dtype: torch.dtype) -> Floats:

@@ -18,7 +18,6 @@ import torch
 from bilex.errors import BilexError
 
 _GROUP = 16
-_BFLOAT16_ROUNDING = 2.0**-9
 _FLOAT32_ROUNDING = 2.0**-23
 
 
@@ -50,19 +49,27 @@ def proposer(rows: torch.Tensor, extra: torch.Tensor | None, scale: float) -> Pr
 
 
 def unit_proposer(rows: torch.Tensor) -> Proposer:
-    """Round unit rows, with the error that rounding may make at most."""
+    """Round unit rows; like `proposer`, but NaN is let through."""
     low = torch.zeros(len(rows), -(-rows.shape[1] // 8) * 8, dtype=torch.bfloat16, device=rows.device)
     low[:, : rows.shape[1]] = rows
-    error = torch.full((len(rows),), _BFLOAT16_ROUNDING * (1 + 1e-5), device=rows.device)
-    return Proposer(low, error, 1 + error + 1e-6)
+    rounded = low[:, : rows.shape[1]].float()
+    norm = rounded.norm(dim=1)
+    return Proposer(low, rounded.sub_(rows).norm(dim=1) * (1 + 1e-5), norm * (1 + 1e-5))
 
 
 def error_bound(queries: Proposer, keys: Proposer) -> torch.Tensor:
     """Per query, the largest possible distance of a proposed score from the true one."""
     largest_norm, largest_error = keys.norm.max(), keys.error.max()
-    rounding = _BFLOAT16_ROUNDING + queries.rows.shape[1] * _FLOAT32_ROUNDING
     bound = queries.error * (largest_norm + largest_error) + queries.norm * largest_error
-    return bound + rounding * queries.norm * largest_norm
+    rounding = queries.rows.shape[1] * _FLOAT32_ROUNDING
+    largest_score = queries.norm * largest_norm * (1 + rounding)
+    return (bound + rounding * largest_score + _bfloat16_rounding(largest_score)) * (1 + 1e-6)
+
+
+def _bfloat16_rounding(largest: torch.Tensor) -> torch.Tensor:
+    """The furthest that rounding to bfloat16 moves a number of at most this size; see `cpu`."""
+    power = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1)
+    return torch.maximum(power / 512, torch.minimum(largest - power, power / 256))
 
 
 @contextmanager
@@ -177,11 +184,14 @@ def best_proposals(
     block = queries @ keys.T
     if len(keys) > key_count:
         block[:, key_count:] = -torch.inf
-    groups = block.view(len(queries), -1, _GROUP)
-    best_groups = groups.amax(2).topk(min(look_at, groups.shape[1]), dim=1, sorted=False).indices
-    members = groups.gather(1, best_groups[:, :, None].expand(-1, -1, _GROUP)).flatten(1)
+    # Group g holds the columns g, g + width, g + 2·width, ...: maxima over them read memory in order.
+    groups = block.view(len(queries), _GROUP, -1)
+    width = groups.shape[2]
+    best_groups = groups.amax(1).topk(min(look_at, width), dim=1, sorted=False).indices
+    members = groups.gather(2, best_groups[:, None, :].expand(-1, _GROUP, -1)).flatten(1)
     values, places = members.topk(look_at, dim=1, sorted=False)
-    chosen = best_groups.gather(1, places // _GROUP) * _GROUP + places % _GROUP
+    looked = best_groups.shape[1]
+    chosen = best_groups.gather(1, places % looked) + places // looked * width
     return chosen, values.amin(1).float()
 
 

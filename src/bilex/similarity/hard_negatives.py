@@ -13,6 +13,7 @@ weighted sum over a query's nearest keys comes from the same rows as the scores.
 
 from __future__ import annotations
 
+import importlib.util
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -26,13 +27,13 @@ class Nearest(NamedTuple):
     Attributes:
         total: Per query, the sum of exp(score/τ) over its n nearest keys.
         context: Per query, the sum of exp(score/τ)·y/‖yW‖ over them.
-        index: The n nearest keys, unordered.
+        key: The n nearest keys, unordered.
         score: Their scores.
     """
 
     total: torch.Tensor
     context: torch.Tensor
-    index: torch.Tensor
+    key: torch.Tensor
     score: torch.Tensor
 
 
@@ -78,7 +79,7 @@ class Forbidden(NamedTuple):
 
 
 def hard_negatives(keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> HardNegatives:
-    """A searcher for `keys`, on the device where they are.
+    """A searcher for `keys`, on the device where they are; in their precision, for checks in float64.
 
     Args:
         keys: Unmapped key rows.
@@ -87,7 +88,7 @@ def hard_negatives(keys: torch.Tensor, n: int, temperature: float, forbidden: Fo
         forbidden: Keys that each query may not have.
     """
     n = max(1, min(n, len(keys) - forbidden.most))
-    if keys.device.type == "cpu":
+    if keys.device.type == "cpu" and keys.dtype == torch.float32:
         from bilex.similarity.hard_negatives_cpu import CpuHardNegatives
 
         return CpuHardNegatives(keys, n, temperature, forbidden)
@@ -112,6 +113,10 @@ def to_units(
         from bilex.similarity.hard_negatives_cpu import make_units
 
         return make_units(image, previous)
+    if image.device.type == "cuda" and importlib.util.find_spec("triton") is not None:
+        from bilex.similarity.pool_triton import make_units as make_units_fused
+
+        return make_units_fused(image, previous)
     inverse = image.norm(dim=1).clamp_min_(1e-37).reciprocal_()
     image.mul_(inverse[:, None])
     step = torch.zeros_like(inverse) if previous is None else (image - previous).norm(dim=1)

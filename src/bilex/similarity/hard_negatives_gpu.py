@@ -1,4 +1,4 @@
-"""Hard negatives on a GPU: the pools of the CPU's way, scored by fused kernels where Triton is there."""
+"""Hard negatives by torch, on a GPU: the CPU's pools, scored by fused kernels where Triton is there."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ class GpuHardNegatives:
 
     def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
         self.keys, self.n, self.temperature = keys.contiguous(), n, temperature
-        self.fused = keys.device.type == "cuda" and importlib.util.find_spec("triton") is not None
+        on_gpu = keys.device.type == "cuda" and keys.dtype == torch.float32
+        self.fused = on_gpu and importlib.util.find_spec("triton") is not None
         self.searched = 0
         queries = len(forbidden.starts) - 1
         self.pool_size = min(len(keys), max(_POOL_FACTOR * n, n + forbidden.most + 1))
-        device = keys.device
+        device, dtype = keys.device, keys.dtype
         self.everyone = torch.arange(queries, device=device)
         self.pool = torch.zeros(queries, self.pool_size, dtype=torch.int64, device=device)
         self.barred = torch.zeros(queries, self.pool_size, dtype=torch.bool, device=device)
-        self.scores = torch.zeros(queries, self.pool_size, device=device)
-        self.outside = torch.full((queries,), torch.inf, device=device)
-        self.drift = torch.zeros(queries, device=device)
+        self.scores = torch.zeros(queries, self.pool_size, dtype=dtype, device=device)
+        self.outside = torch.full((queries,), torch.inf, dtype=dtype, device=device)
+        self.drift = torch.zeros(queries, dtype=dtype, device=device)
         self.forbidden = _padded_rows(forbidden).to(device)
         self.output = Nearest(
-            torch.zeros(queries, device=device),
-            torch.zeros(queries, keys.shape[1], device=device),
+            torch.zeros(queries, dtype=dtype, device=device),
+            torch.zeros(queries, keys.shape[1], dtype=dtype, device=device),
             torch.zeros(queries, n, dtype=torch.int64, device=device),
-            torch.zeros(queries, n, device=device),
+            torch.zeros(queries, n, dtype=dtype, device=device),
         )
 
     def nearest(self, now: Moment) -> Nearest:
@@ -61,7 +62,7 @@ class GpuHardNegatives:
         everybody = wanted is self.everyone
         best, place = (self.scores if everybody else self.scores[wanted]).topk(self.n, dim=1, sorted=False)
         pool = self.pool if everybody else self.pool[wanted]
-        self.output.index[wanted] = pool.gather(1, place)
+        self.output.key[wanted] = pool.gather(1, place)
         self.output.score[wanted] = best
         return self.outside[wanted] + self.drift[wanted] < best.amin(1)
 
@@ -89,7 +90,7 @@ class GpuHardNegatives:
             pool_triton.weigh_nearest(
                 self.keys,
                 now.inverse_norm,
-                out.index,
+                out.key,
                 out.score,
                 self.everyone,
                 out.total,
@@ -98,7 +99,7 @@ class GpuHardNegatives:
             )
             return
         for part in torch.split(self.everyone, max(1, _BLOCK_MEMORY // (self.n * self.keys.shape[1] * 4))):
-            index = out.index[part]
+            index = out.key[part]
             weight = (out.score[part] / self.temperature).exp()
             out.total[part] = weight.sum(1)
             weight = weight * now.inverse_norm[index]
@@ -126,7 +127,7 @@ class GpuHardNegatives:
     def _fill(self, part: torch.Tensor, pool: torch.Tensor, outside: torch.Tensor) -> None:
         self.pool[part] = pool
         self.barred[part] = (pool[:, :, None] == self.forbidden[part][:, None, :]).any(2)
-        self.outside[part] = outside
+        self.outside[part] = outside.to(self.outside.dtype)
         self.drift[part] = 0
 
 

@@ -170,7 +170,9 @@ def scan_one_way(block: Any, first_row: int, first_key: int, lists: Any) -> None
 
 
 @_compiled
-def scan_both_ways(block: Any, first_row: int, first_key: int, forward: Any, backward: Any) -> None:
+def scan_both_ways(  # noqa: C901 - one compiled loop; calls with lists cost more than the branches
+    block: Any, first_row: int, first_key: int, forward: Any, backward: Any
+) -> None:
     """Serve both directions with one block: rows ask for columns, and columns for rows."""
     rows, columns = block.shape
     index, value, count, bar = forward.candidate, forward.value, forward.filled, forward.bar

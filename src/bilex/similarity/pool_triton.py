@@ -6,8 +6,6 @@ update; these kernels read each key row where it lies.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -18,13 +16,13 @@ _DIMENSIONS = 64
 
 @triton.jit
 def _score_kernel(
-    queries: Any,
-    keys: Any,
-    inverse: Any,
-    pool: Any,
-    barred: Any,
-    wanted: Any,
-    scores: Any,
+    queries,
+    keys,
+    inverse,
+    pool,
+    barred,
+    wanted,
+    scores,
     pool_size: tl.constexpr,
     dimension: tl.constexpr,
     block: tl.constexpr,
@@ -53,14 +51,14 @@ def _score_kernel(
 
 @triton.jit
 def _weigh_kernel(
-    keys: Any,
-    inverse: Any,
-    index: Any,
-    score: Any,
-    wanted: Any,
-    total: Any,
-    context: Any,
-    temperature: Any,
+    keys,
+    inverse,
+    index,
+    score,
+    wanted,
+    total,
+    context,
+    temperature,
     n: tl.constexpr,
     dimension: tl.constexpr,
     block: tl.constexpr,
@@ -88,6 +86,52 @@ def _weigh_kernel(
     tl.store(context + query * dimension + d, sums, mask=d < dimension)
     if tl.program_id(1) == 0:
         tl.store(total + query, tl.sum(weights, axis=0))
+
+
+@triton.jit
+def _units_kernel(
+    image,
+    previous,
+    inverse,
+    step,
+    count,
+    dimension: tl.constexpr,
+    block: tl.constexpr,
+    width: tl.constexpr,
+) -> None:
+    """Some rows brought to length one in place, with 1/length and the distance from their previous units."""
+    row = (tl.program_id(0) * block + tl.arange(0, block)).to(tl.int64)
+    d = tl.arange(0, width)
+    inside = (row < count)[:, None] & (d < dimension)[None, :]
+    place = row[:, None] * dimension + d[None, :]
+    values = tl.load(image + place, mask=inside, other=0.0)
+    old = tl.load(previous + place, mask=inside, other=0.0)
+    scale = 1.0 / tl.maximum(tl.sqrt(tl.sum(values * values, axis=1)), 1e-37)
+    values *= scale[:, None]
+    moved = values - old
+    tl.store(image + place, values, mask=inside)
+    tl.store(inverse + row, scale, mask=row < count)
+    tl.store(step + row, tl.sqrt(tl.sum(moved * moved, axis=1)), mask=row < count)
+
+
+def make_units(
+    image: torch.Tensor, previous: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """See `bilex.similarity.hard_negatives.to_units`; `image` is overwritten."""
+    count, dimension = image.shape
+    inverse, step = image.new_empty(count), image.new_empty(count)
+    block = 4
+    _units_kernel[(triton.cdiv(count, block),)](
+        image,
+        image if previous is None else previous,
+        inverse,
+        step,
+        count,
+        dimension,
+        block,
+        triton.next_power_of_2(dimension),
+    )
+    return inverse, image, step if previous is not None else step.zero_()
 
 
 def score_pools(
