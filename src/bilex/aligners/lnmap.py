@@ -6,12 +6,12 @@ Through Non-Linear Mapping in Latent Space" (EMNLP 2020).
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ from bilex.errors import BilexError
 from bilex.progress import Progress, Task
 from bilex.similarity import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
+
+Result = TypeVar("Result")
 
 
 class Language(NamedTuple):
@@ -111,11 +113,17 @@ class LNMap(Aligner):
         for name in ("hidden", "latent", "batch", "mapper_batch", "autoencoder_epochs", "mapper_epochs"):
             if getattr(self, name) < 1:
                 raise BilexError(f"{name} is {getattr(self, name)}; method 'lnmap' needs at least 1.")
-        with _reproducible(self.seed):
-            x = self._language(source, "source", progress)
-            y = self._language(target, "target", progress)
-            forward = self._mapper(x, y, pairs, "forward", progress)
-            backward = self._mapper(y, x, pairs[:, ::-1], "backward", progress)
+        device = resolve_device(self.device)
+        x, y = _side_by_side(
+            device,
+            lambda: self._language(source, "source", progress),
+            lambda: self._language(target, "target", progress),
+        )
+        forward, backward = _side_by_side(
+            device,
+            lambda: self._mapper(x, y, pairs, "forward", progress),
+            lambda: self._mapper(y, x, pairs[:, ::-1], "backward", progress),
+        )
         self.source_map_ = Map([*_steps(x), MappedBesideOwn(*_parameters(forward))])
         self.target_map_ = Map([*_steps(y), OwnBesideMapped(*_parameters(backward))])
 
@@ -124,14 +132,17 @@ class LNMap(Aligner):
         prepared = unit_center_unit(vectors.vectors)
         device = resolve_device(self.device)
         rows = torch.from_numpy(prepared.rows).to(device)
+        random = self._generator(side, device)
         widths = [vectors.dim, self.hidden, self.hidden, self.latent]
-        encoder = self._layers(widths).append(nn.Tanh()).to(device)
-        decoder = self._layers(widths[::-1]).to(device)
+        encoder = self._layers(widths, random).append(nn.Tanh())
+        decoder = self._layers(widths[::-1], random)
         optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], self.autoencoder_rate)
         with progress.task(f"{side} autoencoder", total=self.autoencoder_epochs) as task:
             for _ in range(self.autoencoder_epochs):
                 total = torch.zeros((), device=device)
-                chosen = torch.randint(len(rows), (self.autoencoder_samples,)).to(device)
+                chosen = torch.randint(
+                    len(rows), (self.autoencoder_samples,), generator=random, device=device
+                )
                 for numbers in torch.split(chosen, self.batch):
                     batch = rows[numbers]
                     loss = mse_loss(decoder(encoder(batch)), batch)
@@ -145,16 +156,23 @@ class LNMap(Aligner):
         latent = torch.cat([encoder(part) for part in torch.split(rows, 16384)])
         return Language(prepared, rows, encoder, decoder, latent)
 
-    def _layers(self, widths: list[int]) -> nn.Sequential:
+    def _generator(self, use: str, device: torch.device) -> torch.Generator:
+        """Chance of its own for each part of the work, so that parts may run side by side."""
+        parts = ("source", "target", "forward", "backward")
+        return torch.Generator(device).manual_seed(4 * self.seed + parts.index(use))
+
+    def _layers(self, widths: list[int], random: torch.Generator) -> nn.Sequential:
         """Linear layers with PReLU and dropout between them."""
         layers: list[nn.Module] = []
         for before, after in itertools.pairwise(widths):
-            layers += [nn.Linear(before, after), nn.PReLU(), nn.Dropout(self.dropout)]
+            activation = nn.PReLU(device=random.device)
+            layers += [_linear(before, after, random), activation, Dropout(self.dropout, random)]
         return nn.Sequential(*layers[:-2])
 
     def _mapper(self, x: Language, y: Language, seeds: Pairs, name: str, progress: Progress) -> nn.Sequential:
         """The mapper from x's latent space to y's, after all rounds of self-training."""
-        there, back = self._new_mapper(x), self._new_mapper(x)
+        random = self._generator(name, x.rows.device)
+        there, back = self._new_mapper(random), self._new_mapper(random)
         optimizer = torch.optim.Adam([*there.parameters(), *back.parameters()], self.mapper_rate)
         pairs = seeds
         epochs = self.mapper_epochs + self.rounds * self.round_epochs
@@ -163,13 +181,17 @@ class LNMap(Aligner):
                 if number:
                     pairs = np.concatenate([seeds, self._mutual_pairs(there, x, y)[: number * self.growth]])
                 wanted = self.round_epochs if number else self.mapper_epochs
-                self._train((there, back), optimizer, x, y, pairs, wanted, task)
+                self._train((there, back), optimizer, x, y, pairs, wanted, random, task)
         self.report_[f"{name}_pairs"] = len(pairs)
         return there.eval()
 
-    def _new_mapper(self, language: Language) -> nn.Sequential:
-        layers = [nn.Linear(self.latent, self.hidden), nn.Tanh(), nn.Dropout(self.mapper_dropout)]
-        return nn.Sequential(*layers, nn.Linear(self.hidden, self.latent)).to(language.rows.device)
+    def _new_mapper(self, random: torch.Generator) -> nn.Sequential:
+        return nn.Sequential(
+            _linear(self.latent, self.hidden, random),
+            nn.Tanh(),
+            Dropout(self.mapper_dropout, random),
+            _linear(self.hidden, self.latent, random),
+        )
 
     def _train(
         self,
@@ -179,6 +201,7 @@ class LNMap(Aligner):
         y: Language,
         pairs: Pairs,
         epochs: int,
+        random: torch.Generator,
         task: Task,
     ) -> None:
         """Some epochs over `pairs`."""
@@ -186,7 +209,7 @@ class LNMap(Aligner):
         there.train()
         numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(x.rows.device)
         for _ in range(epochs):
-            order = torch.randperm(len(numbers)).to(numbers.device)
+            order = torch.randperm(len(numbers), generator=random, device=numbers.device)
             total = torch.zeros((), device=numbers.device)
             for batch in torch.split(numbers[order], self.mapper_batch):
                 start = x.latent[batch[:, 0]]
@@ -229,12 +252,45 @@ def mutual_best(source: Array, target: Array, queries: int, k: int, device: str)
     return np.stack([mutual, best[mutual]], axis=1)
 
 
-@contextlib.contextmanager
-def _reproducible(seed: int) -> Iterator[None]:
-    """Let torch's chance start at `seed`, and afterwards go on as if nothing had happened."""
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(seed)
-        yield
+class Dropout(nn.Module):
+    """Sets numbers to zero at random in training, from a generator of its own."""
+
+    def __init__(self, share: float, random: torch.Generator) -> None:
+        super().__init__()
+        self.share, self.random = share, random
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Rows with a share of zeros, the rest made larger to make up for them."""
+        if not self.training or self.share == 0:
+            return rows
+        kept = torch.empty_like(rows).bernoulli_(1 - self.share, generator=self.random)
+        return rows * kept / (1 - self.share)
+
+
+def _linear(before: int, after: int, random: torch.Generator) -> nn.Linear:
+    """A layer whose numbers start uniformly within ±1/√before."""
+    layer = nn.Linear(before, after, device=random.device)
+    for part in (layer.weight, layer.bias):
+        nn.init.uniform_(part, -(before**-0.5), before**-0.5, generator=random)
+    return layer
+
+
+def _side_by_side(
+    device: torch.device, one: Callable[[], Result], two: Callable[[], Result]
+) -> tuple[Result, Result]:
+    """Do two things at once on a CPU, one after the other on a GPU.
+
+    The networks are so small that threads inside one of them would mostly wait for each other.
+    """
+    threads = torch.get_num_threads()
+    if device.type != "cpu" or threads == 1:
+        return one(), two()
+    try:
+        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            first, second = pool.submit(one), pool.submit(two)
+            return first.result(), second.result()
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
