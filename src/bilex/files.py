@@ -7,11 +7,14 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
 
 from bilex.errors import BilexError
 
@@ -23,12 +26,20 @@ def _told_plainly(path: Path) -> Iterator[None]:
     """Turn the operating system's refusal to write `path` into one sentence."""
     try:
         yield
-    except OSError as error:
-        if error.errno in _DISK_FULL:
+    except (OSError, SafetensorError) as error:
+        if _error_number(error) in _DISK_FULL:
             raise BilexError(
                 f"{path}: the disk is full; nothing was written there; free some space and run again."
             ) from error
-        raise BilexError(f"{path}: cannot be written ({error.strerror or error}).") from error
+        raise BilexError(f"{path}: cannot be written ({getattr(error, 'strerror', '') or error}).") from error
+
+
+def _error_number(error: OSError | SafetensorError) -> int | None:
+    """The operating system's number of an error; safetensors gives it only in its message."""
+    if isinstance(error, OSError):
+        return error.errno
+    told = re.search(r"os error (\d+)", str(error))
+    return int(told[1]) if told else None
 
 
 @contextlib.contextmanager
@@ -72,7 +83,7 @@ def atomic_folder(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent))
         try:
             yield temporary
-            temporary.chmod(0o777 & ~_umask())
+            _open_to_others(temporary)
             _swap_folders(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -84,13 +95,21 @@ def _swap_folders(new: Path, path: Path) -> None:
         new.replace(path)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", suffix=".old", dir=path.parent))
-    path.replace(old)
     try:
+        path.replace(old)
         new.replace(path)
-    except OSError:
-        old.replace(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    finally:
+        if not path.exists():  # an error or Ctrl-C came between the two
+            old.replace(path)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _open_to_others(folder: Path) -> None:
+    """Give all that is in a folder the modes that the user's umask asks for; some writers make it private."""
+    mask = _umask()
+    folder.chmod(0o777 & ~mask)
+    for path in folder.rglob("*"):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
 
 
 def _umask() -> int:
