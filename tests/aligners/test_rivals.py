@@ -133,6 +133,26 @@ def test_identical_start_without_shared_words_is_told() -> None:
         get_method("vecmap-identical")(device="cpu").fit(source, target)
 
 
+def test_a_collapse_is_said() -> None:
+    """Unrelated languages are matched all the same, but the pairs do not foretell each other."""
+    random = np.random.default_rng(9)
+    source, target = (
+        WordVectors([f"{side}{i}" for i in range(WORDS)], random.normal(size=(WORDS, 100)).astype(np.float32))
+        for side in "st"
+    )
+    aligner = get_method("vecmap-semi")(device="cpu", patience=2).fit(
+        source, target, _seeds(source, target, 200)
+    )
+    assert aligner.report_["recovered"] < 0.25
+    assert "probably not brought together" in aligner.report_["warnings"][0]
+
+
+def test_a_success_is_not_called_a_collapse() -> None:
+    aligner, _, _ = _fitted("vecmap-semi")
+    assert aligner.report_["recovered"] > 0.9
+    assert "warnings" not in aligner.report_
+
+
 def test_importing_the_methods_does_not_need_numba(tmp_path: Path) -> None:
     import subprocess
 

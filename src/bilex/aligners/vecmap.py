@@ -10,22 +10,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.collapse import COLLAPSED, recovered_share, rotations
 from bilex.aligners.maps import Array, Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
-from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.starts import identical_strings, unsupervised_similarity_distributions
 from bilex.errors import BilexError
 from bilex.progress import Progress
 from bilex.similarity.stochastic import Matches, StochasticMatcher
 from bilex.vectors import WordVectors
-
-_COLLAPSED = 0.1
 
 
 @dataclass(kw_only=True, repr=False)
@@ -97,13 +94,16 @@ class _SelfLearning(Aligner):
         learned = self._learn(x.rows, y.rows, first, progress)
         _finish(self, x, y, _both(learned), progress)
         agreement = float((learned.backward[learned.forward] == np.arange(len(learned.forward))).mean())
-        self.report_ |= {"objective": learned.objective, "agreement": agreement}
-        if agreement < _COLLAPSED:
+        share = recovered_share(
+            x.rows, y.rows, _both(learned), k=self.neighbours, seed=self.seed, device=self.device
+        )
+        self.report_ |= {"objective": learned.objective, "agreement": agreement, "recovered": share}
+        if share < COLLAPSED:
             warning = (
-                f"only {agreement:.1%} of the frequent words are each other's best partner, so the two "
-                "languages were probably not brought together; give seed pairs or use another method."
+                f"a part of the induced pairs foretells only {share:.0%} of the others, so the two languages "
+                "were probably not brought together; give (more) seed pairs."
             )
-            self.report_.setdefault("warnings", []).append(warning)
+            self.report_["warnings"] = [warning]
             progress.say(warning)
 
     def _learn(self, x: Array, y: Array, pairs: Pairs, progress: Progress) -> Matches:
@@ -114,7 +114,7 @@ class _SelfLearning(Aligner):
         with progress.task("self-learning") as task:
             while True:
                 number += 1
-                u, v = _rotations(x, y, pairs)
+                u, v = rotations(x, y, pairs)
                 last, found = found, match(x[: self.frequent] @ u, y[: self.frequent] @ v, keep)
                 pairs = _both(found)
                 if found.objective >= best + self.threshold:
@@ -185,20 +185,6 @@ class VecMapUnsupervised(_SelfLearning):
         return unsupervised_similarity_distributions(
             source, target, frequent=self.described, k=self.neighbours, device=self.device
         )
-
-
-class _Rotations(NamedTuple):
-    """Two matrices that turn each language onto the common directions."""
-
-    source: Array
-    target: Array
-
-
-def _rotations(x: Array, y: Array, pairs: Pairs) -> _Rotations:
-    """The orthogonal maps of a dictionary."""
-    covariance = x[pairs[:, 0]].T @ y[pairs[:, 1]]
-    u, _, v = common_rotations(covariance.astype(np.float64))
-    return _Rotations(u.astype(np.float32), v.astype(np.float32))
 
 
 def _both(found: Matches) -> Pairs:
