@@ -173,6 +173,16 @@ def test_encodings_are_kept_by_content(make_encoder: Callable[..., WordEncoder],
     assert computed == [2, 3, 2]
 
 
+def test_a_light_preset_gives_the_encoder_less_weight(make_encoder: Callable[..., WordEncoder]) -> None:
+    encoder = make_encoder()
+    encoder.preset = replace(encoder.preset, mixing=0.4)
+    weights = [
+        stage_module._mixing(StageC2(preset=preset), encoder, None) for preset in ("paper", "cpu", "demo")
+    ]
+    assert weights == [0.4, 0.3, 0.3]
+    assert stage_module._mixing(StageC2(preset="cpu", mixing=0.6), encoder, None) == 0.6
+
+
 @pytest.mark.parametrize("mixing", [-0.1, 1.5, "much"])
 def test_a_senseless_weight_is_refused(mixing: object) -> None:
     with pytest.raises(BilexError, match="from 0 to 1"):
