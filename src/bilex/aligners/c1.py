@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,7 @@ class C1(Aligner):
     first dictionary is found as `aligners.seedless` describes.
 
     Args:
-        preset: "auto", "5k" or "1k".
+        preset: "auto", "best", "5k" or "1k".
         iterations: Rounds of self-learning (N_iter).
         updates: Contrastive updates a round (N_CL).
         negatives: Hard negatives a side (N_neg).
@@ -53,6 +53,7 @@ class C1(Aligner):
         through_norms: Let the gradient through the norms of the mapped vectors.
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
+        cross_validate: Choose preset and rounds by cross-validation on the seed pairs (see `c1_selection`).
         start: Without seeds: "auto", "identical", "numerals" or "unsupervised".
 
     References:
@@ -82,20 +83,20 @@ class C1(Aligner):
     neighbours: int = 10
     contrastive: bool = True
     self_learning: bool = True
-    through_norms: bool = False
-    mask_known: bool = False
-    full_csls: bool = False
+    through_norms: bool | None = None
+    mask_known: bool | None = None
+    full_csls: bool | None = None
+    cross_validate: bool = False
     start: str = "auto"
 
     def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
         """The constants that hold for a problem of this size."""
-        names = ("iterations", "updates", "negatives", "frequent", "augment", "learning_rate", "decay")
-        wishes = {name: getattr(self, name) for name in (*names, "contrast_on_augmented", "warm_up")}
+        wishes = {field.name: getattr(self, field.name) for field in fields(C1Constants)}
         constants = constants_for(self.preset, seeds, smaller_vocabulary, **wishes)
         if not self.contrastive:
-            constants = C1Constants(**{**asdict(constants), "updates": 0})
+            constants = replace(constants, updates=0)
         if not self.self_learning:
-            constants = C1Constants(**{**asdict(constants), "iterations": 1, "warm_up": 0})
+            constants = replace(constants, iterations=1, warm_up=0)
         return constants
 
     def _fit(
@@ -108,20 +109,24 @@ class C1(Aligner):
     ) -> None:
         device = resolve_device(self.device)
         constants = self.constants(len(pairs), min(len(source), len(target)))
+        if self.cross_validate and len(pairs):
+            from bilex.aligners.c1_selection import choose
+
+            constants = choose(self, source, target, pairs, progress)
         self.report_.update(constants=asdict(constants), history=[])
         x, y = _unit_rows(source, device), _unit_rows(target, device)
         started = time.perf_counter()
+        state = Checkpoint(checkpoint, fingerprint(self.settings(), source, target, pairs))
+        maps, done = state.load(device)
         start = pairs
-        if not len(pairs):
+        if maps is not None:
+            progress.say(f"{checkpoint}: going on after iteration {done}.")
+        elif not len(pairs):
             from bilex.aligners.seedless import first_dictionary
 
             start = first_dictionary(self, source, target, constants, progress)
-        state = Checkpoint(checkpoint, fingerprint(self.settings(), source, target, pairs))
-        maps, done = state.load(device)
-        if maps is not None:
-            progress.say(f"{checkpoint}: going on after iteration {done}.")
         if maps is None and constants.warm_up:
-            maps = self._warm_up(x, y, pairs, constants, progress)
+            maps = self._warm_up(x, y, start, pairs, constants, progress)
         for iteration in range(done, constants.iterations):
             # D_i = D_0 ∪ D_add; D_add is found anew in every round and never kept.
             fresh = start if maps is None else self._new_pairs(x, y, maps, pairs, constants, progress)
@@ -131,18 +136,24 @@ class C1(Aligner):
             maps, healthy = self._contrast(x, y, maps, contrast_on, constants, iteration, progress)
             self._set_maps(maps)
             self.report_["history"][-1].update(dictionary=len(dictionary))
-            state.save(maps, iteration + 1)
             if not healthy:
                 break
+            state.save(maps, iteration + 1)
+            self._after_round(iteration + 1)
         if maps is not None:
             self._set_maps(maps)
         self.report_["seconds"] = round(time.perf_counter() - started, 3)
 
     def _warm_up(
-        self, x: torch.Tensor, y: torch.Tensor, pairs: Pairs, constants: C1Constants, progress: Progress
+        self,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        dictionary: Pairs,
+        pairs: Pairs,
+        constants: C1Constants,
+        progress: Progress,
     ) -> Maps:
         """Rounds of mapping and new pairs alone, for seeds too few to contrast on."""
-        dictionary = pairs
         with progress.task("warming up", constants.warm_up) as task:
             for _ in range(constants.warm_up):
                 maps = self._advanced_maps(x, y, dictionary, progress, x.device)
@@ -172,7 +183,7 @@ class C1(Aligner):
                 frequent=constants.frequent,
                 keep=constants.augment,
                 k=self.neighbours,
-                full_csls=self.full_csls,
+                full_csls=constants.full_csls,
                 device=x.device,
             )
         return augmentation(induced, seeds)
@@ -226,7 +237,9 @@ class C1(Aligner):
         self, x: torch.Tensor, y: torch.Tensor, dictionary: Pairs, constants: C1Constants
     ) -> Contrast:
         limit = self.negative_vocabulary or max(len(x), len(y))
-        source_forbidden, target_forbidden = forbidden_partners(dictionary, limit, all_known=self.mask_known)
+        source_forbidden, target_forbidden = forbidden_partners(
+            dictionary, limit, all_known=constants.mask_known
+        )
         rows = torch.from_numpy(dictionary).to(x.device)
         return Contrast(
             x[rows[:, 0]],
@@ -237,7 +250,7 @@ class C1(Aligner):
             target_forbidden,
             constants.negatives,
             self.temperature,
-            self.through_norms,
+            constants.through_norms,
         )
 
     def _update(self, contrast: Contrast, maps: Maps, rate: float) -> tuple[Maps, float]:
@@ -249,6 +262,9 @@ class C1(Aligner):
         sums = [part.sum(dtype=torch.float64) for part in updated]
         loss, *others = torch.stack([step.loss, norm.double(), *sums]).tolist()
         return updated, loss if all(map(math.isfinite, others)) else math.nan
+
+    def _after_round(self, done: int) -> None:
+        """For those who watch the fit: `source_map_` and `target_map_` are those of round `done`."""
 
     def _set_maps(self, maps: Maps) -> None:
         self.source_map_ = Map([Unit(), Linear(maps[0].cpu().numpy()), Unit()])

@@ -10,7 +10,7 @@ from bilex.similarity import gpu
 from bilex.similarity.hard_negatives import Forbidden, Moment, Nearest
 
 # A pool holds this many times the wanted neighbours.
-_POOL_FACTOR = 2
+_POOL_FACTOR = 4
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
 # Bytes of gathered key rows, and of proposed scores, at a time.
@@ -32,6 +32,7 @@ class GpuHardNegatives:
         self.pool = torch.zeros(queries, self.pool_size, dtype=torch.int64, device=device)
         self.barred = torch.zeros(queries, self.pool_size, dtype=torch.bool, device=device)
         self.scores = torch.zeros(queries, self.pool_size, dtype=dtype, device=device)
+        self.place = torch.zeros(queries, n, dtype=torch.int64, device=device)
         self.outside = torch.full((queries,), torch.inf, dtype=dtype, device=device)
         self.drift = torch.zeros(queries, dtype=dtype, device=device)
         self.forbidden = _padded_rows(forbidden).to(device)
@@ -59,10 +60,12 @@ class GpuHardNegatives:
     def _settle(self, now: Moment, wanted: torch.Tensor) -> torch.Tensor:
         """Find the n nearest in the pools of the `wanted` queries; say which pools are proved sufficient."""
         self._score(now, wanted)
-        everybody = wanted is self.everyone
-        best, place = (self.scores if everybody else self.scores[wanted]).topk(self.n, dim=1, sorted=False)
-        pool = self.pool if everybody else self.pool[wanted]
-        self.output.key[wanted] = pool.gather(1, place)
+        if wanted is self.everyone:
+            torch.topk(self.scores, self.n, dim=1, sorted=False, out=(self.output.score, self.place))
+            torch.gather(self.pool, 1, self.place, out=self.output.key)
+            return self.outside + self.drift < self.output.score.amin(1)
+        best, place = self.scores[wanted].topk(self.n, dim=1, sorted=False)
+        self.output.key[wanted] = self.pool[wanted].gather(1, place)
         self.output.score[wanted] = best
         return self.outside[wanted] + self.drift[wanted] < best.amin(1)
 
@@ -108,13 +111,12 @@ class GpuHardNegatives:
     def _search(self, now: Moment, wanted: torch.Tensor) -> None:
         """Give the `wanted` queries new pools from a product with all keys."""
         self.searched += len(wanted)
-        right = gpu.unit_proposer(now.key_units)
-        keys = gpu.padded(right.rows)
+        keys = gpu.padded(gpu.rounded_units(now.key_units))
         whole = self.pool_size == len(self.keys)
         for part in torch.split(wanted, max(1, _BLOCK_MEMORY // (2 * len(keys)))):
-            left = gpu.unit_proposer(now.query_units[part])
-            pool, worst = gpu.best_proposals(left.rows, keys, len(self.keys), self.pool_size)
-            bound = worst + gpu.error_bound(left, right)
+            queries = gpu.rounded_units(now.query_units[part])
+            pool, worst = gpu.best_proposals(queries, keys, len(self.keys), self.pool_size)
+            bound = worst + gpu.UNIT_ERROR
             self._fill(part, pool, torch.full_like(bound, -torch.inf) if whole else bound)
 
     def _search_exactly(self, now: Moment, wanted: torch.Tensor) -> None:
