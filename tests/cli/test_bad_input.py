@@ -51,7 +51,7 @@ def write(path: Path, content: bytes) -> Path:
 
 
 @pytest.mark.parametrize("which", ["source", "target", "seeds"])
-def test_missing_files(align, which: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_missing_files(align, which: str) -> None:  # type: ignore[no-untyped-def]
     assert "nowhere.vec: there is no such file" in align(**{which: "nowhere.vec"})
 
 
@@ -64,28 +64,28 @@ def test_missing_files(align, which: str) -> None:  # type: ignore[no-untyped-de
         (b"PK\x03\x04 zip", ("zip",)),
     ],
 )
-def test_unreadable_vectors(align, tmp_path: Path, content: bytes, parts: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_unreadable_vectors(align, tmp_path: Path, content: bytes, parts: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
     sentence = align(source=write(tmp_path / "bad.vec.gz", content))
     assert "bad.vec.gz" in sentence
     assert all(part in sentence for part in parts)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfea\tb\n", b"lonely\nwords\n"])
-def test_unreadable_dictionaries(align, tmp_path: Path, content: bytes) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_unreadable_dictionaries(align, tmp_path: Path, content: bytes) -> None:  # type: ignore[no-untyped-def]
     assert "bad.tsv" in align(seeds=write(tmp_path / "bad.tsv", content))
 
 
-def test_swapped_vectors_are_seen(align, files: Files) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_swapped_vectors_are_seen(align, files: Files) -> None:  # type: ignore[no-untyped-def]
     sentence = align(source=files.target, target=files.source)
     assert "only 0 of 400 pairs" in sentence and "swap source and target" in sentence
 
 
-def test_a_dictionary_of_other_languages(align, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_a_dictionary_of_other_languages(align, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     seeds = write(tmp_path / "other.tsv", "".join(f"woord{i}\tслово{i}\n" for i in range(50)).encode())
     assert "only 0 of 50 pairs" in align(seeds=seeds)
 
 
-def test_too_few_seeds(align, files: Files, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_too_few_seeds(align, files: Files, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     seeds = write(tmp_path / "one.tsv", files.seeds.read_bytes().splitlines(keepends=True)[0])
     assert "at least 2 pairs" in align(seeds=seeds)
 
@@ -118,7 +118,7 @@ def test_few_covered_pairs_are_a_warning(files: Files, tmp_path: Path, capsys: T
         (("--limit", "0"), "--limit"),
     ],
 )
-def test_wrong_options(align, extra: tuple[str, ...], part: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_wrong_options(align, extra: tuple[str, ...], part: str) -> None:  # type: ignore[no-untyped-def]
     assert part in align(*extra)
 
 
@@ -127,7 +127,7 @@ def test_method_without_seeds(files: Files, tmp_path: Path, capsys: Told) -> Non
     assert "needs a seed dictionary" in told_in_one_sentence(capsys, *command)
 
 
-def test_other_peoples_folders_are_left_alone(align, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_other_peoples_folders_are_left_alone(align, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "letter.txt").write_text("dear")
     assert "other things" in align()

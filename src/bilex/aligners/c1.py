@@ -259,8 +259,8 @@ class C1(Aligner):
         norm = (step.source.square().sum() + step.target.square().sum()).sqrt()
         amount = rate * (self.clip / (norm + 1e-6)).clamp(max=1.0)
         updated = (maps[0] - amount * step.source, maps[1] - amount * step.target)
-        sums = [part.sum(dtype=torch.float64) for part in updated]
-        loss, *others = torch.stack([step.loss, norm.double(), *sums]).tolist()
+        squares = [part.square().sum().double() for part in updated]  # if these overflow, so will lengths
+        loss, *others = torch.stack([step.loss, norm.double(), *squares]).tolist()
         return updated, loss if all(map(math.isfinite, others)) else math.nan
 
     def _after_round(self, done: int) -> None:

@@ -48,7 +48,7 @@ class Unit(MapStep):
     def __call__(self, rows: Array) -> Array:
         """Rows of length one; zero rows stay zero."""
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows / np.where(norms == 0, 1, norms)
+        return np.asarray(rows / np.where(norms == 0, 1, norms), np.float32)
 
 
 class Center(MapStep):

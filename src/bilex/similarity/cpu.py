@@ -114,7 +114,7 @@ def bfloat16_rounding(largest: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
     by at most p/256 and no further than back to p.
     """
     power = np.ldexp(1.0, np.frexp(largest)[1] - 1)
-    return np.maximum(power / 512, np.minimum(largest - power, power / 256))
+    return np.asarray(np.maximum(power / 512, np.minimum(largest - power, power / 256)), np.float64)
 
 
 def split_penalty(penalty: Floats, dtype: torch.dtype) -> Floats:

@@ -19,9 +19,9 @@ from bilex.errors import BilexError
 
 _GROUP = 16
 _FLOAT32_ROUNDING = 2.0**-23
-# How far a product of two rounded unit rows, itself rounded, can lie from the true cosine: each row is
-# off by at most 2^-9 of its length, the result by another 2^-9; sums of 2,000 float32 terms by 2^-12.
-UNIT_ERROR = (1 + 2.0**-9) ** 2 * (1 + 2.0**-9 + 2.0**-12) - 1
+# How far a product of two rounded unit rows, itself rounded, can lie from the true cosine: bfloat16 moves
+# each row by at most 2^-8 of its length and the result by at most 2^-8; sums of 2,000 float32 terms by 2^-12.
+UNIT_ERROR = (1 + 2.0**-8) ** 2 * (1 + 2.0**-12) - 1 + 2.0**-8
 
 
 class Proposer(NamedTuple):

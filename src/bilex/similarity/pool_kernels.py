@@ -60,12 +60,15 @@ def _holds(keys: Any, key: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def _choose(found: Any, scores: Any, count: int, n: int, level: Any, chosen: Any, chosen_score: Any) -> None:
-    """The n best of the scored candidates; of those that tie at the level, the lowest keys."""
+    """The n best of the scored candidates; of those that tie at the level, the lowest keys.
+
+    Scores that are NaN compare with nothing: key 0 then fills what is missing, the level shows the NaN.
+    """
     taken = 0
     ties = np.empty(count, np.int64)
     tied = 0
     for c in range(count):
-        if scores[c] > level:
+        if scores[c] > level and taken < n:
             chosen[taken] = found[c]
             chosen_score[taken] = scores[c]
             taken += 1
@@ -74,7 +77,7 @@ def _choose(found: Any, scores: Any, count: int, n: int, level: Any, chosen: Any
             tied += 1
     lowest = np.sort(ties[:tied])
     for c in range(n - taken):
-        chosen[taken + c] = lowest[c]
+        chosen[taken + c] = lowest[c] if c < tied else 0
         chosen_score[taken + c] = level
 
 
