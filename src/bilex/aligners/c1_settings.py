@@ -90,7 +90,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: ob
     constants = replace(constants, **{k: v for k, v in wishes.items() if v is not None})  # type: ignore[arg-type]
     for field in fields(constants):
         value = getattr(constants, field.name)
-        least = 0 if field.name in ("updates", "warm_up", "contrast_on_augmented", "augment") else 1e-9
+        least = 0 if isinstance(value, bool) or field.name in _MAY_BE_ZERO else 1e-9
         if not least <= value < math.inf:
             raise BilexError(f"setting '{field.name}' of c1 is {value}; it must be positive and finite.")
     return constants
