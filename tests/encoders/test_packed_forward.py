@@ -10,7 +10,7 @@ import torch
 from padded_reference import WORDS, padded_vectors
 
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.tokens import pack
+from bilex.encoders.tokens import TokenTable, pack
 
 
 @pytest.mark.parametrize("kind", ["bert", "xlm-roberta", "mt5", "xlm"])
@@ -26,12 +26,12 @@ def test_packed_vectors_equal_padded_ones(
     np.testing.assert_allclose(encoder.encode(WORDS, batch_size=3), expected, atol=2e-6)
 
 
-def test_each_distinct_word_is_computed_once_without_padding(
-    make_encoder: Callable[..., WordEncoder],
-) -> None:
+def test_each_distinct_word_is_computed_once(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
     seen: list[int] = []
-    encoder.module.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0].ids)))
+    encoder.module.register_forward_pre_hook(
+        lambda _, inputs: seen.append(int((inputs[0].numbers >= 0).sum()))
+    )
     vectors = encoder.encode(["abc", "de", "abc", "abc"])
     assert seen == [len("abc") + 2 + len("de") + 2]
     assert (vectors[0] == vectors[2]).all()
@@ -59,14 +59,50 @@ def test_packing_sorts_by_length_and_tells_where_each_word_went(
     table = make_encoder().tokenise(["abc", "d", "ef", "g"])
     packed, rows = pack(table, np.array([0, 1, 2, 3]))
     assert rows.tolist() == [1, 3, 2, 0]
-    assert [(g.start, g.words, g.length) for g in packed.groups] == [(0, 2, 3), (6, 1, 4), (10, 1, 5)]
-    assert packed.positions.tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4]
+    assert packed.counts == ((3, 2), (4, 1), (5, 1))
+    assert packed.starts.tolist() == [9, 12, 5, 0], "the longest word comes first in the row"
+    assert packed.ids.tolist() == [[1, 5, 6, 7, 2, 1, 9, 10, 2, 1, 8, 2, 1, 11, 2, 0]]
+    assert packed.positions.tolist() == [[0, 1, 2, 3, 4, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 0]]
+    assert packed.numbers.tolist() == [[3, 3, 3, 3, 3, 2, 2, 2, 2, 0, 0, 0, 1, 1, 1, -1]]
+
+
+@pytest.mark.parametrize("count", [0, 1, 40, 3_000])
+@pytest.mark.parametrize("longest", [4, 10, 70])
+def test_rows_hold_every_word_whole_and_little_else(count: int, longest: int) -> None:
+    chance = np.random.default_rng(count + longest)
+    lengths = chance.integers(3, longest + 1, count).astype(np.int32)
+    table = TokenTable(chance.integers(1, 99, (count, longest)).astype(np.int32), lengths)
+    packed, rows = pack(table, np.arange(count))
+    assert sorted(rows.tolist()) == list(range(count))
+    width = packed.ids.shape[1]
+    for number, (row, start) in enumerate(zip(rows, packed.starts.tolist(), strict=True)):
+        line, place = divmod(start, width)
+        word = slice(place, place + lengths[row])
+        assert packed.ids[line, word].tolist() == table.ids[row, : lengths[row]].tolist()
+        assert (packed.numbers[line, word] == number).all()
+        assert packed.positions[line, word].tolist() == list(range(lengths[row]))
+    padding = packed.numbers < 0
+    assert padding.sum() == packed.numbers.numel() - lengths.sum()
+    if count == 3_000 and longest == 10:
+        assert padding.float().mean() < 0.01
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_rows_full_of_words_do_not_mix_them(make_encoder: Callable[..., WordEncoder], pooling: str) -> None:
+    """Hundreds of words in many rows, in random weights that would show any leak."""
+    chance = np.random.default_rng(0)
+    words = ["".join(chance.choice(list("abcdefghij"), chance.integers(1, 7))) for _ in range(300)]
+    with torch.no_grad():
+        expected = padded_vectors(make_encoder("bert", pooling), words).numpy()
+    np.testing.assert_allclose(make_encoder("bert", pooling).encode(words), expected, atol=3e-6)
 
 
 def test_an_encoder_prepared_for_packing_still_takes_padded_batches(
     make_encoder: Callable[..., WordEncoder],
 ) -> None:
     encoder = make_encoder()
-    ids = torch.tensor([[1, 5, 6, 2], [1, 7, 8, 2]])
-    alone = encoder.module.encoder(input_ids=ids).last_hidden_state.mean(1).detach().numpy()
-    np.testing.assert_allclose(alone, encoder.encode(["ab", "cd"]), atol=2e-6)
+    ids = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 8, 9, 2]])
+    mask = (ids > 0).long()
+    hidden = encoder.module.encoder(input_ids=ids, attention_mask=mask).last_hidden_state.detach()
+    means = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+    np.testing.assert_allclose(means.numpy(), encoder.encode(["ab", "cde"]), atol=2e-6)

@@ -1,32 +1,19 @@
-"""Words as token numbers, and batches of them without padding.
+"""Words as token numbers, and batches of them with hardly any padding.
 
-A word has three to a handful of tokens. A batch is therefore laid out as one long row of tokens, words
-of equal length side by side, so that every group of equal length is a rectangle and no place is wasted.
+A word has three to a handful of tokens. A batch is therefore laid out in rows of 64 tokens that hold many
+words each, words of several lengths together, so that next to no place is wasted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 Integers = npt.NDArray[np.int64]
-
-
-class Group(NamedTuple):
-    """Words of one length: the first token's place in the row, how many words, tokens a word."""
-
-    start: int
-    words: int
-    length: int
-
-    @property
-    def stop(self) -> int:
-        """The place after the group's last token."""
-        return self.start + self.words * self.length
+_ROW = 64  # what attention kernels do at once
 
 
 @dataclass(frozen=True)
@@ -58,21 +45,37 @@ class TokenTable:
 
 @dataclass(frozen=True)
 class PackedWords:
-    """Words laid out for the encoder, the shortest first.
+    """Words laid out in rows for the encoder; they are numbered from the shortest to the longest.
 
     Args:
-        ids: All tokens in one row.
-        positions: The place of each token in its word, from 0.
-        groups: Where the words of each length are.
+        tokens: Of shape (3, rows, tokens a row): token numbers; the place of each token in its word, from 0;
+            the number of the word that it belongs to. Padding has token 0, place 0 and word −1.
+        starts: For each word the place of its first token, counted through all rows.
+        counts: How many words there are of each length: (length, words), the shortest first.
     """
 
-    ids: torch.Tensor
-    positions: torch.Tensor
-    groups: tuple[Group, ...]
+    tokens: torch.Tensor
+    starts: torch.Tensor
+    counts: tuple[tuple[int, int], ...]
+
+    @property
+    def ids(self) -> torch.Tensor:
+        """The token numbers, a matrix of rows."""
+        return self.tokens[0]
+
+    @property
+    def positions(self) -> torch.Tensor:
+        """The place of each token in its word."""
+        return self.tokens[1]
+
+    @property
+    def numbers(self) -> torch.Tensor:
+        """The word of each token, −1 for padding."""
+        return self.tokens[2]
 
     def to(self, device: torch.device) -> PackedWords:
         """The same words on another device."""
-        return PackedWords(to_device(self.ids, device), to_device(self.positions, device), self.groups)
+        return PackedWords(to_device(self.tokens, device), to_device(self.starts, device), self.counts)
 
 
 def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -86,21 +89,44 @@ def pack(table: TokenTable, rows: Integers) -> tuple[PackedWords, Integers]:
     """Lay out the words `rows` of `table`, none of which may be empty.
 
     Returns:
-        The packed words, and their rows in the order in which they were laid out.
+        The packed words, and their rows in the order in which they are numbered.
     """
     rows = rows[np.argsort(table.lengths[rows], kind="stable")]
-    lengths = table.lengths[rows]
-    width = int(lengths[-1]) if len(rows) else 0
-    places = np.arange(width)
+    lengths = table.lengths[rows].astype(np.int64)
+    found = zip(*np.unique(lengths, return_counts=True), strict=True)
+    counts = tuple((int(length), int(count)) for length, count in found)
+    longest = counts[-1][0] if counts else 1
+    width = max(longest, min(_ROW, int(lengths.sum())))
+    width += -width % 8  # kernels want masks in multiples of 8
+    starts, used_rows = _starts(counts, width)
+    places = np.arange(longest)
     used = places < lengths[:, None]
-    ids = table.ids[rows, :width][used]
-    positions = np.broadcast_to(places, used.shape)[used]
-    groups = []
-    start = 0
-    for length, count in zip(*np.unique(lengths, return_counts=True), strict=True):
-        groups.append(Group(start, int(count), int(length)))
-        start = groups[-1].stop
-    packed = PackedWords(
-        torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(positions.astype(np.int64)), tuple(groups)
-    )
-    return packed, rows
+    flat = (starts[:, None] + places)[used]
+    tokens = np.zeros((3, used_rows * width), np.int64)
+    tokens[2] = -1
+    tokens[0, flat] = table.ids[rows, :longest][used]
+    tokens[1, flat] = np.broadcast_to(places, used.shape)[used]
+    tokens[2, flat] = np.repeat(np.arange(len(rows)), lengths)
+    laid_out = torch.from_numpy(tokens.reshape(3, used_rows, width))
+    return PackedWords(laid_out, torch.from_numpy(starts), counts), rows
+
+
+def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, int]:
+    """Give every word a place: the longest words first, each in the first row that has room for it.
+
+    Returns:
+        The places of the words' first tokens, the shortest words first, and how many rows there are.
+    """
+    free = np.zeros(0, np.int64)
+    parts: list[Integers] = [np.zeros(0, np.int64)]
+    for length, count in reversed(counts):
+        more = -(-max(0, count - int((free // length).sum())) // (width // length))
+        free = np.concatenate([free, np.full(more, width)])
+        room = free // length
+        before = np.cumsum(room) - room
+        taken = np.clip(count - before, 0, room)
+        row = np.repeat(np.arange(len(free)), taken)
+        nth = np.arange(count) - np.repeat(before, taken)
+        parts.append(row * width + (width - free)[row] + nth * length)
+        free -= taken * length
+    return np.concatenate(parts[::-1]), len(free)
