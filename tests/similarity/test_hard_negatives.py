@@ -10,6 +10,7 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.errors import BilexError
 from bilex.similarity.hard_negatives import Forbidden, HardNegatives, Moment, hard_negatives, to_units
 from bilex.similarity.hard_negatives_cpu import CpuHardNegatives
 from bilex.similarity.hard_negatives_gpu import GpuHardNegatives
@@ -222,3 +223,21 @@ def test_forbidden_partners_follow_the_definition() -> None:
                 ]
                 assert found == expected
                 assert forbidden.most == max(map(len, expected))
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+@pytest.mark.parametrize("moment", [1, 2], ids=["at the search", "in the pool"])
+def test_nan_is_seen_and_does_not_crash(searcher: Searcher, moment: int) -> None:
+    x, y = planted_rows()
+    search = searcher(y, 10, 1.0, nothing_forbidden(20))
+    good = x[:20]
+    broken = torch.full_like(good, torch.nan)
+    if moment == 2:
+        search.nearest(still(good, y))
+    try:
+        found = search.nearest(still(broken, y))
+    except BilexError as error:
+        assert "NaN" in str(error)
+    else:
+        assert found.total.isnan().all()
+        assert ((found.key >= 0) & (found.key < WORDS)).all()

@@ -18,8 +18,9 @@ from bilex.vectors import WordVectors
 
 Rows = torch.Tensor | npt.NDArray[np.float32]
 
-# A direction of the seed words counts as empty below this fraction of the strongest one.
-_EMPTY_DIRECTION = 1e-9
+# A direction of the seed words counts as empty below this fraction of the strongest one: float32 vectors
+# hold nothing but rounding there, and whitening would blow that up.
+_EMPTY_DIRECTION = 1e-6
 
 
 class AdvancedMaps(NamedTuple):

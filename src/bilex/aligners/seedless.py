@@ -2,9 +2,9 @@
 
 Each start that the two vocabularies allow (words spelled alike, shared numerals, the shapes of the two
 spaces) is carried through VecMap's self-learning on the most frequent words. No gold pair tells which
-came out right, but the spaces do: where two languages have been brought together, most frequent words
-are each other's best partner, where they have not, hardly any are. The start with the highest agreement
-of the two directions wins; if even that is low, nothing is handed out.
+came out right, but the induced pairs do: where two languages have been brought together, a part of them
+foretells the others (`aligners.collapse`). The start whose pairs do so best wins; if even those do not,
+nothing is handed out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.c1_settings import C1Constants
+from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.starts import identical_strings, numerals
 from bilex.aligners.vecmap import VecMapIdentical, VecMapSemi, VecMapUnsupervised
@@ -33,16 +34,14 @@ _FEWEST_SHARED = 20
 # Words of each language on which starts are compared, and self-learning's patience there.
 _COMPARED_WORDS = 10_000
 _PATIENCE = 20
-# Agreement of the two directions under which the languages were not brought together.
-COLLAPSED = 0.15
 
 
 class _Trial(NamedTuple):
-    """What came of one start."""
+    """What came of one start: the aligner, the share of pairs that others foretell, their similarity."""
 
     name: str
     aligner: Aligner
-    agreement: float
+    recovered: float
     similarity: float
 
 
@@ -59,18 +58,18 @@ def first_dictionary(
         for name, aligner, lexicon in _possible(c1, source, target)
     ]
     c1.report_["starts"] = {
-        trial.name: {"agreement": round(trial.agreement, 4), "similarity": round(trial.similarity, 4)}
+        trial.name: {"recovered": round(trial.recovered, 4), "similarity": round(trial.similarity, 4)}
         for trial in trials
     }
-    best = max(trials, key=lambda trial: (trial.agreement, trial.similarity))
-    tried = ", ".join(f"{trial.name} {trial.agreement:.0%}" for trial in trials)
-    if best.agreement < COLLAPSED:
+    best = max(trials, key=lambda trial: (trial.recovered, trial.similarity))
+    tried = ", ".join(f"{trial.name} {trial.recovered:.0%}" for trial in trials)
+    if best.recovered < COLLAPSED:
         raise BilexError(
-            f"without seeds the two languages could not be brought together (words that are each other's "
-            f"best partner: {tried}); give even a few dozen seed pairs with --seeds."
+            f"without seeds the two languages could not be brought together (pairs that the other pairs "
+            f"foretell: {tried}); give even a few dozen seed pairs with --seeds."
         )
     c1.report_["start"] = best.name
-    progress.say(f"No seeds: starting from {best.name} (words that are each other's best partner: {tried}).")
+    progress.say(f"No seeds: starting from {best.name} (pairs that the other pairs foretell: {tried}).")
     x = torch.from_numpy(best.aligner.source_map_(source.vectors))
     y = torch.from_numpy(best.aligner.target_map_(target.vectors))
     induced = induce_pairs(
@@ -118,4 +117,4 @@ def _tried(
     words = None if lexicon is not None or name == "identical" else 2 * _COMPARED_WORDS
     progress.say(f"No seeds: trying the start from {name}.")
     aligner.fit(source.head(words), target.head(words), lexicon, progress=progress)
-    return _Trial(name, aligner, float(aligner.report_["agreement"]), float(aligner.report_["objective"]))
+    return _Trial(name, aligner, float(aligner.report_["recovered"]), float(aligner.report_["objective"]))

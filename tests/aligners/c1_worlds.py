@@ -1,0 +1,110 @@
+"""Small planted problems, and listeners, for the tests of C1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from bilex.aligners.base import Aligner
+from bilex.aligners.c1 import C1
+from bilex.lexicon import Lexicon
+from bilex.progress import Task
+from bilex.vectors import WordVectors
+
+
+class World:
+    """Two languages of which word i of one means word i of the other.
+
+    Args:
+        words: Words of the source language.
+        dim: Dimension of the source language.
+        target_words: Words of the target language; those beyond `words` mean nothing.
+        target_dim: Dimension of the target language.
+        noise: Of the target vectors, against vectors of variance 1.
+    """
+
+    def __init__(
+        self,
+        words: int = 600,
+        dim: int = 20,
+        target_words: int | None = None,
+        target_dim: int | None = None,
+        noise: float = 0.5,
+        seed: int = 0,
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        target_words, target_dim = target_words or words, target_dim or dim
+        meaning = rng.normal(size=(max(words, target_words), dim))
+        rotation = np.linalg.qr(rng.normal(size=(max(dim, target_dim),) * 2))[0][:dim, :target_dim]
+        blurred = meaning @ rotation + noise * rng.normal(size=(len(meaning), target_dim))
+        self.source = WordVectors([f"s{i}" for i in range(words)], meaning[:words].astype(np.float32))
+        self.target = WordVectors(
+            [f"t{i}" for i in range(target_words)], blurred[:target_words].astype(np.float32)
+        )
+
+    def seeds(self, count: int) -> Lexicon:
+        """The first true pairs."""
+        return Lexicon([(f"s{i}", f"t{i}") for i in range(count)], "seeds.txt")
+
+    def fit(self, aligner: Aligner, seeds: int | Lexicon = 100, **more: Any) -> Any:
+        """Fit on so many of the first pairs, or on a given list."""
+        lexicon = self.seeds(seeds) if isinstance(seeds, int) else seeds
+        return aligner.fit(self.source, self.target, lexicon, **more)
+
+    def precision(self, aligner: Aligner, first: int) -> float:
+        """P@1, by cosine, of the source words from `first` on that have a translation."""
+        last = min(len(self.source), len(self.target))
+        x = aligner.source_map_(self.source.vectors[first:last])
+        y = aligner.target_map_(self.target.vectors)
+        return float(((x @ y.T).argmax(1) == np.arange(first, last)).mean())
+
+
+def quick(**settings: Any) -> C1:
+    """A C1 with few updates, on the CPU."""
+    return C1(**{"device": "cpu", "updates": 8, "warm_up": 0, **settings})
+
+
+class Listener:
+    """A Progress that remembers, and can press Ctrl-C at a moment of its choice.
+
+    Args:
+        stop_at: The name of the task at whose first advance KeyboardInterrupt is raised.
+    """
+
+    def __init__(self, stop_at: str | None = None) -> None:
+        self.stop_at = stop_at
+        self.said: list[str] = []
+        self.tasks: list[str] = []
+        self.figures: list[dict[str, float | int | str]] = []
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        """Note the task's name."""
+        self.tasks.append(name)
+        yield _Bar(self, name)
+
+    def say(self, message: str) -> None:
+        """Note the message."""
+        self.said.append(message)
+
+
+class _Bar:
+    def __init__(self, listener: Listener, name: str) -> None:
+        self.listener, self.name = listener, name
+
+    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
+        """Note the figures, or press Ctrl-C."""
+        if self.listener.stop_at == self.name:
+            raise KeyboardInterrupt
+        self.listener.figures.append(figures)
+
+
+def same_maps(one: Aligner, other: Aligner) -> bool:
+    """Whether two fits came out the same to the bit."""
+    return all(
+        getattr(one, side).matrix.tobytes() == getattr(other, side).matrix.tobytes()
+        for side in ("source_map_", "target_map_")
+    )

@@ -1,0 +1,192 @@
+"""Stage C1 on planted problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from c1_worlds import Listener, World, quick, same_maps
+
+from bilex.aligners.advanced import AdvancedMapping
+from bilex.aligners.c1 import C1
+from bilex.errors import BilexError
+from bilex.lexicon import Lexicon
+
+
+def test_a_planted_rotation_is_found_from_few_seeds() -> None:
+    world = World(noise=0.8)
+    fitted = world.fit(C1(device="cpu"), 50)
+    baseline = world.fit(AdvancedMapping(device="cpu"), 50)
+    assert fitted.report_["seed_pairs_used"] == 50
+    assert world.precision(fitted, 50) > 0.85
+    assert world.precision(fitted, 50) > world.precision(baseline, 50) + 0.1
+    clear = World(noise=0.4)
+    assert clear.precision(clear.fit(C1(device="cpu"), 50), 50) > 0.99
+
+
+def test_the_loss_falls_and_the_dictionary_grows() -> None:
+    """With the gradient through the norms, that is: without, it is not quite the gradient of the loss."""
+    world, listener = World(noise=1.0), Listener()
+    fitted = world.fit(quick(updates=30, through_norms=True), progress=listener)
+    history = fitted.report_["history"]
+    assert len(history) == fitted.report_["constants"]["iterations"] == 3
+    for entry in history:
+        assert len(entry["loss"]) == 30
+        assert entry["loss"][-1] < entry["loss"][0]
+        assert entry["full_searches"] < 0.2 * 2 * 30 * entry["contrasted"]
+    assert history[0]["dictionary"] == 100
+    assert history[1]["dictionary"] > 300
+    assert history[1]["contrasted"] == history[1]["dictionary"]
+    assert [name for name in listener.tasks if name.startswith("iteration")] == [
+        f"iteration {i} of 3" for i in (1, 2, 3)
+    ]
+    assert {"loss", "pairs"} <= set(listener.figures[-1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_two_runs_are_equal_to_the_bit(threads: int) -> None:
+    world = World()
+    torch.set_num_threads(threads)
+    one, other = (world.fit(quick(iterations=2)) for _ in range(2))
+    assert same_maps(one, other)
+    assert one.report_["history"] == other.report_["history"]
+
+
+def test_an_interrupted_fit_goes_on_to_the_same_maps(tmp_path: Path) -> None:
+    world, folder = World(), tmp_path / "state"
+    whole = world.fit(quick())
+    interrupted = quick()
+    with pytest.raises(KeyboardInterrupt):
+        world.fit(interrupted, checkpoint=folder, progress=Listener(stop_at="iteration 2 of 3"))
+    after_one = world.fit(quick(iterations=1))
+    assert same_maps(interrupted, after_one)  # Ctrl-C keeps the last finished iteration
+    listener = Listener()
+    resumed = world.fit(quick(), checkpoint=folder, progress=listener)
+    assert listener.said == [f"{folder}: going on after iteration 1."]
+    assert "iteration 1 of 3" not in listener.tasks
+    assert same_maps(resumed, whole)
+    finished = world.fit(quick(), checkpoint=folder)
+    assert same_maps(finished, whole)
+    assert finished.report_["history"] == []
+
+
+def other_seeds(world: World) -> tuple[C1, Lexicon]:
+    return quick(iterations=1), world.seeds(99)
+
+
+def other_settings(world: World) -> tuple[C1, Lexicon]:
+    return quick(iterations=1, clip=0.2), world.seeds(100)
+
+
+@pytest.mark.parametrize("change", [other_seeds, other_settings])
+def test_a_checkpoint_of_another_problem_is_refused(tmp_path: Path, change: Any) -> None:
+    world, folder = World(), tmp_path / "state"
+    world.fit(quick(iterations=1, updates=1), checkpoint=folder)
+    aligner, lexicon = change(world)
+    with pytest.raises(BilexError, match="made from other vectors, seeds or settings; remove it") as told:
+        world.fit(aligner, lexicon, checkpoint=folder)
+    assert str(folder) in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_checkpoint_of_other_vectors_or_damaged_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    World().fit(quick(iterations=1, updates=1), checkpoint=folder)
+    with pytest.raises(BilexError, match="other vectors"):
+        World(seed=1).fit(quick(iterations=1, updates=1), checkpoint=folder)
+    maps = folder / "maps.safetensors"
+    maps.write_bytes(maps.read_bytes()[:-50])
+    with pytest.raises(BilexError, match="checkpoint is damaged; remove it"):
+        World().fit(quick(iterations=1, updates=1), checkpoint=folder)
+    (folder / "state.json").write_text("{")
+    with pytest.raises(BilexError, match=r"state\.json: is not valid JSON"):
+        World().fit(quick(iterations=1, updates=1), checkpoint=folder)
+
+
+@pytest.mark.parametrize("dims", [(40, 30), (30, 40)])
+def test_different_dimensions_meet_in_the_smaller(dims: tuple[int, int]) -> None:
+    world = World(dim=dims[0], target_dim=dims[1], noise=0.2)
+    fitted = world.fit(quick(), 200)
+    assert fitted.source_map_.matrix.shape == (dims[0], 30)
+    assert fitted.target_map_.matrix.shape == (dims[1], 30)
+    assert world.precision(fitted, 200) > 0.9
+
+
+@pytest.mark.parametrize("sizes", [(300, 900), (900, 300)])
+def test_vocabularies_of_different_size(sizes: tuple[int, int]) -> None:
+    world = World(words=sizes[0], target_words=sizes[1])
+    fitted = world.fit(quick(negative_vocabulary=500), 80)
+    assert world.precision(fitted, 80) > 0.95
+
+
+def test_duplicate_seeds_count_twice() -> None:
+    world = World(noise=1.0)
+    seeds = world.seeds(60)
+    once = world.fit(quick(iterations=1), seeds)
+    some_twice = Lexicon([*seeds.pairs, *seeds.pairs[:20]], "seeds.txt")
+    twice = world.fit(quick(iterations=1), some_twice)
+    assert twice.report_["history"][0]["contrasted"] == 80
+    assert not same_maps(once, twice)
+
+
+def test_no_contrast_leaves_self_learned_advanced_mapping() -> None:
+    world = World(noise=1.0)
+    plain = world.fit(quick(contrastive=False, iterations=1))
+    advanced = world.fit(AdvancedMapping(device="cpu"))
+    np.testing.assert_allclose(plain.source_map_.matrix, advanced.source_map_.matrix, rtol=1e-5, atol=1e-6)
+    assert plain.report_["history"] == [{"contrasted": 100, "loss": [], "dictionary": 100}]
+    grown = world.fit(quick(contrastive=False))
+    assert [entry["loss"] for entry in grown.report_["history"]] == [[], [], []]
+    assert grown.report_["history"][-1]["dictionary"] > 300
+
+
+def test_no_self_learning_is_one_round_on_the_seeds() -> None:
+    world = World(noise=1.0)
+    alone = world.fit(quick(self_learning=False))
+    assert [entry["dictionary"] for entry in alone.report_["history"]] == [100]
+    assert same_maps(alone, world.fit(quick(iterations=1)))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"through_norms": True}, {"full_csls": True}, {"negative_vocabulary": 150}, {"temperature": 0.5}],
+    ids=lambda option: next(iter(option)),
+)
+def test_options_change_the_fit_and_not_its_quality(option: dict[str, Any]) -> None:
+    world = World(noise=0.8)
+    plain, changed = world.fit(quick(iterations=2)), world.fit(quick(iterations=2, **option))
+    assert not same_maps(plain, changed)
+    assert world.precision(changed, 100) > world.precision(plain, 100) - 0.03
+
+
+def test_negatives_of_the_whole_vocabulary() -> None:
+    """0 means all words: the same as a number above both vocabularies, not the same as fewer."""
+    world = World(noise=0.8)
+    whole, above, fewer = (world.fit(quick(iterations=1, negative_vocabulary=n)) for n in (0, 100_000, 200))
+    assert same_maps(whole, above)
+    assert not same_maps(whole, fewer)
+
+
+def test_masking_known_translations_matters_only_where_a_word_has_several() -> None:
+    world = World(noise=0.8)
+    one_each = world.seeds(100)
+    several = Lexicon([*one_each.pairs, *((f"s{i}", f"t{i + 1}") for i in range(60))], "seeds.txt")
+    for seeds, same in ((one_each, True), (several, False)):
+        plain, masked = (world.fit(quick(iterations=1, mask_known=mask), seeds) for mask in (False, True))
+        assert same_maps(plain, masked) is same
+
+
+def test_contrast_on_the_seeds_alone() -> None:
+    history = World().fit(quick(contrast_on_augmented=False, iterations=2)).report_["history"]
+    assert [entry["contrasted"] for entry in history] == [100, 100]
+    assert history[1]["dictionary"] > 100
+
+
+def test_warm_up_comes_before_the_first_round() -> None:
+    world, listener = World(noise=0.8), Listener()
+    warmed = world.fit(quick(iterations=1, warm_up=2), progress=listener)
+    assert listener.tasks[0] == "warming up"
+    assert warmed.report_["history"][0]["dictionary"] > 300

@@ -1,0 +1,113 @@
+"""Stage C1 without seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from c1_worlds import Listener, World, quick, same_maps
+
+from bilex.aligners import seedless
+from bilex.aligners.base import Aligner
+from bilex.aligners.collapse import COLLAPSED
+from bilex.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.vectors import WordVectors
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """VecMap's loop waits for fewer rounds without progress, for the sake of quick tests."""
+    monkeypatch.setattr(seedless, "_PATIENCE", 3)
+
+
+def respelt(world: World, shared: int, spelling: str = "w{}") -> World:
+    """Give some words in the middle of both vocabularies one spelling."""
+    for side, letter in (("source", "s"), ("target", "t")):
+        vectors: WordVectors = getattr(world, side)
+        words = [
+            spelling.format(i) if 200 <= i < 200 + shared else f"{letter}{i}" for i in range(len(vectors))
+        ]
+        setattr(world, side, WordVectors(words, vectors.vectors))
+    return world
+
+
+def fit(world: World, aligner: Aligner, **more: Any) -> Any:
+    return aligner.fit(world.source, world.target, None, **more)
+
+
+@pytest.mark.parametrize(("spelling", "start"), [("w{}", "identical"), ("{}", "numerals")])
+def test_shared_words_or_numerals_carry_a_fit(spelling: str, start: str) -> None:
+    world, listener = respelt(World(words=500), 60, spelling), Listener()
+    fitted = fit(world, quick(start=start), progress=listener)
+    assert world.precision(fitted, 0) > 0.9
+    assert fitted.report_["start"] == start
+    assert set(fitted.report_["starts"]) == {start}
+    assert fitted.report_["starts"][start]["recovered"] > 0.5
+    assert any(said.startswith(f"No seeds: starting from {start}") for said in listener.said)
+    assert fitted.report_["history"][0]["contrasted"] == fitted.report_["history"][0]["dictionary"] > 100
+
+
+def test_auto_tries_what_the_vocabularies_allow_and_takes_the_best() -> None:
+    world = respelt(World(words=500), 60)
+    fitted = fit(world, quick(iterations=1))
+    starts = fitted.report_["starts"]
+    assert set(starts) == {"identical", "unsupervised"}  # no numerals are shared
+    assert fitted.report_["start"] == max(
+        starts, key=lambda name: (starts[name]["recovered"], starts[name]["similarity"])
+    )
+    assert world.precision(fitted, 0) > 0.9
+
+
+def test_the_shapes_of_the_spaces_alone_can_do() -> None:
+    """Heavy tails and unequal directions make the words' neighbourhoods differ, as those of real words do."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_t(4, size=(400, 12)) * np.linspace(1, 3, 12)
+    y = x @ np.linalg.qr(rng.normal(size=(12, 12)))[0] + rng.normal(scale=0.01, size=x.shape)
+    world = World(words=400, dim=12)
+    world.source = WordVectors(world.source.index_to_key, x.astype(np.float32))
+    world.target = WordVectors(world.target.index_to_key, y.astype(np.float32))
+    fitted = fit(world, quick())
+    assert fitted.report_["start"] == "unsupervised"
+    assert world.precision(fitted, 0) > 0.95
+
+
+def test_unrelated_languages_collapse_and_nothing_is_handed_out() -> None:
+    world = World(words=400)
+    other = np.random.default_rng(9).normal(size=(400, 20)).astype(np.float32)
+    world.target = WordVectors(world.target.index_to_key, other)
+    aligner = quick()
+    with pytest.raises(
+        BilexError, match=r"could not be brought together .*unsupervised \d+%.*--seeds"
+    ) as told:
+        fit(world, aligner)
+    assert "\n" not in str(told.value)
+    assert not hasattr(aligner, "source_map_")
+    assert aligner.report_["starts"]["unsupervised"]["recovered"] < COLLAPSED
+
+
+def test_a_start_that_the_vocabularies_do_not_allow() -> None:
+    with pytest.raises(BilexError, match=r"start 'identical' needs at least 20 words .* these share 5 "):
+        fit(respelt(World(), 5), quick(start="identical"))
+    with pytest.raises(BilexError, match="start 'magic' of c1 is not known; use auto, identical"):
+        fit(World(), quick(start="magic"))
+
+
+def test_an_empty_lexicon_is_no_seeds() -> None:
+    world = respelt(World(words=500), 60)
+    none, empty = (
+        quick(iterations=1, start="identical").fit(world.source, world.target, lexicon)
+        for lexicon in (None, Lexicon([]))
+    )
+    assert same_maps(none, empty)
+
+
+def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, settings = respelt(World(words=500), 60), {"start": "identical", "iterations": 2, "warm_up": 1}
+    whole = fit(world, quick(**settings))
+    with pytest.raises(KeyboardInterrupt):
+        fit(world, quick(**settings), checkpoint=tmp_path / "s", progress=Listener("iteration 2 of 2"))
+    monkeypatch.setattr(seedless, "first_dictionary", lambda *_: pytest.fail("not wanted"))
+    assert same_maps(fit(world, quick(**settings), checkpoint=tmp_path / "s"), whole)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from bilex.aligners.c1 import C1
+from bilex.aligners.c1_settings import SEMI_SUPERVISED, SUPERVISED, constants_for
+from bilex.errors import BilexError
+
+MANY_WORDS = 200_000
+
+
+def test_presets_are_the_papers_constants() -> None:
+    five = constants_for("5k", 123, MANY_WORDS)
+    assert (five.iterations, five.updates, five.negatives, five.frequent) == (2, 201, 150, 60_000)
+    assert (five.augment, five.learning_rate, five.decay) == (10_000, 1.5, 0.99)
+    assert not five.contrast_on_augmented
+    one = constants_for("1k", 123, MANY_WORDS)
+    assert (one.iterations, one.updates, one.negatives, one.frequent) == (3, 51, 60, 20_000)
+    assert (one.augment, one.learning_rate, one.decay) == (6_000, 2.0, 1.0)
+    assert one.contrast_on_augmented
+    assert five.warm_up == one.warm_up == 0
+
+
+@pytest.mark.parametrize(
+    ("seeds", "base", "warm_up"),
+    [
+        (0, SEMI_SUPERVISED, 0),
+        (50, SEMI_SUPERVISED, 4),
+        (299, SEMI_SUPERVISED, 2),
+        (300, SEMI_SUPERVISED, 2),
+        (500, SEMI_SUPERVISED, 1),
+        (600, SEMI_SUPERVISED, 0),
+        (1000, SEMI_SUPERVISED, 0),
+        (2235, SEMI_SUPERVISED, 0),
+        (2236, SUPERVISED, 0),
+        (3000, SUPERVISED, 0),
+        (20_000, SUPERVISED, 0),
+    ],
+)
+def test_the_rule_for_any_number_of_seeds(seeds: int, base: object, warm_up: int) -> None:
+    assert constants_for("auto", seeds, MANY_WORDS) == replace(base, warm_up=warm_up)
+
+
+@pytest.mark.parametrize("seeds", [50, 5000])
+def test_preset_best_is_the_rule_with_two_options_more(seeds: int) -> None:
+    best, auto = (constants_for(preset, seeds, MANY_WORDS) for preset in ("best", "auto"))
+    assert best == replace(auto, through_norms=True, full_csls=True)
+    assert not auto.through_norms
+    assert constants_for("best", seeds, MANY_WORDS, through_norms=False) == replace(best, through_norms=False)
+
+
+def test_a_small_vocabulary_caps_pairs_and_negatives() -> None:
+    small = constants_for("auto", 5000, 900)
+    assert (small.augment, small.negatives) == (600, 45)
+    tiny = constants_for("auto", 5, 3)
+    assert (tiny.augment, tiny.negatives) == (2, 1)
+
+
+def test_wishes_win_and_none_leaves_the_rule() -> None:
+    wished = constants_for("auto", 5000, 900, negatives=100, decay=0.5, updates=None, warm_up=3)
+    assert (wished.negatives, wished.decay, wished.updates, wished.warm_up) == (100, 0.5, 201, 3)
+    assert C1(negatives=100, decay=0.5, warm_up=3).constants(5000, 900) == wished
+
+
+def test_switches_of_the_ablations() -> None:
+    assert C1(contrastive=False).constants(50, 900).updates == 0
+    alone = C1(self_learning=False).constants(50, 900)
+    assert (alone.iterations, alone.warm_up) == (1, 0)
+    assert alone.updates == 51
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("iterations", 0),
+        ("updates", -1),
+        ("negatives", 0),
+        ("frequent", -5),
+        ("augment", -1),
+        ("learning_rate", 0.0),
+        ("learning_rate", math.nan),
+        ("learning_rate", math.inf),
+        ("decay", -0.5),
+        ("warm_up", -1),
+    ],
+)
+def test_values_that_make_no_sense_are_named(name: str, value: float) -> None:
+    with pytest.raises(BilexError, match=f"setting '{name}' of c1 is {value}"):
+        constants_for("auto", 5000, MANY_WORDS, **{name: value})
+
+
+def test_an_unknown_preset_is_named() -> None:
+    with pytest.raises(BilexError, match="preset '6k' of c1 is not known; use auto, best, 5k or 1k"):
+        constants_for("6k", 5000, MANY_WORDS)
