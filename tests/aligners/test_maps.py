@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bilex.aligners.maps import Center, Linear, Map, Unit
+from bilex.errors import BilexError
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(50, 6)).astype(np.float32)
+MATRIX = RNG.normal(size=(6, 4))
+
+
+def chain() -> Map:
+    return Map([Unit(), Center(ROWS.mean(0)), Linear(MATRIX), Unit()])
+
+
+def test_a_chain_does_its_steps_in_order() -> None:
+    unit = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
+    expected = (unit - ROWS.mean(0)) @ MATRIX
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    mapped = chain()(ROWS)
+    assert mapped.dtype == np.float32
+    np.testing.assert_allclose(mapped, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("block", [1, 7, 50, 1000])
+def test_blocks_do_not_change_the_result(block: int) -> None:
+    np.testing.assert_allclose(chain()(ROWS, block), chain()(ROWS), atol=1e-6)
+
+
+def test_lists_and_float64_are_taken_and_nothing_gives_nothing() -> None:
+    np.testing.assert_array_equal(chain()(ROWS.astype(np.float64)), chain()(ROWS))
+    np.testing.assert_array_equal(chain()(ROWS.tolist()), chain()(ROWS))
+    assert chain()(ROWS[:0]).shape == (0, 4)
+    with pytest.raises(BilexError, match=r"rows of vectors, not an array of shape \(6,\)"):
+        chain()(ROWS[0])
+
+
+def test_a_zero_row_stays_zero() -> None:
+    np.testing.assert_array_equal(Map([Unit()])(np.zeros((2, 3))), np.zeros((2, 3)))
+
+
+def test_the_input_is_left_as_it_was() -> None:
+    before = ROWS.copy()
+    chain()(ROWS)
+    np.testing.assert_array_equal(ROWS, before)
+
+
+def test_state_round_trip() -> None:
+    kinds, tensors = chain().state("source")
+    assert kinds == ["unit", "center", "linear", "unit"]
+    assert set(tensors) == {"source.1.mean", "source.2.matrix"}
+    again = Map.from_state("source", kinds, tensors.__getitem__)
+    np.testing.assert_array_equal(again(ROWS), chain()(ROWS))
+
+
+def test_a_step_of_a_newer_version_is_named() -> None:
+    with pytest.raises(BilexError, match=r"map step 'warp' is not known .* upgrade bilex"):
+        Map.from_state("source", ["unit", "warp"], {}.__getitem__)
+
+
+def test_the_matrix_of_a_map_with_one() -> None:
+    np.testing.assert_array_equal(chain().matrix, MATRIX.astype(np.float32))
+    with pytest.raises(BilexError, match="'linear', 'linear'"):
+        _ = Map([Linear(MATRIX), Linear(MATRIX.T)]).matrix
+    with pytest.raises(BilexError, match="not one matrix"):
+        _ = Map([Unit()]).matrix
