@@ -1,0 +1,1 @@
+"""Measurements on real data; each module is a command."""

@@ -239,7 +239,7 @@ def test_unit_rows_lie_within_the_bounds_however_they_round() -> None:
     rows = torch.from_numpy(np.concatenate([adversarial_units(200, 40, 3), units(200, 40, 4)]))
     rows = torch.nn.functional.normalize(rows)
     true = rows.double() @ rows.double().T
-    side = cpu.unit_proposer(rows, torch.bfloat16)
+    side = hard_negatives_cpu.unit_proposer(rows, torch.bfloat16)
     rounded = side.rows.double()
     assert ((rounded - rows.double()).norm(dim=1) <= torch.from_numpy(side.error)).all()
     assert (rounded.norm(dim=1) <= torch.from_numpy(side.norm)).all()

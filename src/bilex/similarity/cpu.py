@@ -79,21 +79,6 @@ def proposer(rows: Floats, extra: Floats | None, scale: float, dtype: torch.dtyp
     return Proposer(rounded, error, norm)
 
 
-def unit_proposer(rows: torch.Tensor, dtype: torch.dtype) -> Proposer:
-    """Round float32 unit rows to `dtype`; like `proposer`, but quicker, as it measures in float32."""
-    count = len(rows)
-    if dtype == torch.float32:
-        return Proposer(rows, np.zeros(count), np.full(count, 1 + 1e-6))
-    low = rows.to(dtype)
-    error, norm = torch.empty(count), torch.empty(count)
-    for start in range(0, count, 1024):
-        part = slice(start, start + 1024)
-        rounded = low[part].float()
-        torch.linalg.vector_norm(rounded, dim=1, out=norm[part])
-        torch.linalg.vector_norm(rounded.sub_(rows[part]), dim=1, out=error[part])
-    return Proposer(low, error.double().numpy() * (1 + 1e-5), norm.double().numpy() * (1 + 1e-5))
-
-
 def slack(own: Proposer, other: Proposer) -> Floats:
     """Per row of `own`, twice the largest error that a proposed score with a row of `other` can have."""
     if not len(other.norm):

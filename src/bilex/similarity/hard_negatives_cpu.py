@@ -83,7 +83,7 @@ class CpuHardNegatives:
         self.searched += len(wanted)
         dtype = cpu.fastest_precision()
         units = now.query_units[torch.from_numpy(wanted)]
-        left, right = cpu.unit_proposer(units, dtype), cpu.unit_proposer(now.key_units, dtype)
+        left, right = unit_proposer(units, dtype), unit_proposer(now.key_units, dtype)
         slack = cpu.slack(left, right) + np.float32(_ROUNDING)
         lists = cpu.new_lists(units.numpy(), now.key_units.numpy(), self.pool_size, slack)
         self._raise_bars(lists, wanted, step)
@@ -125,6 +125,18 @@ class CpuHardNegatives:
         self.pools.drift[wanted] = 0
         self._attend(now, wanted)
         self.pools.outside[wanted] = np.inf
+
+
+def unit_proposer(rows: torch.Tensor, dtype: torch.dtype) -> cpu.Proposer:
+    """Round unit rows to `dtype` in one pass, and measure what was lost."""
+    count = len(rows)
+    if dtype == torch.float32:
+        return cpu.Proposer(rows, np.zeros(count), np.full(count, 1 + 1e-6))
+    low = torch.empty(rows.shape, dtype=torch.bfloat16)
+    error, norm = np.empty(count, np.float32), np.empty(count, np.float32)
+    arrays = (rows.contiguous().view(torch.uint32).numpy(), low.view(torch.uint16).numpy(), error, norm)
+    _in_threads(count, lambda start, stop: pool_kernels.round_rows(*arrays, start, stop), 2048)
+    return cpu.Proposer(low, error.astype(np.float64) * (1 + 1e-5), norm.astype(np.float64) * (1 + 1e-5))
 
 
 def make_units(

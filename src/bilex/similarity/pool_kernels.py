@@ -184,3 +184,24 @@ def make_units(image: Any, previous: Any, inverse: Any, step: Any, start: int, s
             row[d] *= inverse[i]
             moved += (row[d] - old[d]) * (row[d] - old[d])
         step[i] = np.sqrt(moved)
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def round_rows(rows: Any, low: Any, error: Any, norm: Any, start: int, stop: int) -> None:
+    """Round float32 rows (seen as uint32) to bfloat16 (uint16), to nearest even, and measure the loss."""
+    for i in range(start, stop):
+        lost, length = np.float32(0), np.float32(0)
+        row, out = rows[i], low[i]
+        for d in range(row.shape[0]):
+            bits = row[d]
+            kept = np.uint32(
+                np.uint32(bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
+                >> np.uint32(16)
+            )
+            out[d] = np.uint16(kept)
+            value = np.uint32(kept << np.uint32(16)).view(np.float32)
+            off = value - np.uint32(bits).view(np.float32)
+            lost += off * off
+            length += value * value
+        error[i] = np.sqrt(lost)
+        norm[i] = np.sqrt(length)
