@@ -13,7 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bilex.errors import BilexError
-from bilex.similarity import cpu, csls_top_k, gpu, kernels, mean_of_best, neighbourhoods, top_k
+from bilex.similarity import (
+    cpu,
+    csls_top_k,
+    gpu,
+    hard_negatives_cpu,
+    kernels,
+    mean_of_best,
+    neighbourhoods,
+    top_k,
+)
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
