@@ -19,7 +19,7 @@ $(VENV)/dev: $(VENV)/python
 	touch $@
 
 demo: $(VENV)/python
-	$(BIN)/bilex demo --output demo-output
+	$(BIN)/bilex demo --lm e5-small-q4 --output demo-output
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow"

@@ -102,6 +102,7 @@ def command(
     from bilex.aligners import get_method
     from bilex.cli.console import progress
     from bilex.cli.settings import parse_settings
+    from bilex.encoders.processes import is_first_process
     from bilex.translator import Translator
     from bilex.translator.storage import check_destination
 
@@ -134,6 +135,8 @@ def command(
         if checkpoint and Path(checkpoint).exists():
             listener.say(f"What was finished is kept in {checkpoint}; run the same command to go on from it.")
         raise
+    if not is_first_process():
+        return
     translator.save(output)
     _report(translator, output, time.monotonic() - started, as_json)
 

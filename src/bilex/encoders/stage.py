@@ -151,8 +151,10 @@ def run_stage_c2(
     encoder = WordEncoder.load(stage.lm, device=stage.device, progress=progress)
     settings = stage.settings_for(encoder)
     trial = None
+    trial_started = time.monotonic()
     if stage.mixing == "auto":
         trial = _trial(aligner, source, target, lexicon, stage, settings, progress)
+    trial_seconds = time.monotonic() - trial_started
     mixing = _mixing(stage, encoder, trial)
     run = _Run(source, target, _static(aligner, source, target), encoder, stage, settings, progress)
     seeds = _seeds(lexicon, source, target)
@@ -161,6 +163,7 @@ def run_stage_c2(
     if trial is not None:
         result.report["mixing_scores"] = trial.choice.scores
     result.report["aligner"] = aligner.name
+    result.report["trial_seconds"] = round(trial_seconds, 2)
     result.report["seconds"] = round(time.monotonic() - started, 2)
     return result
 
