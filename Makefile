@@ -1,6 +1,6 @@
 # make demo   run the main job on the packaged sample
 # make test   run the tests           make test-all   the slow ones too
-# make lint   ruff and mypy           make bench DATA=../shared/data
+# make lint   ruff and mypy           make bench DATA=../shared/data [QUICK=1]
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,7 +35,7 @@ lint: $(VENV)/dev
 bench: $(VENV)/dev
 	@test -n "$(DATA)" || (echo "make bench needs the data folder: make bench DATA=../shared/data" >&2; exit 2)
 	$(PIP) -e ".[compare]"
-	$(BIN)/python -m benchmarks $(DATA)
+	$(BIN)/python -m benchmarks $(DATA) $(if $(QUICK),--quick)
 
 clean:
-	rm -rf $(VENV) demo-output build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,81 @@
+"""All benchmarks, one after the other, each in a process of its own.
+
+    python -m benchmarks DATA                        everything in full: hours on 2 cores
+    python -m benchmarks DATA --quick                small sizes: some minutes; says that all of it runs
+    python -m benchmarks DATA --only loading similarity
+
+The figures of a quick run are not those of the documentation. It leaves docs/methods.md as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.packed import PAIRS
+
+FULL = {
+    "loading": "",
+    "similarity": "--rivals",
+    "stage_c1": "",
+    "methods": "",
+    "stage_c2": f"--pairs {' '.join(PAIRS)} --timing fi-ru",
+}
+QUICK = {
+    "loading": "",
+    "similarity": "--words 20000 --rivals",
+    "stage_c1": "--pairs en-ru --seeds 1k --limit 10000",
+    "methods": "--pairs en-fr --seeds 1k --methods procrustes advanced c1 --limit 5000",
+    "stage_c2": "--pairs en-fr --seeds 1k --limit en=5000 fr=5000 --aligner procrustes --preset demo "
+    "--mixing 0.3 --skip-untuned",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is wanted; the exit status is 1 if any of it failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="the folder with vectors/ and dictionaries/")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--only", nargs="+", choices=list(FULL), default=list(FULL), metavar="NAME")
+    options = parser.parse_args(arguments)
+    if not (options.data / "vectors").is_dir():
+        parser.error(f"{options.data}: has no folder vectors/; give the data folder.")
+    failed = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.only:
+            wishes = (QUICK if options.quick else FULL)[name].split()
+            if options.quick and name == "methods":
+                wishes = wishes + elsewhere(Path(scratch))
+            if not run(name, options.data, wishes):
+                failed.append(name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def elsewhere(folder: Path) -> list[str]:
+    """Options that keep a quick run of `methods` away from the kept results and the page."""
+    page = folder / "methods.md"
+    shutil.copy("docs/methods.md", page)
+    return ["--results", str(folder / "methods.jsonl"), "--page", str(page)]
+
+
+def run(name: str, data: Path, wishes: Sequence[str]) -> bool:
+    """Run one benchmark, its output shown as it comes; whether it went well."""
+    print(f"\n== python -m benchmarks.{name} {data} {' '.join(wishes)}", flush=True)
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", str(data), *wishes], check=False)
+    print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

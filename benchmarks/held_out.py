@@ -1,0 +1,68 @@
+"""Settings of C1 compared on held-out seed pairs: how the preset `best` was chosen, without test data.
+
+    python -m benchmarks.held_out DATA --pairs en-ru fi-fr en-fi --seeds 5k 1k
+    python -m benchmarks.held_out DATA --pairs en-ru --set through_norms=true full_csls=true
+
+A fifth of the seed words is held out with all their pairs; C1 learns from the pairs that share no word
+with them. Each line is one fit: P@1 on the held-out pairs (forward NN, CSLS; backward NN, CSLS) and its mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.packed import PAIRS, read_dictionary, read_vectors
+from bilex.aligners import get_method
+from bilex.evaluation import evaluate
+from bilex.space import Space
+
+SHARE, SEED = 0.2, 1
+
+
+def row(options: argparse.Namespace, pair: str, seeds: str) -> dict[str, Any]:
+    """One fit, scored on the seed pairs that it has not seen."""
+    source, target = (read_vectors(options.data, language, options.limit) for language in pair.split("-"))
+    learned, held_out = read_dictionary(options.data, pair, f"train.freq.{seeds}").split(SHARE, seed=SEED)
+    wishes = {name: json.loads(value) for name, _, value in (text.partition("=") for text in options.set)}
+    aligner = get_method("c1")(device=options.device, **wishes).fit(source, target, learned)
+    scores = evaluate(Space.from_aligner(aligner, source, target), held_out, bootstrap=0).as_dict()
+    figures = [
+        round(100 * scores[direction][search]["p@1"], 2)
+        for direction in ("forward", "backward")
+        for search in ("nn", "csls")
+    ]
+    return {
+        "pair": pair,
+        "seeds": seeds,
+        "set": options.set,
+        "learned from": len(learned),
+        "held out": len(held_out),
+        "p@1": figures,
+        "mean": round(sum(figures) / len(figures), 2),
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print one JSON line a fit."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="the folder with vectors/ and dictionaries/")
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS))
+    parser.add_argument("--seeds", nargs="+", default=["5k", "1k"])
+    parser.add_argument("--limit", type=int, help="only the most frequent words of each language")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="NAME=JSON", help="settings of C1"
+    )
+    options = parser.parse_args(arguments)
+    for pair in options.pairs:
+        for seeds in options.seeds:
+            print(json.dumps(row(options, pair, seeds), ensure_ascii=False), flush=True)
+
+
+if __name__ == "__main__":
+    main()
