@@ -18,20 +18,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.packed import PAIRS
-
 FULL = {
     "loading": "",
     "similarity": "--rivals",
     "stage_c1": "",
     "methods": "",
-    "stage_c2": f"--pairs {' '.join(PAIRS)} --timing fi-ru",
+    "stage_c2": "--pairs all --timing fi-ru",
 }
 QUICK = {
     "loading": "",
     "similarity": "--words 20000 --rivals",
-    "stage_c1": "--pairs en-ru --seeds 1k --limit 10000",
-    "methods": "--pairs en-fr --seeds 1k --methods procrustes advanced c1 --limit 5000",
+    "stage_c1": "--pairs en-ru --seeds 1k --limit 10000 --set updates=10",
+    "methods": "--pairs en-fr --seeds 1k --methods procrustes advanced --limit 5000",
     "stage_c2": "--pairs en-fr --seeds 1k --limit en=5000 fr=5000 --aligner procrustes --preset demo "
     "--mixing 0.3 --skip-untuned",
 }
