@@ -2,6 +2,8 @@
 
     python -m benchmarks.stage_c1 DATA --pairs en-ru --seeds 5k 1k --target-limit 40000
     python -m benchmarks.stage_c1 DATA --pairs fi-ru --seeds 5k --device cpu
+    python -m benchmarks.stage_c1 DATA --pairs fi-ru --seeds 5k --limit 25000 50000 100000 200000 --no-score
+    python -m benchmarks.stage_c1 DATA --pairs fi-ru --seeds 5k --seed-count 500 5000 20000 --no-score
     python -m benchmarks.stage_c1 DATA --pairs fi-ru --set through_norms=true --set mask_known=true
 
 Each row is one fit: P@1 (forward NN, CSLS; backward NN, CSLS), seconds of the fit, peak memory.
@@ -21,10 +23,13 @@ import torch
 
 from benchmarks.packed import PAIRS, read_dictionary, read_vectors
 from bilex.aligners import get_method
+from bilex.aligners.induction import induce_pairs
 from bilex.device import resolve_device
 from bilex.evaluation import evaluate
+from bilex.lexicon import Lexicon
 from bilex.progress import SILENT
 from bilex.space import Space
+from bilex.vectors import WordVectors
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -53,6 +58,24 @@ def peak_gigabytes(device: torch.device) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def seeds_of_any_number(
+    source: WordVectors, target: WordVectors, lexicon: Lexicon, count: int, device: str
+) -> Lexicon:
+    """The first `count` seed pairs; where there are fewer, induced pairs fill up (good for timing only)."""
+    if count <= len(lexicon):
+        return lexicon.head(count)
+    rough = get_method("procrustes")(device=device).fit(source, target, lexicon)
+    induced = induce_pairs(
+        rough.source_map_(source.vectors),
+        rough.target_map_(target.vectors),
+        frequent=count,
+        keep=count,
+        device=device,
+    )
+    more = [(source.index_to_key[a], target.index_to_key[b]) for a, b in induced.forward]
+    return Lexicon([*lexicon.pairs, *more][:count], f"{count} pairs")
+
+
 def row(options: argparse.Namespace, pair: str, seeds: str, count: int, limit: int) -> dict[str, Any]:
     """One fit, timed and scored."""
     device = resolve_device(options.device)
@@ -61,7 +84,7 @@ def row(options: argparse.Namespace, pair: str, seeds: str, count: int, limit: i
     target = read_vectors(options.data, languages[1], options.target_limit or limit)
     lexicon = read_dictionary(options.data, pair, f"train.freq.{seeds}")
     if count:
-        lexicon = lexicon.head(count)
+        lexicon = seeds_of_any_number(source, target, lexicon, count, options.device)
     wishes = {name: json.loads(value) for name, _, value in (s.partition("=") for s in options.set)}
     for _ in range(options.repeat):
         if device.type == "cuda":

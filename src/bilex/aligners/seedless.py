@@ -17,7 +17,6 @@ import torch
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.c1_settings import C1Constants
 from bilex.aligners.collapse import COLLAPSED
-from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.starts import identical_strings, numerals
 from bilex.aligners.vecmap import VecMapIdentical, VecMapSemi, VecMapUnsupervised
