@@ -12,6 +12,8 @@ from padded_reference import WORDS, padded_vectors
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.tokens import TokenTable, pack
 
+CPU = torch.device("cpu")
+
 
 @pytest.mark.parametrize("kind", ["bert", "xlm-roberta", "mt5", "xlm"])
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -57,7 +59,7 @@ def test_packing_sorts_by_length_and_tells_where_each_word_went(
     make_encoder: Callable[..., WordEncoder],
 ) -> None:
     table = make_encoder().tokenise(["abc", "d", "ef", "g"])
-    packed, rows = pack(table, np.array([0, 1, 2, 3]))
+    packed, rows = pack(table, np.array([0, 1, 2, 3]), CPU)
     assert rows.tolist() == [1, 3, 2, 0]
     assert packed.counts == ((3, 2), (4, 1), (5, 1))
     assert packed.starts.tolist() == [9, 12, 5, 0], "the longest word comes first in the row"
@@ -72,7 +74,7 @@ def test_rows_hold_every_word_whole_and_little_else(count: int, longest: int) ->
     chance = np.random.default_rng(count + longest)
     lengths = chance.integers(3, longest + 1, count).astype(np.int32)
     table = TokenTable(chance.integers(1, 99, (count, longest)).astype(np.int32), lengths)
-    packed, rows = pack(table, np.arange(count))
+    packed, rows = pack(table, np.arange(count), CPU)
     assert sorted(rows.tolist()) == list(range(count))
     width = packed.ids.shape[1]
     for number, (row, start) in enumerate(zip(rows, packed.starts.tolist(), strict=True)):

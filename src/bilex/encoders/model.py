@@ -152,8 +152,8 @@ class WordEncoder:
         ):
             waiting: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
             for start in range(0, len(keep), size):
-                packed, rows = pack(table, keep[start : start + size])
-                waiting.append((rows, self.module(packed.to(self.device)).float()))
+                packed, rows = pack(table, keep[start : start + size], self.device)
+                waiting.append((rows, self.module(packed).float()))
                 task.advance(len(rows))
             for rows, vectors in waiting:
                 result[rows] = vectors.cpu().numpy()

@@ -127,7 +127,7 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
     Args:
         settings: The encoder's own settings.
         preset: "paper" leaves them as they are; "cpu" takes minutes on two cores (fewer negatives, epochs and
-            pairs, smaller batches with a greater learning rate, bfloat16); "demo" takes about one.
+            pairs, smaller batches with a greater learning rate, bfloat16); "demo" takes less than one.
 
     Raises:
         BilexError: The preset is not known.
@@ -146,7 +146,7 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
         max_pairs=5_000,
         whole_batch=True,
     )
-    return light if preset == "cpu" else replace(light, negatives=4, epochs=1, max_pairs=2_000)
+    return light if preset == "cpu" else replace(light, negatives=4, epochs=1, max_pairs=1_000)
 
 
 def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:

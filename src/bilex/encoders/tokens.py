@@ -1,7 +1,7 @@
 """Words as token numbers, and batches of them with hardly any padding.
 
-A word has three to a handful of tokens. A batch is therefore laid out in rows of 64 tokens that hold many
-words each, words of several lengths together, so that next to no place is wasted.
+A word has three to a handful of tokens. A batch is therefore laid out in rows that hold many words each,
+words of several lengths together, so that next to no place is wasted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 Integers = npt.NDArray[np.int64]
-_ROW = 64  # what attention kernels do at once
+_TOKENS_A_ROW = 64  # what a GPU's attention kernels do at once; on a CPU 16 or 32 are no faster
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,6 @@ class PackedWords:
         """The word of each token, −1 for padding."""
         return self.tokens[2]
 
-    def to(self, device: torch.device) -> PackedWords:
-        """The same words on another device."""
-        return PackedWords(to_device(self.tokens, device), to_device(self.starts, device), self.counts)
-
 
 def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """A tensor of the main memory on `device`, without waiting for what the device is doing."""
@@ -85,8 +81,8 @@ def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def pack(table: TokenTable, rows: Integers) -> tuple[PackedWords, Integers]:
-    """Lay out the words `rows` of `table`, none of which may be empty.
+def pack(table: TokenTable, rows: Integers, device: torch.device) -> tuple[PackedWords, Integers]:
+    """Lay out the words `rows` of `table`, none of which may be empty, on a device.
 
     Returns:
         The packed words, and their rows in the order in which they are numbered.
@@ -96,7 +92,7 @@ def pack(table: TokenTable, rows: Integers) -> tuple[PackedWords, Integers]:
     found = zip(*np.unique(lengths, return_counts=True), strict=True)
     counts = tuple((int(length), int(count)) for length, count in found)
     longest = counts[-1][0] if counts else 1
-    width = max(longest, min(_ROW, int(lengths.sum())))
+    width = max(longest, min(_TOKENS_A_ROW, int(lengths.sum())))
     width += -width % 8  # kernels want masks in multiples of 8
     starts, used_rows = _starts(counts, width)
     places = np.arange(longest)
@@ -107,8 +103,8 @@ def pack(table: TokenTable, rows: Integers) -> tuple[PackedWords, Integers]:
     tokens[0, flat] = table.ids[rows, :longest][used]
     tokens[1, flat] = np.broadcast_to(places, used.shape)[used]
     tokens[2, flat] = np.repeat(np.arange(len(rows)), lengths)
-    laid_out = torch.from_numpy(tokens.reshape(3, used_rows, width))
-    return PackedWords(laid_out, torch.from_numpy(starts), counts), rows
+    laid_out = to_device(torch.from_numpy(tokens.reshape(3, used_rows, width)), device)
+    return PackedWords(laid_out, to_device(torch.from_numpy(starts), device), counts), rows
 
 
 def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, int]:

@@ -230,15 +230,15 @@ class Tuner:
         """The distinct words of some pairs, packed, and the place of every word that the pairs name."""
         columns = self.columns[part]
         distinct, inverse = np.unique(columns, return_inverse=True)
-        packed, rows = pack(self.tokens, distinct)
+        device = self.encoder.device
+        packed, rows = pack(self.tokens, distinct, device)
         place = np.empty(len(distinct), np.int64)
         place[np.searchsorted(distinct, rows)] = np.arange(len(rows))
-        device = self.encoder.device
         places = to_device(torch.from_numpy(place[inverse.reshape(columns.shape)]), device)
         split = 2 + self.source_negatives
         named = (places[:, 0], places[:, 1], places[:, 2:split], places[:, split:])
         is_target = to_device(torch.from_numpy(rows >= self.target_start), device)
-        return _Batch(packed.to(device), named, is_target)
+        return _Batch(packed, named, is_target)
 
     def _halve(self) -> None:
         torch.cuda.empty_cache()
