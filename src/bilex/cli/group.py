@@ -20,6 +20,18 @@ _SUMMARIES = {
     "demo": "Align the packaged sample, and show what comes out.",
 }
 
+# \b is how click is told to leave the lines of a paragraph as they are.
+_HELP = """Word translation for every language pair.
+
+From two files of word vectors and a small dictionary to translations of every word:
+
+\b
+  bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi
+  bilex translate en-fi dog house
+  bilex lexicon en-fi --mutual -o dictionary.tsv
+  bilex evaluate en-fi test.tsv
+"""
+
 
 class LazyCommands(click.Group):
     """A group that imports a command's module when it is called, not for the list of commands."""
@@ -53,18 +65,10 @@ class LazyCommands(click.Group):
 
 @click.group(
     cls=LazyCommands,
+    help=_HELP,
     epilog="'bilex COMMAND --help' shows examples. Start with 'bilex demo'.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(bilex.__version__, prog_name="bilex")
 def commands() -> None:
-    r"""Word translation for every language pair.
-
-    From two files of word vectors and a small dictionary to translations of every word:
-
-    \b
-      bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi
-      bilex translate en-fi dog house
-      bilex lexicon en-fi --mutual -o dictionary.tsv
-      bilex evaluate en-fi test.tsv
-    """
+    """All commands of `bilex`."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from bilex.device import resolve_device
-from bilex.similarity.search import Floats, Rows
+from bilex.similarity.search import Floats, Rows, placed
 
 _BLOCK_BYTES = 256 << 20
 _COPIES = 3  # the products, their penalised form, and the masks of the comparison
@@ -42,14 +42,14 @@ def ranks_of(
         Ranks of shape (penalties, queries). A key of equal score and lower index stands before.
     """
     place = resolve_device(device)
-    on_device = torch.as_tensor(np.ascontiguousarray(keys), device=place)
-    bias = [None if p is None else torch.as_tensor(np.ascontiguousarray(p), device=place) for p in penalties]
+    on_device = placed(keys, place)
+    bias = [None if p is None else placed(p, place) for p in penalties]
     index = torch.arange(len(keys), device=place)
     ranks = np.empty((len(penalties), len(queries)), np.int64)
     step = max(1, memory // (4 * _COPIES * max(1, len(keys))))
     for start in range(0, len(queries), step):
         block = slice(start, start + step)
-        rows = torch.as_tensor(np.ascontiguousarray(queries[block]), device=place)
+        rows = placed(queries[block], place)
         key = torch.as_tensor(chosen[block], device=place)[:, None]
         products = rows @ on_device.T
         for number, penalty in enumerate(bias):

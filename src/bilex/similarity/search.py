@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import numpy as np
 import numpy.typing as npt
@@ -65,8 +66,8 @@ def top_k(
         return cpu.top_k(_array(queries), _array(keys), k, key_penalty, memory)
     from bilex.similarity import gpu
 
-    penalty = None if key_penalty is None else _placed(key_penalty, where)
-    scores, rows = gpu.top_k(_placed(queries, where), _placed(keys, where), k, penalty, memory)
+    penalty = None if key_penalty is None else placed(key_penalty, where)
+    scores, rows = gpu.top_k(placed(queries, where), placed(keys, where), k, penalty, memory)
     return scores.cpu().numpy(), rows.cpu().numpy()
 
 
@@ -113,7 +114,7 @@ def neighbourhoods(
         return _mean(forward), _mean(backward)
     from bilex.similarity import gpu
 
-    x, y = _placed(source, where), _placed(target, where)
+    x, y = placed(source, where), placed(target, where)
     means = gpu.neighbourhoods(x, y, k, memory)
     return means[0].cpu().numpy(), means[1].cpu().numpy()
 
@@ -161,10 +162,13 @@ def _array(rows: AnyRows) -> Floats:
     return rows.cpu().numpy() if isinstance(rows, torch.Tensor) else rows
 
 
-def _placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
+def placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
+    """Rows as a tensor on a device; memory-mapped ones are not copied on the CPU, so only to be read."""
     if isinstance(rows, torch.Tensor):
         return rows.to(device)
-    return torch.from_numpy(np.ascontiguousarray(rows, np.float32)).to(device)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(np.ascontiguousarray(rows, np.float32)).to(device)
 
 
 def _mean(scores: Floats) -> Floats:
