@@ -43,7 +43,7 @@ def torch_topk(queries: torch.Tensor, keys: torch.Tensor, k: int, rows: int = 10
 
 
 def faiss_flat(queries: Floats, keys: Floats, k: int) -> None:
-    """faiss's exact inner-product index."""
+    """Faiss's exact inner-product index."""
     import faiss
 
     index = faiss.IndexFlatIP(keys.shape[1])

@@ -116,7 +116,8 @@ class C1(Aligner):
         self.report_.update(constants=asdict(constants), history=[])
         x, y = _unit_rows(source, device), _unit_rows(target, device)
         started = time.perf_counter()
-        state = Checkpoint(checkpoint, fingerprint(self.settings(), source, target, pairs))
+        identity = fingerprint(self.settings(), source, target, pairs) if checkpoint else ""
+        state = Checkpoint(checkpoint, identity)
         maps, done = state.load(device)
         start = pairs
         if maps is not None:

@@ -83,12 +83,15 @@ class Contrast:
     def step(self, w_source: torch.Tensor, w_target: torch.Tensor) -> Step:
         """Loss and gradient at the two maps, with the negatives that these maps give."""
         x, y, x_keys, y_keys = self._mapped(w_source, w_target)
-        of_target = self.search[1].nearest(
-            Moment(x.unit @ w_target.T, y_keys.inverse, x.unit, y_keys.unit, x.step, y_keys.step.max())
+        at_target = Moment(
+            x.unit @ w_target.T, y_keys.inverse, x.unit, y_keys.unit, x.step, y_keys.step.max()
         )
-        of_source = self.search[0].nearest(
-            Moment(y.unit @ w_source.T, x_keys.inverse, y.unit, x_keys.unit, y.step, x_keys.step.max())
+        at_source = Moment(
+            y.unit @ w_source.T, x_keys.inverse, y.unit, x_keys.unit, y.step, x_keys.step.max()
         )
+        self.search[1].look(at_target)
+        self.search[0].look(at_source)
+        of_target, of_source = self.search[1].nearest(at_target), self.search[0].nearest(at_source)
         positive = (x.unit * y.unit).sum(1)
         weight = (positive / self.temperature).exp()
         total = weight + of_target.total + of_source.total
@@ -101,12 +104,12 @@ class Contrast:
         source = x_bar.T @ (a @ w_target) + b.T @ y.unit
         target = a.T @ x.unit + y_bar.T @ (b @ w_source)
         if self.through_norms:
-            at_target = (of_target.score / self.temperature).exp() * of_target.score * share[:, None]
-            at_source = (of_source.score / self.temperature).exp() * of_source.score * share[:, None]
-            source -= x_bar.T @ (x.unit * (pull * positive + at_target.sum(1))[:, None])
-            source -= self._key_norms(0, x_keys, of_source.key, at_source)
-            target -= y_bar.T @ (y.unit * (pull * positive + at_source.sum(1))[:, None])
-            target -= self._key_norms(1, y_keys, of_target.key, at_target)
+            pull_target = (of_target.score / self.temperature).exp() * of_target.score * share[:, None]
+            pull_source = (of_source.score / self.temperature).exp() * of_source.score * share[:, None]
+            source -= x_bar.T @ (x.unit * (pull * positive + pull_target.sum(1))[:, None])
+            source -= self._key_norms(0, x_keys, of_source.key, pull_source)
+            target -= y_bar.T @ (y.unit * (pull * positive + pull_source.sum(1))[:, None])
+            target -= self._key_norms(1, y_keys, of_target.key, pull_target)
         return Step(loss, source, target)
 
     def _mapped(self, w_source: torch.Tensor, w_target: torch.Tensor) -> list[_Mapped]:

@@ -62,6 +62,9 @@ class HardNegatives(Protocol):
 
     searched: int
 
+    def look(self, now: Moment) -> None:
+        """Begin with what `nearest` will be asked for at this same moment, without waiting for results."""
+
     def nearest(self, now: Moment) -> Nearest:
         """The n nearest keys of every query, the query's forbidden keys left out."""
 

@@ -31,6 +31,7 @@ class CpuHardNegatives:
         self.keys = np.ascontiguousarray(keys.numpy(), np.float32)
         self.temperature = temperature
         self.searched = 0
+        self.looked_at: Moment | None = None
         queries = len(forbidden.starts) - 1
         self.pool_size = min(len(self.keys), max(_POOL_FACTOR * n, n + forbidden.most + 1))
         capacity = cpu.list_capacity(self.pool_size, len(self.keys))
@@ -45,7 +46,7 @@ class CpuHardNegatives:
             forbidden_starts=forbidden.starts,
             forbidden_keys=forbidden.keys,
         )
-        self.depth = np.zeros(queries, np.float32)
+        self.depth, self.step = np.zeros(queries, np.float32), np.zeros(queries, np.float32)
         self.output = pool_kernels.Output(
             total=np.zeros(queries, np.float32),
             context=np.zeros((queries, self.keys.shape[1]), np.float32),
@@ -53,15 +54,21 @@ class CpuHardNegatives:
             score=np.zeros((queries, n), np.float32),
         )
 
+    def look(self, now: Moment) -> None:
+        """See `HardNegatives.look`."""
+        self.looked_at = now
+        self.step = now.query_step.numpy() + np.float32(float(now.key_step) + _ROUNDING)
+        np.add(self.pools.drift, self.step, out=self.pools.drift)
+
     def nearest(self, now: Moment) -> Nearest:
         """See `HardNegatives.nearest`."""
-        step = now.query_step.numpy() + np.float32(float(now.key_step) + _ROUNDING)
-        np.add(self.pools.drift, step, out=self.pools.drift)
+        if self.looked_at is not now:
+            self.look(now)
         everyone = np.arange(len(self.pools.size))
         self._attend(now, everyone)
         unsettled = everyone[~self.pools.settled]
         if len(unsettled):
-            self._search(now, unsettled, step[unsettled])
+            self._search(now, unsettled, self.step[unsettled])
             self._attend(now, unsettled)
             self._remember_depth(unsettled)
             tied = unsettled[~self.pools.settled[unsettled]]

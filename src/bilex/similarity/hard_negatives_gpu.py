@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
+import numpy as np
 import torch
 
 from bilex.similarity import gpu
@@ -25,10 +26,12 @@ class GpuHardNegatives:
         on_gpu = keys.device.type == "cuda" and keys.dtype == torch.float32
         self.fused = on_gpu and importlib.util.find_spec("triton") is not None
         self.searched = 0
+        self.looked_at: Moment | None = None
         queries = len(forbidden.starts) - 1
         self.pool_size = min(len(keys), max(_POOL_FACTOR * n, n + forbidden.most + 1))
         device, dtype = keys.device, keys.dtype
         self.everyone = torch.arange(queries, device=device)
+        self.sure = torch.zeros(queries, dtype=torch.bool, device=device)
         self.pool = torch.zeros(queries, self.pool_size, dtype=torch.int64, device=device)
         self.barred = torch.zeros(queries, self.pool_size, dtype=torch.bool, device=device)
         self.scores = torch.zeros(queries, self.pool_size, dtype=dtype, device=device)
@@ -43,12 +46,18 @@ class GpuHardNegatives:
             torch.zeros(queries, n, dtype=dtype, device=device),
         )
 
+    def look(self, now: Moment) -> None:
+        """See `HardNegatives.look`: all of it is queued on the GPU, nothing is waited for."""
+        self.looked_at = now
+        self.drift += now.query_step + (now.key_step + _ROUNDING)
+        if self.searched:
+            self.sure = self._settle(now, self.everyone)
+
     def nearest(self, now: Moment) -> Nearest:
         """See `HardNegatives.nearest`."""
-        self.drift += now.query_step + (now.key_step + _ROUNDING)
-        unsettled = self.everyone
-        if self.searched:
-            unsettled = unsettled[~self._settle(now, unsettled)]
+        if self.looked_at is not now:
+            self.look(now)
+        unsettled = self.everyone[~self.sure]
         if len(unsettled):
             self._search(now, unsettled)
             tied = unsettled[~self._settle(now, unsettled)]
@@ -135,9 +144,8 @@ class GpuHardNegatives:
 
 def _padded_rows(forbidden: Forbidden) -> torch.Tensor:
     """The forbidden keys of each query as rows of equal length, filled up with −1."""
-    starts, keys = torch.from_numpy(forbidden.starts), torch.from_numpy(forbidden.keys)
-    counts = starts.diff()
-    table = torch.full((len(counts), max(1, forbidden.most)), -1, dtype=torch.int64)
-    who = torch.repeat_interleave(torch.arange(len(counts)), counts)
-    table[who, torch.arange(len(keys)) - starts[:-1][who]] = keys
-    return table
+    counts = np.diff(forbidden.starts)
+    table = np.full((len(counts), max(1, forbidden.most)), -1, np.int64)
+    who = np.repeat(np.arange(len(counts)), counts)
+    table[who, np.arange(len(forbidden.keys)) - forbidden.starts[who]] = forbidden.keys
+    return torch.from_numpy(table)
