@@ -45,7 +45,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--limit", nargs="+", type=int, default=[200_000])
     parser.add_argument("--target-limit", type=int)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=JSON", help="settings of the method")
+    parser.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="NAME=JSON", help="settings of the method"
+    )
     parser.add_argument("--repeat", type=int, default=1, help="fits, of which the last is timed")
     parser.add_argument("--no-score", action="store_true")
     return parser.parse_args(arguments)

@@ -71,6 +71,10 @@ class Aligner(ABC):
         """All settings and their values."""
         return {name: getattr(self, name) for name in self.settings_fields()}
 
+    def again(self) -> Self:
+        """A copy to fit anew, on fewer seeds say, that goes about it as this one did."""
+        return type(self)(**self.settings())
+
     def __repr__(self) -> str:
         changed = {k: v for k, v in self.settings().items() if v != self.settings_fields()[k]}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"

@@ -99,6 +99,10 @@ class C1(Aligner):
             constants = replace(constants, iterations=1, warm_up=0)
         return constants
 
+    def again(self) -> C1:
+        """A copy to fit anew with the same constants, even where fewer seeds would call for others."""
+        return C1(**{**self.settings(), **self.report_.get("constants", {}), "cross_validate": False})
+
     def _fit(
         self,
         source: WordVectors,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,24 +62,28 @@ def choose(c1: C1, source: WordVectors, target: WordVectors, pairs: Pairs, progr
             f"cross-validation needs at least {_FOLDS * _FEWEST_HELD_OUT} seed pairs among the "
             f"{_TRIAL_WORDS} most frequent words, not {len(frequent)}; leave cross_validate off."
         )
+    smaller = min(len(source), len(target))
+    constants = {
+        preset: C1(**{**c1.settings(), "preset": preset}).constants(len(pairs), smaller)
+        for preset in CANDIDATES
+    }
     curves: dict[str, np.ndarray] = {}
     with progress.task("cross-validating", len(CANDIDATES) * _FOLDS) as task:
         for preset in CANDIDATES:
             trials = []
             for fold in range(_FOLDS):
-                trials.append(_trial(c1, preset, heads, frequent, fold))
+                trials.append(_trial(c1, constants[preset], heads, frequent, fold))
                 task.advance(preset=preset)
             curves[preset] = np.mean(trials, axis=0)
     best = max(CANDIDATES, key=lambda preset: curves[preset].max())
     rounds = int(curves[best].argmax()) + 1
     c1.report_["cross_validation"] = {name: [round(float(v), 4) for v in c] for name, c in curves.items()}
     progress.say(f"Cross-validation on the seeds: preset {best}, {rounds} rounds.")
-    chosen = C1(**{**c1.settings(), "preset": best, "cross_validate": False})
-    return replace(chosen.constants(len(pairs), min(len(source), len(target))), iterations=rounds)
+    return replace(constants[best], iterations=rounds)
 
 
 def _trial(
-    c1: C1, preset: str, heads: tuple[WordVectors, WordVectors], pairs: Pairs, fold: int
+    c1: C1, constants: C1Constants, heads: tuple[WordVectors, WordVectors], pairs: Pairs, fold: int
 ) -> list[float]:
     """P@1 on the held-out pairs of one fold after each round; no held-out word is among the seeds."""
     words = np.unique(pairs[:, 0])
@@ -87,5 +91,5 @@ def _trial(
     held_out = pairs[np.isin(pairs[:, 0], held_words)]
     seeds = pairs[~np.isin(pairs[:, 0], held_words) & ~np.isin(pairs[:, 1], held_out[:, 1])]
     lexicon = Lexicon([(heads[0].index_to_key[a], heads[1].index_to_key[b]) for a, b in seeds], "the seeds")
-    settings = {**c1.settings(), "preset": preset, "cross_validate": False}
+    settings = {**c1.settings(), **asdict(constants), "cross_validate": False}
     return _Watched(**settings, held_out=held_out, words=heads).fit(*heads, lexicon).scores_

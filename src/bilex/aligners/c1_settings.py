@@ -58,7 +58,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: ob
 
     From 2,236 seeds on (the geometric middle of 1k and 5k) the paper's supervised constants hold, below
     its semi-supervised ones. Under 600 seeds, where the first mapping is poor, rounds without contrast
-    come first: one for 300 to 599 seeds and one more for each further halving. A small vocabulary caps
+    come first: one for 301 to 599 seeds and one more for each further halving. A small vocabulary caps
     what cannot be had from it: at most two thirds of its words become new pairs, and at most one in
     twenty are negatives of a pair.
 

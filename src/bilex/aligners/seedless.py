@@ -32,8 +32,8 @@ STARTS = ("identical", "numerals", "unsupervised")
 # Fewer shared words or numerals than this carry no start.
 _FEWEST_SHARED = 20
 # Words of each language on which starts are compared, and self-learning's patience there.
-_COMPARED_WORDS = 10_000
-_PATIENCE = 20
+_COMPARED_WORDS = 4_000
+_PATIENCE = 10
 
 
 class _Trial(NamedTuple):

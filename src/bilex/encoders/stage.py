@@ -305,7 +305,7 @@ def _trial(
     progress.say(f"λ: both stages are fitted once more without {len(held_out)} held-out seed pairs.")
     small_source = _frequent_and(source, {a for a, _ in covered.pairs})
     small_target = _frequent_and(target, {b for _, b in covered.pairs})
-    again = type(aligner)(**aligner.settings())
+    again = aligner.again()
     again.fit(small_source, small_target, learned, progress=progress)
     if len(covered) >= ENOUGH_SEEDS:
         settings = replace(settings, induced=0)

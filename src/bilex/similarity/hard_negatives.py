@@ -20,6 +20,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+# When a few pools have run out, those that will within so many updates of the present size are searched
+# along with them, which makes fewer, larger searches.
+_UPDATES_AHEAD = 2.0
+_FEW = 0.1
+
+
+def updates_ahead(unsettled: int, queries: int) -> float:
+    """For how many further updates the pools should last that need no search now."""
+    return _UPDATES_AHEAD if unsettled < _FEW * queries else 0.0
+
 
 class Nearest(NamedTuple):
     """What an update needs of a query's nearest keys.

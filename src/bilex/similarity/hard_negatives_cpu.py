@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from bilex.similarity import cpu, pool_kernels
-from bilex.similarity.hard_negatives import Forbidden, Moment, Nearest
+from bilex.similarity.hard_negatives import Forbidden, Moment, Nearest, updates_ahead
 from bilex.similarity.kernels import Lists, scan_one_way
 
 Floats = npt.NDArray[np.float32]
@@ -66,12 +66,15 @@ class CpuHardNegatives:
             self.look(now)
         everyone = np.arange(len(self.pools.size))
         self._attend(now, everyone)
-        unsettled = everyone[~self.pools.settled]
-        if len(unsettled):
-            self._search(now, unsettled, self.step[unsettled])
-            self._attend(now, unsettled)
-            self._remember_depth(unsettled)
-            tied = unsettled[~self.pools.settled[unsettled]]
+        unsettled = int(np.count_nonzero(~self.pools.settled))
+        if unsettled:
+            ahead = updates_ahead(unsettled, len(everyone))
+            margin = self.pools.level - (self.pools.outside + self.pools.drift)
+            due = everyone[~self.pools.settled | (margin <= ahead * self.step)]
+            self._search(now, due, self.step[due])
+            self._attend(now, due)
+            self._remember_depth(due)
+            tied = due[~self.pools.settled[due]]
             if len(tied):
                 self._search_exactly(now, tied)
         return Nearest(*(torch.from_numpy(part) for part in self.output))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from bilex.similarity import gpu
-from bilex.similarity.hard_negatives import Forbidden, Moment, Nearest
+from bilex.similarity.hard_negatives import Forbidden, Moment, Nearest, updates_ahead
 
 # A pool holds this many times the wanted neighbours.
 _POOL_FACTOR = 4
@@ -31,7 +31,7 @@ class GpuHardNegatives:
         self.pool_size = min(len(keys), max(_POOL_FACTOR * n, n + forbidden.most + 1))
         device, dtype = keys.device, keys.dtype
         self.everyone = torch.arange(queries, device=device)
-        self.sure = torch.zeros(queries, dtype=torch.bool, device=device)
+        self.margin = torch.full((queries,), -torch.inf, device=device)
         self.pool = torch.zeros(queries, self.pool_size, dtype=torch.int64, device=device)
         self.barred = torch.zeros(queries, self.pool_size, dtype=torch.bool, device=device)
         self.scores = torch.zeros(queries, self.pool_size, dtype=dtype, device=device)
@@ -51,32 +51,34 @@ class GpuHardNegatives:
         self.looked_at = now
         self.drift += now.query_step + (now.key_step + _ROUNDING)
         if self.searched:
-            self.sure = self._settle(now, self.everyone)
+            self.margin = self._settle(now, self.everyone)
 
     def nearest(self, now: Moment) -> Nearest:
         """See `HardNegatives.nearest`."""
         if self.looked_at is not now:
             self.look(now)
-        unsettled = self.everyone[~self.sure]
-        if len(unsettled):
-            self._search(now, unsettled)
-            tied = unsettled[~self._settle(now, unsettled)]
+        unsettled = len(self.everyone) - int((self.margin > 0).sum())
+        if unsettled:
+            ahead = updates_ahead(unsettled, len(self.everyone))
+            due = self.everyone[~(self.margin > ahead * (now.query_step + now.key_step))]
+            self._search(now, due)
+            tied = due[~(self._settle(now, due) > 0)]
             if len(tied):
                 self._search_exactly(now, tied)
         self._weigh(now)
         return self.output
 
     def _settle(self, now: Moment, wanted: torch.Tensor) -> torch.Tensor:
-        """Find the n nearest in the pools of the `wanted` queries; say which pools are proved sufficient."""
+        """Find the n nearest in the pools of the `wanted` queries, and how surely each pool suffices."""
         self._score(now, wanted)
         if wanted is self.everyone:
             torch.topk(self.scores, self.n, dim=1, sorted=False, out=(self.output.score, self.place))
             torch.gather(self.pool, 1, self.place, out=self.output.key)
-            return self.outside + self.drift < self.output.score.amin(1)
+            return self.output.score.amin(1) - (self.outside + self.drift)
         best, place = self.scores[wanted].topk(self.n, dim=1, sorted=False)
         self.output.key[wanted] = self.pool[wanted].gather(1, place)
         self.output.score[wanted] = best
-        return self.outside[wanted] + self.drift[wanted] < best.amin(1)
+        return best.amin(1) - (self.outside[wanted] + self.drift[wanted])
 
     def _score(self, now: Moment, wanted: torch.Tensor) -> None:
         """Exact scores of the pooled keys of the `wanted` queries."""

@@ -175,7 +175,7 @@ def refitter(
     """
 
     def make(learned: Lexicon, held_out: Lexicon) -> Space:
-        again = type(aligner)(**aligner.settings())
+        again = aligner.again()
         pairs = [*learned.pairs, *held_out.pairs]
         small_source = _frequent_and(source, {a for a, _ in pairs})
         small_target = _frequent_and(target, {b for _, b in pairs})
