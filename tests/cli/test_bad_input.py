@@ -194,7 +194,8 @@ def test_a_closed_pipe_is_quiet(files: Files) -> None:
 
 
 SLOW_METHOD = """
-import time
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit it ignored
 from bilex.aligners.procrustes import Procrustes
 def endless(self, *_):
     print("fitting", flush=True)
