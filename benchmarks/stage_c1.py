@@ -98,9 +98,8 @@ def row(options: argparse.Namespace, pair: str, seeds: str, count: int, limit: i
         )
         seconds = time.perf_counter() - started
     found: dict[str, Any] = {"pair": pair, "seeds": count or seeds, "words": limit, "set": options.set}
-    found |= {"seconds": round(seconds, 2), "peak_gb": round(peak_gigabytes(device), 2)}
     found |= {name: aligner.report_[name] for name in ("seconds", "stopped") if name in aligner.report_}
-    found["fit_seconds"] = round(seconds, 2)
+    found |= {"peak_gb": round(peak_gigabytes(device), 2), "fit_seconds": round(seconds, 2)}
     if not options.no_score:
         space = Space.from_aligner(aligner, source, target)
         scores = evaluate(space, read_dictionary(options.data, pair, "test.freq.2k"), bootstrap=0).as_dict()

@@ -136,7 +136,7 @@ class C1(Aligner):
             # D_i = D_0 ∪ D_add; D_add is found anew in every round and never kept.
             fresh = start if maps is None else self._new_pairs(x, y, maps, pairs, constants, progress)
             dictionary = fresh if maps is None and len(pairs) else np.concatenate([pairs, fresh])
-            maps = self._advanced_maps(x, y, dictionary, progress, device)
+            maps = self._advanced_maps(x, y, dictionary, progress)
             contrast_on = dictionary if constants.contrast_on_augmented or not len(pairs) else pairs
             maps, healthy = self._contrast(x, y, maps, contrast_on, constants, iteration, progress)
             self._set_maps(maps)
@@ -161,11 +161,11 @@ class C1(Aligner):
         """Rounds of mapping and new pairs alone, for seeds too few to contrast on."""
         with progress.task("warming up", constants.warm_up) as task:
             for _ in range(constants.warm_up):
-                maps = self._advanced_maps(x, y, dictionary, progress, x.device)
+                maps = self._advanced_maps(x, y, dictionary, progress)
                 fresh = self._new_pairs(x, y, maps, pairs, constants, progress)
                 dictionary = np.concatenate([pairs, fresh])
                 task.advance(pairs=len(dictionary))
-        return self._advanced_maps(x, y, dictionary, progress, x.device)
+        return self._advanced_maps(x, y, dictionary, progress)
 
     def _new_pairs(
         self,
@@ -193,10 +193,8 @@ class C1(Aligner):
             )
         return augmentation(induced, seeds)
 
-    def _advanced_maps(
-        self, x: torch.Tensor, y: torch.Tensor, dictionary: Pairs, progress: Progress, device: torch.device
-    ) -> Maps:
-        rows = torch.from_numpy(dictionary).to(device)
+    def _advanced_maps(self, x: torch.Tensor, y: torch.Tensor, dictionary: Pairs, progress: Progress) -> Maps:
+        rows = torch.from_numpy(dictionary).to(x.device)
         found = advanced_maps(x[rows[:, 0]], y[rows[:, 1]])
         if found.ridge:
             progress.say(damping_sentence(len(dictionary), found.ridge))
