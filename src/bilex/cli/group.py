@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from typing import Any
 
 import click
 
@@ -17,6 +18,8 @@ _SUMMARIES = {
     "convert": "Convert vectors or dictionaries between formats.",
     "info": "Describe a vector file, a dictionary or a model.",
     "methods": "List the alignment methods and their settings.",
+    "data": "List, fetch and check the data sets of the benchmark.",
+    "benchmark": "Run a grid of setups; tables, figures and a report from it.",
     "demo": "Align the packaged sample, and show what comes out.",
 }
 
@@ -34,37 +37,49 @@ From two files of word vectors and a small dictionary to translations of every w
 
 
 class LazyCommands(click.Group):
-    """A group that imports a command's module when it is called, not for the list of commands."""
+    """A group that imports a command's module when it is called, not for the list of commands.
+
+    Args:
+        summaries: One sentence for each command, in the order a user meets them.
+        prefix: What the names of the commands' modules begin with.
+        rest: click's own arguments of a group.
+    """
+
+    def __init__(self, *, summaries: dict[str, str], prefix: str = "", **rest: Any) -> None:
+        super().__init__(**rest)
+        self.summaries = summaries
+        self.prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order a user meets them."""
-        return list(_SUMMARIES)
+        return list(self.summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""
-        if cmd_name not in _SUMMARIES:
+        if cmd_name not in self.summaries:
             return None
-        command: click.Command = importlib.import_module(f"bilex.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"bilex.cli.{self.prefix}{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, written without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(_SUMMARIES.items()))
+            formatter.write_dl(list(self.summaries.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command named first, or say which name is near."""
-        if args and args[0] not in _SUMMARIES and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], _SUMMARIES, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else " See 'bilex --help'."
+        if args and args[0] not in self.summaries and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self.summaries, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else f" See '{ctx.command_path} --help'."
             raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
 @click.group(
     cls=LazyCommands,
+    summaries=_SUMMARIES,
     help=_HELP,
     epilog="'bilex COMMAND --help' shows examples. Start with 'bilex demo'.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
