@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.collapse import COLLAPSED, recovered_share, rotations
-from bilex.aligners.maps import Array, Linear, Map, Unit
+from bilex.aligners.collapse import COLLAPSED, recovered_share, rotation
+from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
 from bilex.aligners.starts import identical_strings, unsupervised_similarity_distributions
+from bilex.device import resolve_device
 from bilex.errors import BilexError
 from bilex.progress import Progress
+from bilex.similarity.search import placed
 from bilex.similarity.stochastic import Matches, StochasticMatcher
 from bilex.vectors import WordVectors
 
@@ -91,12 +94,12 @@ class _SelfLearning(Aligner):
         first = self._first_dictionary(source, target, pairs)
         self.report_["first_dictionary"] = len(first)
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
-        learned = self._learn(x.rows, y.rows, first, progress)
+        device = resolve_device(self.device)
+        placed_x, placed_y = placed(x.rows, device), placed(y.rows, device)
+        learned = self._learn(placed_x, placed_y, first, progress)
         _finish(self, x, y, _both(learned), progress)
         agreement = float((learned.backward[learned.forward] == np.arange(len(learned.forward))).mean())
-        share = recovered_share(
-            x.rows, y.rows, _both(learned), k=self.neighbours, seed=self.seed, device=self.device
-        )
+        share = recovered_share(placed_x, placed_y, _both(learned), k=self.neighbours, seed=self.seed)
         self.report_ |= {"objective": learned.objective, "agreement": agreement, "recovered": share}
         if share < COLLAPSED:
             warning = (
@@ -106,16 +109,16 @@ class _SelfLearning(Aligner):
             self.report_["warnings"] = [warning]
             progress.say(warning)
 
-    def _learn(self, x: Array, y: Array, pairs: Pairs, progress: Progress) -> Matches:
+    def _learn(self, x: torch.Tensor, y: torch.Tensor, pairs: Pairs, progress: Progress) -> Matches:
         """The loop; what the last round found."""
-        match = StochasticMatcher(self.neighbours, self.seed, self.device)
+        match = StochasticMatcher(self.neighbours, self.seed, x.device)
+        frequent_x, frequent_y = x[: self.frequent], y[: self.frequent]
         keep, best, improved, number = self.keep, -np.inf, 0, 0
         found: Matches | None = None
         with progress.task("self-learning") as task:
             while True:
                 number += 1
-                u, v = rotations(x, y, pairs)
-                last, found = found, match(x[: self.frequent] @ u, y[: self.frequent] @ v, keep)
+                last, found = found, match(frequent_x @ rotation(x, y, pairs), frequent_y, keep)
                 pairs = _both(found)
                 if found.objective >= best + self.threshold:
                     best, improved = found.objective, number

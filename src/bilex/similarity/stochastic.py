@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from bilex.device import resolve_device
-from bilex.similarity.search import Floats, Rows
+from bilex.similarity.search import AnyRows, Rows, placed
 
 _FEWEST_ROWS = 256
 
@@ -69,13 +69,15 @@ class StochasticMatcher:
         memory: Bytes of scores held at a time; scores that do not fit are computed twice.
     """
 
-    def __init__(self, k: int = 10, seed: int = 0, device: str = "auto", memory: int = 2 << 30) -> None:
+    def __init__(
+        self, k: int = 10, seed: int = 0, device: str | torch.device = "auto", memory: int = 2 << 30
+    ) -> None:
         self.k = k
         self.device = resolve_device(device)
         self._blocks = ScoreBlocks(memory)
         self._random = np.random.default_rng(seed)
 
-    def __call__(self, source: Floats, target: Floats, keep: float) -> Matches:
+    def __call__(self, source: AnyRows, target: AnyRows, keep: float) -> Matches:
         """Match two sets of rows by CSLS, 2·x·y − r(x) − r(y), each score kept with probability `keep`.
 
         A score that is not kept counts as zero, so it can still win over negative ones. While chance
@@ -83,11 +85,11 @@ class StochasticMatcher:
         score, is far below what chance does. With keep = 1 all is float32.
 
         Args:
-            source: Source rows, at least one.
-            target: Target rows, at least one.
+            source: Source rows, at least one, as a numpy array or a torch tensor.
+            target: Target rows, at least one, likewise.
             keep: From 0 to 1; with 1 nothing is left to chance.
         """
-        x, y = (torch.as_tensor(np.ascontiguousarray(side, np.float32)) for side in (source, target))
+        x, y = placed(source, self.device), placed(target, self.device)
         keys = int(self._random.integers(2**63)), int(self._random.integers(2**63))
         if self.device.type == "cpu":
             from bilex.similarity.cpu import fastest_precision
@@ -96,7 +98,7 @@ class StochasticMatcher:
             precision = fastest_precision() if keep < 1 else torch.float32
             matching = CpuMatching(x.to(precision), y.to(precision), self.k, keep, keys)
             return Matches(*matching.run(self._blocks))
-        return self._with_torch(x.to(self.device), y.to(self.device), keep, keys[0])
+        return self._with_torch(x, y, keep, keys[0])
 
     def _with_torch(self, x: torch.Tensor, y: torch.Tensor, keep: float, key: int) -> Matches:
         """The same on a GPU, where a random number for each score costs little."""

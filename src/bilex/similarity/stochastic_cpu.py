@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,14 @@ from bilex.similarity.cpu import _as_numpy
 if TYPE_CHECKING:
     from bilex.similarity.stochastic import ScoreBlocks
 
+Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 
 _STRIP = 256
 """Rows multiplied at a time; their scores are scanned while they are still in the cache."""
+
+_TILE = 64
+"""Rows scanned at a time, and columns in a group: about as many as it takes until a look is worth while."""
 
 
 class CpuMatching:
@@ -44,22 +48,26 @@ class CpuMatching:
         self.threads = torch.get_num_threads()
         self.of_rows = np.full((n, min(k, m)), kernels.LOWEST, np.float32)
         self.of_columns = np.full((self.threads, m, min(k, n)), kernels.LOWEST, np.float32)
-        self.bars = np.full((self.threads, m), kernels.LOWEST, np.float32)
+        self.group_best = np.empty((self.threads, _TILE, -(-m // _TILE)), np.float32)
+        self.column_best = np.empty((self.threads, m), np.float32)
         self.forward, self.forward_score = np.zeros(n, np.int64), np.full(n, kernels.LOWEST, np.float32)
         self.backward = np.zeros((self.threads, m), np.int64)
         self.backward_score = np.full((self.threads, m), kernels.LOWEST, np.float32)
-        self.penalties = np.empty(0, np.float32), np.empty(0, np.float32)
+        self.row_penalty, self.column_penalty = np.zeros(n, np.float32), np.zeros(m, np.float32)
 
     def run(self, blocks: ScoreBlocks) -> tuple[Rows, Rows, float]:
         """Forward partners, backward partners and the objective."""
         try:
             with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
                 for start, room in blocks.rooms(self.x, self.y):
-                    self._share(pool, self._highest, start, room)
+                    self._share(pool, self._multiply_and_rank, start, room)
                 columns = np.sort(np.concatenate(self.of_columns, axis=1), axis=1)[
                     :, -self.of_columns.shape[2] :
                 ]
-                self.penalties = self.of_rows.mean(axis=1) / 2, columns.mean(axis=1) / 2
+                self.row_penalty, self.column_penalty = (
+                    self.of_rows.mean(axis=1) / 2,
+                    columns.mean(axis=1) / 2,
+                )
                 matching = self._match if blocks.hold_all(self.x) else self._multiply_and_match
                 for start, room in blocks.rooms(self.x, self.y):
                     self._share(pool, matching, start, room)
@@ -92,20 +100,30 @@ class CpuMatching:
         for share in shares:
             share.result()
 
-    def _multiply(self, rows: slice, scores: torch.Tensor) -> None:
+    def _multiply_and_rank(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
         torch.mm(self.x[rows], self.y.T, out=scores)
-
-    def _highest(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
-        self._multiply(rows, scores)
-        kernels.highest(_as_numpy(scores), self.of_rows[rows], self.of_columns[thread], self.bars[thread])
-
-    def _match(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
-        forward = self.forward, self.forward_score
-        backward = self.backward[thread], self.backward_score[thread]
-        kernels.match(
-            _as_numpy(scores), rows.start, *self.penalties, self.keys, self.limit, *forward, *backward
-        )
+        for own, tile, group_best, column_best in self._surveyed(thread, rows, scores):
+            kernels.highest(tile, self.of_rows[own], self.of_columns[thread], group_best, column_best)
 
     def _multiply_and_match(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
-        self._multiply(rows, scores)
+        torch.mm(self.x[rows], self.y.T, out=scores)
         self._match(thread, rows, scores)
+
+    def _match(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
+        forward = self.keys[0], self.limit, self.forward, self.forward_score
+        backward = self.keys[1], self.limit, self.backward[thread], self.backward_score[thread]
+        for own, tile, group_best, column_best in self._surveyed(thread, rows, scores):
+            kernels.match_rows(tile, own.start, self.column_penalty, group_best, *forward)
+            kernels.match_columns(tile, own.start, self.row_penalty[own], column_best, *backward)
+
+    def _surveyed(
+        self, thread: int, rows: slice, scores: torch.Tensor
+    ) -> Iterator[tuple[slice, npt.NDArray[np.generic], Floats, Floats]]:
+        """The scores tile by tile: source rows, their scores, the best of groups and of columns."""
+        block = _as_numpy(scores)
+        for first in range(0, len(block), _TILE):
+            tile = block[first : first + _TILE]
+            own = slice(rows.start + first, rows.start + first + len(tile))
+            group_best, column_best = self.group_best[thread, : len(tile)], self.column_best[thread]
+            kernels.survey(tile, self.row_penalty[own], self.column_penalty, group_best, column_best)
+            yield own, tile, group_best, column_best

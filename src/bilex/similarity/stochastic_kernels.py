@@ -1,9 +1,10 @@
 """Compiled loops behind `bilex.similarity.stochastic`: scan blocks of scores for both directions at once.
 
-A block holds the scores of some source rows with all target rows. A chunk of 64 scores is first
-compared as a whole with what they would have to beat, which the processor does sixteen at a time; only
-the few chunks that might contain something are looked at closely. Scores are float32 or the upper 16
-bits of one (bfloat16, seen as uint16). Every function releases the GIL.
+A block holds the scores of some source rows with all target rows. `survey` finds, sixteen scores at a
+time, the best score of each column of the block, and in each row the best of every group of columns;
+`highest` and `match` then look closely only at the few groups and columns that can change anything, the
+best groups first. Scores are float32 or the upper 16 bits of one (bfloat16, seen as uint16). Every
+function releases the GIL.
 """
 
 from __future__ import annotations
@@ -16,9 +17,44 @@ from numba import njit
 from bilex.similarity.kernels import _score
 
 LOWEST = np.float32(-1e30)
-_CHUNK = 64
-_ROUNDING = np.float32(1e-6)
 _compiled = njit(nogil=True, cache=True, fastmath=True)
+
+
+@_compiled
+def survey(block: Any, row_penalty: Any, column_penalty: Any, group_best: Any, column_best: Any) -> None:
+    """Find the best score − penalty of each group of columns in each row, and of each column.
+
+    Group g of w groups holds the columns g, g + w, g + 2w, ...: maxima over them read memory in order.
+
+    Args:
+        block: Scores.
+        row_penalty: Of the block's rows; taken off where candidates for a column are compared.
+        column_penalty: Of all columns; taken off where candidates for a row are compared.
+        group_best: Where the maxima go, one line a row, one column a group.
+        column_best: Where the maxima of the columns go.
+    """
+    columns, groups = block.shape[1], group_best.shape[1]
+    group_best[:] = LOWEST
+    column_best[:] = LOWEST
+    for row in range(block.shape[0]):
+        scores, own, best = block[row], row_penalty[row], group_best[row]
+        for column in range(columns):
+            score = _score(scores[column]) - own
+            column_best[column] = score if score > column_best[column] else column_best[column]
+        for first in range(0, columns, groups):
+            part, penalty = scores[first : first + groups], column_penalty[first : first + groups]
+            for group in range(part.shape[0]):
+                score = _score(part[group]) - penalty[group]
+                best[group] = score if score > best[group] else best[group]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _place_of_highest(values: Any) -> Any:
+    place = 0
+    for i in range(values.shape[0]):
+        if values[i] > values[place]:
+            place = i
+    return place
 
 
 @_compiled
@@ -32,30 +68,34 @@ def _insert(best: Any, score: float) -> None:
 
 
 @_compiled
-def highest(block: Any, of_rows: Any, of_columns: Any, bars: Any) -> None:
+def highest(block: Any, of_rows: Any, of_columns: Any, group_best: Any, column_best: Any) -> None:
     """Keep the k highest scores of each row and of each column, in rising order.
 
     Args:
         block: Scores.
-        of_rows: k scores a row, `LOWEST` before the first call.
+        of_rows: k scores a row, `LOWEST` before the call.
         of_columns: k scores a column, updated from block to block.
-        bars: The smallest of each column's k scores.
+        group_best: What `survey` found without penalties; spoiled by the call.
+        column_best: Likewise.
     """
+    columns, groups = block.shape[1], group_best.shape[1]
     for row in range(block.shape[0]):
-        for first in range(0, block.shape[1], _CHUNK):
-            last = min(first + _CHUNK, block.shape[1])
-            bar, excess = of_rows[row, 0], LOWEST
-            for column in range(first, last):
+        best = of_rows[row]
+        group = _place_of_highest(group_best[row])
+        while group_best[row, group] > best[0]:
+            group_best[row, group] = LOWEST
+            for column in range(group, columns, groups):
                 score = _score(block[row, column])
-                excess = max(excess, score - bar, score - bars[column])
-            if excess > 0:
-                for column in range(first, last):
-                    score = _score(block[row, column])
-                    if score > of_rows[row, 0]:
-                        _insert(of_rows[row], score)
-                    if score > bars[column]:
-                        _insert(of_columns[column], score)
-                        bars[column] = of_columns[column, 0]
+                if score > best[0]:
+                    _insert(best, score)
+            group = _place_of_highest(group_best[row])
+    for column in range(columns):
+        best = of_columns[column]
+        if column_best[column] > best[0]:
+            for row in range(block.shape[0]):
+                score = _score(block[row, column])
+                if score > best[0]:
+                    _insert(best, score)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -68,53 +108,75 @@ def _kept(key: Any, query: int, candidate: int, limit: Any) -> Any:
 
 
 @_compiled
-def match(
+def match_rows(
     block: Any,
     offset: int,
-    row_penalty: Any,
-    column_penalty: Any,
-    keys: Any,
+    penalty: Any,
+    group_best: Any,
+    key: Any,
     limit: Any,
-    forward: Any,
-    forward_score: Any,
-    backward: Any,
-    backward_score: Any,
+    partner: Any,
+    partner_score: Any,
 ) -> None:
-    """Find each row's best kept column by score − penalty of the column, and each column's best row.
+    """Find each row's best kept column by score − penalty of the column; the first of equal ones.
 
     Args:
         block: Scores; its first row is source row `offset`.
         offset: See above.
-        row_penalty: Of all source rows.
-        column_penalty: Of all target rows.
-        keys: Where chance starts, forward and backward.
+        penalty: Of all columns.
+        group_best: What `survey` found with that penalty; spoiled by the call.
+        key: Where chance starts.
         limit: The probability of being kept, times 2³².
-        forward: Best columns of all source rows.
-        forward_score: Their scores, `LOWEST` before the first call.
-        backward: Best source rows of the columns.
-        backward_score: Their scores, updated from block to block.
+        partner: Best columns of all source rows.
+        partner_score: Their scores, `LOWEST` before the call.
     """
+    columns, groups = block.shape[1], group_best.shape[1]
     for row in range(block.shape[0]):
-        number = offset + row
-        own, best = row_penalty[number], forward_score[number]
-        for first in range(0, block.shape[1], _CHUNK):
-            last = min(first + _CHUNK, block.shape[1])
-            excess = LOWEST
-            for column in range(first, last):
-                score = _score(block[row, column])
-                ahead = score - column_penalty[column] - best
-                excess = max(excess, ahead, score - own - backward_score[column])
-            if excess > -_ROUNDING:
-                for column in range(first, last):
-                    score = _score(block[row, column]) - column_penalty[column]
-                    if score > best and _kept(keys[0], number, column, limit):
-                        best = score
-                        forward[number] = column
-                    score = _score(block[row, column]) - own
-                    if score > backward_score[column] and _kept(keys[1], column, number, limit):
-                        backward_score[column] = score
-                        backward[column] = number
-        forward_score[number] = best
+        number, best, found = offset + row, LOWEST, columns
+        group = _place_of_highest(group_best[row])
+        while group_best[row, group] >= best and group_best[row, group] > LOWEST:
+            group_best[row, group] = LOWEST
+            for column in range(group, columns, groups):
+                score = _score(block[row, column]) - penalty[column]
+                if (score > best or (score == best and column < found)) and _kept(key, number, column, limit):
+                    best, found = score, column
+            group = _place_of_highest(group_best[row])
+        if found < columns:
+            partner[number], partner_score[number] = found, best
+
+
+@_compiled
+def match_columns(
+    block: Any,
+    offset: int,
+    penalty: Any,
+    column_best: Any,
+    key: Any,
+    limit: Any,
+    partner: Any,
+    partner_score: Any,
+) -> None:
+    """Find each column's best kept row by score − penalty of the row, going on from earlier blocks.
+
+    Args:
+        block: Scores; its first row is source row `offset`.
+        offset: See above.
+        penalty: Of the block's rows.
+        column_best: What `survey` found with that penalty.
+        key: Where chance starts.
+        limit: The probability of being kept, times 2³².
+        partner: Best source rows of all columns.
+        partner_score: Their scores, `LOWEST` before the first block.
+    """
+    for column in range(block.shape[1]):
+        best = partner_score[column]
+        if column_best[column] > best:
+            for row in range(block.shape[0]):
+                score = _score(block[row, column]) - penalty[row]
+                if score > best and _kept(key, column, offset + row, limit):
+                    best = score
+                    partner[column] = offset + row
+            partner_score[column] = best
 
 
 @_compiled
