@@ -16,6 +16,7 @@ import pytest
 import torch
 from padded_reference import padded_vectors
 
+from bilex.encoders.batches import Batch
 from bilex.encoders.loss import contrastive_loss, whole_batch_loss
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import TrainingPairs
@@ -114,16 +115,20 @@ def test_with_the_whole_batch_every_other_word_is_a_negative() -> None:
         others = sum(torch.exp(unit[x] @ unit[w] / 0.1) for w in (1, 2, 4, 6) if w != y)
         others += sum(torch.exp(unit[w] @ unit[y] / 0.1) for w in (0, 3, 5) if w != x)
         expected -= float(torch.log(positive / (positive + others)))
-    found = whole_batch_loss(vectors, sources, targets, is_target, 0.1)
+    found = whole_batch_loss(vectors, sources, targets, is_target.long(), 0.1)
     assert float(found) == pytest.approx(expected, rel=1e-5)
+    more, sides = torch.cat([vectors, vectors[:2]]), torch.cat([is_target.long(), torch.tensor([-1, -1])])
+    padded = whole_batch_loss(more, sources, targets, sides, 0.1)
+    assert float(padded) == pytest.approx(expected, rel=1e-5), "rows without a word are nobody's negatives"
 
 
 def test_the_tuner_knows_which_words_are_targets(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
-    batch = tuner_for(encoder, replace(STILL, whole_batch=True))._lay_out(np.arange(4))
-    sources, targets, near_targets, near_sources = batch.places
-    assert batch.is_target[targets].all() and batch.is_target[near_sources].all()
-    assert not batch.is_target[sources].any() and not batch.is_target[near_targets].any()
+    tuner = tuner_for(encoder, replace(STILL, whole_batch=True))
+    batch = tuner.batches.lay_out(np.arange(4), encoder.device)
+    sources, targets, near_targets, near_sources = batch.places.split([1, 1, 3, 3], dim=1)
+    assert (batch.sides[targets] == 1).all() and (batch.sides[near_sources] == 1).all()
+    assert (batch.sides[sources] == 0).all() and (batch.sides[near_targets] == 0).all()
     report = tuner_for(encoder, replace(STILL, whole_batch=True, epochs=3)).run()
     assert report.losses[-1] < report.losses[0]
 
@@ -257,18 +262,23 @@ def test_a_loss_that_is_no_number_at_once_is_an_error(make_encoder: Callable[...
     assert encoder.module.state_dict().keys() == before.keys()
 
 
+def run_short_of_memory(tuner: Tuner) -> None:
+    """Let the tuner run out of memory wherever a batch has more than one pair."""
+    ordinary = tuner._pass
+
+    def short_of_memory(module: torch.nn.Module, batch: Batch, pairs: int) -> torch.Tensor:
+        if len(batch.places) > 1:
+            raise torch.cuda.OutOfMemoryError("no room")
+        return ordinary(module, batch, pairs)
+
+    tuner._pass = short_of_memory
+
+
 def test_too_little_gpu_memory_halves_the_micro_batch(make_encoder: Callable[..., WordEncoder]) -> None:
     reference, encoder = make_encoder(), make_encoder()
     tuner_for(reference, STILL).run()
     tuner = tuner_for(encoder, STILL)
-    ordinary = tuner._part_loss
-
-    def short_of_memory(module: torch.nn.Module, part: np.ndarray) -> torch.Tensor:
-        if len(part) > 1:
-            raise torch.cuda.OutOfMemoryError("no room")
-        return ordinary(module, part)
-
-    tuner._part_loss = short_of_memory
+    run_short_of_memory(tuner)
     report = tuner.run()
     assert report.micro_batch == 1
     assert "1 pairs at a time" in report.warnings[-1]
@@ -293,7 +303,7 @@ import sys
 sys.path.insert(0, {here!r})
 import torch
 from conftest import character_tokenizer, tiny_model
-from test_contrastive_tuning import STILL, tuner_for
+from test_contrastive_tuning import STILL, run_short_of_memory, tuner_for
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import EncoderPreset, Reading
 from bilex.encoders.processes import is_first_process, join_processes
@@ -302,21 +312,26 @@ join_processes()
 encoder = WordEncoder(tiny_model("bert"), character_tokenizer(),
                       EncoderPreset(reading=Reading(pooling="mean", max_length=8)), "tiny", "cpu")
 tuner = tuner_for(encoder, STILL)
-assert tuner.world == 2
-tuner.run()
+assert tuner.exchange.world == 2
+if {short_of_memory} and not is_first_process():
+    run_short_of_memory(tuner)
+report = tuner.run()
+assert report.micro_batch == (1 if {short_of_memory} else 4), report.micro_batch
 if is_first_process():
     encoder.save({out!r}, "two processes")
 """
 
 
+@pytest.mark.parametrize("short_of_memory", [False, True])
 def test_two_processes_learn_what_one_learns(
-    make_encoder: Callable[..., WordEncoder], tmp_path: Path
+    make_encoder: Callable[..., WordEncoder], tmp_path: Path, short_of_memory: bool
 ) -> None:
+    """Also where one of them runs out of memory, which makes both take smaller parts."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     here = str(Path(__file__).parent)
-    script = _CHILD.format(here=here, out=str(tmp_path / "out"))
+    script = _CHILD.format(here=here, out=str(tmp_path / "out"), short_of_memory=short_of_memory)
     common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     children = [
         subprocess.Popen(

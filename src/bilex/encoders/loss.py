@@ -28,8 +28,8 @@ def contrastive_loss(
         temperature: τ.
     """
     unit = torch.nn.functional.normalize(vectors.float(), dim=1)
-    from_sources = unit[sources] @ unit.T
-    from_targets = unit[targets] @ unit.T
+    from_sources = unit.index_select(0, sources) @ unit.T
+    from_targets = unit.index_select(0, targets) @ unit.T
     logits = torch.cat(
         [
             from_sources.gather(1, targets[:, None]),
@@ -46,7 +46,7 @@ def whole_batch_loss(
     vectors: torch.Tensor,
     sources: torch.Tensor,
     targets: torch.Tensor,
-    is_target: torch.Tensor,
+    sides: torch.Tensor,
     temperature: float,
 ) -> torch.Tensor:
     """InfoNCE in which every other word of the batch is a negative too, summed over the pairs.
@@ -59,12 +59,12 @@ def whole_batch_loss(
         vectors: One row for each distinct word of the batch.
         sources: For each pair the row of its source word.
         targets: For each pair the row of its target word.
-        is_target: For each row whether it is a target word.
+        sides: For each row 0 for a source word, 1 for a target word, −1 for a row that holds no word.
         temperature: τ.
     """
     unit = torch.nn.functional.normalize(vectors.float(), dim=1)
     never = torch.finfo(torch.float32).min
-    forward = (unit[sources] @ unit.T / temperature).masked_fill(~is_target, never)
-    backward = (unit[targets] @ unit.T / temperature).masked_fill(is_target, never)
+    forward = (unit.index_select(0, sources) @ unit.T / temperature).masked_fill(sides != 1, never)
+    backward = (unit.index_select(0, targets) @ unit.T / temperature).masked_fill(sides != 0, never)
     backward = backward.scatter(1, sources[:, None], never)
     return torch.nn.functional.cross_entropy(torch.cat([forward, backward], dim=1), targets, reduction="sum")

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
+from bilex.encoders.batches import Batch, Batches
 from bilex.encoders.checkpoint import load_checkpoint, save_checkpoint
-from bilex.encoders.loss import contrastive_loss, whole_batch_loss
+from bilex.encoders.exchange import Exchange
+from bilex.encoders.graphs import ReplayedPass, own_stream
 from bilex.encoders.model import WordEncoder, autocast
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
-from bilex.encoders.tokens import Integers, PackedWords, TokenTable, pack, to_device
+from bilex.encoders.tokens import Integers, TokenTable
 from bilex.encoders.trimming import trimmed_embeddings
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress, Task
@@ -28,22 +28,17 @@ from bilex.progress import SILENT, Progress, Task
 
 @dataclass
 class TuningReport:
-    """What happened: the mean loss of each epoch, pairs used, and sentences about anything unusual."""
+    """What happened: the mean loss of each epoch, pairs used, and sentences about anything unusual.
+
+    `replayed` counts the updates whose kernels a GPU replayed as a whole (`graphs`).
+    """
 
     losses: list[float] = field(default_factory=list)
     pairs: int = 0
     dropped: int = 0
     micro_batch: int = 0
+    replayed: int = 0
     warnings: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Some pairs: their distinct words laid out, where each word of a pair is, which are target words."""
-
-    words: PackedWords
-    places: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
-    is_target: torch.Tensor
 
 
 class Tuner:
@@ -75,38 +70,12 @@ class Tuner:
         self.settings = settings
         self.progress = progress
         self.checkpoint = checkpoint
-        self.report = TuningReport()
-        self.tokens = TokenTable.join(source_tokens, target_tokens)
-        self.target_start = len(source_tokens)
-        self.columns = self._columns(pairs, len(source_tokens))
-        self.rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
-        self.world = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+        self.batches = Batches(source_tokens, target_tokens, pairs)
+        self.report = TuningReport(pairs=len(self.batches), dropped=self.batches.dropped)
+        self.exchange = Exchange()
         self.micro_batch = settings.batch_size
         self.updates = 0
-
-    def _columns(self, pairs: TrainingPairs, target_start: int) -> Integers:
-        """For each usable pair the words it needs, as rows of `tokens`: source, target, negatives of both."""
-        columns: Integers = np.concatenate(
-            [
-                pairs.positives[:, :1],
-                pairs.positives[:, 1:] + target_start,
-                pairs.source_negatives,
-                pairs.target_negatives + target_start,
-            ],
-            axis=1,
-        )
-        readable = (self.tokens.lengths[columns[:, :2]] > 0).all(axis=1)
-        self.source_negatives = pairs.source_negatives.shape[1]
-        self.report.pairs = int(readable.sum())
-        self.report.dropped = int((~readable).sum())
-        if not readable.any():
-            raise BilexError(
-                "the tokenizer turns every word of the dictionary into nothing; choose another --lm."
-            )
-        columns = columns[readable]
-        unreadable = self.tokens.lengths[columns] == 0
-        columns[unreadable] = np.broadcast_to(columns[:, :1], columns.shape)[unreadable]
-        return columns
+        self.replay: ReplayedPass | None = None
 
     def run(self) -> TuningReport:
         """Tune; afterwards the encoder holds the last good weights and is in evaluation mode.
@@ -115,11 +84,13 @@ class Tuner:
             BilexError: The loss is not a number before one epoch was done.
         """
         module = self.encoder.module
-        self.tokens, restore = trimmed_embeddings(module.encoder, self.tokens, self.columns)
+        batches = self.batches
+        batches.tokens, restore = trimmed_embeddings(module.encoder, batches.tokens, batches.columns)
         try:
-            with _dropout(module.encoder, self.settings.dropout):
+            with own_stream(self.encoder.device), _dropout(module.encoder, self.settings.dropout):
                 self._epochs(module)
         finally:
+            self._stop_replaying()
             restore(1 - self.settings.learning_rate * self.settings.weight_decay, self.updates)
             module.zero_grad(set_to_none=True)
             module.eval()
@@ -137,26 +108,28 @@ class Tuner:
         )
         stamp = self._stamp() if self.checkpoint else {}
         first, self.report.losses = load_checkpoint(self.checkpoint, module, optimiser, stamp)
-        trained = self._parallel(module)
-        steps_an_epoch = -(-len(self.columns) // settings.batch_size)
+        self.exchange.join(module)
+        if self._can_replay():
+            self._start_replaying(module)
+        steps_an_epoch = -(-len(self.batches) // settings.batch_size)
         with self.progress.task("Tuning the language model", settings.epochs * steps_an_epoch) as task:
             task.advance(first * steps_an_epoch)
             self.updates = first * steps_an_epoch
             for epoch in range(first, settings.epochs):
                 good = [p.detach().clone() for p in module.parameters()]
-                loss = self._epoch(trained, optimiser, epoch, task)
+                loss = self._epoch(module, optimiser, epoch, task)
                 if not np.isfinite(loss):
                     self._go_back(module, good, epoch)
                     self.updates = epoch * steps_an_epoch
                     return
                 self.report.losses.append(loss)
-                if self.rank == 0:
+                if self.exchange.rank == 0:
                     save_checkpoint(self.checkpoint, module, optimiser, stamp, self.report.losses)
 
     def _stamp(self) -> dict[str, Any]:
         """What a checkpoint must agree with to be taken up: settings, pairs with their tokens, encoder."""
-        content = hashlib.sha256(self.columns.tobytes())
-        content.update(self.tokens.ids.tobytes())
+        content = hashlib.sha256(self.batches.columns.tobytes())
+        content.update(self.batches.tokens.ids.tobytes())
         return {
             "settings": asdict(self.settings),
             "pairs": content.hexdigest(),
@@ -167,8 +140,8 @@ class Tuner:
         """One pass over all pairs; returns the mean loss, NaN as soon as a batch's loss is not finite."""
         settings = self.settings
         seed = settings.seed + epoch
-        order = np.random.default_rng(seed).permutation(len(self.columns))
-        torch.manual_seed(seed * 1000 + self.rank)
+        order = np.random.default_rng(seed).permutation(len(self.batches))
+        torch.manual_seed(seed * 1000 + self.exchange.rank)
         module.train()
         losses: list[float] = []
         waiting: Callable[[], float] | None = None
@@ -188,59 +161,69 @@ class Tuner:
     def _update(self, module: nn.Module, optimiser: torch.optim.Optimizer, chosen: Integers) -> torch.Tensor:
         """One optimiser step; where memory runs out, the batch is cut in smaller parts and done again."""
         while True:
-            optimiser.zero_grad(set_to_none=True)
-            try:
-                loss = self._gradients(module, chosen)
+            optimiser.zero_grad(set_to_none=self.replay is None)
+            loss = self._attempt(module, chosen)
+            if loss is not None:
                 break
-            except torch.cuda.OutOfMemoryError:
-                self._halve()
+            self._halve()
+        self.exchange.average_gradients()
         optimiser.step()
         self.updates += 1
-        return loss
+        return self.exchange.sum(loss)
+
+    def _attempt(self, module: nn.Module, chosen: Integers) -> torch.Tensor | None:
+        """As `_gradients`; None if the memory of any process is too small for that."""
+        try:
+            loss = self._gradients(module, chosen)
+        except torch.cuda.OutOfMemoryError:
+            loss = None
+        return loss if self.exchange.all_managed(loss is not None, self.encoder.device) else None
 
     def _gradients(self, module: nn.Module, chosen: Integers) -> torch.Tensor:
-        """Gradients of the mean loss over `chosen`, in parts; every process does its share of the pairs."""
-        mine = chosen[self.rank :: self.world]
-        parts = [mine[i : i + self.micro_batch] for i in range(0, len(mine), self.micro_batch)] or [mine]
-        total = torch.zeros((), device=self.encoder.device)
-        for number, part in enumerate(parts):
-            with _unsynchronised(module, number < len(parts) - 1):
-                loss = self._part_loss(module, part) / len(chosen)
-                torch.autograd.backward(loss * self.world)
-            total += loss.detach()
-        if self.world > 1:
-            torch.distributed.all_reduce(total)
+        """Gather the gradients of this process's share of `chosen`, in parts.
+
+        Returns:
+            This share's part of the mean loss over `chosen`. The gradients are those of that part times the
+            number of processes, since they will be averaged.
+        """
+        device = self.encoder.device
+        mine = chosen[self.exchange.rank :: self.exchange.world]
+        if self.replay is not None and len(chosen) == self.settings.batch_size:
+            return self.replay(self.batches.lay_out(mine, device, few_shapes=True))
+        total = torch.zeros((), device=device)
+        for start in range(0, len(mine), self.micro_batch):
+            batch = self.batches.lay_out(mine[start : start + self.micro_batch], device)
+            total += self._pass(module, batch, len(chosen))
         return total
 
-    def _part_loss(self, module: nn.Module, part: Integers) -> torch.Tensor:
-        weight = 1.0
-        if not len(part):
-            part, weight = np.zeros(1, np.int64), 0.0
-        batch = self._lay_out(part)
+    def _pass(self, module: nn.Module, batch: Batch, pairs: int) -> torch.Tensor:
+        """Forward and backward, adding to the gradients; returns the batch's part of a mean over `pairs`."""
         with autocast(self.encoder.device, self.settings.precision):
             vectors = module(batch.words)
-        if self.settings.whole_batch:
-            sources, targets = batch.places[:2]
-            loss = whole_batch_loss(vectors, sources, targets, batch.is_target, self.settings.temperature)
-        else:
-            loss = contrastive_loss(vectors, *batch.places, self.settings.temperature)
-        return weight * loss
+        loss = batch.loss(vectors, self.settings) / pairs
+        torch.autograd.backward(loss * self.exchange.world)
+        return loss.detach()
 
-    def _lay_out(self, part: Integers) -> _Batch:
-        """The distinct words of some pairs, packed, and the place of every word that the pairs name."""
-        columns = self.columns[part]
-        distinct, inverse = np.unique(columns, return_inverse=True)
-        device = self.encoder.device
-        packed, rows = pack(self.tokens, distinct, device)
-        place = np.empty(len(distinct), np.int64)
-        place[np.searchsorted(distinct, rows)] = np.arange(len(rows))
-        places = to_device(torch.from_numpy(place[inverse.reshape(columns.shape)]), device)
-        split = 2 + self.source_negatives
-        named = (places[:, 0], places[:, 1], places[:, 2:split], places[:, split:])
-        is_target = to_device(torch.from_numpy(rows >= self.target_start), device)
-        return _Batch(packed, named, is_target)
+    def _can_replay(self) -> bool:
+        """Whether steps can be recorded: on one GPU, with an encoder that takes all words at once."""
+        return self.encoder.device.type == "cuda" and self.exchange.world == 1 and self.encoder.module.packed
+
+    def _start_replaying(self, module: nn.Module) -> None:
+        """From now on whole batches are recorded and replayed; gradients stay at one place in memory."""
+        for parameter in module.parameters():
+            if parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter)
+        pairs = self.settings.batch_size
+        self.replay = ReplayedPass(lambda batch: self._pass(module, batch, pairs), self._warn)
+
+    def _stop_replaying(self) -> None:
+        if self.replay is not None:
+            self.report.replayed += self.replay.replayed
+            self.replay = None
 
     def _halve(self) -> None:
+        """Go on with half as many pairs at a time; what recordings hold is given back."""
+        self._stop_replaying()
         torch.cuda.empty_cache()
         if self.micro_batch == 1:
             raise BilexError(
@@ -248,12 +231,10 @@ class Tuner:
                 "smaller --lm."
             )
         self.micro_batch = -(-self.micro_batch // 2)
-        sentence = (
+        self._warn(
             f"GPU memory is too small for the whole batch: going on with {self.micro_batch} pairs at a time; "
             "gradients still cover the whole batch, so results do not change."
         )
-        self.report.warnings.append(sentence)
-        self.progress.say(sentence)
 
     def _go_back(self, module: nn.Module, good: list[torch.Tensor], epoch: int) -> None:
         """Put the weights of the last whole epoch back after a loss that is not a number."""
@@ -265,18 +246,13 @@ class Tuner:
                 "the tuning loss is not a number in the first epoch; lower the learning rate or use "
                 "precision float32."
             )
-        sentence = (
+        self._warn(
             f"The tuning loss is not a number in epoch {epoch + 1}: the weights after epoch {epoch} are kept."
         )
+
+    def _warn(self, sentence: str) -> None:
         self.report.warnings.append(sentence)
         self.progress.say(sentence)
-
-    def _parallel(self, module: nn.Module) -> nn.Module:
-        """The module behind torch's own data parallelism, where there are several processes."""
-        if self.world == 1:
-            return module
-        whole = self.encoder.module.packed
-        return DistributedDataParallel(module, find_unused_parameters=not whole)
 
 
 @contextlib.contextmanager
@@ -308,9 +284,3 @@ def _read_later(value: torch.Tensor) -> Callable[[], float]:
         return float(host)
 
     return read
-
-
-def _unsynchronised(module: nn.Module, wanted: bool) -> contextlib.AbstractContextManager[None]:
-    if wanted and isinstance(module, DistributedDataParallel):
-        return module.no_sync()
-    return contextlib.nullcontext()
