@@ -1,0 +1,255 @@
+"""Fetching files that may be large over connections that may break.
+
+What has come stays in `NAME.part` until the file is whole, and the next attempt, of this run or of a later
+one, asks the server for the rest only. Beside it `NAME.part.tag` keeps the version that the server gave the
+file: a server with another version by now sends all of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import http.client
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import bilex
+from bilex.errors import BilexError
+from bilex.files import write_text
+from bilex.progress import SILENT, Progress
+
+Watcher = Callable[[bytes], bool]
+
+_BLOCK = 1 << 20
+_TIMEOUT_S = 60
+_ATTEMPTS = 4
+_PAUSE_S = 2.0
+_MEGABYTE = 1e6
+_PARTIAL, _OUT_OF_RANGE, _SERVER_FAULT = 206, 416, 500
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
+
+
+class _InterruptedError(Exception):
+    """The connection could not be made or broke, or the server is in trouble; another attempt may go on."""
+
+
+def download(
+    address: str,
+    target: Path,
+    *,
+    git_blob: str | None = None,
+    advice: str | None = None,
+    progress: Progress = SILENT,
+) -> None:
+    """Fetch a file, going on where an earlier attempt stopped.
+
+    Args:
+        address: Where it lies.
+        target: The file to write; it appears when it is whole.
+        git_blob: Its checksum as git computes it: the SHA-1 of "blob", its length and its content.
+        advice: What to do without a network; None to put the file at `target`.
+        progress: Who wants to know how far it is.
+
+    Raises:
+        BilexError: The address cannot be reached or answers with an error, the connection breaks time and
+            again, the disk is full, or the checksum is wrong.
+    """
+    fetch_part(address, target, advice=advice, progress=progress)
+    part = part_of(target)
+    if git_blob is not None and _git_blob(part) != git_blob:
+        drop_part(target)
+        raise BilexError(
+            f"{address}: what came is not the file that is expected, its checksum is not {git_blob}; "
+            "run the same command again, or look whether its makers have changed it."
+        )
+    part.replace(target)
+    drop_part(target)
+
+
+def part_of(target: Path) -> Path:
+    """Where the beginning of a file is kept until it is whole."""
+    return target.with_name(f"{target.name}.part")
+
+
+def drop_part(target: Path) -> None:
+    """Forget what has come of a file."""
+    part_of(target).unlink(missing_ok=True)
+    _tag_of(target).unlink(missing_ok=True)
+
+
+def fetch_part(
+    address: str,
+    target: Path,
+    *,
+    enough: Callable[[], Watcher] | None = None,
+    advice: str | None = None,
+    progress: Progress = SILENT,
+) -> None:
+    """Bring `part_of(target)` to its end, or until enough of it is there.
+
+    Args:
+        address: Where the file lies.
+        target: The file that it is a part of.
+        enough: Makes a watcher, which is shown the file block by block from its beginning and says when to
+            stop; None for the whole file.
+        advice: What to do without a network; None to put the file at `target`.
+        progress: Who wants to know how far it is.
+
+    Raises:
+        BilexError: As `download`.
+    """
+    advice = advice or f"fetch it where there is a network and put it at {target}"
+    tries, before = 0, _size(target)
+    while True:
+        tries += 1
+        try:
+            _attempt(address, target, enough, advice, progress)
+            return
+        except urllib.error.URLError as error:
+            if tries == 1:
+                raise BilexError(f"{address}: cannot be reached ({error.reason}); {advice}.") from error
+            fault: Exception = error
+        except _InterruptedError as error:
+            fault = error
+        have = _size(target)
+        tries, before = (1 if have > before else tries), have
+        if tries >= _ATTEMPTS:
+            raise BilexError(
+                f"{address}: the connection broke after {have:,} bytes ({fault}); run the same command "
+                f"again, which goes on from there, or {advice}."
+            ) from fault
+        time.sleep(_PAUSE_S * tries)
+
+
+def _attempt(
+    address: str, target: Path, enough: Callable[[], Watcher] | None, advice: str, progress: Progress
+) -> None:
+    """One connection: ask for what is missing and write it."""
+    have = _size(target) if _tag_of(target).is_file() else 0
+    watcher = enough() if enough else None
+    if watcher and have and _shown(part_of(target), watcher):
+        return
+    request = urllib.request.Request(address, headers={"User-Agent": f"bilex/{bilex.__version__}"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+        request.add_header("If-Range", _tag_of(target).read_text(encoding="utf-8"))
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
+            going_on = _goes_on(response, target, have)
+            if not going_on:
+                watcher = enough() if enough else None
+            _receive(response, target, have if going_on else 0, watcher, progress)
+    except urllib.error.HTTPError as error:
+        _refused(error, address, target, have, advice)
+    except urllib.error.URLError:
+        raise
+    except (OSError, http.client.HTTPException) as error:  # those of the disk are told by `_told_plainly`
+        raise _InterruptedError(str(error) or type(error).__name__) from error
+
+
+def _goes_on(response: http.client.HTTPResponse, target: Path, have: int) -> bool:
+    """Whether the server sends the rest that was asked for, and not the whole."""
+    if response.status != _PARTIAL:
+        return False
+    placed = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if placed is None or placed[1] != str(have):
+        drop_part(target)
+        raise _InterruptedError("the server sent another part than was asked for")
+    return True
+
+
+def _receive(
+    response: http.client.HTTPResponse,
+    target: Path,
+    position: int,
+    watcher: Watcher | None,
+    progress: Progress,
+) -> None:
+    """Write what the server sends, from a position of the file on."""
+    length = response.headers.get("Content-Length")
+    total = position + int(length) if length is not None else None
+    with _told_plainly(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not position:
+            _keep_tag(target, response)
+        file = part_of(target).open("ab" if position else "wb", buffering=0)
+    with file, progress.task(f"{target.name} (MB)", total and total / _MEGABYTE) as task:
+        task.advance(position / _MEGABYTE)
+        while block := response.read(_BLOCK):
+            with _told_plainly(target):
+                file.write(block)
+            position += len(block)
+            task.advance(len(block) / _MEGABYTE)
+            if watcher and watcher(block):
+                return
+    if total is not None and position < total:
+        raise _InterruptedError(f"{total:,} were promised")
+
+
+def _refused(error: urllib.error.HTTPError, address: str, target: Path, have: int, advice: str) -> None:
+    """Tell what a server's refusal means; the part may be the whole already."""
+    if error.code == _OUT_OF_RANGE and have:
+        placed = _CONTENT_RANGE.fullmatch(error.headers.get("Content-Range", ""))
+        if placed is not None and placed[2] == str(have):
+            return
+        drop_part(target)
+        raise _InterruptedError("the file has become shorter") from error
+    if error.code >= _SERVER_FAULT:
+        raise _InterruptedError(f"the server answers {error.code}, {error.reason}") from error
+    raise BilexError(
+        f"{address}: the server answers {error.code} ({error.reason}); check the languages, or {advice}."
+    ) from error
+
+
+@contextlib.contextmanager
+def _told_plainly(target: Path) -> Iterator[None]:
+    """Turn the system's refusal to write into one sentence; what has come stays."""
+    part = part_of(target)
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise BilexError(
+                f"{part}: the disk is full; free some space and run the same command again, "
+                "it goes on from what has come."
+            ) from error
+        raise BilexError(f"{part}: cannot be written ({error.strerror or error}).") from error
+
+
+def _shown(part: Path, watcher: Watcher) -> bool:
+    """Show what has come already; whether it is enough."""
+    with part.open("rb") as file:
+        return any(watcher(block) for block in iter(lambda: file.read(_BLOCK), b""))
+
+
+def _keep_tag(target: Path, response: http.client.HTTPResponse) -> None:
+    """Remember the version of what is being fetched; without one it cannot be gone on with."""
+    tag = response.headers.get("ETag")
+    if tag is None or tag.startswith("W/"):
+        tag = response.headers.get("Last-Modified")
+    if tag is None:
+        _tag_of(target).unlink(missing_ok=True)
+    else:
+        write_text(_tag_of(target), tag)
+
+
+def _tag_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.part.tag")
+
+
+def _size(target: Path) -> int:
+    part = part_of(target)
+    return part.stat().st_size if part.is_file() else 0
+
+
+def _git_blob(path: Path) -> str:
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,35 @@
+"""`bilex data`: the data sets of the benchmark."""
+
+from __future__ import annotations
+
+import click
+
+from bilex.cli.group import LazyCommands
+
+_SUMMARIES = {
+    "list": "List the known data sets, and what of them is in a folder.",
+    "get": "Fetch a data set; goes on where an earlier attempt stopped.",
+    "check": "Check a data folder: what is there, coverage, leaks.",
+}
+
+# \b is how click is told to leave the lines of a paragraph as they are.
+_HELP = """List, fetch and check the data sets of the benchmark.
+
+\b
+  bilex data list
+  bilex data get xling -o data
+  bilex data get fasttext-wiki --languages en,fi -o data
+  bilex data check data
+"""
+
+
+@click.group(
+    name="data",
+    cls=LazyCommands,
+    summaries=_SUMMARIES,
+    prefix="data_",
+    help=_HELP,
+    epilog="'bilex data COMMAND --help' shows examples.",
+)
+def command() -> None:
+    """The commands of `bilex data`."""
