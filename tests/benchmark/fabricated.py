@@ -21,6 +21,15 @@ PAIRS = ("en-fi", "en-fr", "en-ru", "fi-fr", "fi-ru", "fr-ru")
 SIZES = ("5k", "1k")
 LAMBDAS = tuple(round(0.1 * step, 1) for step in range(11))
 AT = (1, 5, 10)
+LABELS = {
+    "procrustes": "Procrustes",
+    "advanced": "Advanced mapping",
+    "vecmap-semi": "VecMap",
+    "rcsls": "RCSLS",
+    "lnmap": "LNMap",
+    "fipp": "FIPP",
+    "c1": "C1",
+}
 # How well a method does (logits), and its seconds on 2 cores.
 ALIGNERS = {
     "procrustes": (-0.6, 4.0),
@@ -57,18 +66,16 @@ def fabricated_results(
     results = []
     for pair in pairs:
         for seeds in sizes:
+            place = {"dataset": dataset, "pair": pair, "seeds": seeds}
             for method in ALIGNERS:
-                results.append(
-                    fabricated(Setup(dataset=dataset, pair=pair, seeds=seeds, method=method), words)
-                )
+                results.append(fabricated(Setup(**place, method=method, label=LABELS[method]), words))
             for mixing in (*lambdas, "auto"):
-                setup = Setup(
-                    dataset=dataset, pair=pair, seeds=seeds, method="c1", lm="e5-small-q4", mixing=mixing
-                )
+                label = f"C2 (C1), λ {mixing}" if mixing == "auto" else f"C2 (C1), λ = {mixing:g}"
+                setup = Setup(**place, method="c1", lm="e5-small-q4", mixing=mixing, label=label)
                 shown = _samples(pair) if pair in samples and mixing == "auto" else {}
                 results.append(fabricated(setup, words, shown))
     if failed:
-        setup = Setup(dataset=dataset, pair=pairs[0], seeds=sizes[0], method="lnmap")
+        setup = Setup(dataset=dataset, pair=pairs[0], seeds=sizes[0], method="lnmap", label=LABELS["lnmap"])
         results.append(
             Result(
                 setup=setup,
@@ -110,10 +117,13 @@ def fabricated(setup: Setup, words: int = 120, samples: dict[str, WordSample] | 
         environment={
             "bilex": "0.1.0",
             "python": "3.11.2",
-            "numpy": "2.3.0",
-            "torch": "2.9.0",
+            "libraries": {"numpy": "2.3.0", "torch": "2.9.0"},
+            "system": "Linux",
             "host": "laptop <1>",
-            "processor": "AMD EPYC, 2 cores",
+            "processor": "A processor & more",
+            "cores": 2,
+            "memory_gigabytes": 24.0,
+            "gpu": None,
             "threads": 2,
         },
         report=report,
