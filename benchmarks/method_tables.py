@@ -14,6 +14,7 @@ Row = dict[str, Any]
 BEGIN, END = "<!-- tables: written by python -m benchmarks.methods -->", "<!-- end of tables -->"
 _FIGURES = ("forward_nn", "forward_csls", "backward_nn", "backward_csls")
 _SEEDS = {"5k": "5,000 seeds", "1k": "1,000 seeds", "0": "no seeds"}
+_CORES = 2
 
 
 def write_tables(page: Path, rows: Sequence[Row]) -> None:
@@ -30,10 +31,24 @@ def write_tables(page: Path, rows: Sequence[Row]) -> None:
 
 
 def tables(rows: Iterable[Row]) -> str:
-    """All tables: averages, time and memory, then pair by pair."""
+    """All tables: averages, time and memory, then P@1 pair by pair.
+
+    Time and memory on the CPU are those of fits with two threads. Accuracy is that of a fit on the CPU
+    where there is one, else of one on the GPU.
+    """
     full = [row for row in rows if row["limit"] is None]
-    scored = _one_a_fit(full)
-    parts = [_averages(scored), _cost([row for row in full if row["device"] == "cpu"])]
+    on_cpu = [row for row in full if row["device"] == "cpu"]
+    on_gpu = [row for row in full if row["device"] != "cpu"]
+    scored = _one_a_fit([*on_gpu, *on_cpu])
+    parts = [
+        _averages(scored),
+        _cost(
+            f"Time and peak memory on {_CORES} CPU cores",
+            "The fit alone; memory is the peak of the process, both vocabularies included.",
+            [row for row in on_cpu if row["threads"] == _CORES],
+        ),
+        _cost("Time and peak memory on a GPU", "The fit alone; memory is the GPU's.", on_gpu),
+    ]
     for pair in sorted({row["pair"] for row in scored}):
         for seeds in _SEEDS:
             chosen = [row for row in scored if (row["pair"], row["seeds"]) == (pair, seeds)]
@@ -43,7 +58,7 @@ def tables(rows: Iterable[Row]) -> str:
 
 
 def _one_a_fit(rows: Iterable[Row]) -> list[Row]:
-    """One row for each method, pair and seed size: the last one measured."""
+    """One row for each method, pair and seed size: the last one given."""
     return list({(row["method"], row["pair"], row["seeds"]): row for row in rows}.values())
 
 
@@ -55,39 +70,49 @@ def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 def _averages(rows: Sequence[Row]) -> str:
     """Mean P@1 over the pairs and both directions; a method counts where it has all pairs."""
     pairs = {row["pair"] for row in rows}
-    body = []
+    body, missing = [], []
     for seeds, words in _SEEDS.items():
         lines = []
-        for method in {row["method"] for row in rows if row["seeds"] == seeds}:
+        for method in sorted({row["method"] for row in rows if row["seeds"] == seeds}):
             own = [row for row in rows if (row["method"], row["seeds"]) == (method, seeds)]
-            if {row["pair"] for row in own} == pairs:
-                nn = _mean(own, lambda row: (row["forward_nn"][0] + row["backward_nn"][0]) / 2)
-                csls = _mean(own, lambda row: (row["forward_csls"][0] + row["backward_csls"][0]) / 2)
-                lines.append((csls, [words, method, f"{nn:.1f}", f"{csls:.1f}"]))
+            if {row["pair"] for row in own} != pairs:
+                missing.append(f"{method} with {words}")
+                continue
+            nn = _mean(own, lambda row: (row["forward_nn"][0] + row["backward_nn"][0]) / 2)
+            csls = _mean(own, lambda row: (row["forward_csls"][0] + row["backward_csls"][0]) / 2)
+            lines.append((csls, [words, method, f"{nn:.1f}", f"{csls:.1f}"]))
         body += [line for _, line in sorted(lines, key=lambda item: -item[0])]
     if not body:
         return ""
-    names = ", ".join(sorted(pairs))
-    title = f"### Averages\n\nMean P@1 in % over {names}, both directions.\n\n"
-    return title + _table(["seeds", "method", "NN", "CSLS"], body)
-
-
-def _cost(rows: Sequence[Row]) -> str:
-    """Time and memory of the fits that were measured on a CPU."""
-    body = [
-        [
-            row["method"],
-            row["pair"],
-            _SEEDS[row["seeds"]],
-            _duration(row["seconds"]),
-            f"{row['gigabytes']:.1f} GB",
-        ]
-        for row in sorted(_one_a_fit(rows), key=lambda row: (row["pair"], row["method"], row["seeds"]))
+    on_gpu = sum(row["device"] != "cpu" for row in rows)
+    parts = [
+        "### Averages",
+        f"Mean P@1 in % over {', '.join(sorted(pairs))}, both directions. "
+        f"{len(rows) - on_gpu} of the fits were made on a CPU, {on_gpu} on a GPU.",
+        _table(["seeds", "method", "NN", "CSLS"], body),
     ]
-    if not body:
+    if missing:
+        parts.append(f"Left out, since some pairs have no result: {', '.join(missing)}.")
+    return "\n\n".join(parts)
+
+
+def _cost(title: str, note: str, rows: Sequence[Row]) -> str:
+    """Time and memory, a line for each method and seed size, a column for each pair."""
+    measured = {(row["method"], row["seeds"], row["pair"]): row for row in rows}
+    if not measured:
         return ""
-    title = "### Time and memory on 2 CPU cores\n\nThe fit alone; memory is the peak of the process.\n\n"
-    return title + _table(["method", "pair", "seeds", "time", "memory"], body)
+    pairs = sorted({row["pair"] for row in rows})
+    body = []
+    for method in sorted({row["method"] for row in rows}):
+        for seeds, words in _SEEDS.items():
+            cells = [_cost_cell(measured.get((method, seeds, pair))) for pair in pairs]
+            if any(cells):
+                body.append([method, words, *cells])
+    return f"### {title}\n\n{note}\n\n" + _table(["method", "seeds", *pairs], body)
+
+
+def _cost_cell(row: Row | None) -> str:
+    return f"{_duration(row['seconds'])}, {row['gigabytes']:.1f} GB" if row else ""
 
 
 def _pair(pair: str, seeds: str, rows: Sequence[Row]) -> str:
@@ -101,7 +126,9 @@ def _pair(pair: str, seeds: str, rows: Sequence[Row]) -> str:
     body = [
         [row["method"], *("{:.1f} ({:.1f}–{:.1f})".format(*row[name]) for name in _FIGURES)] for row in ranked
     ]
-    return f"### {pair}, {_SEEDS[seeds]}\n\n" + _table(head, body)
+    parts = [f"### {pair}, {_SEEDS[seeds]}", _table(head, body)]
+    parts += [f"`{row['method']}` said: {warning}" for row in ranked for warning in row["warnings"]]
+    return "\n\n".join(parts)
 
 
 def _mean(rows: Sequence[Row], figure: Callable[[Row], float]) -> float:
@@ -109,4 +136,6 @@ def _mean(rows: Sequence[Row], figure: Callable[[Row], float]) -> float:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.1f} s"
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"

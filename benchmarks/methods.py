@@ -44,7 +44,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("data", type=Path, help="the folder with vectors/ and dictionaries/")
     parser.add_argument("--pairs", nargs="+", default=list(PAIRS))
-    parser.add_argument("--seeds", nargs="+", default=["5k", "1k"], choices=["5k", "1k"])
+    parser.add_argument("--seeds", nargs="+", default=["5k", "1k"], choices=["5k", "1k", NO_SEEDS])
     parser.add_argument("--methods", nargs="+", default=sorted(methods()))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--limit", type=int, help="only the most frequent words of each language")
@@ -75,6 +75,7 @@ def run_one(data: Path, method: str, pair: str, seeds: str, device: str, limit: 
         "pair": pair,
         "seeds": seeds,
         "device": place.type,
+        "threads": torch.get_num_threads(),
         "limit": limit,
         "seconds": round(seconds, 2),
         "gigabytes": round(gigabytes, 3),
@@ -104,14 +105,12 @@ def run_in_process_of_its_own(
 ) -> dict[str, Any]:
     """`run_one`, with a peak memory that no earlier fit has raised."""
     command = [sys.executable, "-m", "benchmarks.methods", str(options.data), "--single"]
-    command += ["--methods", method, "--pairs", pair, "--device", options.device]
-    if seeds != NO_SEEDS:
-        command += ["--seeds", seeds]
+    command += ["--methods", method, "--pairs", pair, "--seeds", seeds, "--device", options.device]
     if options.limit is not None:
         command += ["--limit", str(options.limit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BilexError(f"{method} {pair} {seeds}: {done.stderr.strip().splitlines()[-1]}")
+        raise BilexError((done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1])
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return row
 
@@ -130,8 +129,9 @@ def identity(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def seed_sizes(method: str, wanted: list[str]) -> list[str]:
     """The seed sizes that a method is run with; one run without seeds if it takes none."""
-    seedless = method.startswith("vecmap") and not get_method(method).needs_seeds
-    return [NO_SEEDS] if seedless else wanted
+    if get_method(method).needs_seeds:
+        return [seeds for seeds in wanted if seeds != NO_SEEDS]
+    return [NO_SEEDS] if method.startswith("vecmap") else wanted
 
 
 def run_grid(options: argparse.Namespace) -> None:
@@ -149,8 +149,11 @@ def run_grid(options: argparse.Namespace) -> None:
                         row = run_in_process_of_its_own(options, method, pair, seeds)
                     else:
                         row = run_one(options.data, method, pair, seeds, options.device, options.limit)
-                except BilexError as error:
-                    print(f"failed: {error}", file=sys.stderr, flush=True)
+                except (
+                    BilexError,
+                    RuntimeError,
+                ) as error:  # torch's errors, out of memory say, are RuntimeErrors
+                    print(f"failed: {method} {pair} {seeds}: {error}", file=sys.stderr, flush=True)
                     continue
                 with options.results.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")

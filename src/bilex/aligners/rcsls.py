@@ -13,13 +13,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+import torch
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.maps import Array, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
+from bilex.device import resolve_device
 from bilex.errors import BilexError
 from bilex.progress import Progress
 from bilex.similarity import top_k
+from bilex.similarity.search import placed
 from bilex.vectors import WordVectors
 
 Matrix = npt.NDArray[np.float64]
@@ -69,7 +72,7 @@ class RCSLS(Aligner):
             raise BilexError(f"neighbours is {self.neighbours}; CSLS needs at least one neighbour.")
         unit = Map([Unit()])
         loss = RelaxedCSLS(unit(source.vectors), unit(target.vectors), pairs, self.neighbours, self.device)
-        u, _, v = common_rotations(loss.x.T @ loss.y)
+        u, _, v = common_rotations(loss.covariance)
         matrix = self._descend(u @ v.T, loss, progress)
         self.source_map_ = Map([Unit(), Linear(matrix), Unit()])
         self.target_map_ = Map([Unit()])
@@ -105,7 +108,7 @@ class LossAndGradient(NamedTuple):
 
 
 class RelaxedCSLS:
-    """The loss of seed pairs as a function of the map.
+    """The loss of seed pairs as a function of the map; the vocabularies stay on one device.
 
     Args:
         source: All source rows, of unit length.
@@ -116,10 +119,13 @@ class RelaxedCSLS:
     """
 
     def __init__(self, source: Array, target: Array, pairs: Pairs, k: int, device: str) -> None:
-        self.source, self.target, self.device = source, target, device
+        self.device = resolve_device(device)
+        self.source, self.target = placed(source, self.device), placed(target, self.device)
         self.k = min(k, len(source), len(target))
-        self.pair_source, self.pair_target = source[pairs[:, 0]], target[pairs[:, 1]]
-        self.x, self.y = self.pair_source.astype(np.float64), self.pair_target.astype(np.float64)
+        left, right = torch.from_numpy(np.ascontiguousarray(pairs.T)).to(self.device)
+        self.pair_source, self.pair_target = self.source[left], self.target[right]
+        self.x, self.y = self.pair_source.double(), self.pair_target.double()
+        self.covariance: Matrix = (self.x.T @ self.y).cpu().numpy()
 
     def __call__(self, matrix: Matrix) -> LossAndGradient:
         """Loss and gradient at `matrix`.
@@ -127,19 +133,18 @@ class RelaxedCSLS:
         With fixed neighbours the loss is linear in the map, so that it is the inner product of the map
         and the gradient.
         """
-        single = matrix.astype(np.float32)
+        single = torch.from_numpy(matrix.astype(np.float32)).to(self.device)
         _, near_x = top_k(self.pair_source @ single, self.target, self.k, device=self.device)
         _, near_y = top_k(self.pair_target, self.source @ single, self.k, device=self.device)
-        pull = 2 * self.x.T @ self.y
         push = self.x.T @ _sums(self.target, near_x) + _sums(self.source, near_y).T @ self.y
-        gradient = (push / self.k - pull) / len(self.x)
+        gradient = (push.cpu().numpy() / self.k - 2 * self.covariance) / len(self.x)
         return LossAndGradient(float((gradient * matrix).sum()), gradient)
 
 
-def _sums(vectors: Array, rows: npt.NDArray[np.int64]) -> Matrix:
+def _sums(vectors: torch.Tensor, rows: npt.NDArray[np.int64]) -> torch.Tensor:
     """For each line of `rows` the sum of those vectors."""
-    total = np.zeros((len(rows), vectors.shape[1]))
-    for column in rows.T:
+    total = torch.zeros(len(rows), vectors.shape[1], dtype=torch.float64, device=vectors.device)
+    for column in torch.from_numpy(np.ascontiguousarray(rows.T)).to(vectors.device):
         total += vectors[column]
     return total
 
