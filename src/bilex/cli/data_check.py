@@ -54,7 +54,8 @@ def command(folder: str, vectors: str | None, limit: int, as_json: bool) -> None
         write_json_line([check.as_dict() for check in checks], indent=2)
     else:
         for check in checks:
-            show(_vectors_table(check))
+            if check.vectors:
+                show(_vectors_table(check))
             show(_pairs_table(check))
         for sentence in dict.fromkeys(sentence for check in checks for sentence in check.warnings):
             warn(sentence)

@@ -112,7 +112,8 @@ def fetch_part(
             return
         except urllib.error.URLError as error:
             if tries == 1:
-                raise BilexError(f"{address}: cannot be reached ({error.reason}); {advice}.") from error
+                reason = getattr(error.reason, "strerror", None) or error.reason
+                raise BilexError(f"{address}: cannot be reached ({reason}); {advice}.") from error
             fault: Exception = error
         except _InterruptedError as error:
             fault = error

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from bilex.benchmark.datasets.catalogue import VECTORS, KnownData, RemoteFile
+from bilex.benchmark.datasets.catalogue import DICTIONARIES, VECTORS, KnownData, RemoteFile
 from bilex.benchmark.datasets.download import download
 from bilex.benchmark.datasets.first_words import download_words
 from bilex.benchmark.datasets.layouts import LANGUAGE, count_name
@@ -16,7 +16,6 @@ from bilex.errors import BilexError
 from bilex.files import atomic_file
 from bilex.progress import SILENT, Progress
 
-WORDS = 200_000
 _PANLEX_FILE = re.compile(rf"(({LANGUAGE})-({LANGUAGE}))\.(?:train|test)\.\d+\.cc\.trans")
 
 
@@ -25,7 +24,7 @@ def fetch(
     folder: Path,
     languages: Collection[str] = (),
     *,
-    words: int | None = WORDS,
+    words: int | None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[Path, bool]]:
     """Fetch what is not there yet.
@@ -56,7 +55,11 @@ def fetch(
             continue
         missing = not target.is_file()
         if missing:
-            download(file.address, target, git_blob=file.git_blob, progress=progress)
+            advice = (
+                f"get {data.address} where there is a network and put its dictionaries, named as there, into "
+                f"{folder / DICTIONARIES / data.name}"
+            )
+            download(file.address, target, git_blob=file.git_blob, advice=advice, progress=progress)
         if target.suffix == ".zip":
             _unpack(target, wanted)
         yield target, missing
