@@ -80,6 +80,7 @@ def run_one(data: Path, method: str, pair: str, seeds: str, device: str, limit: 
         "seconds": round(seconds, 2),
         "gigabytes": round(gigabytes, 3),
         "warnings": aligner.report_.get("warnings", []),
+        "rounds": aligner.report_.get("rounds"),
     }
     for name, direction in (("forward", result.forward), ("backward", result.backward)):
         for retrieval in ("nn", "csls"):
