@@ -1,0 +1,251 @@
+"""Whether one method is really better than another: paired tests over the same words.
+
+Two methods answered the same test words. Under the hypothesis that it does not matter which method gave
+which answer, the sign of each difference is a coin. `sign_flip_p` asks how often coins give a mean
+difference as great as the one seen; `bootstrap_interval` says between which values the difference lies.
+
+Words that belong together are one unit, that is one coin: a test dictionary asks "dog → koira" forward and
+"koira → dog" backward, and dictionaries made from one list of English words ask for a dog in every language.
+Taken for independent, such words make any difference look surer than it is. `meanings` finds them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+import scipy.sparse.csgraph
+import scipy.stats
+
+Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+
+DRAWS = 20_000
+REPLICATES = 2_000
+_ENUMERATE_UP_TO = 16
+_AT_ONCE = 500
+_TIE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """How one method did on the test words of one direction.
+
+    Args:
+        source: The language asked in.
+        target: The language answered in.
+        words: The test words, each once.
+        golds: The translations of each.
+        scores: One number a word: 1 or 0 for P@1, a share over several runs, or a reciprocal rank.
+    """
+
+    source: str
+    target: str
+    words: tuple[str, ...]
+    golds: tuple[tuple[str, ...], ...]
+    scores: Array
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much one method is better than another, and how sure that is.
+
+    Attributes:
+        directions: Over how many directions.
+        words: Test words that both methods answered, over all directions.
+        units: Independent units among them.
+        mean: The mean over directions of the mean difference, first less second, as a fraction.
+        low: The lower end of the 95 % interval.
+        high: The upper end.
+        p: Of the two-sided test.
+        better: Directions in which the first is better.
+        worse: Directions in which it is worse.
+    """
+
+    directions: int
+    words: int
+    units: int
+    mean: float
+    low: float
+    high: float
+    p: float
+    better: int
+    worse: int
+
+
+def compare(
+    first: Sequence[Scored],
+    second: Sequence[Scored],
+    *,
+    draws: int = DRAWS,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Difference | None:
+    """Compare two methods over the directions and words that both have.
+
+    Args:
+        first: One entry a direction.
+        second: Likewise; other directions are left out.
+        draws: Random sign flips, where the test is not exact.
+        replicates: Resamplings for the interval.
+        seed: Fixes both.
+
+    Returns:
+        The difference; None when nothing is common. In one direction each word is a unit; over several,
+        each meaning.
+    """
+    others = {(entry.source, entry.target): entry for entry in second}
+    pairs = [(a, others[a.source, a.target]) for a in first if (a.source, a.target) in others]
+    common = [found for a, b in pairs if (found := differences(a, b)).words]
+    if not common:
+        return None
+    units = meanings(common) if len(common) > 1 else [np.arange(len(common[0].words))]
+    count = 1 + max(int(numbers.max()) for numbers in units)
+    sums = np.zeros((count, len(common)))
+    sizes = np.zeros((count, len(common)))
+    for column, (entry, numbers) in enumerate(zip(common, units, strict=True)):
+        np.add.at(sums[:, column], numbers, entry.scores)
+        np.add.at(sizes[:, column], numbers, 1.0)
+    means = sums.sum(axis=0) / sizes.sum(axis=0)
+    low, high = bootstrap_interval(sums, sizes, replicates=replicates, seed=seed)
+    return Difference(
+        directions=len(common),
+        words=int(sizes.sum()),
+        units=count,
+        mean=float(means.mean()),
+        low=low,
+        high=high,
+        p=sign_flip_p((sums / sizes.sum(axis=0)).mean(axis=1), draws=draws, seed=seed),
+        better=int((means > _TIE).sum()),
+        worse=int((means < -_TIE).sum()),
+    )
+
+
+def differences(first: Scored, second: Scored) -> Scored:
+    """What the first method scored more than the second, word by word, over the words that both have."""
+    scores = dict(zip(second.words, second.scores, strict=True))
+    places = [place for place, word in enumerate(first.words) if word in scores]
+    words = tuple(first.words[place] for place in places)
+    return Scored(
+        first.source,
+        first.target,
+        words,
+        tuple(first.golds[place] for place in places),
+        first.scores[places] - np.array([scores[word] for word in words], dtype=np.float64),
+    )
+
+
+def sign_flip_p(values: Array, *, draws: int = DRAWS, seed: int = 0) -> float:
+    """The two-sided p of the sum of paired differences, by flipping their signs.
+
+    Where all differences that are not zero are equally great, as with P@1 in one direction, this is the
+    exact binomial (McNemar's) test. Up to 16 of them, all flips are gone through. Else flips are drawn,
+    and p is (1 + those as extreme) / (1 + draws), which never promises too much.
+
+    Args:
+        values: One difference a unit.
+        draws: How many flips are drawn.
+        seed: Fixes them.
+    """
+    values = values[np.abs(values) > _TIE * np.abs(values).max(initial=0.0)]
+    count = len(values)
+    if not count:
+        return 1.0
+    sizes = np.abs(values)
+    if np.allclose(sizes, sizes[0], rtol=_TIE, atol=0):
+        fewer = min(int((values > 0).sum()), int((values < 0).sum()))
+        return min(1.0, 2 * float(scipy.stats.binom.cdf(fewer, count, 0.5)))
+    extreme = abs(values.sum()) - _TIE * sizes.sum()
+    if count <= _ENUMERATE_UP_TO:
+        kept = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
+        return float((np.abs(2 * (kept @ values) - values.sum()) >= extreme).mean())
+    generator = np.random.default_rng(seed)
+    found = 0
+    for start in range(0, draws, _AT_ONCE):
+        rows = min(_AT_ONCE, draws - start)
+        bits = np.frombuffer(generator.bytes(rows * -(-count // 8)), np.uint8).reshape(rows, -1)
+        kept = np.unpackbits(bits, axis=1, count=count).astype(np.float64)
+        found += int((np.abs(2 * (kept @ values) - values.sum()) >= extreme).sum())
+    return (1 + found) / (1 + draws)
+
+
+def bootstrap_interval(
+    sums: Array, sizes: Array, *, replicates: int = REPLICATES, seed: int = 0, level: float = 0.95
+) -> tuple[float, float]:
+    """A percentile interval of the mean difference, resampling units.
+
+    Args:
+        sums: The summed differences of each unit (rows) in each direction (columns).
+        sizes: How many words each unit has in each direction.
+        replicates: How many resamplings.
+        seed: Fixes them.
+        level: How much of the resampled means lies inside.
+
+    Returns:
+        The two ends. The mean of a resampling is over directions, of the mean over its words in each.
+    """
+    times = _resamplings(len(sums), replicates, seed)
+    words = times @ sizes
+    directions = (words > 0).sum(axis=1)
+    means = np.divide(times @ sums, words, out=np.zeros_like(words), where=words > 0).sum(axis=1) / directions
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def meanings(scored: Sequence[Scored]) -> list[Numbers]:
+    """Which test words belong together: those that translations link, in whatever direction or pair.
+
+    Args:
+        scored: One entry a direction.
+
+    Returns:
+        For each entry the number of each word's unit, from 0. Two words are in one unit if a chain of
+        gold translations leads from one to the other.
+    """
+    nodes: dict[Hashable, int] = {}
+    edges: list[tuple[int, int]] = []
+    asked: list[list[int]] = []
+    for entry in scored:
+        numbers = [nodes.setdefault((entry.source, word), len(nodes)) for word in entry.words]
+        asked.append(numbers)
+        for number, golds in zip(numbers, entry.golds, strict=True):
+            edges += [(number, nodes.setdefault((entry.target, gold), len(nodes))) for gold in golds]
+    links = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    graph = scipy.sparse.coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(nodes),) * 2)
+    _, components = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    _, compact = np.unique(
+        components[[number for numbers in asked for number in numbers]], return_inverse=True
+    )
+    ends = np.cumsum([len(numbers) for numbers in asked])[:-1]
+    return [part.astype(np.int64) for part in np.split(compact, ends)]
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Correct p values for their number, after Holm: the chance of even one false alarm stays bounded.
+
+    Args:
+        values: The p values of all comparisons that are made together.
+
+    Returns:
+        In the same order: the smallest times their number m, the next times m − 1, ..., none smaller
+        than one before it, none above 1.
+    """
+    order = np.argsort(values, kind="stable")
+    steps = np.asarray(values, dtype=np.float64)[order] * np.arange(len(order), 0, -1)
+    corrected = np.empty(len(order))
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return [float(value) for value in corrected]
+
+
+@functools.lru_cache(maxsize=4)
+def _resamplings(units: int, replicates: int, seed: int) -> Array:
+    """How often each unit is drawn in each resampling; one row a resampling."""
+    generator = np.random.default_rng(seed)
+    times = np.empty((replicates, units))
+    for row in times:
+        row[:] = np.bincount(generator.integers(0, units, units), minlength=units)
+    return times
