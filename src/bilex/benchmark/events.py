@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from bilex.benchmark.results import Result
 from bilex.progress import Task
 
-_SECONDS_BETWEEN = 0.25
-
 
 @dataclass(frozen=True)
 class Step:
@@ -54,14 +52,16 @@ class _RelayedTask:
 
 
 class Relay:
-    """A `Progress` that sends events, a few a second at most.
+    """A `Progress` that sends events, not too many.
 
     Args:
         send: Takes the events.
+        seconds_between: Steps that follow the last one sooner are not sent.
     """
 
-    def __init__(self, send: Callable[[Event], None]) -> None:
+    def __init__(self, send: Callable[[Event], None], seconds_between: float = 0.25) -> None:
         self._send = send
+        self._seconds_between = seconds_between
         self._told = 0.0
 
     @contextmanager
@@ -77,6 +77,6 @@ class Relay:
     def tell(self, step: Step) -> None:
         """Send a step, unless the last one went only just now."""
         now = time.monotonic()
-        if now - self._told >= _SECONDS_BETWEEN:
+        if now - self._told >= self._seconds_between:
             self._told = now
             self._send(step)

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from bilex.benchmark.environment import cores, memory_gigabytes
-from bilex.benchmark.events import Finished
+from bilex.benchmark.events import Event, Finished
 from bilex.benchmark.listener import Listener
 from bilex.benchmark.results import Result
 from bilex.benchmark.schedule import Job, Schedule
@@ -151,21 +151,16 @@ class _Run:
 
     def _read(self, worker: _Worker) -> None:
         """Take all that a worker has sent."""
-        with contextlib.suppress(EOFError, OSError):  # the end, or half a message of a killed worker
-            while worker.pipe.poll():
-                event = worker.pipe.recv()
-                job = worker.job
-                if job is None:
-                    continue
-                if isinstance(event, Result):
-                    self.schedule.received(job, event)
-                    self.listener.result(event)
-                elif isinstance(event, Finished):
-                    worker.job = None
-                    self.listener.ended(worker.number)
-                    self._settle(job, event.out_of_memory)
-                else:
-                    self.listener.event(worker.number, event)
+        while (event := _next_event(worker.pipe)) is not None and (job := worker.job) is not None:
+            if isinstance(event, Result):
+                self.schedule.received(job, event)
+                self.listener.result(event)
+            elif isinstance(event, Finished):
+                worker.job = None
+                self.listener.ended(worker.number)
+                self._settle(job, event.out_of_memory)
+            else:
+                self.listener.event(worker.number, event)
 
     def _settle(self, job: Job, out_of_memory: str | None) -> None:
         if out_of_memory is None:
@@ -203,6 +198,15 @@ class _Run:
                 worker.process.kill()
                 worker.process.join()
         self.workers = []
+
+
+def _next_event(pipe: Connection) -> Event | None:
+    """What a worker has sent; None if there is nothing, or only half a message of one that was killed."""
+    try:
+        event: Event | None = pipe.recv() if pipe.poll() else None
+    except (EOFError, OSError):
+        return None
+    return event
 
 
 def how_it_ended(exit_code: int | None) -> str:

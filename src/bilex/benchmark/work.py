@@ -15,11 +15,11 @@ from typing import Any
 
 from bilex.aligners import get_method
 from bilex.benchmark.fits import Fit, fitted
-from bilex.benchmark.store_codec import plain
 from bilex.benchmark.memory import PeakMemory
 from bilex.benchmark.results import Result, WordSample
 from bilex.benchmark.setups import Setup
 from bilex.benchmark.stages import FinishedStage, finished_stage, stage_settings
+from bilex.benchmark.store_codec import plain
 from bilex.benchmark.word_samples import Sampler
 from bilex.benchmark.workplace import Workplace
 from bilex.errors import BilexError

@@ -14,7 +14,7 @@ from types import FrameType
 
 from bilex.benchmark.events import Event, Finished, Relay
 from bilex.benchmark.setups import Setup
-from bilex.benchmark.workplace import WorkPlan
+from bilex.benchmark.workplace import Workplace, WorkPlan
 
 _TERMINATED = 143
 
@@ -40,8 +40,6 @@ def serve(pipe: Connection, plan: WorkPlan) -> None:
     _end_with_parent()
     _leave_politely()
     _limit_threads(plan.threads)
-    from bilex.benchmark.workplace import Workplace
-
     workplace = Workplace(plan)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
@@ -49,22 +47,23 @@ def serve(pipe: Connection, plan: WorkPlan) -> None:
             follow(order, workplace, pipe.send)
 
 
-def follow(order: Order, workplace: object, send: Callable[[Event], None]) -> None:
+def follow(
+    order: Order, workplace: Workplace, send: Callable[[Event], None], *, seconds_between_steps: float = 0.25
+) -> None:
     """Work on one family.
 
     Args:
         order: What to do.
-        workplace: The `Workplace` of this process.
+        workplace: The workplace of this process.
         send: Takes what there is to tell; the last event is `Finished`.
+        seconds_between_steps: How often at most a step is told.
     """
     from bilex.benchmark.work import FamilyOutOfMemoryError, run_family
-    from bilex.benchmark.workplace import Workplace
 
-    assert isinstance(workplace, Workplace)
     results = run_family(
         order.setups,
         workplace,
-        progress=Relay(send),
+        progress=Relay(send, seconds_between_steps),
         attempt=order.attempt,
         last_attempt=order.last_attempt,
     )

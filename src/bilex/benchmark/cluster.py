@@ -1,0 +1,322 @@
+"""Families on many machines, through Ray: one task a family, results streaming back to this process.
+
+Ray starts, places and watches the tasks. What is left to do here is to say what a task needs, to take its
+events as they come, and to decide what happens to a family whose worker or machine was lost; a result that
+has arrived is never asked for again.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bilex.benchmark.events import Event, Finished, Said, Step
+from bilex.benchmark.listener import Listener
+from bilex.benchmark.results import Result
+from bilex.benchmark.schedule import Job, Schedule
+from bilex.benchmark.setups import Setup
+from bilex.benchmark.worker import Order, follow
+from bilex.benchmark.workplace import Workplace, WorkPlan
+from bilex.errors import BilexError
+
+HERE = "local"
+_GIGABYTE = 1 << 30
+_WAIT_SECONDS = 0.5
+_SECONDS_BETWEEN_STEPS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a family is given of a machine.
+
+    Args:
+        cpus: Cores, which is also how many threads it uses.
+        gpus: GPUs; a fraction lets several families share one.
+        gigabytes: Memory that Ray sets aside for it; None for none in particular.
+    """
+
+    cpus: int = 1
+    gpus: float = 0
+    gigabytes: float | None = None
+
+
+@dataclass(frozen=True)
+class Located:
+    """The first event of a task: the machine that it runs on."""
+
+    node: str
+    host: str
+
+
+@dataclass(eq=False)
+class _Running:
+    """A task that was handed to Ray."""
+
+    job: Job
+    events: Any
+    slot: int | None = None
+    node: str | None = None
+
+
+@dataclass(eq=False)
+class RayEngine:
+    """Runs families as tasks of a Ray cluster.
+
+    Args:
+        address: Of a running cluster, "auto" for the one this machine is part of, or "local" for a fresh one
+            on this machine.
+        needs: What a family is given; None finds out: four cores (fewer on smaller machines) and, where
+            the cluster has GPUs, one of them.
+    """
+
+    address: str = HERE
+    needs: Needs | None = None
+
+    def run(self, families: Sequence[Sequence[Setup]], plan: WorkPlan, listener: Listener) -> None:
+        """Run families to their end.
+
+        Args:
+            families: Setups by family, in the order of work.
+            plan: What the tasks are told; its paths must mean the same on every machine.
+            listener: Takes every result and is told what happens; an error of its own ends the run.
+
+        Raises:
+            BilexError: Ray is not installed, the cluster is not there, or its machines have no bilex.
+        """
+        ray = _ray()
+        started_here = not ray.is_initialized()
+        if started_here:
+            _connect(ray, self.address)
+        try:
+            _Run(ray, families, plan, listener, self.needs).to_the_end()
+        finally:
+            if started_here:
+                ray.shutdown()
+
+
+class _Run:
+    def __init__(
+        self,
+        ray: Any,
+        families: Sequence[Sequence[Setup]],
+        plan: WorkPlan,
+        listener: Listener,
+        needs: Needs | None,
+    ) -> None:
+        self.ray = ray
+        self.listener = listener
+        self.schedule = Schedule(families)
+        self.needs = fitting(needs, _alive(ray), plan.device)
+        self.plan = replace(plan, threads=self.needs.cpus)
+        self.task = ray.remote(work_on_family)
+        self.tasks: list[_Running] = []
+
+    def to_the_end(self) -> None:
+        try:
+            while self.schedule:
+                self._hand_out()
+                self._listen()
+        finally:
+            for task in self.tasks:
+                self.ray.cancel(task.events, force=True)
+
+    def _hand_out(self) -> None:
+        """Hand every family that may run to Ray, which starts them as machines become free."""
+        while (job := self.schedule.next()) is not None:
+            order = Order(tuple(job.setups), job.attempt, job.last_attempt)
+            events = self.task.options(**self._options(job)).remote(order, self.plan)
+            self.tasks.append(_Running(job, events))
+
+    def _options(self, job: Job) -> dict[str, Any]:
+        """What Ray is told about a family; one to be tried alone asks for a whole machine."""
+        needs = self.needs
+        cpus = max((int(node["Resources"].get("CPU", 1)) for node in _alive(self.ray)), default=1)
+        options: dict[str, Any] = {
+            "num_cpus": cpus if job.alone else needs.cpus,
+            "num_gpus": needs.gpus,
+            "num_returns": "streaming",
+            "max_retries": 0,  # lost families are handed out again by the schedule, without what arrived
+        }
+        if needs.gigabytes is not None:
+            options["memory"] = int(needs.gigabytes * _GIGABYTE)
+        return options
+
+    def _listen(self) -> None:
+        by_events = {task.events: task for task in self.tasks}
+        ready, _ = self.ray.wait(list(by_events), num_returns=1, timeout=_WAIT_SECONDS, fetch_local=False)
+        for events in ready:
+            self._take(by_events[events])
+        self.listener.idle()
+
+    def _take(self, task: _Running) -> None:
+        """One event of a task, or its end."""
+        try:
+            event = self.ray.get(next(task.events))
+        except StopIteration:
+            self._settle(task, self.schedule.finished(task.job))
+            return
+        except self.ray.exceptions.RayError as error:
+            self._settle(task, self._lost(task, error))
+            return
+        if isinstance(event, Located):
+            task.node = event.node
+            task.slot = self._free_slot()
+            self.listener.started(task.slot, task.job.setups)
+            self.listener.event(task.slot, Step(f"on {event.host}"))
+        elif isinstance(event, Result):
+            self.schedule.received(task.job, event)
+            self.listener.result(event)
+        elif isinstance(event, Finished) and event.out_of_memory is not None:
+            self.listener.retrying(task.job.setups, event.out_of_memory)
+            self._settle(task, self.schedule.lost(task.job, event.out_of_memory))
+        elif isinstance(event, Step | Said) and task.slot is not None:
+            self.listener.event(task.slot, event)
+
+    def _settle(self, task: _Running, given_up: Sequence[Result]) -> None:
+        self.tasks.remove(task)
+        if task.slot is not None:
+            self.listener.ended(task.slot)
+        for result in given_up:
+            self.listener.result(result)
+
+    def _lost(self, task: _Running, error: Exception) -> list[Result]:
+        """Decide about a family whose task broke off.
+
+        Raises:
+            BilexError: It broke off in a way that every other task will too.
+        """
+        exceptions = self.ray.exceptions
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, ImportError) or isinstance(error, exceptions.RuntimeEnvSetupError):
+            raise BilexError(
+                f"a machine of the cluster cannot run bilex ({_first_line(cause or error)}); install the "
+                "same bilex on all of them, as docs/benchmark-cluster.md tells."
+            ) from error
+        if isinstance(cause, BilexError):
+            raise cause
+        reason = f"Ray says: {_first_line(error)}."
+        if not task.job.last_attempt or not isinstance(error, exceptions.WorkerCrashedError):
+            self.listener.retrying(task.job.setups, reason)
+        if self._is_own_fault(task, error):
+            return self.schedule.lost(task.job, reason)
+        return self.schedule.interrupted(task.job, reason)
+
+    def _is_own_fault(self, task: _Running, error: Exception) -> bool:
+        """Whether the family itself brought its worker down, rather than going down with its machine."""
+        exceptions = self.ray.exceptions
+        if isinstance(error, exceptions.OutOfMemoryError):
+            return True
+        if not isinstance(error, exceptions.WorkerCrashedError):
+            return not isinstance(
+                error, exceptions.NodeDiedError | exceptions.LocalRayletDiedError | exceptions.ObjectLostError
+            )
+        return task.node in {node["NodeID"] for node in _alive(self.ray)}
+
+    def _free_slot(self) -> int:
+        taken = {task.slot for task in self.tasks}
+        return next(slot for slot in range(len(self.tasks) + 1) if slot not in taken)
+
+
+def fitting(needs: Needs | None, nodes: Sequence[dict[str, Any]], device: str) -> Needs:
+    """What a family is given, cut down to what the largest machine has, so that no family waits forever.
+
+    Args:
+        needs: What is wished; None for what is usual.
+        nodes: The machines, as `ray.nodes()` describes them.
+        device: "auto", "cpu" or "cuda".
+
+    Raises:
+        BilexError: GPUs are wished and no machine has one.
+    """
+    cpus = int(max((node["Resources"].get("CPU", 0) for node in nodes), default=0))
+    gpus = max((node["Resources"].get("GPU", 0) for node in nodes), default=0)
+    usual = Needs(cpus=4, gpus=1 if gpus and device != "cpu" else 0)
+    wished = needs or usual
+    if wished.gpus > gpus:
+        raise BilexError(f"a family is to have {wished.gpus:g} GPUs, and the largest machine has {gpus:g}.")
+    return replace(wished, cpus=max(1, min(wished.cpus, cpus)))
+
+
+def work_on_family(order: Order, plan: WorkPlan) -> Iterator[Event | Located]:
+    """The Ray task: works on one family in a thread, and gives its events as they come."""
+    import ray
+
+    context = ray.get_runtime_context()
+    yield Located(context.get_node_id(), os.uname().nodename)
+    events: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
+    place = workplace_for(plan)
+
+    def work() -> None:
+        import torch
+
+        torch.set_num_threads(plan.threads)
+        try:
+            follow(order, place, events.put, seconds_between_steps=_SECONDS_BETWEEN_STEPS)
+        except BaseException as error:
+            events.put(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    while True:
+        event = events.get()
+        if isinstance(event, BaseException):
+            raise event
+        yield event
+        if isinstance(event, Finished):
+            return
+
+
+_places: list[Workplace] = []
+
+
+def workplace_for(plan: WorkPlan) -> Workplace:
+    """The workplace of this process, with its open vocabularies; a new one where the plan is another."""
+    if not _places or _places[0].plan != plan:
+        _places[:] = [Workplace(plan)]
+    return _places[0]
+
+
+def _ray() -> Any:
+    """Ray itself, told not to call home.
+
+    Raises:
+        BilexError: It is not installed.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise BilexError(
+            "--ray needs Ray, which is not installed here; run: pip install 'bilex[cluster]'"
+        ) from error
+    return ray
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Join a cluster, or start one on this machine.
+
+    Raises:
+        BilexError: There is none at that address.
+    """
+    options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+    if address == HERE:
+        options["include_dashboard"] = False
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        raise BilexError(
+            f"--ray {address}: no Ray cluster answers there ({_first_line(error)}); start one with "
+            "'ray start --head', or see docs/benchmark-cluster.md."
+        ) from error
+
+
+def _alive(ray: Any) -> list[dict[str, Any]]:
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".:") if lines else type(error).__name__
