@@ -292,6 +292,7 @@ def test_the_catalogue() -> None:
         ("fasttext-cc", [], r"fasttext-cc: name the languages to fetch"),
         ("fasttext-cc", ["../x"], r"has no language '\.\./x'"),
         ("muse", ["fi", "ru"], r"muse: has no pair among fi, ru"),
+        ("panlex", ["bg"], r"panlex: has no pair among bg"),
     ],
 )
 def test_languages_that_cannot_be_fetched(

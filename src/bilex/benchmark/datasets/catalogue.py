@@ -131,7 +131,7 @@ def _xling(languages: Languages) -> list[RemoteFile]:
 
 def _panlex(languages: Languages) -> list[RemoteFile]:
     base = "https://github.com/cambridgeltl/panlex-bli/raw/master/lexicons"
-    names = (f"{language}-l2.zip" for language in languages)
+    names = [f"{language}-l2.zip" for language in languages] if len(languages) > 1 else []
     return [RemoteFile(f"{base}/{name}", f"{DICTIONARIES}/panlex/{name}") for name in names]
 
 

@@ -1,8 +1,8 @@
 """Reading the vectors of a data set once a machine.
 
-Text has to be parsed, which takes minutes for 200,000 words where a memory map takes none. With a cache the
-first process that needs a language parses its file and leaves it in our folder format; all others, at the
-same time or later, open that as a memory map and share its pages.
+Text has to be parsed, which takes seconds and fills the memory of every process anew; a memory map does
+neither. With a cache the first process that needs a language parses its file and leaves it in our folder
+format; all others, at the same time or later, open that as a memory map and share its pages.
 """
 
 from __future__ import annotations
