@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,7 @@ from bilex.cli.options import (
     read_vectors,
     write_json_line,
 )
+from bilex.encoders.presets import DEFAULT_MIXING, Mixing
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ _SHOWN_WORDS = 8
     help="Add a language model (stage C2): a hub name, a model folder, or e5-small-q4, which needs no hub.",
 )
 @click.option(
-    "--lambda", "mixing", metavar="NUMBER|auto", help="The language model's weight, 0 to 1, or auto."
+    "--lambda",
+    "mixing",
+    metavar="NUMBER|auto",
+    help="The language model's weight, 0 to 1; auto chooses it on held-out seeds.  "
+    f"[default: {DEFAULT_MIXING}]",
 )
 @click.option(
     "--preset", metavar="NAME", help="A preset of the method; with --lm also cpu, lighter tuning for 2 cores."
@@ -154,7 +159,7 @@ def _stage(lm: str | None, mixing: str | None, preset: str | None, device: str) 
         return None
     from bilex.encoders.stage import StageC2
 
-    weight: float | Literal["auto"] | None = None
+    weight: Mixing | None = None
     if mixing is not None:
         try:
             weight = "auto" if mixing == "auto" else float(mixing)

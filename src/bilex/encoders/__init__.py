@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from bilex.encoders.combine import Combination
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.presets import PRESETS, EncoderPreset, Reading, TuningSettings
-    from bilex.encoders.stage import StageC2, StageResult, run_stage_c2
+    from bilex.encoders.settings import StageC2
+    from bilex.encoders.stage import StageResult, run_stage_c2
 
 __all__ = [
     "PRESETS",
@@ -33,7 +34,7 @@ _HOMES = {
     "EncoderPreset": "presets",
     "Reading": "presets",
     "TuningSettings": "presets",
-    "StageC2": "stage",
+    "StageC2": "settings",
     "StageResult": "stage",
     "run_stage_c2": "stage",
 }

@@ -102,8 +102,28 @@ class Combination:
         rows = np.empty((len(encoded), self.dim), np.float32)
         for start in range(0, len(encoded), _ROWS):
             block = slice(start, start + _ROWS)
-            mixed = self.mixing * unit_rows(encoded[block] @ self.encoder_map)
-            if static is not None:
-                mixed = mixed + (1 - self.mixing) * unit_rows(static[block] @ self.static_map)
-            rows[block] = unit_rows(mixed)
+            known = None if static is None else static[block]
+            rows[block] = mixed_views(*self.views(known, encoded[block]), self.mixing)
         return rows
+
+    def views(self, static: Floats | None, encoded: Floats) -> tuple[Floats | None, Floats]:
+        """Both views of the words in the combined space, unit rows: what `mixed_views` takes with any λ."""
+        known = None if static is None else unit_rows(_through(static, self.static_map))
+        return known, unit_rows(_through(encoded, self.encoder_map))
+
+
+def mixed_views(static: Floats | None, encoded: Floats, mixing: float) -> Floats:
+    """Unit rows (1−λ)·static + λ·encoder of two views in one space, `mixing` being λ."""
+    rows = np.empty_like(encoded)
+    for start in range(0, len(encoded), _ROWS):
+        block = slice(start, start + _ROWS)
+        mixed = mixing * encoded[block]
+        if static is not None:
+            mixed += (1 - mixing) * static[block]
+        rows[block] = unit_rows(mixed)
+    return rows
+
+
+def _through(rows: Floats, across: Floats) -> Floats:
+    """Rows times a map; the identity, as one of the two maps is, costs nothing."""
+    return rows if np.array_equal(across, np.eye(*across.shape)) else rows @ across

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bilex.encoders.combine import Combination
+from bilex.encoders.combine import Combination, mixed_views
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.similarity import csls_top_k, neighbourhoods
@@ -58,9 +58,9 @@ def choose_mixing(
     """
     scores = []
     with progress.task("Choosing λ", len(grid)) as task:
+        views = [combination.views(s, e) for s, e in zip(static, encoded, strict=True)]
         for mixing in grid:
-            mixed = combination.with_mixing(mixing)
-            source, target = (mixed(s, e) for s, e in zip(static, encoded, strict=True))
+            source, target = (mixed_views(*side, mixing) for side in views)
             scores.append(held_out_score(source, target, held_out, device))
             task.advance(1, λ=mixing, score=round(scores[-1], 3))
     padded = np.pad(scores, 1, mode="edge")

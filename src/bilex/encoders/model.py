@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import inspect
 from collections.abc import Iterator, Sequence
@@ -93,6 +94,11 @@ class WordEncoder:
         model, tokenizer = _open(where, folder)
         return cls(model, tokenizer, preset, name, device)
 
+    def copy(self) -> WordEncoder:
+        """An encoder with the same weights that can be tuned without changing this one."""
+        model = copy.deepcopy(self.module.encoder)
+        return WordEncoder(model, self.tokenizer, self.preset, self.name, self.device)
+
     @property
     def dim(self) -> int:
         """The length of a vector."""
@@ -102,6 +108,9 @@ class WordEncoder:
     def __repr__(self) -> str:
         reading = self.preset.reading
         return f"WordEncoder({self.name}, {self.dim} dimensions, {reading.pooling} pooling)"
+
+    def __str__(self) -> str:
+        return self.name
 
     def tokenise(self, words: Sequence[str]) -> TokenTable:
         """The tokens of each word, special ones included; a word that yields none has length 0."""

@@ -16,10 +16,17 @@ from bilex.errors import BilexError
 Pooling = Literal["cls", "mean"]
 Precision = Literal["auto", "float32", "bfloat16"]
 TuningPreset = Literal["paper", "cpu", "demo"]
+Mixing = float | Literal["auto"]
 
 DEFAULT_ENCODER = "bert-base-multilingual-uncased"
 OFFLINE_ENCODER = "e5-small-q4"
 READING_FILE = "bilex_encoder.json"
+
+# λ where the user names none, in `bilex align --lm` and `StageC2`: "auto", or 0.2, the paper's, whichever is
+# better on average over the pairs of docs/stage-c2.md.
+DEFAULT_MIXING: Mixing = "auto"
+# The most that a lightly tuned encoder gets where λ is not chosen for it (docs/stage-c2.md).
+LIGHT_MIXING = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +105,8 @@ class EncoderPreset:
     Args:
         reading: How it reads a word.
         tuning: How it is tuned.
-        mixing: The λ of the combination, the weight of the encoder against the static vectors.
+        mixing: The λ of the combination, the weight of the encoder against the static vectors, where none is
+            given and there are too few seeds to choose it.
     """
 
     reading: Reading = field(default_factory=Reading)

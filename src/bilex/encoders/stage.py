@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,55 +17,21 @@ from bilex.encoders.encodings import encode_cached
 from bilex.encoders.mixing import MixingChoice, choose_mixing, split_seeds
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import ENOUGH_SEEDS, TrainingPairs, training_pairs
-from bilex.encoders.presets import DEFAULT_ENCODER, TuningPreset, TuningSettings, lightened
+from bilex.encoders.presets import DEFAULT_MIXING, LIGHT_MIXING, TuningSettings
 from bilex.encoders.processes import join_processes
+from bilex.encoders.settings import StageC2
 from bilex.encoders.tuning import Tuner
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
 
+__all__ = ["StageC2", "StageResult", "Trial", "run_stage_c2"]
+
 Floats = npt.NDArray[np.float32]
 Both = tuple[Floats, Floats]
 FEWEST_PAIRS = 2
-LIGHT_MIXING = 0.3  # a lightly tuned encoder deserves less weight; measured in docs/stage-c2.md
 _TRIAL_VOCABULARY = 20_000
-
-
-@dataclass(kw_only=True)
-class StageC2:
-    """Settings of stage C2.
-
-    Args:
-        lm: The encoder: a hub name, a model folder, or "e5-small-q4".
-        mixing: λ; "auto" chooses it on held-out seeds, which fits aligner and encoder a second time; None
-            takes the encoder's preset.
-        tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
-        tuning: How it is tuned; None takes the encoder's preset.
-        preset: "paper", or "cpu" or "demo" for the lighter settings of `presets.lightened`.
-        device: "auto", "cpu" or "cuda".
-        cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, where there
-            is one.
-    """
-
-    lm: str | Path = DEFAULT_ENCODER
-    mixing: float | Literal["auto"] | None = None
-    tune: bool = True
-    tuning: TuningSettings | None = None
-    preset: TuningPreset = "paper"
-    device: str = "auto"
-    cache: Path | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.mixing, float | int) and not 0 <= self.mixing <= 1:
-            raise BilexError(f"λ is {self.mixing}; give a number from 0 to 1, or auto.")
-        if isinstance(self.mixing, str) and self.mixing != "auto":
-            raise BilexError(f"λ is '{self.mixing}'; give a number from 0 to 1, or auto.")
-        lightened(TuningSettings(), self.preset)
-
-    def settings_for(self, encoder: WordEncoder) -> TuningSettings:
-        """The tuning settings in force for an encoder."""
-        return self.tuning or lightened(encoder.preset.tuning, self.preset)
 
 
 @dataclass(eq=False)
@@ -148,11 +114,11 @@ def run_stage_c2(
     stage = stage or StageC2()
     started = time.monotonic()
     join_processes()
-    encoder = WordEncoder.load(stage.lm, device=stage.device, progress=progress)
+    encoder = stage.open(progress)
     settings = stage.settings_for(encoder)
     trial = None
     trial_started = time.monotonic()
-    if stage.mixing == "auto":
+    if stage.chooses:
         trial = _trial(aligner, source, target, lexicon, stage, settings, progress)
     trial_seconds = time.monotonic() - trial_started
     mixing = _mixing(stage, encoder, trial)
@@ -171,8 +137,9 @@ def run_stage_c2(
 def _mixing(stage: StageC2, encoder: WordEncoder, trial: Trial | None) -> float:
     if trial is not None:
         return trial.choice.mixing
-    if isinstance(stage.mixing, float | int):
-        return float(stage.mixing)
+    given = DEFAULT_MIXING if stage.mixing is None and stage.preset == "paper" else stage.mixing
+    if isinstance(given, float | int):
+        return float(given)
     if stage.preset != "paper":
         return min(encoder.preset.mixing, LIGHT_MIXING)
     return encoder.preset.mixing
@@ -235,11 +202,13 @@ class _Run:
         )
         encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
         self.report["encode_seconds"] = round(time.monotonic() - started, 2)
+        started = time.monotonic()
         combination = Combination.fit(self.static, encoded, pairs.positives, mixing)
         source, target = (
             WordVectors(w, combination(s, e), ("unit",))
             for w, s, e in zip(words, self.static, encoded, strict=True)
         )
+        self.report["combine_seconds"] = round(time.monotonic() - started, 2)
         self.report.update(
             pairs=len(pairs), seed_pairs=pairs.seeds, induced_pairs=len(pairs) - pairs.seeds, mixing=mixing
         )
@@ -262,6 +231,7 @@ class _Run:
             losses=done.losses,
             warnings=done.warnings,
             unreadable_pairs=done.dropped,
+            replayed_updates=done.replayed,
             tune_seconds=round(time.monotonic() - started, 2),
         )
 
@@ -309,7 +279,7 @@ def _trial(
     again.fit(small_source, small_target, learned, progress=progress)
     if len(covered) >= ENOUGH_SEEDS:
         settings = replace(settings, induced=0)
-    encoder = WordEncoder.load(stage.lm, device=stage.device, progress=progress)
+    encoder = stage.open(progress)
     static = _static(again, small_source, small_target)
     run = _Run(small_source, small_target, static, encoder, replace(stage, cache=None), settings, progress)
     result = run.complete(_seeds(learned, small_source, small_target), 0.5, None)

@@ -1,0 +1,68 @@
+"""What a user decides about stage C2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bilex.encoders.model import WordEncoder
+from bilex.encoders.presets import (
+    DEFAULT_ENCODER,
+    DEFAULT_MIXING,
+    Mixing,
+    TuningPreset,
+    TuningSettings,
+    lightened,
+)
+from bilex.errors import BilexError
+from bilex.progress import SILENT, Progress
+
+
+@dataclass(kw_only=True)
+class StageC2:
+    """Settings of stage C2.
+
+    Args:
+        lm: The encoder: a hub name, a model folder, or "e5-small-q4"; or an encoder that is open already,
+            which is copied and itself stays as it is.
+        mixing: λ; "auto" chooses it on held-out seeds, which fits aligner and encoder a second time; None
+            takes `presets.DEFAULT_MIXING`, or with the preset "demo" a fixed λ.
+        tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
+        tuning: How it is tuned; None takes the encoder's preset.
+        preset: "paper", or "cpu" or "demo" for the lighter settings of `presets.lightened`.
+        device: "auto", "cpu" or "cuda".
+        cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, where there
+            is one.
+    """
+
+    lm: str | Path | WordEncoder = DEFAULT_ENCODER
+    mixing: Mixing | None = None
+    tune: bool = True
+    tuning: TuningSettings | None = None
+    preset: TuningPreset = "paper"
+    device: str = "auto"
+    cache: Path | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.mixing, float | int) and not 0 <= self.mixing <= 1:
+            raise BilexError(f"λ is {self.mixing}; give a number from 0 to 1, or auto.")
+        if isinstance(self.mixing, str) and self.mixing != "auto":
+            raise BilexError(f"λ is '{self.mixing}'; give a number from 0 to 1, or auto.")
+        lightened(TuningSettings(), self.preset)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether λ is to be chosen on held-out seeds."""
+        if self.mixing is None:
+            return self.preset != "demo" and DEFAULT_MIXING == "auto"
+        return self.mixing == "auto"
+
+    def open(self, progress: Progress = SILENT) -> WordEncoder:
+        """The encoder, fresh; tuning it changes no other."""
+        if isinstance(self.lm, WordEncoder):
+            return self.lm.copy()
+        return WordEncoder.load(self.lm, device=self.device, progress=progress)
+
+    def settings_for(self, encoder: WordEncoder) -> TuningSettings:
+        """The tuning settings in force for an encoder."""
+        return self.tuning or lightened(encoder.preset.tuning, self.preset)
