@@ -126,10 +126,11 @@ def slug(*parts: str) -> str:
 def _named_once(results: Sequence[Result]) -> list[Result]:
     """Of results that are one experiment under several labels, the one with the commonest label."""
     common = Counter(result.setup.label for result in results)
+    rank = {label: place for place, (label, _) in enumerate(common.most_common())}
     best: dict[str, Result] = {}
     for result in results:
-        known = best.get(result.setup.key)
-        if known is None or common[result.setup.label] > common[known.setup.label]:
+        known = best.setdefault(result.setup.key, result)
+        if rank[result.setup.label] < rank[known.setup.label]:
             best[result.setup.key] = result
     return list(best.values())
 

@@ -98,7 +98,7 @@ def _drawing(board: Board, dataset: str, panels: list[tuple[Comparison, list[Poi
         title=f"Time against accuracy: {dataset}",
         caption="P@1 by CSLS, the mean over all pairs and both directions, against the mean time of a pair "
         "from the vectors to a finished space, on a logarithmic axis; what builds on a stored fit counts "
-        "that fit too. The stepped line joins what no other method beats in both, on the same kind of machine. "
+        "that fit too. The stepped line joins what no other method beats in both, on one kind of machine. "
         "Setups may have run side by side, which slows each of them."
         f"{''.join(comparison.note for comparison, _ in panels)}",
         figure=figure,

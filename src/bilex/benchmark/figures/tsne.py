@@ -54,20 +54,21 @@ def draw(board: Board, progress: Progress = SILENT) -> list[Drawing]:
 
 def _richest(board: Board) -> list[tuple[str, Result]]:
     """Of each data set, pair and seed size, the method and result with the most samples; C1 goes first."""
-    best: dict[tuple[str, str, str], tuple[str, Result]] = {}
 
-    def worth(result: Result) -> tuple[int, bool, bool]:
+    def worth(named: tuple[str, Result]) -> tuple[int, bool, bool]:
+        result = named[1]
         known = sum(name in _PANELS for name in result.samples)
         return known, result.setup.method == "c1", result.setup.mixing == "auto"
 
+    chosen = []
     for sheet in board.sheets:
-        for method in sheet.methods:
-            for (pair, seeds), results in method.runs.items():
-                for result in results:
-                    known = best.setdefault((sheet.dataset, pair, seeds), (method.name, result))
-                    if worth(result) > worth(known[1]):
-                        best[sheet.dataset, pair, seeds] = (method.name, result)
-    return [best[place] for place in sorted(best) if worth(best[place][1])[0]]
+        for pair in sheet.pairs:
+            for seeds in sheet.seeds:
+                here = [(m.name, r) for m in sheet.methods for r in m.runs.get((pair, seeds), ())]
+                best = max(here, key=worth, default=None)
+                if best is not None and worth(best)[0]:
+                    chosen.append(best)
+    return chosen
 
 
 def joint_rows(sample: WordSample) -> Floats:
@@ -163,8 +164,8 @@ def _drawing(method: str, result: Result, flat: dict[str, tuple[WordSample, Floa
         name=slug(KIND, setup.dataset, setup.seeds, setup.pair),
         kind=KIND,
         title=f"Words of {setup.pair} before and after: {setup.dataset}, {setup.seeds} seeds",
-        caption=f"t-SNE of {shown} pairs of test words as {method} has them; none was learned "
-        "from. Each panel is projected by itself, and only nearness within it means something. Above it, "
+        caption=f"t-SNE of {shown} pairs of test words as {method} has them. "
+        "Each panel is projected by itself, and only nearness within it means something. Above it, "
         "measured in the space and not in the picture: the mean cosine of a word and its translation, and "
         "how often the nearest of the shown words is the translation. Before alignment the axes of the two "
         "languages have nothing to do with each other.",

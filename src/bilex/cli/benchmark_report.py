@@ -1,0 +1,45 @@
+"""`bilex benchmark report`: a results file as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bilex.cli.options import examples
+from bilex.errors import BilexError
+
+
+@click.command(
+    epilog=examples(
+        "bilex benchmark report results.sqlite -o report.html",
+        "bilex benchmark run quick -o quick.sqlite && bilex benchmark report quick.sqlite -o quick.html",
+    )
+)
+@click.argument("results", type=click.Path())
+@click.option("-o", "--output", required=True, metavar="PAGE", help="The HTML file to write.")
+def command(results: str, output: str) -> None:
+    """Write RESULTS as one HTML page: tables that sort, figures, machines, commands, failures.
+
+    The page holds all it needs and loads nothing; it can be mailed, archived and printed. Needs
+    bilex[report].
+    """
+    if Path(output).is_dir():
+        raise BilexError(
+            f"{output}: is a folder; name the page to write in it, such as {output}/report.html."
+        )
+    from bilex.benchmark.report import report_page
+    from bilex.benchmark.store import ResultsStore
+    from bilex.cli.console import progress, show
+    from bilex.files import write_text
+
+    with ResultsStore.open(results, create=False) as store:
+        page = report_page(
+            store.results(samples=True),
+            file_name=Path(results).name,
+            page_name=Path(output).name,
+            predictions=lambda result: store.predictions(result.setup.key),
+            progress=progress(),
+        )
+    write_text(output, page)
+    show(f"{output}: {len(page.encode()) / 1e6:.1f} MB")
