@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.benchmark.setups import Setup
-from bilex.evaluation import Prediction
+
+if TYPE_CHECKING:
+    from bilex.evaluation import Prediction
 
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, ...] = ("forward", "backward")
