@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +29,7 @@ HERE = "local"
 _GIGABYTE = 1 << 30
 _WAIT_SECONDS = 0.5
 _SECONDS_BETWEEN_STEPS = 1.0
+_SECONDS_TO_ANSWER = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +169,7 @@ class _Run:
             task.node = event.node
             task.slot = self._free_slot()
             self.listener.started(task.slot, task.job.setups)
-            self.listener.event(task.slot, Step(f"on {event.host}"))
+            self.listener.event(task.slot, Step(f"on {event.host}", figures={"node": event.node}))
         elif isinstance(event, Result):
             self.schedule.received(task.job, event)
             self.listener.result(event)
@@ -193,12 +196,12 @@ class _Run:
         cause = getattr(error, "cause", None)
         if isinstance(cause, ImportError) or isinstance(error, exceptions.RuntimeEnvSetupError):
             raise BilexError(
-                f"a machine of the cluster cannot run bilex ({_first_line(cause or error)}); install the "
+                f"a machine of the cluster cannot run bilex ({_first_sentence(cause or error)}); install the "
                 "same bilex on all of them, as docs/benchmark-cluster.md tells."
             ) from error
         if isinstance(cause, BilexError):
             raise cause
-        reason = f"Ray says: {_first_line(error)}."
+        reason = f"Ray says: {_first_sentence(error)}."
         if not task.job.last_attempt or not isinstance(error, exceptions.WorkerCrashedError):
             self.listener.retrying(task.job.setups, reason)
         if self._is_own_fault(task, error):
@@ -304,19 +307,31 @@ def _connect(ray: Any, address: str) -> None:
     options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
     if address == HERE:
         options["include_dashboard"] = False
+    on_termination = signal.getsignal(signal.SIGTERM)
     try:
+        _knock(address)
         ray.init(address=address, **options)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        signal.signal(signal.SIGTERM, on_termination)  # Ray puts its own in the place of the program's
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise BilexError(
-            f"--ray {address}: no Ray cluster answers there ({_first_line(error)}); start one with "
+            f"--ray {address}: no Ray cluster answers there ({_first_sentence(error)}); start one with "
             "'ray start --head', or see docs/benchmark-cluster.md."
         ) from error
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody is at an address; Ray itself would try for minutes."""
+    if address.startswith("ray://"):
+        raise ValueError("results do not stream through Ray's client; give the address without ray://")
+    host, colon, port = address.rpartition(":")
+    if colon:
+        socket.create_connection((host.strip("[]"), int(port)), _SECONDS_TO_ANSWER).close()
 
 
 def _alive(ray: Any) -> list[dict[str, Any]]:
     return [node for node in ray.nodes() if node["Alive"]]
 
 
-def _first_line(error: BaseException) -> str:
+def _first_sentence(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".:") if lines else type(error).__name__
+    return lines[0].partition(". ")[0].rstrip(".:") if lines else type(error).__name__

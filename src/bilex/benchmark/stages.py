@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +24,7 @@ from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.encoders.combine import Combination
+    from bilex.encoders.model import WordEncoder
     from bilex.encoders.stage import StageC2
 
 Floats = npt.NDArray[np.float32]
@@ -68,12 +69,19 @@ class FinishedStage:
 
 
 def stage_settings(
-    lm: str, *, tune: bool, tuning: Mapping[str, Any], seed: int, chooses: bool, device: str, cache: Path
+    encoder: WordEncoder,
+    *,
+    tune: bool,
+    tuning: Mapping[str, Any],
+    seed: int,
+    chooses: bool,
+    device: str,
+    cache: Path,
 ) -> StageC2:
     """Settings of stage C2 from those of a setup.
 
     Args:
-        lm: The language model.
+        encoder: The language model as it came.
         tune: Whether it is tuned.
         tuning: What differs from the model's preset; "preset" names one of the lighter presets.
         seed: Of the setup; added to that of tuning, so that 0 is the paper's.
@@ -84,19 +92,18 @@ def stage_settings(
     Raises:
         BilexError: A setting of tuning is not known or makes no sense.
     """
-    from bilex.encoders.presets import lightened, preset_for
+    from bilex.encoders.presets import lightened
     from bilex.encoders.stage import StageC2
 
-    folder = Path(lm) if Path(lm).is_dir() else None
     wishes = dict(tuning)
-    settings = lightened(preset_for(lm, folder).tuning, wishes.pop("preset", "paper"))
+    settings = lightened(encoder.preset.tuning, wishes.pop("preset", "paper"))
     settings = replace(settings, seed=settings.seed + seed)
     try:
         settings = replace(settings, **wishes)
     except TypeError as error:
-        raise BilexError(f"tuning of {lm}: {error}; see docs/stage-c2.md for the settings.") from error
+        raise BilexError(f"tuning of {encoder}: {error}; see docs/stage-c2.md for the settings.") from error
     return StageC2(
-        lm=lm,
+        lm=encoder,
         mixing="auto" if chooses else 1.0,
         tune=tune,
         tuning=settings,
@@ -135,7 +142,7 @@ def finished_stage(
     name = _name(fit, stage)
     home, unfinished = folder / name, folder / f"{name}.unfinished"
     stored = _stored(home)
-    if stored is not None and (stored.chooses or stage.mixing != "auto"):
+    if stored is not None and (stored.chooses or not stage.chooses):
         static = (
             unit_rows(fit.aligner.source_map_(source.vectors)),
             unit_rows(fit.aligner.target_map_(target.vectors)),
@@ -146,9 +153,7 @@ def finished_stage(
         fit.aligner, source, target, lexicon, stage, progress=progress, checkpoint=unfinished
     )
     report = {**plain(result.report), "resumed": resumed}
-    finished = FinishedStage(
-        result.combination, result.static, result.encoded, stage.mixing == "auto", report
-    )
+    finished = FinishedStage(result.combination, result.static, result.encoded, stage.chooses, report)
     _store(finished, home)
     shutil.rmtree(unfinished, ignore_errors=True)
     prune(folder)
@@ -167,8 +172,6 @@ def prune(folder: Path, limit: int = KEPT_BYTES) -> None:
 
 
 def _name(fit: Fit, stage: StageC2) -> str:
-    from dataclasses import asdict
-
     content = {
         "fit": fit.identity,
         "lm": str(stage.lm),

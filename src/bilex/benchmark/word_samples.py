@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,6 +12,9 @@ from bilex.benchmark.stages import FinishedStage
 from bilex.lexicon import Lexicon
 from bilex.space import Space
 from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from bilex.encoders.model import WordEncoder
 
 MOST_PAIRS = 300
 Rows = npt.NDArray[np.int64]
@@ -60,16 +65,15 @@ class Sampler:
         }
 
     def of_stage(
-        self, stage: FinishedStage, space: Space, *, lm: str, tuned: bool, device: str
+        self, stage: FinishedStage, space: Space, encoder: WordEncoder, *, tuned: bool
     ) -> dict[str, WordSample]:
         """The vectors as read, aligned, of the language model before and after tuning, and combined.
 
         Args:
             stage: The finished stage C2.
             space: Its combined space.
-            lm: The name of the language model.
+            encoder: The language model as it came.
             tuned: Whether it was tuned; "lm-tuned" is left out otherwise.
-            device: Where the model as it came reads the words once more.
         """
         samples = {
             "static": self.sample(self._source.vectors, self._target.vectors),
@@ -79,9 +83,7 @@ class Sampler:
         }
         if tuned:
             from bilex.encoders.combine import unit_rows
-            from bilex.encoders.model import WordEncoder
 
-            encoder = WordEncoder.load(lm, device=device)
             source, target = (unit_rows(encoder.encode(list(side))) for side in self.words)
             samples["lm-tuned"] = samples["lm"]
             samples["lm"] = WordSample(*self.words, source, target)

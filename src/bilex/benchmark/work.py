@@ -155,7 +155,7 @@ class _Family:
     def _stage(self, setups: Sequence[Setup], aligned: _Aligned) -> FinishedStage:
         first = setups[0]
         stage = stage_settings(
-            str(first.lm),
+            self.workplace.encoder(str(first.lm), self.progress),
             tune=first.tune,
             tuning=first.tuning,
             seed=first.seed,
@@ -196,7 +196,7 @@ class _Family:
         samples = {}
         if setup.key in self.workplace.plan.sampled:
             samples = aligned.sampler.of_stage(
-                stage, space, lm=str(setup.lm), tuned=setup.tune, device=self.workplace.device
+                stage, space, self.workplace.encoder(str(setup.lm)), tuned=setup.tune
             )
         return _Scored(
             evaluation,

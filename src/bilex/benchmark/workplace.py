@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bilex.benchmark.datasets import NO_SEEDS, DataFolder, load_vectors
 from bilex.benchmark.environment import environment
@@ -18,6 +18,9 @@ from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from bilex.encoders.model import WordEncoder
 
 _KEPT_VOCABULARIES = 4
 _DAY = 86_400
@@ -55,6 +58,7 @@ class Workplace:
         self.plan = plan
         self.device = resolve_device(plan.device).type
         self.environment: dict[str, Any] = environment(self.device, plan.threads)
+        self._encoder: tuple[str, WordEncoder] | None = None
         self._open: OrderedDict[tuple[str, str, int | None], WordVectors] = OrderedDict()
 
     @property
@@ -90,6 +94,19 @@ class Workplace:
         folder = self._folder(setup)
         seeds = None if setup.seeds == NO_SEEDS else folder.seeds(setup.pair, setup.seeds)
         return seeds, folder.test(setup.pair)
+
+    def encoder(self, lm: str, progress: Progress = SILENT) -> WordEncoder:
+        """A language model as it came, opened once for families that follow each other.
+
+        Raises:
+            BilexError: The model cannot be had or is damaged.
+        """
+        from bilex.encoders.model import WordEncoder
+
+        if self._encoder is None or self._encoder[0] != lm:
+            self._encoder = None  # before the next one is opened, for the sake of memory
+            self._encoder = (lm, WordEncoder.load(lm, device=self.device, progress=progress))
+        return self._encoder[1]
 
     def _vectors(self, setup: Setup, language: str, progress: Progress) -> WordVectors:
         name = (setup.dataset, language, setup.limit)
