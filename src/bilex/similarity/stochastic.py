@@ -101,28 +101,25 @@ class StochasticMatcher:
         return self._with_torch(x, y, keep, keys[0])
 
     def _with_torch(self, x: torch.Tensor, y: torch.Tensor, keep: float, key: int) -> Matches:
-        """The same on a GPU, where a random number for each score costs little."""
+        """The same on a GPU, where a random number for each score costs little, and a product too."""
+        from bilex.similarity.gpu import top_k
+
         n, m = len(x), len(y)
-        of_rows = torch.empty(n, min(self.k, m), device=x.device)
-        of_columns = torch.full((min(self.k, n), m), -torch.inf, device=x.device)
-        for start, room in self._blocks.rooms(x, y):
-            block = torch.mm(x[start : start + len(room)], y.T, out=room)
-            of_rows[start : start + len(block)] = block.topk(of_rows.shape[1], dim=1).values
-            best = block.topk(min(len(of_columns), len(block)), dim=0).values
-            of_columns = torch.cat([of_columns, best]).topk(len(of_columns), dim=0).values
-        row_penalty, column_penalty = of_rows.mean(dim=1) / 2, of_columns.mean(dim=0) / 2
+        of_rows, _ = top_k(x, y, min(self.k, m), None, self._blocks.memory)
+        of_columns, _ = top_k(y, x, min(self.k, n), None, self._blocks.memory)
+        row_penalty, column_penalty = of_rows.mean(dim=1) / 2, of_columns.mean(dim=1) / 2
         random = torch.Generator(x.device).manual_seed(key)
         forward = torch.empty(n, dtype=torch.int64, device=x.device)
         backward = torch.zeros(m, dtype=torch.int64, device=x.device)
         backward_score = torch.full((m,), -torch.inf, device=x.device)
         for start, room in self._blocks.rooms(x, y):
             rows = slice(start, start + len(room))
-            block = room if self._blocks.hold_all(x) else torch.mm(x[rows], y.T, out=room)
+            block = torch.mm(x[rows], y.T, out=room)
             forward[rows] = _hide(block - column_penalty, keep, random).argmax(dim=1)
             score, row = _hide(block - row_penalty[rows, None], keep, random).max(dim=0)
             backward = torch.where(score > backward_score, row + start, backward)
             backward_score = torch.maximum(score, backward_score)
-        objective = (of_rows[:, 0].double().mean() + of_columns[0].double().mean()) / 2
+        objective = (of_rows[:, 0].double().mean() + of_columns[:, 0].double().mean()) / 2
         return Matches(forward.cpu().numpy(), backward.cpu().numpy(), float(objective))
 
 
