@@ -121,8 +121,8 @@ def test_the_view_reads_as_the_results_do(path: Path) -> None:
         for result in (*given, failed(setup(pair="en-ru"))):
             store.add(result)
     query = (
-        "SELECT label, direction, retrieval, p1, p5, p10, mrr, p1_leak_free, covered, seconds, gigabytes, pair, "
-        "seeds, dataset FROM scores"
+        "SELECT label, direction, retrieval, p1, p5, p10, mrr, p1_leak_free, covered, seconds, gigabytes, "
+        "pair, seeds, dataset FROM scores"
     )
     with sqlite3.connect(path) as connection:
         rows = {row[:3]: row[3:] for row in connection.execute(query)}
