@@ -30,11 +30,13 @@ def node(**resources: float) -> dict[str, Any]:
 
 
 def test_needs_are_cut_down_to_the_largest_machine() -> None:
-    nodes = [node(CPU=2.0), node(CPU=8.0, GPU=2.0)]
-    assert fitting(None, nodes, "auto") == Needs(cpus=4, gpus=1)
-    assert fitting(None, nodes, "cpu") == Needs(cpus=4, gpus=0)
-    assert fitting(None, nodes[:1], "auto") == Needs(cpus=2, gpus=0)
+    nodes = [node(CPU=2.0, memory=4.0 * 2**30), node(CPU=8.0, GPU=2.0, memory=16.0 * 2**30)]
+    assert fitting(Needs(), nodes, "auto") == Needs(cpus=4, gpus=1)
+    assert fitting(Needs(), nodes, "cpu") == Needs(cpus=4, gpus=0)
+    assert fitting(Needs(), nodes[:1], "auto") == Needs(cpus=2, gpus=0)
     assert fitting(Needs(cpus=16, gpus=0.5), nodes, "auto") == Needs(cpus=8, gpus=0.5)
+    assert fitting(Needs(gigabytes=100), nodes, "cpu").gigabytes == 16
+    assert fitting(Needs(gigabytes=3), nodes, "cpu").gigabytes == 3
     with pytest.raises(BilexError, match="1 GPUs, and the largest machine has 0"):
         fitting(Needs(gpus=1), nodes[:1], "auto")
 
@@ -119,7 +121,8 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     setups += [world.setup("troublesome", settings=dies_once), world.setup("advanced")]
     setups += [world.setup("troublesome", settings={"trouble": "error"})]
     heard = Assassin(cluster)
-    RayEngine(cluster.address, Needs(cpus=1)).run(families(setups), world.plan_for(folder, tmp_path), heard)
+    engine = RayEngine(cluster.address, Needs(cpus=1), {setup.family: 0.3 for setup in setups})
+    engine.run(families(setups), world.plan_for(folder, tmp_path), heard)
     assert len(heard.killed) == 1 and len(heard.results) == len(setups)
     assert heard.most_at_once == 2, "both nodes worked"
     assert any("node" in reason for reason in heard.retried), "a family went down with its node"

@@ -12,8 +12,8 @@ import queue
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bilex.benchmark.events import Event, Finished, Said, Step
@@ -27,6 +27,7 @@ from bilex.errors import BilexError
 
 HERE = "local"
 _GIGABYTE = 1 << 30
+_USUAL_CPUS = 4
 _WAIT_SECONDS = 0.5
 _SECONDS_BETWEEN_STEPS = 1.0
 _SECONDS_TO_ANSWER = 10
@@ -34,16 +35,16 @@ _SECONDS_TO_ANSWER = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a family is given of a machine.
+    """What a family is given of a machine; None for what is usual.
 
     Args:
-        cpus: Cores, which is also how many threads it uses.
-        gpus: GPUs; a fraction lets several families share one.
-        gigabytes: Memory that Ray sets aside for it; None for none in particular.
+        cpus: Cores, which is also how many threads it uses; usually four.
+        gpus: GPUs; a fraction lets several families share one. Usually one where there are GPUs.
+        gigabytes: Memory that Ray sets aside for it; usually what is estimated.
     """
 
-    cpus: int = 1
-    gpus: float = 0
+    cpus: int | None = None
+    gpus: float | None = None
     gigabytes: float | None = None
 
 
@@ -72,12 +73,13 @@ class RayEngine:
     Args:
         address: Of a running cluster, "auto" for the one this machine is part of, or "local" for a fresh one
             on this machine.
-        needs: What a family is given; None finds out: four cores (fewer on smaller machines) and, where
-            the cluster has GPUs, one of them.
+        needs: What a family is given.
+        estimated: The gigabytes that families are thought to need, by `Setup.family`.
     """
 
     address: str = HERE
-    needs: Needs | None = None
+    needs: Needs = field(default_factory=Needs)
+    estimated: Mapping[str, float] = field(default_factory=dict)
 
     def run(self, families: Sequence[Sequence[Setup]], plan: WorkPlan, listener: Listener) -> None:
         """Run families to their end.
@@ -95,7 +97,7 @@ class RayEngine:
         if started_here:
             _connect(ray, self.address)
         try:
-            _Run(ray, families, plan, listener, self.needs).to_the_end()
+            _Run(ray, families, plan, listener, self.needs, self.estimated).to_the_end()
         finally:
             if started_here:
                 ray.shutdown()
@@ -108,13 +110,15 @@ class _Run:
         families: Sequence[Sequence[Setup]],
         plan: WorkPlan,
         listener: Listener,
-        needs: Needs | None,
+        needs: Needs,
+        estimated: Mapping[str, float],
     ) -> None:
         self.ray = ray
         self.listener = listener
         self.schedule = Schedule(families)
-        self.needs = fitting(needs, _alive(ray), plan.device)
-        self.plan = replace(plan, threads=self.needs.cpus)
+        self.wished, self.estimated = needs, estimated
+        self.threads = fitting(needs, _alive(ray), plan.device).cpus or 1
+        self.plan = replace(plan, threads=self.threads)
         self.task = ray.remote(work_on_family)
         self.tasks: list[_Running] = []
 
@@ -136,17 +140,16 @@ class _Run:
 
     def _options(self, job: Job) -> dict[str, Any]:
         """What Ray is told about a family; one to be tried alone asks for a whole machine."""
-        needs = self.needs
-        cpus = max((int(node["Resources"].get("CPU", 1)) for node in _alive(self.ray)), default=1)
-        options: dict[str, Any] = {
-            "num_cpus": cpus if job.alone else needs.cpus,
+        nodes = _alive(self.ray)
+        gigabytes = self.wished.gigabytes or self.estimated.get(job.name)
+        needs = fitting(replace(self.wished, gigabytes=gigabytes), nodes, self.plan.device)
+        return {
+            "num_cpus": _most(nodes, "CPU") if job.alone else needs.cpus,
             "num_gpus": needs.gpus,
+            "memory": int(needs.gigabytes * _GIGABYTE) if needs.gigabytes else None,
             "num_returns": "streaming",
             "max_retries": 0,  # lost families are handed out again by the schedule, without what arrived
         }
-        if needs.gigabytes is not None:
-            options["memory"] = int(needs.gigabytes * _GIGABYTE)
-        return options
 
     def _listen(self) -> None:
         by_events = {task.events: task for task in self.tasks}
@@ -224,24 +227,34 @@ class _Run:
         return next(slot for slot in range(len(self.tasks) + 1) if slot not in taken)
 
 
-def fitting(needs: Needs | None, nodes: Sequence[dict[str, Any]], device: str) -> Needs:
+def fitting(needs: Needs, nodes: Sequence[dict[str, Any]], device: str) -> Needs:
     """What a family is given, cut down to what the largest machine has, so that no family waits forever.
 
     Args:
-        needs: What is wished; None for what is usual.
+        needs: What is wished.
         nodes: The machines, as `ray.nodes()` describes them.
         device: "auto", "cpu" or "cuda".
 
     Raises:
         BilexError: GPUs are wished and no machine has one.
     """
-    cpus = int(max((node["Resources"].get("CPU", 0) for node in nodes), default=0))
-    gpus = max((node["Resources"].get("GPU", 0) for node in nodes), default=0)
-    usual = Needs(cpus=4, gpus=1 if gpus and device != "cpu" else 0)
-    wished = needs or usual
-    if wished.gpus > gpus:
-        raise BilexError(f"a family is to have {wished.gpus:g} GPUs, and the largest machine has {gpus:g}.")
-    return replace(wished, cpus=max(1, min(wished.cpus, cpus)))
+    gpus = needs.gpus
+    if gpus is None:
+        gpus = 1 if _most(nodes, "GPU") and device != "cpu" else 0
+    if gpus > _most(nodes, "GPU"):
+        raise BilexError(
+            f"a family is to have {gpus:g} GPUs, and the largest machine has {_most(nodes, 'GPU'):g}."
+        )
+    gigabytes = needs.gigabytes
+    if gigabytes is not None:
+        gigabytes = min(gigabytes, _most(nodes, "memory") / _GIGABYTE)
+    cpus = int(max(1, min(needs.cpus or _USUAL_CPUS, _most(nodes, "CPU"))))
+    return Needs(cpus=cpus, gpus=gpus, gigabytes=gigabytes)
+
+
+def _most(nodes: Sequence[dict[str, Any]], resource: str) -> float:
+    """How much of a resource the machine with most of it has."""
+    return float(max((node["Resources"].get(resource, 0) for node in nodes), default=0))
 
 
 def work_on_family(order: Order, plan: WorkPlan) -> Iterator[Event | Located]:

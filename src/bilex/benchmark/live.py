@@ -44,14 +44,13 @@ class View(Listener, Protocol):
         """Tell the user a sentence that stays."""
 
 
-def view_for(total: int, workers: int) -> View:
+def view_for(total: int) -> View:
     """The live picture if stderr is a terminal, lines otherwise.
 
     Args:
         total: How many setups will run.
-        workers: How many workers there are, where that is known.
     """
-    return LiveView(total, workers) if sys.stderr.isatty() else LineView(total)
+    return LiveView(total) if sys.stderr.isatty() else LineView(total)
 
 
 def in_a_line(result: Result) -> str:
@@ -146,10 +145,10 @@ class LiveView:
 
     Args:
         total: How many setups will run.
-        workers: How many workers there are.
+        console: Where to draw; stderr unless given.
     """
 
-    def __init__(self, total: int, workers: int, console: Console | None = None) -> None:
+    def __init__(self, total: int, console: Console | None = None) -> None:
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -161,7 +160,6 @@ class LiveView:
         self._task = self._bar.add_task("setups", total=total, left="")
         self._total, self._done, self._failed = total, 0, 0
         self._begun = time.monotonic()
-        self._workers = workers
         self._running: dict[int, _Running] = {}
         self._last: deque[Result] = deque(maxlen=_SHOWN_RESULTS)
         self._console = console or Console(stderr=True, highlight=False)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,10 @@ from bilex.cli.options import check_device, examples
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bilex.benchmark.datasets import DataFolder
+    from bilex.benchmark.estimate import Estimate
     from bilex.benchmark.listener import Engine
     from bilex.benchmark.runner import Outcome
     from bilex.benchmark.setups import Setup
@@ -24,22 +27,55 @@ if TYPE_CHECKING:
 
 _HERE = "local"
 _SOME_FAILED = 1
+_LISTED_PAIRS = 3
+_TWO_MINUTES, _TWO_HOURS = 120, 120
 
 
 @dataclass(frozen=True)
 class _Wishes:
-    """How to run, as the command line says."""
+    """Who does the work, as the command line says.
 
-    results: Path
-    work: Path
-    cache: Path
+    Args:
+        device: "auto", "cpu" or "cuda".
+        workers: Local processes; None for as many as make sense.
+        ray: The address of a Ray cluster; None for local processes.
+        cpus: Cores a family, on Ray.
+        gpus: GPUs a family, on Ray; None for what is usual.
+        gigabytes: Memory a family, on Ray; None for what is estimated.
+    """
+
     device: str
     workers: int | None
     ray: str | None
-    cpus: int
+    cpus: int | None
     gpus: float | None
     gigabytes: float | None
-    retry_failed: bool
+
+    def at_a_time(self) -> int:
+        """How many families run at a time; with Ray only that it may be several is known."""
+        from bilex.benchmark.local import default_workers
+        from bilex.device import resolve_device
+
+        if self.ray is not None:
+            return 2
+        return self.workers or default_workers(resolve_device(self.device).type)
+
+    def threads(self) -> int:
+        """How many threads a local worker may use."""
+        from bilex.benchmark.local import threads_for
+
+        return threads_for(self.at_a_time())
+
+    def engine(self, estimates: Sequence[Estimate]) -> Engine:
+        """Who does the work."""
+        if self.ray is None:
+            from bilex.benchmark.local import LocalEngine
+
+            return LocalEngine(self.at_a_time())
+        from bilex.benchmark.cluster import Needs, RayEngine
+
+        needs = Needs(cpus=self.cpus, gpus=self.gpus, gigabytes=self.gigabytes)
+        return RayEngine(self.ray, needs, _most_memory(estimates))
 
 
 @click.command(
@@ -90,12 +126,15 @@ class _Wishes:
     help="Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a fresh one "
     "on this machine. Needs bilex[cluster]; docs/benchmark-cluster.md tells how clusters are started.",
 )
+@click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores a family; 4 unless told.")
 @click.option(
-    "--ray-cpus", "cpus", type=click.IntRange(min=1), default=4, show_default=True, help="Cores a family."
+    "--ray-gpus",
+    "gpus",
+    type=float,
+    help="GPUs a family, such as 0.5, or 0; 1 unless told, where there are GPUs.",
 )
-@click.option("--ray-gpus", "gpus", type=float, help="GPUs a family, such as 0.5; 0 for CPUs alone.")
 @click.option(
-    "--ray-memory", "gigabytes", type=float, metavar="GB", help="Memory a family, for Ray to reserve."
+    "--ray-memory", "gigabytes", type=float, metavar="GB", help="Memory a family; as estimated unless told."
 )
 @click.option(
     "--cache",
@@ -119,7 +158,7 @@ def command(
     workers: int | None,
     work: str | None,
     ray: str | None,
-    cpus: int,
+    cpus: int | None,
     gpus: float | None,
     gigabytes: float | None,
     cache: str | None,
@@ -137,50 +176,48 @@ def command(
     whose worker dies or runs out of memory is tried once more, alone, and then given up.
     """
     from bilex.benchmark.grid import Grid
+    from bilex.benchmark.runner import check_data
+    from bilex.benchmark.workplace import WorkPlan
 
+    if ray is not None:
+        grid, data = _from_anywhere(grid, data)
     chosen = Grid.read(grid).choosing(
         data=data, lm=lm, pairs=_names(pairs), seeds=_names(seeds), limit=limit, device=device
     )
-    check_device(chosen.device)
+    if ray is None:
+        check_device(chosen.device)
     folders = chosen.open_data()
     setups = _of_methods(chosen.setups(folders), _names(methods))
-    results = Path(output or f"{chosen.name}.sqlite")
-    folder = Path(work or f"{results}.work")
-    wishes = _Wishes(
-        results,
-        folder,
-        Path(cache)
-        if cache
-        else Path(tempfile.gettempdir()) / "bilex-vectors"
-        if ray
-        else folder / "vectors",
-        chosen.device,
-        workers,
-        ray,
-        cpus,
-        gpus,
-        gigabytes,
-        retry_failed,
-    )
-    from bilex.benchmark.runner import check_data
-
     check_data(setups, folders)
-    from bilex.benchmark.workplace import WorkPlan
-
+    results = Path(output or f"{chosen.name}.sqlite")
+    wishes = _Wishes(chosen.device, workers, ray, cpus, gpus, gigabytes)
+    if dry_run:
+        return _show_plan(setups, folders, results, wishes, retry_failed)
+    folder = Path(work or f"{results}.work").absolute()
+    here = Path(tempfile.gettempdir()) / "bilex-vectors" if ray else folder / "vectors"
     plan = WorkPlan(
         folders=folders,
-        work=str(wishes.work.resolve()),
-        cache=str(wishes.cache.resolve()),
+        work=str(folder),
+        cache=str(Path(cache).absolute() if cache else here),
         device=chosen.device,
-        threads=2,
+        threads=wishes.threads(),
         sampled=chosen.sampled(folders),
     )
-    return _run(setups, wishes, plan)
+    return _run(setups, plan, results, wishes, retry_failed)
 
 
 def _names(text: str | None) -> tuple[str, ...]:
     """The parts of 'a,b'."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def _from_anywhere(grid: str, data: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The grid's file and the data folders by absolute paths, since workers of Ray run in other folders."""
+    folders = []
+    for text in data:
+        name, equals, folder = text.rpartition("=")
+        folders.append(f"{name}{equals}{Path(folder).expanduser().absolute()}")
+    return str(Path(grid).absolute()) if Path(grid).is_file() else grid, tuple(folders)
 
 
 def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
@@ -200,45 +237,124 @@ def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
     return [s for s in setups if not chosen or s.label.lower() in chosen or s.method.lower() in chosen]
 
 
-def _run(setups: list[Setup], wishes: _Wishes, plan: WorkPlan) -> int:
+def _run(setups: list[Setup], plan: WorkPlan, results: Path, wishes: _Wishes, retry_failed: bool) -> int:
+    """Run what is yet to be run, and tell what came of it."""
     from bilex.benchmark.live import view_for
     from bilex.benchmark.runner import in_order, run_setups, todo
     from bilex.benchmark.store import ResultsStore
 
-    engine, workers = _engine(wishes)
-    with ResultsStore.open(wishes.results) as store, store.claim():
-        waiting = todo(setups, store, retry_failed=wishes.retry_failed)
-        order = in_order(waiting, _costs(waiting), workers)
-        view = view_for(len(waiting), workers)
-        outcome = run_setups(setups, plan, store, engine, view, order=order)
-        return _tell(outcome, setups, store, wishes)
+    with ResultsStore.open(results) as store, store.claim():
+        waiting = todo(setups, store, retry_failed=retry_failed)
+        estimates = _estimates(waiting, plan.folders, store, wishes)
+        workers = wishes.at_a_time()
+        order = in_order(waiting, _seconds(estimates), workers)
+        outcome = run_setups(
+            setups, plan, store, wishes.engine(estimates), view_for(len(waiting)), order=order
+        )
+        return _tell(outcome, setups, store)
 
 
-def _costs(setups: list[Setup]) -> dict[str, float]:
-    return {}
-
-
-def _engine(wishes: _Wishes) -> tuple[Engine, int]:
-    """Who does the work, and how many families at a time."""
-    from bilex.benchmark.local import LocalEngine
-
-    return LocalEngine(wishes.workers or 1), wishes.workers or 1
-
-
-def _tell(outcome: Outcome, setups: list[Setup], store: ResultsStore, wishes: _Wishes) -> int:
+def _tell(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
     """What came of the run, and what to do next."""
     from bilex.cli.console import show
 
     asked = {setup.key for setup in setups}
-    failed = asked & store.keys("failed")
-    done = len(asked & store.keys("done"))
-    again = f"; {outcome.skipped} were there already" if outcome.skipped else ""
-    show(f"{outcome.done} of {len(asked)} setups were run and {done} are done in {store.path}{again}.")
+    done, failed = len(asked & store.keys("done")), len(asked & store.keys("failed"))
+    run = outcome.done + outcome.failed
+    already = f"; {outcome.skipped} were there already" if outcome.skipped else ""
+    show(f"{run} setups were run{already}; {done} of {len(asked)} are done in {store.path}.")
     if failed:
-        show(
-            f"{len(failed)} failed; 'bilex benchmark report {store.path}' tells why, and --retry-failed tries "
-            "them again."
-        )
-        return _SOME_FAILED
+        show(f"{failed} failed; --retry-failed tries them again, the report tells why.")
     show(f"Next: bilex benchmark report {store.path} -o report.html")
+    return _SOME_FAILED if failed else 0
+
+
+def _estimates(
+    setups: list[Setup], folders: Mapping[str, DataFolder], store: ResultsStore | None, wishes: _Wishes
+) -> list[Estimate]:
+    from bilex.benchmark.estimate import estimate
+    from bilex.device import resolve_device
+
+    on_gpu = wishes.gpus != 0 if wishes.ray else resolve_device(wishes.device).type == "cuda"
+    return estimate(setups, folders, store, device="cuda" if on_gpu else "cpu")
+
+
+def _seconds(estimates: Sequence[Estimate]) -> dict[str, float]:
+    """The seconds of each family."""
+    found: dict[str, float] = {}
+    for part in estimates:
+        found[part.setup.family] = found.get(part.setup.family, 0.0) + part.seconds
+    return found
+
+
+def _most_memory(estimates: Sequence[Estimate]) -> dict[str, float]:
+    """The gigabytes of each family."""
+    found: dict[str, float] = {}
+    for part in estimates:
+        found[part.setup.family] = max(found.get(part.setup.family, 0.0), part.gigabytes)
+    return found
+
+
+def _show_plan(
+    setups: list[Setup], folders: Mapping[str, DataFolder], results: Path, wishes: _Wishes, retry_failed: bool
+) -> int:
+    """What would run, how long and in how much memory; nothing is written."""
+    from bilex.benchmark.runner import todo
+    from bilex.benchmark.store import ResultsStore
+    from bilex.cli.console import show
+
+    distinct = list({setup.key: setup for setup in setups}.values())
+    if results.exists():
+        with ResultsStore.open(results, create=False) as store:
+            waiting = todo(setups, store, retry_failed=retry_failed)
+            estimates = _estimates(waiting, folders, store, wishes)
+    else:
+        waiting, estimates = distinct, _estimates(distinct, folders, None, wishes)
+    if waiting:
+        show(_plan_table(estimates))
+    families = _seconds(estimates)
+    at_a_time = max(1, min(wishes.at_a_time(), len(families)))
+    spread = max([sum(families.values()) / at_a_time, *families.values()])
+    memory = max((part.gigabytes for part in estimates), default=0.0)
+    show(
+        f"{len(waiting)} setups in {len(families)} families would run, "
+        f"{len(distinct) - len(waiting)} of {len(distinct)} need no run."
+    )
+    if waiting and wishes.ray is None:
+        show(
+            f"About {_duration(spread)} with {at_a_time} at a time, {wishes.threads()} threads and up to "
+            f"{memory:.1f} GB each."
+        )
     return 0
+
+
+def _plan_table(estimates: Sequence[Estimate]) -> RenderableType:
+    """One row for each label, in the order of the grid."""
+    from rich.table import Table
+
+    rows: dict[str, list[Estimate]] = {}
+    for part in estimates:
+        rows.setdefault(part.setup.label or part.setup.method, []).append(part)
+    table = Table("setup", "pairs", "seeds", "language model", box=None, padding=(0, 2, 0, 0))
+    for name in ("setups", "time", "memory"):
+        table.add_column(name, justify="right")
+    for label, parts in rows.items():
+        shared = [part.setup for part in parts]
+        pairs = dict.fromkeys(setup.pair for setup in shared)
+        table.add_row(
+            label,
+            ", ".join(pairs) if len(pairs) <= _LISTED_PAIRS else f"{len(pairs)} pairs",
+            ", ".join(dict.fromkeys(setup.seeds for setup in shared)),
+            ", ".join(dict.fromkeys(setup.lm or "" for setup in shared)),
+            str(len(parts)),
+            _duration(sum(part.seconds for part in parts)),
+            f"{max(part.gigabytes for part in parts):.1f} GB",
+        )
+    return table
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _TWO_MINUTES:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < _TWO_HOURS else f"{minutes // 60} h {minutes % 60} min"
