@@ -257,7 +257,7 @@ class Grid:
         entries = {entry.name: entry for entry in self.data}
         for text in data:
             name, equals, folder = text.partition("=")
-            if not equals and len(entries) == 1:
+            if len(entries) == 1 and name not in entries and (not equals or Path(text).is_dir()):
                 name, folder = next(iter(entries)), text
             if name not in entries:
                 raise BilexError(

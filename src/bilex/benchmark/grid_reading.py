@@ -98,6 +98,7 @@ class _Reader:
     def _methods(self) -> tuple[MethodEntry, ...]:
         methods = tuple(self._method(table) for table in self._top.tables("method"))
         if not methods:
+            self._top.finish()  # a misspelt [[method]] is told first
             raise self._top.fault('the grid has no methods; write [[method]] with name = "c1", say.')
         return methods
 

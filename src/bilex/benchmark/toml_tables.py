@@ -34,7 +34,8 @@ class Lines:
             header, assignment = _HEADER.match(line), _ASSIGNMENT.match(line)
             if header:
                 here = self._entered(_parts(header[2]), counts, is_array=header[1] == "[[")
-                self._found.setdefault(here, number)
+                for depth in range(1, len(here) + 1):
+                    self._found.setdefault(here[:depth], number)
             elif assignment:
                 place = here
                 for part in _parts(assignment[1]):
@@ -106,7 +107,9 @@ class Table:
         self._known.append(key)
         if key not in self._content:
             if default is _NOTHING:
-                raise self.fault(f"'{key}' is missing from {self._title()}.")
+                near = difflib.get_close_matches(key, self._content, n=1)
+                advice = f"is '{near[0]}' meant for it?" if near else "add it."
+                raise self.fault(f"'{key}' is missing from {self._title()}; {advice}")
             return default
         try:
             return fitted(self._content[key], kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import asdict
 
 import click
@@ -29,9 +28,8 @@ def command(output: str, others: tuple[str, ...], as_json: bool) -> None:
     from bilex.cli.console import show, warn
 
     check_readable(*others)
-    with ExitStack() as open_files:
-        for path in others:  # before OUT is made or changed
-            open_files.enter_context(ResultsStore.open(path, create=False))
+    for path in others:  # all are looked at before OUT is made or changed
+        ResultsStore.open(path, create=False).close()
     reports = {}
     with ResultsStore.open(output) as store, store.claim():
         for path in others:
