@@ -133,12 +133,13 @@ def run_setups(
         if waiting:
             with view:
                 engine.run(order, plan, keeper)
-    except BaseException:
+    except BaseException as error:
         kept = keeper.done + keeper.failed
-        view.say(
-            f"Stopped: {kept} of {waiting} setups were finished and are kept in {store.path}; "
-            "run the same command to go on."
-        )
+        if kept or not isinstance(error, BilexError):
+            view.say(
+                f"Stopped: {kept} of {waiting} setups were finished and are kept in {store.path}; "
+                "run the same command to go on."
+            )
         raise
     return Outcome(keeper.done, keeper.failed, len({s.key for s in setups}) - waiting)
 

@@ -1,0 +1,18 @@
+"""`bilex` with the troublesome methods of `runner_world`, in this process and in the workers that it starts.
+
+Workers import the script that their parent was started with, and with it the methods.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import runner_world  # noqa: F401
+
+if __name__ == "__main__":
+    from bilex.cli import main
+
+    main()
