@@ -43,7 +43,7 @@ _LATEX = {
     "]": "{]}",
     "\n": " ",
 }
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~]|&(?=#?\w+;))")
 
 
 def markdown(table: Table) -> str:
