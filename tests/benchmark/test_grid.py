@@ -153,10 +153,10 @@ def test_model_defaults_and_presets(file: Path) -> None:
         """,
     )
     setup = grid.setups(grid.open_data())[1]
-    assert (setup.mixing, setup.label, setup.tuning) == (0.4, "E5 tuned", {"preset": "demo", "epochs": 2})
+    assert (setup.mixing, setup.label, setup.tuning) == ("auto", "E5 tuned", {"preset": "demo", "epochs": 2})
     other = grid.choosing(lm="bert-base-multilingual-uncased")
     setup = other.setups(other.open_data())[1]
-    assert (setup.lm, setup.mixing, setup.label) == ("bert-base-multilingual-uncased", 0.2, "mBERT tuned")
+    assert (setup.lm, setup.mixing, setup.label) == ("bert-base-multilingual-uncased", "auto", "mBERT tuned")
     without = grid.choosing(lm="none")
     assert {setup.lm for setup in without.setups(without.open_data())} == {None}
 

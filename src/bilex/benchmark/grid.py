@@ -10,6 +10,7 @@ from typing import Any
 from bilex.benchmark.datasets import NO_SEEDS, DataFolder
 from bilex.benchmark.setups import Mixing, Setup
 from bilex.benchmark.toml_tables import hint
+from bilex.encoders.presets import DEFAULT_MIXING
 from bilex.errors import BilexError
 
 ALL = "all"
@@ -70,7 +71,7 @@ class LmEntry:
         label: Its name in tables; "{lm}" stands for the model's short name.
         tune: Whether it is tuned.
         tuning: Settings of tuning that differ from the model's own; "preset" names a lighter preset.
-        mixing: Each λ; None for the model's usual one.
+        mixing: Each λ.
         only: Where it applies.
         samples: Whether vectors are kept for pictures.
         where: File and line.
@@ -80,24 +81,15 @@ class LmEntry:
     label: str
     tune: bool = True
     tuning: Mapping[str, Any] = field(default_factory=dict)
-    mixing: tuple[Mixing, ...] | None = None
+    mixing: tuple[Mixing, ...] = (DEFAULT_MIXING,)
     only: Restriction = field(default_factory=Restriction)
     samples: bool = False
     where: str = ""
 
-    def mixings(self) -> tuple[Mixing, ...]:
-        """Each λ."""
-        if self.mixing is not None:
-            return self.mixing
-        from bilex.encoders.presets import preset_for
-
-        folder = Path(self.name) if Path(self.name).is_dir() else None
-        return (preset_for(self.name, folder).mixing,)
-
     def label_at(self, mixing: Mixing) -> str:
         """The label of one λ, which is told where there are several."""
         label = self.label.replace("{lm}", short_name(self.name))
-        if len(self.mixings()) == 1:
+        if len(self.mixing) == 1:
             return label
         return f"{label}, λ {mixing}" if mixing == "auto" else f"{label}, λ = {mixing:g}"
 
@@ -355,7 +347,7 @@ def _with_models(base: Setup, method: MethodEntry, shown: bool) -> Iterator[tupl
     for lm in method.lms:
         if not lm.only.allows(base.pair, base.seeds):
             continue
-        for mixing in lm.mixings():
+        for mixing in lm.mixing:
             setup = replace(
                 base,
                 lm=lm.name,

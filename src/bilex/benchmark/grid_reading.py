@@ -14,7 +14,7 @@ from bilex.benchmark.grid import ALL, DataEntry, Grid, LmEntry, MethodEntry, Res
 from bilex.benchmark.ready import grid_text
 from bilex.benchmark.setups import Mixing
 from bilex.benchmark.toml_tables import Lines, Table, hint
-from bilex.encoders.presets import TuningSettings, lightened
+from bilex.encoders.presets import DEFAULT_MIXING, TuningSettings, lightened
 from bilex.errors import BilexError
 
 _SETTINGS_OF_GRID = ("device", "seed")
@@ -196,11 +196,9 @@ def _tuning(table: Table, tune: bool) -> dict[str, Any]:
     return ({} if preset == "paper" else {_PRESET: preset}) | wishes
 
 
-def _mixing(table: Table) -> tuple[Mixing, ...] | None:
+def _mixing(table: Table) -> tuple[Mixing, ...]:
     kind = float | Literal["auto"]
-    value = table.take("mixing", kind | tuple[kind, ...], None)  # type: ignore[valid-type]
-    if value is None:
-        return None
+    value = table.take("mixing", kind | tuple[kind, ...], DEFAULT_MIXING)  # type: ignore[valid-type]
     mixings: Sequence[Mixing] = value if isinstance(value, tuple) else (value,)
     for mixing in mixings:
         if mixing != "auto" and not 0 <= mixing <= 1:
