@@ -6,8 +6,8 @@
 A fifth of the seed words is held out with all their pairs; aligner and encoder learn from the pairs that
 share no word with them. Each line is one way of tuning: how many words go through the encoder, which is
 what it costs on a CPU; the seconds; and the mean P@1 on held-out pairs (nearest neighbour and CSLS, both
-directions) for several λ. "sample" is the packaged sample. The λ of the full setting comes from `stage_c2`, which
-prints how each λ does on held-out seeds.
+directories) for several λ. "sample" is the packaged sample. The λ of the full setting comes from `stage_c2`,
+which prints how each λ does on held-out seeds.
 """
 
 from __future__ import annotations

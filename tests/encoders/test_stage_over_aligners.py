@@ -1,0 +1,122 @@
+"""Stage C2 over aligners of every kind, and from the command line, with a tiny encoder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_stage_c2 import SETTINGS, WORDS, hits, languages
+
+from bilex.aligners import get_method
+from bilex.cli import run
+from bilex.encoders import presets
+from bilex.encoders.model import WordEncoder
+from bilex.encoders.stage import StageC2, run_stage_c2
+from bilex.lexicon import Lexicon
+from bilex.space import Space
+from bilex.translator import Translator
+
+QUICK = replace(SETTINGS, epochs=6)
+METHODS: dict[str, dict[str, Any]] = {
+    "procrustes": {},
+    "advanced": {},
+    "fipp": {},
+    "rcsls": {},
+    "vecmap-supervised": {},
+    "lnmap": {
+        "hidden": 40,
+        "latent": 20,
+        "autoencoder_samples": 1_000,
+        "autoencoder_epochs": 10,
+        "autoencoder_rate": 1e-2,
+        "mapper_epochs": 40,
+        "rounds": 1,
+        "round_epochs": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_stage_takes_the_space_of_any_aligner(method: str, tiny_folder: Path) -> None:
+    source, target, lexicon = languages()
+    seeds = lexicon.head(200)
+    aligner = get_method(method)(device="cpu", **METHODS[method]).fit(source, target, seeds)
+    stage = StageC2(lm=tiny_folder, mixing=0.5, tuning=QUICK, device="cpu")
+    result = run_stage_c2(aligner, source, target, seeds, stage)
+    assert result.report["aligner"] == method
+    static, encoded = result.mixed(0.0), result.mixed(1.0)
+    space = Space.from_aligner(aligner, source, target)
+    own = [
+        side.vectors / np.linalg.norm(side.vectors, axis=1, keepdims=True)
+        for side in (space.source, space.target)
+    ]
+    np.testing.assert_allclose(static[0].vectors @ static[1].vectors.T, own[0] @ own[1].T, atol=1e-4)
+    unseen = range(200, WORDS)
+    assert hits(result.source, result.target, unseen) >= hits(*static, unseen)
+    assert hits(*encoded, unseen) > 0.05, "one word in 240 would be chance"
+
+
+def test_lambda_is_chosen_over_an_aligner_with_networks(tiny_folder: Path) -> None:
+    source, target, lexicon = languages()
+    aligner = get_method("lnmap")(device="cpu", **METHODS["lnmap"]).fit(source, target, lexicon)
+    stage = StageC2(lm=tiny_folder, mixing="auto", tuning=replace(QUICK, epochs=1), device="cpu")
+    result = run_stage_c2(aligner, source, target, lexicon, stage)
+    assert result.trial is not None and result.report["mixing"] == result.trial.choice.mixing
+
+
+def test_an_open_encoder_stays_as_it_is(tiny_folder: Path) -> None:
+    source, target, lexicon = languages()
+    aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
+    encoder = WordEncoder.load(tiny_folder, device="cpu")
+    before = encoder.fingerprint()
+    stage = StageC2(lm=encoder, mixing=0.5, tuning=replace(QUICK, epochs=1), device="cpu")
+    result = run_stage_c2(aligner, source, target, lexicon, stage)
+    assert encoder.fingerprint() == before != result.encoder.fingerprint()
+    named = run_stage_c2(aligner, source, target, lexicon, replace(stage, lm=tiny_folder))
+    assert named.encoder.fingerprint() == result.encoder.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("default", "preset", "chooses"),
+    [("auto", "paper", True), ("auto", "demo", False), (0.2, "paper", False)],
+)
+def test_the_default_weight_is_kept_in_one_place(
+    monkeypatch: pytest.MonkeyPatch, tiny_folder: Path, default: Any, preset: Any, chooses: bool
+) -> None:
+    from bilex.encoders import settings, stage
+
+    for module in (presets, settings, stage):
+        monkeypatch.setattr(module, "DEFAULT_MIXING", default)
+    source, target, lexicon = languages()
+    aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
+    wish = StageC2(lm=tiny_folder, preset=preset, tuning=replace(QUICK, epochs=1), device="cpu")
+    result = run_stage_c2(aligner, source, target, lexicon, wish)
+    assert (result.trial is not None) == chooses
+    assert chooses or result.report["mixing"] == 0.2
+
+
+def test_the_demo_with_a_language_model(
+    tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target, lexicon = languages()
+    sample = tmp_path / "sample"
+    source.save(sample / "en")
+    target.save(sample / "fi")
+    lexicon.head(200).write(sample / "seeds.tsv")
+    Lexicon(lexicon.pairs[200:]).write(sample / "test.tsv")
+    monkeypatch.setattr("bilex.data.sample_path", lambda: sample)
+    out = tmp_path / "out"
+    wishes = ["--output", str(out), "--method", "procrustes", "--lm", str(tiny_folder), "--device", "cpu"]
+    assert run(["demo", *wishes]) == 0
+    shown = capsys.readouterr().out
+    scores = json.loads((out / "scores.json").read_text())
+    assert f"{scores['forward']['csls']['p@1']:.1%}" in shown
+    assert "procrustes +" in shown, "both stages are shown"
+    translator = Translator.load(out / "en-fi")
+    assert translator.provenance["language_model"]["tuning"]["epochs"] == 1
+    assert translator.provenance["language_model"]["mixing"] == 0.2
+    assert translator.translate("abba").translations, "the encoder reads any word"
