@@ -145,7 +145,7 @@ def _pooled_table(sheet: Sheet, against: Method, compared: Sequence[_Pooled]) ->
             f"Interval: paired bootstrap, {REPLICATES:,} resamplings.",
             "A unit is what is flipped or resampled as one: all test words of all directions and pairs that "
             "translations link, since the same meanings are asked for again and again.",
-            f"p (Holm) is corrected for the {len(rows)} comparisons of this table.",
+            f"p (Holm) is corrected for the number of comparisons in this table, {len(rows)}.",
             "better : worse counts directions.",
             "All this is about the choice of test words; what chance does in training is not in it.",
         ),
@@ -169,7 +169,7 @@ def _single_table(sheet: Sheet, against: Method, compared: Sequence[_Single]) ->
         "significance-by-direction",
         f"Every method against {against.name} in each direction",
         f"Difference of P@1 × 100 by CSLS from {against.name}; bold where p is under {LEVEL} after Holm's "
-        f"correction for all {len(compared)} comparisons of this table.",
+        f"correction for the number of comparisons in this table, {len(compared)}.",
         tuple(map(Column, ("seeds", "direction", *methods))),
         tuple(rows),
         ("p: the exact paired test on the words that one method answered rightly and the other did not.",),

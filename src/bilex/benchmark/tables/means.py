@@ -168,7 +168,7 @@ def _pairs_sentence(sheet: Sheet) -> str:
 
 def _vectors_sentence(sheet: Sheet) -> str:
     limits: set[Any] = {method.setup.limit for method in sheet.methods}
-    words = {f"the {limit:,} most frequent words" if limit else "all words" for limit in limits}
+    words = {f"at most the {limit:,} most frequent words" if limit else "all words" for limit in limits}
     return f"Ours: the vectors of data set '{sheet.dataset}', {' or '.join(sorted(words))} of each language."
 
 
