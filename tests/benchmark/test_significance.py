@@ -31,6 +31,10 @@ def mirrored(scores: object, prefix: str = "w") -> Scored:
     return Scored("fi", "en", tuple(f"{word}-fi" for word in there), tuple((word,) for word in there), values)
 
 
+def both(first: list[Scored], second: list[Scored]) -> list[tuple[Scored, Scored]]:
+    return list(zip(first, second, strict=True))
+
+
 @pytest.mark.parametrize("more,fewer", [(0, 0), (1, 0), (5, 0), (7, 3), (10, 10), (60, 41), (300, 251)])
 def test_one_direction_is_the_exact_binomial_test(more: int, fewer: int) -> None:
     values = np.array([1.0] * more + [-1.0] * fewer + [0.0] * 17)
@@ -87,7 +91,7 @@ def test_units_keep_the_promise_where_single_words_break_it() -> None:
         common = [(rng.random(120) < 0.5) * 1.0 for _ in range(2)]
         first = [scored(common[0]), mirrored(common[0])]
         second = [scored(common[1]), mirrored(common[1])]
-        found = compare(first, second, draws=400, replicates=2)
+        found = compare(both(first, second), draws=400, replicates=2)
         assert found is not None and found.units == 120 and found.words == 240
         by_unit.append(found.p)
         difference = common[0] - common[1]
@@ -102,7 +106,7 @@ def test_interval_covers_the_true_difference() -> None:
     inside = []
     for trial in range(300):
         hits = rng.random((2, 250)) < np.array([[0.5], [0.42]])
-        found = compare([scored(hits[0])], [scored(hits[1])], replicates=400, draws=2, seed=trial % 3)
+        found = compare([(scored(hits[0]), scored(hits[1]))], replicates=400, draws=2, seed=trial % 3)
         assert found is not None
         inside.append(found.low <= 0.08 <= found.high)
     assert 0.91 < np.mean(inside) < 0.98
@@ -121,7 +125,7 @@ def test_interval_agrees_with_scipy() -> None:
 def test_mean_over_directions_weighs_directions_alike() -> None:
     first = [scored([1] * 10), scored([0] * 1000, "fr", "ru", "x")]
     second = [scored([0] * 10), scored([0] * 1000, "fr", "ru", "x")]
-    found = compare(first, second)
+    found = compare(both(first, second))
     assert found is not None
     assert found.mean == pytest.approx(0.5)
     assert (found.directions, found.words, found.units) == (2, 1010, 1010)
@@ -129,21 +133,22 @@ def test_mean_over_directions_weighs_directions_alike() -> None:
     assert found.p == pytest.approx(2 * 0.5**10)
 
 
-def test_only_common_words_and_directions_are_compared() -> None:
+def test_only_common_words_are_compared() -> None:
     first = Scored("en", "fi", ("a", "b", "c"), (("x",), ("y",), ("z",)), np.array([1.0, 1.0, 0.0]))
     second = Scored("en", "fi", ("c", "a"), (("z",), ("x",)), np.array([1.0, 0.0]))
-    found = compare([first, scored([1], "de", "tr")], [second, scored([0], "tr", "de")])
+    elsewhere = (scored([1], "de", "tr", "x"), scored([0], "de", "tr", "y"))
+    found = compare([(first, second), elsewhere])
     assert found is not None
     assert (found.directions, found.words, found.mean) == (1, 2, 0.0)
-    assert compare([first], [scored([0], "tr", "de")]) is None
-    assert compare([], [second]) is None
+    assert compare([elsewhere]) is None
+    assert compare([]) is None
 
 
 def test_swapping_the_methods_turns_the_sign_and_nothing_else() -> None:
     rng = np.random.default_rng(5)
     first = [scored(rng.random(200) < 0.6), mirrored(rng.random(200) < 0.5)]
     second = [scored(rng.random(200) < 0.5), mirrored(rng.random(200) < 0.5)]
-    one, other = compare(first, second), compare(second, first)
+    one, other = compare(both(first, second)), compare(both(second, first))
     assert one is not None and other is not None
     assert one.mean == pytest.approx(-other.mean)
     assert one.p == other.p

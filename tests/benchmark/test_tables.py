@@ -172,6 +172,30 @@ def test_c2_over_others_shows_each_aligner_beside_its_stage() -> None:
     assert [row[1].value for row in table.rows] == ["en→ru", "ru→en", "mean"]  # en-fi has one stage only
 
 
+def test_names_of_tables_are_names_of_files_and_differ() -> None:
+    results = []
+    for lm in (E5, "xlm-mlm-100-1280"):
+        results += [made(method=m, lm=lm, mixing=0.2, label=f"{m} {lm}") for m in ("c1", "rcsls")]
+    odd = [replace(r, setup=replace(r.setup, seeds="my/seeds", dataset="../data: mine")) for r in results]
+    names = [t.name for t in build_tables([*results, *odd], names=["c2-over-others", "full"])]
+    assert names[:2] == ["c2-over-others-xling", "c2-over-others-xling-2"]
+    assert len(set(names)) == len(names) and all(re.fullmatch(r"[\w.-]+", name) for name in names)
+
+
+def test_directions_of_two_dictionaries_are_not_mixed_up() -> None:
+    """PanLex has bg-ca and ca-bg with words of their own: bg→ca comes twice."""
+    place = {"dataset": "panlex", "seeds": "1k"}
+    results = [
+        made(**place, pair=pair, method=method, label=method)
+        for pair in ("bg-ca", "ca-bg")
+        for method in ("c1", "fipp")
+    ]
+    pooled, single = build_tables(results, names=["significance"])
+    expected = recounted(results, "fipp", "1k", None, None) - recounted(results, "c1", "1k", None, None)
+    assert cell(pooled, "difference", "1k", "fipp").value == pytest.approx(expected, abs=1e-5)
+    assert cell(pooled, "directions", "1k", "fipp").value == 4 and len(single.rows) == 4
+
+
 def test_language_models_the_paper_alone_has_are_columns_too() -> None:
     results = [made(pair="fi-ru"), made(pair="fi-ru", lm=E5, mixing=0.2, label="C2 (C1)")]
     (table,) = build_tables(results, names=["lms"])

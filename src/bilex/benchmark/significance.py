@@ -77,29 +77,25 @@ class Difference:
 
 
 def compare(
-    first: Sequence[Scored],
-    second: Sequence[Scored],
+    directions: Sequence[tuple[Scored, Scored]],
     *,
     draws: int = DRAWS,
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> Difference | None:
-    """Compare two methods over the directions and words that both have.
+    """Compare two methods over the words that both have.
 
     Args:
-        first: One entry a direction.
-        second: Likewise; other directions are left out.
+        directions: How the first method did in each direction, and how the second did in the same.
         draws: Random sign flips, where the test is not exact.
         replicates: Resamplings for the interval.
         seed: Fixes both.
 
     Returns:
-        The difference; None when nothing is common. In one direction each word is a unit; over several,
+        The difference; None when no word is common. In one direction each word is a unit; over several,
         each meaning.
     """
-    others = {(entry.source, entry.target): entry for entry in second}
-    pairs = [(a, others[a.source, a.target]) for a in first if (a.source, a.target) in others]
-    common = [found for a, b in pairs if (found := differences(a, b)).words]
+    common = [found for first, second in directions if (found := differences(first, second)).words]
     if not common:
         return None
     units = meanings(common) if len(common) > 1 else [np.arange(len(common[0].words))]

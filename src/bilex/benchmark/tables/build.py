@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 
 from bilex.benchmark.results import DirectionName, Result
 from bilex.benchmark.tables.ablation import ablation_tables
@@ -73,12 +75,11 @@ def build_tables(
     found = sheets(results)
     if baseline is not None:
         _check_baseline(found, baseline)
-    tables = []
+    tables: list[Table] = []
     for sheet in found:
-        own = baseline if any(method.name == baseline for method in sheet.methods) else None
         for name in wanted:
-            for table in _BUILDERS[name](sheet, predictions or _own_predictions, own):
-                tables.append(_named(table, sheet) if len(found) > 1 else table)
+            for table in _BUILDERS[name](sheet, predictions or _own_predictions, baseline):
+                tables.append(_named(table, sheet.dataset if len(found) > 1 else "", tables))
     return tables
 
 
@@ -94,5 +95,11 @@ def _own_predictions(result: Result) -> Mapping[DirectionName, tuple[Prediction,
     return result.predictions
 
 
-def _named(table: Table, sheet: Sheet) -> Table:
-    return replace(table, name=f"{table.name}-{sheet.dataset}", title=f"{table.title} ({sheet.dataset})")
+def _named(table: Table, dataset: str, before: list[Table]) -> Table:
+    """The table with a name that no other has and that can be a file's."""
+    name = re.sub(r"[^\w.-]+", "-", f"{table.name}-{dataset}" if dataset else table.name)
+    taken = {other.name for other in before}
+    free = next(
+        one for number in count(1) if (one := f"{name}-{number}" if number > 1 else name) not in taken
+    )
+    return replace(table, name=free, title=f"{table.title} ({dataset})" if dataset else table.title)

@@ -66,10 +66,13 @@ def significance_tables(sheet: Sheet, read: ReadPredictions, baseline: str | Non
         base = _scored(against, seeds, read)
         for method in chosen if base else ():
             scored = _scored(method, seeds, read)
-            if difference := compare(list(scored.values()), list(base.values())):
+            both = {
+                direction: (scored[direction], base[direction]) for direction in scored if direction in base
+            }
+            if difference := compare(list(both.values())):
                 pooled.append(_Pooled(seeds, method.name, difference))
-            for direction in scored:
-                if direction in base and len(found := differences(scored[direction], base[direction]).scores):
+            for direction, pair in both.items():
+                if len(found := differences(*pair).scores):
                     p = sign_flip_p(found)
                     single.append(_Single(seeds, method.name, direction, float(found.mean()), p))
     if not pooled:
