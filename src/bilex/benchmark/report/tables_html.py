@@ -8,6 +8,7 @@ from bilex.benchmark.report.markup import Html, element, joined
 from bilex.benchmark.tables.table import Table
 
 _LONG = 12  # rows from which a table can be searched
+_SHORT = 24  # letters that stay on one line
 _STYLES = {"bold": "b", "italic": "i"}
 
 
@@ -92,6 +93,6 @@ def _cell(cell: dict[str, Any], numeric: bool, tag: str) -> Html:
         tag,
         shown,
         scope="row" if tag == "th" else None,
-        class_="number" if numeric else None,
+        class_="number" if numeric else "short" if len(cell["text"]) <= _SHORT else None,
         data_value="" if value is None else value if value != cell["text"] else None,
     )
