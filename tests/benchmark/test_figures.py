@@ -118,6 +118,35 @@ def test_lambda_curves_are_the_scores_of_the_results(results: list[Result], draw
             np.testing.assert_allclose(chosen[number], [0.3, 100 * auto.figure(way, retrieval)])
 
 
+def test_a_sweep_alone_has_curves_and_nothing_to_compare() -> None:
+    place = {"dataset": "xling", "pair": "en-fi", "seeds": "5k", "method": "c1", "lm": "e5-small-q4"}
+    sweep = [fabricated(Setup(**place, mixing=mixing), 30) for mixing in (0.0, 0.3, 0.5, 0.8, 1.0)]
+    assert [drawing.kind for drawing in draw_figures(sweep)] == ["lambda"]
+
+
+def test_data_sets_of_nearly_the_same_name_have_figures_of_their_own() -> None:
+    setups = [
+        Setup(dataset=name, pair="en-fi", seeds="5k", method=method)
+        for name in ("my data", "my-data", "данные")
+        for method in ("c1", "rcsls")
+    ]
+    names = [drawing.name for drawing in draw_figures([fabricated(s, 20) for s in setups], ["heat-map"])]
+    assert names == ["heat-map-my-data-5k", "heat-map-my-data-5k-2", "heat-map-данные-5k"]
+
+
+def test_each_kind_of_machine_has_its_front() -> None:
+    results = fabricated_results(("en-fi",), ("5k",), words=30)
+    quicker = [replace(r, device="cuda") if r.setup.method == "c1" else r for r in results]
+    (drawing,) = draw_figures(quicker, ["time"])
+    (axes,) = drawing.figure.axes
+    fronts = [line for line in axes.get_lines() if line.get_drawstyle() == "steps-post"]
+    assert len(fronts) == 2
+    hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == "#ffffff"]
+    assert len(hollow) == 5, "on CPUs"
+    legend = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    assert legend[-2:] == ["cpu", "cuda"]
+
+
 def test_too_few_lambdas_make_no_curve() -> None:
     assert not draw_figures(fabricated_results(("en-fi",), ("5k",), words=20), ["lambda"])
 
@@ -300,7 +329,7 @@ def test_a_missing_library_is_one_sentence(
 
 
 def test_slugs_are_names_of_files() -> None:
-    assert slug("lambda", "X/Ling", "5k", "C2 (C1), λ = 0.2") == "lambda-x-ling-5k-c2-c1-0-2"
+    assert slug("lambda", "X/Ling", "5k", "C2 (C1), λ = 0.2") == "lambda-x-ling-5k-c2-c1-λ-0-2"
 
 
 @pytest.fixture

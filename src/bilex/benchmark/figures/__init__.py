@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from bilex.benchmark.figures import frequency, heat_map, lambda_curves, time_accuracy, tsne
 from bilex.benchmark.figures.board import Board
@@ -40,4 +42,15 @@ def draw_figures(
             time_accuracy.KIND: lambda: time_accuracy.draw(board),
             tsne.KIND: lambda: tsne.draw(board, progress),
         }
-        return [drawing for kind in FIGURES if kind in kinds for drawing in drawings[kind]()]
+        return _told_apart(drawing for kind in FIGURES if kind in kinds for drawing in drawings[kind]())
+
+
+def _told_apart(drawings: Iterable[Drawing]) -> list[Drawing]:
+    """Drawings whose names differ, also where those of two data sets differ in punctuation only."""
+    seen: Counter[str] = Counter()
+    found = []
+    for drawing in drawings:
+        seen[drawing.name] += 1
+        number = seen[drawing.name]
+        found.append(drawing if number == 1 else replace(drawing, name=f"{drawing.name}-{number}"))
+    return found

@@ -100,7 +100,11 @@ class Board:
 
     def comparisons(self, dataset: str) -> list[Comparison]:
         """What may be averaged, for each seed size of a data set."""
-        return [self._comparison(heading) for heading in self.headings if heading.dataset == dataset]
+        return [
+            self._comparison(heading)
+            for heading in self.headings
+            if heading.dataset == dataset and self.methods(heading)
+        ]
 
     def _comparison(self, heading: Heading) -> Comparison:
         methods = self.methods(heading)
@@ -118,8 +122,8 @@ class Board:
 
 
 def slug(*parts: str) -> str:
-    """A name for a file, of letters, digits and hyphens."""
-    kept = "".join(c if c.isalnum() and c.isascii() else "-" for c in "-".join(parts).lower())
+    """A name for a file or a place in a page, of letters, digits and hyphens."""
+    kept = "".join(letter if letter.isalnum() else "-" for letter in "-".join(parts).lower())
     return "-".join(part for part in kept.split("-") if part)
 
 

@@ -19,11 +19,11 @@ _PANEL_WIDTH, _HEIGHT, _LEGEND_LINE, _LEGEND_COLUMNS = 5.2, 3.9, 0.24, 3
 
 def draw(board: Board) -> list[Drawing]:
     """One figure a data set, with a panel for each seed size."""
-    return [_drawing(board, sheet.dataset) for sheet in board.sheets]
+    shown = {sheet.dataset: board.comparisons(sheet.dataset) for sheet in board.sheets}
+    return [_drawing(board, dataset, comparisons) for dataset, comparisons in shown.items() if comparisons]
 
 
-def _drawing(board: Board, dataset: str) -> Drawing:
-    shown = board.comparisons(dataset)
+def _drawing(board: Board, dataset: str, shown: list[Comparison]) -> Drawing:
     names = list(dict.fromkeys(method.name for comparison in shown for method in comparison.methods))
     legend_lines = -(-len(names) // _LEGEND_COLUMNS)
     figure = new_figure(_PANEL_WIDTH * max(len(shown), 1.4), _HEIGHT + _LEGEND_LINE * legend_lines)

@@ -14,7 +14,7 @@ from bilex.benchmark.figures.board import Board
 from bilex.benchmark.report import facts
 from bilex.benchmark.report.figures_html import figure_block, palette_css
 from bilex.benchmark.report.markup import Html, element
-from bilex.benchmark.report.tables_html import table_block
+from bilex.benchmark.report.tables_html import table_block, table_id
 from bilex.benchmark.results import Result
 from bilex.benchmark.tables import Table, build_tables
 from bilex.benchmark.tables.comparison import ReadPredictions
@@ -95,7 +95,7 @@ def _section(name: str, title: str, tables: Sequence[Table], drawings: Sequence[
             element("details", element("summary", drawing.title), figure_block(drawing), class_="more")
             for drawing in of_kind[_SHOWN_AT_ONCE:]
         ]
-    entries = [(f"table-{table.name}", table.title) for table in tables]
+    entries = [(table_id(table), table.title) for table in tables]
     entries += [(drawing.name, drawing.title) for drawing in drawings]
     return _Section(name, title, Html("".join(blocks)), tuple(entries))
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from bilex.benchmark.figures.board import slug
 from bilex.benchmark.report.markup import Html, element, joined
 from bilex.benchmark.tables.table import Table
 
 _LONG = 12  # rows from which a table can be searched
 _SHORT = 24  # letters that stay on one line
 _STYLES = {"bold": "b", "italic": "i"}
+
+
+def table_id(table: Table) -> str:
+    """The name of a table's place in the page."""
+    return f"table-{slug(table.name)}"
 
 
 def table_block(table: Table) -> Html:
@@ -21,7 +27,7 @@ def table_block(table: Table) -> Html:
         tools.insert(
             0, element("input", type="search", class_="search", placeholder="search", aria_label=label)
         )
-    name = f"table-{table.name}"
+    name = table_id(table)
     return element(
         "section",
         element(
