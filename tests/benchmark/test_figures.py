@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from bilex.benchmark import Result, Setup
 from bilex.benchmark.figures import FIGURES, Drawing, draw_figures
 from bilex.benchmark.figures.board import Board, slug
-from bilex.benchmark.figures.palette import DARK, colour_of
+from bilex.benchmark.figures.palette import DARK, colour_of, styles_for
 from bilex.benchmark.figures.time_accuracy import Point, front
 from bilex.benchmark.figures.tsne import joint_rows, pair_figures, projected
 from bilex.benchmark.results import DIRECTIONS, WordSample
@@ -281,6 +281,29 @@ def test_a_method_looks_the_same_in_all_figures(drawings: list[Drawing]) -> None
     assert {colour for colour, _ in looks["C1"]} == {colour_of("c1", with_model=False)}
     assert all(len(found) == 1 for found in looks.values())
     assert len({next(iter(found)) for found in looks.values()}) == len(looks)
+
+
+def test_no_two_methods_look_the_same() -> None:
+    colours = [*(f"#{number}" for number in range(8)), *(f"#{number % 3}" for number in range(30))]
+    styles = styles_for(colours)
+    assert [style.colour for style in styles] == colours
+    assert len({(style.colour, style.mark) for style in styles}) == len(styles)
+
+
+def test_many_methods_are_thinned_to_lines_that_can_be_told_apart() -> None:
+    results = fabricated_results(("en-fi",), ("5k",), words=30)
+    ablated = [
+        replace(r.setup, settings={"contrastive": False, "epochs": n}, label=f"C1 w/o CL {n}")
+        for r in results
+        if r.setup.label == "C1"
+        for n in range(3)
+    ]
+    many = [*results, *(fabricated(setup, 30) for setup in ablated)]
+    (drawing,) = draw_figures(many, ["frequency"])
+    assert "Not drawn: C1 w/o CL 0, C1 w/o CL 1, C1 w/o CL 2." in drawing.caption
+    assert len(drawing.figure.axes[0].get_lines()) == len(results)
+    (all_drawn,) = draw_figures(many[:-1], ["frequency"])
+    assert len(all_drawn.figure.axes[0].get_lines()) == 10
 
 
 def _seen(colour: str, lacking: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bilex.benchmark.figures.board import Board, Comparison, slug
 from bilex.benchmark.figures.drawing import Drawing, Mark, Told, marks_of, new_figure
 from bilex.benchmark.results import DIRECTIONS, Result
+from bilex.benchmark.tables.sheet import is_ablation
 from bilex.lexicon.ranks import BANDS
 
 if TYPE_CHECKING:
@@ -15,11 +16,15 @@ if TYPE_CHECKING:
 
 KIND = "frequency"
 _PANEL_WIDTH, _HEIGHT, _LEGEND_LINE, _LEGEND_COLUMNS = 5.2, 3.9, 0.24, 3
+_MOST_LINES = 10
 
 
 def draw(board: Board) -> list[Drawing]:
     """One figure a data set, with a panel for each seed size."""
-    shown = {sheet.dataset: board.comparisons(sheet.dataset) for sheet in board.sheets}
+    shown = {
+        sheet.dataset: [_few_lines(comparison) for comparison in board.comparisons(sheet.dataset)]
+        for sheet in board.sheets
+    }
     return [_drawing(board, dataset, comparisons) for dataset, comparisons in shown.items() if comparisons]
 
 
@@ -38,15 +43,30 @@ def _drawing(board: Board, dataset: str, shown: list[Comparison]) -> Drawing:
     marks: list[Mark] = []
     for axes, points in zip(grid.flat, told, strict=True):
         marks += marks_of(axes, points)
+    notes = "".join(dict.fromkeys(comparison.note for comparison in shown))
     return Drawing(
         name=slug(KIND, dataset),
         kind=KIND,
         title=f"Frequent and rare words: {dataset}",
         caption="P@1 by CSLS over all pairs and both directions, in bands of the frequency rank of the word "
-        f"asked for; n is the number of words in a band.{''.join(comparison.note for comparison in shown)}",
+        f"asked for; n is the number of words in a band.{notes}",
         figure=figure,
         marks=tuple(marks),
     )
+
+
+def _few_lines(comparison: Comparison) -> Comparison:
+    """So few methods that lines can be told apart: without ablations and C2 over rivals, if need be."""
+    methods = comparison.methods
+    for spared in (
+        lambda setup: not is_ablation(setup),
+        lambda setup: setup.lm is None or setup.method == "c1",
+    ):
+        if len(methods) > _MOST_LINES:
+            methods = [method for method in methods if spared(method.setup)]
+    out = [method.name for method in comparison.methods if method not in methods]
+    note = f" Not drawn: {', '.join(out)}." if out else ""
+    return comparison._replace(methods=methods, note=comparison.note + note)
 
 
 def _panel(axes: Axes, comparison: Comparison, board: Board) -> list[Told]:

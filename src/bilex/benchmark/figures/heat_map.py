@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KIND = "heat-map"
 _COLOURS = "viridis"
-_CELL_WIDTH, _CELL_HEIGHT = 0.85, 0.27
+_CELL_WIDTH, _CELL_HEIGHT = 0.62, 0.27
 # Not the colours of ink and paper: what stands in a coloured cell stays as it is on a dark page.
 _ON_DARK, _ON_LIGHT = "#fdfdfd", "#0b0b0b"
 

@@ -61,10 +61,13 @@ def colour_of(method: str, with_model: bool) -> str:
 
 
 def styles_for(colours: Iterable[str]) -> list[Style]:
-    """A style for each colour in a row: repeats of a colour get another line, and no two the same look."""
+    """A style for each colour in a row; where a colour comes again, its mark and its line are others."""
     seen: dict[str, int] = {}
+    starts: dict[str, int] = {}
     styles = []
-    for number, colour in enumerate(colours):
+    for colour in colours:
+        start = starts.setdefault(colour, len(starts))
         nth = seen[colour] = seen.get(colour, -1) + 1
-        styles.append(Style(colour, _MARKS[number % len(_MARKS)], _LINES[nth % len(_LINES)]))
+        mark = _MARKS[(start + 5 * nth) % len(_MARKS)]  # 5 and 12 have no factor in common: 12 marks a colour
+        styles.append(Style(colour, mark, _LINES[nth % len(_LINES)]))
     return styles

@@ -14,7 +14,6 @@ from bilex.benchmark.results import DIRECTIONS, Result
 from bilex.benchmark.tables import Column, Table
 from bilex.benchmark.tables.cells import Cell, Missing, Number, Text
 
-_MOST_BARS = 12
 _SETUP_COLUMNS = (
     *("method", "data", "pair", "seeds", "λ"),
     *("→ NN", "→ CSLS", "→ leak-free", "← NN", "← CSLS", "← leak-free"),
@@ -142,7 +141,7 @@ def _own_seconds(results: Iterable[Result]) -> float:
 
 def _bars(comparison: Comparison, board: Board) -> Html:
     means = [(method.name, comparison.mean(method)) for method in comparison.methods]
-    ranked = sorted(((mean, name) for name, mean in means if mean is not None), reverse=True)[:_MOST_BARS]
+    ranked = sorted(((mean, name) for name, mean in means if mean is not None), reverse=True)
     top = max((mean for mean, _ in ranked), default=1.0) or 1.0
     rows = [
         element(
