@@ -157,7 +157,7 @@ def test_a_dry_run_shows_a_table_and_writes_nothing(
 @pytest.mark.parametrize(
     ("wishes", "said"),
     [
-        (["--methods", "procrutes"], "Did you mean 'procrustes'?"),
+        (["--methods", "procrutes"], "Did you mean 'Procrustes'?"),
         (["--pairs", "aa-cc"], "aa-cc"),
         (["--seeds", "7k"], "7k"),
         (["--data", "elsewhere=/nowhere"], "elsewhere"),

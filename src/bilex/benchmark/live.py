@@ -209,6 +209,8 @@ class LiveView:
 
     def _left(self) -> str:
         """The time left if the rest goes as what is done went."""
+        if self._done >= self._total:
+            return ""
         seconds = (time.monotonic() - self._begun) / self._done * (self._total - self._done)
         minutes = round(seconds / 60)
         hours = f"{minutes // 60} h " if minutes >= 60 else ""

@@ -103,7 +103,11 @@ class _Wishes:
 @click.option("--lm", metavar="NAME", help="This language model in the place of the grid's.")
 @click.option("--pairs", metavar="XX-YY,...", help="Only these language pairs.")
 @click.option("--seeds", metavar="NAME,...", help="Only these seed dictionaries, such as 5k,1k; 0 for none.")
-@click.option("--methods", metavar="LABEL,...", help="Only setups with these labels or methods.")
+@click.option(
+    "--methods",
+    metavar="LABEL,...",
+    help="Only setups with these labels; a method's name stands for all its setups.",
+)
 @click.option("--limit", type=click.IntRange(min=1), help="So many words of each language.")
 @click.option(
     "--device", metavar="auto|cpu|cuda", help="Where to compute; the grid's own unless named, mostly auto."
@@ -221,20 +225,25 @@ def _from_anywhere(grid: str, data: Sequence[str]) -> tuple[str, tuple[str, ...]
 
 
 def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
-    """The setups with the labels or methods that are wanted; all if none is named.
+    """The setups with the labels that are wanted, or where no label is so the methods; all if none is named.
 
     Raises:
         BilexError: The grid has none of that name.
     """
-    known = {name.lower() for setup in setups for name in (setup.label, setup.method)}
-    for name in wanted:
-        if name.lower() not in known:
-            near = difflib.get_close_matches(name.lower(), known, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            labels = ", ".join(dict.fromkeys(setup.label for setup in setups))
-            raise BilexError(f"--methods {name}: the grid has no such label; it has {labels}.{hint}")
-    chosen = {name.lower() for name in wanted}
-    return [s for s in setups if not chosen or s.label.lower() in chosen or s.method.lower() in chosen]
+    chosen: set[str] = set()
+    for name in map(str.lower, wanted):
+        named = {setup.key for setup in setups if setup.label.lower() == name}
+        named = named or {setup.key for setup in setups if setup.method == name}
+        if not named:
+            labels = list(dict.fromkeys(setup.label for setup in setups))
+            known = {label.lower(): label for label in labels}
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean '{known[near[0]]}'?" if near else ""
+            raise BilexError(
+                f"--methods {name}: the grid has no such label; it has {', '.join(labels)}.{hint}"
+            )
+        chosen |= named
+    return [setup for setup in setups if not wanted or setup.key in chosen]
 
 
 def _run(setups: list[Setup], plan: WorkPlan, results: Path, wishes: _Wishes, retry_failed: bool) -> int:
