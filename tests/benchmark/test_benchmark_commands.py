@@ -76,3 +76,29 @@ def test_merge_makes_nothing_out_of_wrong_files(tmp_path: Path, capsys: pytest.C
         ResultsStore.open(out).close()
         assert run(["benchmark", "merge", good, out]) == 2
     assert "is writing results there" in capsys.readouterr().err
+
+
+def test_the_quick_grid_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "quick.sqlite"
+    command = ["benchmark", "run", "quick", "--lm", "none", "--device", "cpu", "-o", str(out)]
+    assert run(command) == 0
+    with ResultsStore.open(out, create=False) as store:
+        procrustes, c1 = store.results(predictions=True, samples=True)
+    assert (procrustes.setup.label, c1.setup.label) == ("Procrustes", "C1")
+    assert set(c1.samples) >= {"static", "aligned"} and not procrustes.samples
+    for result in (procrustes, c1):
+        for direction, predictions in result.predictions.items():
+            for retrieval in ("nn", "csls"):
+                first = [prediction.ranks[retrieval] == 1 for prediction in predictions]
+                right = [p.answers[retrieval][0] in p.golds for p in predictions]
+                assert first == right
+                assert result.figure(direction, retrieval) == pytest.approx(sum(right) / len(right))
+    better = [c1.figure(d, "csls") - procrustes.figure(d, "csls") for d in ("forward", "backward")]
+    assert min(better) > 0 and max(better) > 0.02
+    before = out.read_bytes()
+    capsys.readouterr()
+    assert run(command) == 0
+    assert "2 of 2 are done" in capsys.readouterr().out
+    with ResultsStore.open(out, create=False) as store:
+        assert [r.started for r in store.results()] == [procrustes.started, c1.started]
+    assert len(out.read_bytes()) == len(before)
