@@ -7,6 +7,7 @@ Through Non-Linear Mapping in Latent Space" (EMNLP 2020).
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -54,9 +55,10 @@ class LNMap(Aligner):
     [G(z_x); z_x], a target word [z_y; F(z_y)], each half of unit length, so that their cosine is the
     mean of the cosines in the two latent spaces.
 
-    Two settings are not the authors': they name plain SGD at 1e-4 for the mappers, which does not move
-    them with a loss that is a mean (P@1 is 0 after 20 epochs); ours is Adam. And mappers go on from one
-    round to the next, so that later rounds need fewer epochs.
+    The authors name plain SGD at 1e-4 for the mappers. It moves them if squared errors are summed over
+    the batch and the dimensions, and does not if they are averaged, so ours are summed; `mapper_rate` and
+    `mapper_batch` belong together therefore. The mappers go on from one round to the next, so that later
+    rounds need fewer epochs than the first.
 
     Args:
         hidden: Units of each hidden layer.
@@ -68,8 +70,8 @@ class LNMap(Aligner):
         autoencoder_rate: Adam's learning rate for the autoencoders.
         mapper_epochs: Epochs over the seed pairs.
         round_epochs: Epochs over the pairs of each further round.
-        mapper_rate: Adam's learning rate for the mappers.
-        batch: Words or pairs in a batch.
+        mapper_rate: The learning rate of plain SGD for the mappers.
+        batch: Words in a batch of the autoencoders.
         mapper_batch: Pairs in a batch of the mappers.
         rounds: Self-training rounds.
         growth: How many more pairs each round may add to the seeds.
@@ -92,10 +94,10 @@ class LNMap(Aligner):
     autoencoder_samples: int = 100_000
     autoencoder_rate: float = 1e-4
     mapper_epochs: int = 100
-    round_epochs: int = 30
-    mapper_rate: float = 1e-3
+    round_epochs: int = 10
+    mapper_rate: float = 1e-4
     batch: int = 128
-    mapper_batch: int = 512
+    mapper_batch: int = 128
     rounds: int = 10
     growth: int = 2000
     candidates: int = 30_000
@@ -136,7 +138,8 @@ class LNMap(Aligner):
         widths = [vectors.dim, self.hidden, self.hidden, self.latent]
         encoder = self._layers(widths, random).append(nn.Tanh())
         decoder = self._layers(widths[::-1], random)
-        optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], self.autoencoder_rate)
+        parameters = [*encoder.parameters(), *decoder.parameters()]
+        optimizer = torch.optim.Adam(parameters, self.autoencoder_rate, fused=True)
         with progress.task(f"{side} autoencoder", total=self.autoencoder_epochs) as task:
             for _ in range(self.autoencoder_epochs):
                 total = torch.zeros((), device=device)
@@ -173,7 +176,7 @@ class LNMap(Aligner):
         """The mapper from x's latent space to y's, after all rounds of self-training."""
         random = self._generator(name, x.rows.device)
         there, back = self._new_mapper(random), self._new_mapper(random)
-        optimizer = torch.optim.Adam([*there.parameters(), *back.parameters()], self.mapper_rate)
+        optimizer = torch.optim.SGD([*there.parameters(), *back.parameters()], self.mapper_rate, fused=True)
         pairs = seeds
         epochs = self.mapper_epochs + self.rounds * self.round_epochs
         with progress.task(f"{name} mapper", total=epochs) as task:
@@ -215,11 +218,16 @@ class LNMap(Aligner):
                 start = x.latent[batch[:, 0]]
                 arrived = there(start)
                 returned = back(arrived)
-                loss = mse_loss(arrived, y.latent[batch[:, 1]]) + mse_loss(returned, start)
-                loss = loss + mse_loss(x.decoder(returned), x.rows[batch[:, 0]])
+                loss = _squared(arrived, y.latent[batch[:, 1]]) + _squared(returned, start)
+                loss = loss + _squared(x.decoder(returned), x.rows[batch[:, 0]])
                 _step(optimizer, loss)
-                total += loss.detach() * len(batch)
-            task.advance(loss=float(total) / len(numbers), pairs=len(numbers))
+                total += loss.detach()
+            mean = float(total) / len(numbers)
+            if not math.isfinite(mean):
+                raise BilexError(
+                    f"lnmap's mapper diverged at mapper_rate {self.mapper_rate}; use a smaller one."
+                )
+            task.advance(loss=mean, pairs=len(numbers))
 
     def _mutual_pairs(self, there: nn.Sequential, x: Language, y: Language) -> Pairs:
         """Frequent words that are each other's best partner by CSLS, most similar first."""
@@ -263,8 +271,8 @@ class Dropout(nn.Module):
         """Rows with a share of zeros, the rest made larger to make up for them."""
         if not self.training or self.share == 0:
             return rows
-        kept = torch.empty_like(rows).bernoulli_(1 - self.share, generator=self.random)
-        return rows * kept / (1 - self.share)
+        numbers = torch.rand(rows.shape, generator=self.random, device=rows.device)
+        return rows * (numbers >= self.share) / (1 - self.share)
 
 
 def _linear(before: int, after: int, random: torch.Generator) -> nn.Linear:
@@ -291,6 +299,11 @@ def _side_by_side(
             return first.result(), second.result()
     finally:
         torch.set_num_threads(threads)
+
+
+def _squared(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """The sum of the squared errors of a batch."""
+    return mse_loss(found, wanted, reduction="sum")
 
 
 def _step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
