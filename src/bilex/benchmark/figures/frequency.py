@@ -49,7 +49,8 @@ def _drawing(board: Board, dataset: str, shown: list[Comparison]) -> Drawing:
         kind=KIND,
         title=f"Frequent and rare words: {dataset}",
         caption="P@1 by CSLS over all pairs and both directions, in bands of the frequency rank of the word "
-        f"asked for; n is the number of words in a band.{notes}",
+        "asked for; n is the number of words in a band. Bands hold other words of other directions: compare "
+        f"methods within a band rather than bands.{notes}",
         figure=figure,
         marks=tuple(marks),
     )
