@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -211,6 +212,16 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "no such results file" in capsys.readouterr().err
     assert run(["benchmark", "report", str(path), "-o", str(tmp_path)]) == BAD_INPUT
     assert "is a folder" in capsys.readouterr().err
+
+
+def test_the_command_that_ran_the_grid_is_on_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "two words.sqlite"
+    command = ["benchmark", "run", "quick", "-o", str(path), "--methods", "Procrustes", "--device", "cpu"]
+    assert run(command) == OK
+    with ResultsStore.open(path) as store:
+        text = "".join(Reader(report_page(store.results(), file_name=path.name)).texts)
+    assert shlex.join(["bilex", *command]) in text
+    assert "bilex benchmark tables 'two words.sqlite' -o tables" in text
 
 
 @pytest.fixture(scope="module")

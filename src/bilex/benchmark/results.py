@@ -50,7 +50,8 @@ class Result:
         gigabytes: Peak memory of the process during this setup's family.
         gpu_gigabytes: Peak GPU memory likewise; None without a GPU.
         device: "cpu" or "cuda".
-        environment: Versions of bilex, Python and the libraries; hardware; host; number of threads.
+        environment: Versions of bilex, Python and the libraries; hardware; host; number of threads; the
+            command line that started the run, if one did.
         report: What the aligner and stage C2 tell about themselves.
         started: When, in UTC, ISO 8601.
         attempts: How often it was tried.

@@ -37,6 +37,7 @@ class WorkPlan:
         device: "auto", "cpu" or "cuda".
         threads: How many threads a worker may use.
         sampled: The keys of the setups whose word vectors are kept for pictures.
+        command: The command line that started the run, for the record; empty where there is none.
     """
 
     folders: Mapping[str, DataFolder]
@@ -45,6 +46,7 @@ class WorkPlan:
     device: str = "auto"
     threads: int = 1
     sampled: frozenset[str] = field(default_factory=frozenset)
+    command: str = ""
 
 
 class Workplace:
@@ -58,6 +60,8 @@ class Workplace:
         self.plan = plan
         self.device = resolve_device(plan.device).type
         self.environment: dict[str, Any] = environment(self.device, plan.threads)
+        if plan.command:
+            self.environment["command"] = plan.command
         self._encoder: tuple[str, WordEncoder] | None = None
         self._open: OrderedDict[tuple[str, str, int | None], WordVectors] = OrderedDict()
 

@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _tell("interrupted.", INTERRUPTED)
     try:
-        with commands.make_context("bilex", list(arguments)) as context:
+        with commands.make_context("bilex", list(arguments), obj=tuple(arguments)) as context:
             result = commands.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else OK

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bilex.cli.options import check_device, examples
+from bilex.cli.options import check_device, command_line, examples
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
@@ -206,6 +206,7 @@ def command(
         device=chosen.device,
         threads=wishes.threads(),
         sampled=chosen.sampled(folders),
+        command=command_line(),
     )
     return _run(setups, plan, results, wishes, retry_failed)
 

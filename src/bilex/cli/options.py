@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,11 @@ def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -
     if coverage.fraction < _FEW:
         warn(f"{lexicon.name}: only {coverage.sentence()}.{advice}")
     return coverage
+
+
+def command_line() -> str:
+    """The command line that is being run, as it can be typed again."""
+    return shlex.join(["bilex", *(click.get_current_context().find_root().obj or ())])
 
 
 def examples(*lines: str) -> str:

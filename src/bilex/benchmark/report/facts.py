@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -109,11 +110,10 @@ def environments(results: Iterable[Result]) -> Html:
 def commands(results: Sequence[Result], file_name: str, page_name: str) -> Html:
     """The commands that made the results, as recorded, and those that make this page and its parts again."""
     recorded = dict.fromkeys(str(told) for r in results if (told := r.environment.get("command")))
-    again = (
-        f"bilex benchmark report {file_name} -o {page_name}",
-        f"bilex benchmark tables {file_name} -o tables",
-        f"bilex benchmark figures {file_name} -o figures",
-    )
+    again = [
+        shlex.join(["bilex", "benchmark", part, file_name, "-o", output])
+        for part, output in (("report", page_name), ("tables", "tables"), ("figures", "figures"))
+    ]
     setups = list({result.setup.key: result.setup.as_dict() for result in results}.values())
     return element(
         "div",
