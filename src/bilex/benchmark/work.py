@@ -174,12 +174,14 @@ class _Family:
         )
 
     def _aligner_alone(self, setup: Setup, aligned: _Aligned) -> _Scored:
+        started = time.perf_counter()
         space = Space.from_aligner(aligned.fit.aligner, aligned.source, aligned.target)
+        mapping = time.perf_counter() - started
         evaluation, seconds = self._evaluated(space, aligned)
         wanted = setup.key in self.workplace.plan.sampled
         return _Scored(
             evaluation,
-            {"fit": aligned.fit.seconds, "evaluate": seconds},
+            {"fit": aligned.fit.seconds, "evaluate": mapping + seconds},
             _report(aligned.fit),
             aligned.sampler.of_aligner(space) if wanted else {},
         )
