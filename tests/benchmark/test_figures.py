@@ -260,6 +260,24 @@ def test_tsne_brings_pairs_together_and_links_them(results: list[Result], drawin
     assert {mark.text for mark in drawing.marks} == {f"s{i} – t{i}" for i in range(60)}
 
 
+def test_tsne_shows_alignment_with_and_without_contrast(few_results: list[Result]) -> None:
+    (rich,) = (r for r in few_results if r.samples)
+    aligned = {name: rich.samples[name] for name in ("static", "aligned")}
+    plain = Setup(dataset="xling", pair="en-fi", seeds="5k", method="c1", settings={"contrastive": False})
+    ablation = fabricated(replace(plain, label="C1 w/o CL"), 20, aligned)
+    (drawing,) = draw_figures([ablation, *few_results], ["tsne"])
+    titles = [axes.get_title(loc="left").strip() for axes in drawing.figure.axes]
+    assert len(titles) == 6
+    assert titles[:3] == [
+        "Static vectors as they come",
+        "Aligned without contrast",
+        "Static vectors, aligned",
+    ]
+    c1 = fabricated(replace(plain, settings={}, label="C1"), 20, aligned)
+    (drawing,) = draw_figures([ablation, c1], ["tsne"])
+    assert "as C1 has them" in drawing.caption, "not as its ablation has them"
+
+
 def test_one_experiment_under_two_names_is_drawn_once(results: list[Result]) -> None:
     again = [
         replace(r, setup=replace(r.setup, label="C1 once more")) for r in results if r.setup.label == "C1"

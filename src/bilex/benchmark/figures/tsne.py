@@ -6,7 +6,7 @@ belong together goes into the projection; the links are drawn afterwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from bilex.benchmark.figures.board import Board, slug
 from bilex.benchmark.figures.drawing import Drawing, Mark, Told, marks_of, missing_extra, new_figure
 from bilex.benchmark.figures.palette import MUTED, SOURCE, TARGET
 from bilex.benchmark.results import Result, WordSample
+from bilex.benchmark.tables.sheet import Sheet, is_ablation
 from bilex.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -26,49 +27,66 @@ Floats = npt.NDArray[np.float64]
 # By name of the sample: the heading of its panel, in the order of reading.
 _PANELS = {
     "static": "Static vectors as they come",
+    "without-cl": "Aligned without contrast",
     "aligned": "Static vectors, aligned",
-    "combined": "Both combined",
     "lm": "Language model as it comes",
     "lm-tuned": "Language model, tuned",
+    "combined": "Both combined",
 }
 _COLUMNS, _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 3, 3.6, 3.5, 0.35
 _MOST_PAIRS = 200
 _PERPLEXITY = 30
 
 
+class _Shown(NamedTuple):
+    """What one figure is about."""
+
+    method: str
+    result: Result
+    samples: dict[str, WordSample]
+
+
 def draw(board: Board, progress: Progress = SILENT) -> list[Drawing]:
     """One figure for each pair and seed size for which vectors were kept."""
-    chosen = _richest(board)
+    chosen = [
+        shown
+        for sheet in board.sheets
+        for pair in sheet.pairs
+        for seeds in sheet.seeds
+        if (shown := _richest(sheet, pair, seeds)) is not None
+    ]
     drawings = []
-    with progress.task("t-SNE", sum(len(result.samples) for _, result in chosen)) as task:
-        for method, result in chosen:
+    with progress.task("t-SNE", sum(len(shown.samples) for shown in chosen)) as task:
+        for shown in chosen:
             flat = {}
-            for name in _PANELS:
-                if name in result.samples:
-                    sample = _thinned(result.samples[name])
-                    flat[name] = (sample, projected(sample))
-                    task.advance()
-            drawings.append(_drawing(method, result, flat))
+            for name, whole in shown.samples.items():
+                sample = _thinned(whole)
+                flat[name] = (sample, projected(sample))
+                task.advance()
+            drawings.append(_drawing(shown, flat))
     return drawings
 
 
-def _richest(board: Board) -> list[tuple[str, Result]]:
-    """Of each data set, pair and seed size, the method and result with the most samples; C1 goes first."""
+def _richest(sheet: Sheet, pair: str, seeds: str) -> _Shown | None:
+    """The result with the most samples, C1 and λ = auto before others, ablations last; None without samples.
 
-    def worth(named: tuple[str, Result]) -> tuple[int, bool, bool]:
-        result = named[1]
-        known = sum(name in _PANELS for name in result.samples)
-        return known, result.setup.method == "c1", result.setup.mixing == "auto"
+    As in the paper, what C1 aligns without contrastive learning stands beside what it aligns with it.
+    """
 
-    chosen = []
-    for sheet in board.sheets:
-        for pair in sheet.pairs:
-            for seeds in sheet.seeds:
-                here = [(m.name, r) for m in sheet.methods for r in m.runs.get((pair, seeds), ())]
-                best = max(here, key=worth, default=None)
-                if best is not None and worth(best)[0]:
-                    chosen.append(best)
-    return chosen
+    def worth(named: tuple[str, Result]) -> tuple[int, bool, bool, bool]:
+        setup, samples = named[1].setup, named[1].samples
+        return len(samples), not is_ablation(setup), setup.method == "c1", setup.mixing == "auto"
+
+    here = [(m.name, r) for m in sheet.methods for r in m.runs.get((pair, seeds), ()) if r.samples]
+    if not here:
+        return None
+    method, result = max(here, key=worth)
+    samples = dict(result.samples)
+    for _, other in here:
+        without = other.setup.method == "c1" and other.setup.settings.get("contrastive") is False
+        if without and result.setup.method == "c1" and other is not result and "aligned" in other.samples:
+            samples["without-cl"] = other.samples["aligned"]
+    return _Shown(method, result, {name: samples[name] for name in _PANELS if name in samples})
 
 
 def joint_rows(sample: WordSample) -> Floats:
@@ -137,8 +155,8 @@ def _thinned(sample: WordSample) -> WordSample:
     )
 
 
-def _drawing(method: str, result: Result, flat: dict[str, tuple[WordSample, Floats]]) -> Drawing:
-    setup = result.setup
+def _drawing(about: _Shown, flat: dict[str, tuple[WordSample, Floats]]) -> Drawing:
+    setup = about.result.setup
     columns = min(_COLUMNS, len(flat))
     rows = -(-len(flat) // columns)
     figure = new_figure(max(columns, 1.7) * _PANEL_WIDTH, rows * _PANEL_HEIGHT + _LEGEND_HEIGHT)
@@ -164,7 +182,7 @@ def _drawing(method: str, result: Result, flat: dict[str, tuple[WordSample, Floa
         name=slug(KIND, setup.dataset, setup.seeds, setup.pair),
         kind=KIND,
         title=f"Words of {setup.pair} before and after: {setup.dataset}, {setup.seeds} seeds",
-        caption=f"t-SNE of {shown} pairs of test words as {method} has them. "
+        caption=f"t-SNE of {shown} pairs of test words as {about.method} has them. "
         "Each panel is projected by itself, and only nearness within it means something. Above it, "
         "measured in the space and not in the picture: the mean cosine of a word and its translation, and "
         "how often the nearest of the shown words is the translation. Before alignment the axes of the two "
