@@ -25,7 +25,7 @@ from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 Pairs = npt.NDArray[np.int64]
 Metric = Literal["cosine", "dot"]

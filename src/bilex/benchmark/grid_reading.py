@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
-
-import tomllib
 
 from bilex.aligners import Aligner, get_method
 from bilex.benchmark.grid import ALL, DataEntry, Grid, LmEntry, MethodEntry, Restriction

@@ -23,7 +23,7 @@ from bilex.benchmark.results import Result
 from bilex.benchmark.setups import Setup
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _SHOWN_RESULTS = 8
 _LINE_EVERY_SECONDS = 60

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib import resources
 from pathlib import Path
-
-import tomllib
 
 from bilex.benchmark.toml_tables import hint
 from bilex.errors import BilexError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from bilex.benchmark.results import Result
 from bilex.benchmark.setups import Setup
@@ -133,5 +133,5 @@ def failure(setup: Setup, reason: str, attempt: int) -> Result:
         status="failed",
         error=reason,
         attempts=attempt,
-        started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -19,7 +19,7 @@ from bilex.errors import BilexError
 from bilex.evaluation import Prediction
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _WAIT_SECONDS = 60  # for another process's write to end
 _JSON_COLUMNS = ("evaluation", "seconds", "environment", "report")

@@ -19,6 +19,7 @@ _SUMMARIES = {
 _HELP = """Run a grid of setups, and get the paper's tables and figures from it.
 
 \b
+Examples:
   bilex benchmark run quick -o quick.sqlite
   bilex benchmark report quick.sqlite -o quick.html
 """

@@ -16,6 +16,7 @@ _SUMMARIES = {
 _HELP = """List, fetch and check the data sets of the benchmark.
 
 \b
+Examples:
   bilex data list
   bilex data get xling -o data
   bilex data get fasttext-wiki --languages en,fi -o data

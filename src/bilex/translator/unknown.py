@@ -20,7 +20,7 @@ from bilex.aligners.maps import Map
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 Floats = npt.NDArray[np.float32]
 Side = Literal["source", "target"]
