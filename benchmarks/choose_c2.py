@@ -6,7 +6,7 @@
 A fifth of the seed words is held out with all their pairs; aligner and encoder learn from the pairs that
 share no word with them. Each line is one way of tuning: how many words go through the encoder, which is
 what it costs on a CPU; the seconds; and the mean P@1 on held-out pairs (nearest neighbour and CSLS, both
-directories) for several λ. "sample" is the packaged sample. The λ of the full setting comes from `stage_c2`,
+directions) for several λ. "sample" is the packaged sample. The λ of the full setting comes from `stage_c2`,
 which prints how each λ does on held-out seeds.
 """
 
@@ -39,7 +39,7 @@ OWN: dict[str, Any] = {"whole_batch": False}
 CANDIDATES: dict[TuningPreset, list[dict[str, Any]]] = {
     "cpu": [
         {},
-        OWN,
+        {"whole_batch": True},
         {"learning_rate": 2e-5},
         {"learning_rate": 8e-5},
         {"epochs": 1},

@@ -82,7 +82,7 @@ def test_an_open_encoder_stays_as_it_is(tiny_folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("default", "preset", "chooses"),
-    [("auto", "paper", True), ("auto", "demo", False), (0.2, "paper", False)],
+    [("auto", "paper", True), ("auto", "cpu", False), ("auto", "demo", False), (0.2, "paper", False)],
 )
 def test_the_default_weight_is_kept_in_one_place(
     monkeypatch: pytest.MonkeyPatch, tiny_folder: Path, default: Any, preset: Any, chooses: bool

@@ -26,7 +26,7 @@ class StageC2:
         lm: The encoder: a hub name, a model folder, or "e5-small-q4"; or an encoder that is open already,
             which is copied and itself stays as it is.
         mixing: λ; "auto" chooses it on held-out seeds, which fits aligner and encoder a second time; None
-            takes `presets.DEFAULT_MIXING`, or with the preset "demo" a fixed λ.
+            takes `presets.DEFAULT_MIXING`, or with the presets "cpu" and "demo" a fixed λ.
         tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
         tuning: How it is tuned; None takes the encoder's preset.
         preset: "paper", or "cpu" or "demo" for the lighter settings of `presets.lightened`.
@@ -54,7 +54,7 @@ class StageC2:
     def chooses(self) -> bool:
         """Whether λ is to be chosen on held-out seeds."""
         if self.mixing is None:
-            return self.preset != "demo" and DEFAULT_MIXING == "auto"
+            return self.preset == "paper" and DEFAULT_MIXING == "auto"
         return self.mixing == "auto"
 
     def open(self, progress: Progress = SILENT) -> WordEncoder:
