@@ -4,13 +4,12 @@
     python -m benchmarks DATA --quick                small sizes: some minutes; says that all of it runs
     python -m benchmarks DATA --only loading similarity
 
-The figures of a quick run are not those of the documentation. It leaves docs/methods.md as it is.
+The figures of a quick run are not those of the documentation.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,7 @@ QUICK = {
     "loading": "",
     "similarity": "--words 20000 --rivals",
     "stage_c1": "--pairs en-ru --seeds 1k --limit 10000 --set updates=10",
-    "methods": "--pairs en-fr --seeds 1k --methods procrustes advanced --limit 5000",
+    "methods": "--pair en-fr --seeds 1k --methods procrustes advanced --limit 5000",
     "stage_c2": "--pairs en-fr --seeds 1k --limit en=5000 fr=5000 --aligner procrustes --preset demo "
     "--mixing 0.3 --skip-untuned",
 }
@@ -60,10 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def elsewhere(folder: Path) -> list[str]:
-    """Options that keep a quick run of `methods` away from the kept results and the page."""
-    page = folder / "methods.md"
-    shutil.copy("docs/methods.md", page)
-    return ["--results", str(folder / "methods.jsonl"), "--page", str(page)]
+    """Options that keep a quick run of `methods` away from the kept costs."""
+    return ["--costs", str(folder / "costs.jsonl")]
 
 
 def run(name: str, data: Path, wishes: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The tables of docs/methods.md, from the results of `benchmarks.methods`."""
+"""The tables of docs/methods.md, from what `benchmarks.methods` measured and read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEEDS = {"5k": "5,000 seeds", "1k": "1,000 seeds", "0": "no seeds"}
 _CORES = 2
 
 
-def write_tables(page: Path, rows: Sequence[Row]) -> None:
+def write_tables(page: Path, rows: Sequence[Row], costs: Sequence[Row]) -> None:
     """Replace what stands between the two marks of `page`.
 
     Raises:
@@ -27,39 +27,26 @@ def write_tables(page: Path, rows: Sequence[Row]) -> None:
     if BEGIN not in text or END not in text:
         raise BilexError(f"{page}: the lines '{BEGIN}' and '{END}' are missing; put them back.")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    write_text(page, f"{before}{BEGIN}\n\n{tables(rows)}\n\n{END}{after}")
+    write_text(page, f"{before}{BEGIN}\n\n{tables(rows, costs)}\n\n{END}{after}")
 
 
-def tables(rows: Iterable[Row]) -> str:
-    """All tables: averages, time and memory, then P@1 pair by pair.
+def tables(rows: Sequence[Row], costs: Iterable[Row]) -> str:
+    """All tables: averages, time and memory on two cores, then P@1 pair by pair.
 
-    Time and memory on the CPU are those of fits with two threads. Accuracy is that of a fit on the CPU
-    where there is one, else of one on the GPU.
+    Args:
+        rows: Scores, one row a method, pair and seed size.
+        costs: Time and memory of fits; those with other than two threads or fewer words are left out.
     """
-    full = [row for row in rows if row["limit"] is None]
-    on_cpu = [row for row in full if row["device"] == "cpu"]
-    on_gpu = [row for row in full if row["device"] != "cpu"]
-    scored = _one_a_fit([*on_gpu, *on_cpu])
     parts = [
-        _averages(scored),
-        _cost(
-            f"Time and peak memory on {_CORES} CPU cores",
-            "The fit alone; memory is the peak of the process, both vocabularies included.",
-            [row for row in on_cpu if row["threads"] == _CORES],
-        ),
-        _cost("Time and peak memory on a GPU", "The fit alone; memory is the GPU's.", on_gpu),
+        _averages(rows),
+        _cost([row for row in costs if row["threads"] == _CORES and row["limit"] is None]),
     ]
-    for pair in sorted({row["pair"] for row in scored}):
+    for pair in sorted({row["pair"] for row in rows}):
         for seeds in _SEEDS:
-            chosen = [row for row in scored if (row["pair"], row["seeds"]) == (pair, seeds)]
+            chosen = [row for row in rows if (row["pair"], row["seeds"]) == (pair, seeds)]
             if chosen:
                 parts.append(_pair(pair, seeds, chosen))
     return "\n\n".join(part for part in parts if part)
-
-
-def _one_a_fit(rows: Iterable[Row]) -> list[Row]:
-    """One row for each method, pair and seed size: the last one given."""
-    return list({(row["method"], row["pair"], row["seeds"]): row for row in rows}.values())
 
 
 def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
@@ -96,19 +83,24 @@ def _averages(rows: Sequence[Row]) -> str:
     return "\n\n".join(parts)
 
 
-def _cost(title: str, note: str, rows: Sequence[Row]) -> str:
-    """Time and memory, a line for each method and seed size, a column for each pair."""
-    measured = {(row["method"], row["seeds"], row["pair"]): row for row in rows}
-    if not measured:
+def _cost(rows: Sequence[Row]) -> str:
+    """Time and memory, a line for each method, a column for each pair and seed size."""
+    if not rows:
         return ""
-    pairs = sorted({row["pair"] for row in rows})
-    body = []
-    for method in sorted({row["method"] for row in rows}):
-        for seeds, words in _SEEDS.items():
-            cells = [_cost_cell(measured.get((method, seeds, pair))) for pair in pairs]
-            if any(cells):
-                body.append([method, words, *cells])
-    return f"### {title}\n\n{note}\n\n" + _table(["method", "seeds", *pairs], body)
+    measured = {(row["method"], row["pair"], row["seeds"]): row for row in rows}
+    columns = [
+        (pair, seeds)
+        for pair in sorted({row["pair"] for row in rows})
+        for seeds in _SEEDS
+        if any((row["pair"], row["seeds"]) == (pair, seeds) for row in rows)
+    ]
+    body = [
+        [method, *(_cost_cell(measured.get((method, *column))) for column in columns)]
+        for method in sorted({row["method"] for row in rows})
+    ]
+    head = ["method", *(f"{pair}, {_SEEDS[seeds]}" for pair, seeds in columns)]
+    note = "The fit alone; memory is the peak of the process, both vocabularies included."
+    return f"### Time and peak memory on {_CORES} CPU cores\n\n{note}\n\n" + _table(head, body)
 
 
 def _cost_cell(row: Row | None) -> str:
