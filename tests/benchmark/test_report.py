@@ -45,6 +45,15 @@ def page(results: list[Result]) -> str:
     return report_page(results, file_name="results <1>.sqlite")
 
 
+def test_words_of_a_dictionary_that_may_not_be_passed_on_stay_out(results: list[Result], page: str) -> None:
+    samples = [sample for result in results for sample in result.samples.values()]
+    pairs = {f"{a} – {b}" for s in samples for a, b in zip(s.source_words, s.target_words, strict=True)}
+    bare = report_page(results, file_name="results <1>.sqlite", words=False)
+    assert pairs and any(pair in page for pair in pairs) and "Translation examples" in page
+    assert not any(pair in bare for pair in pairs) and "Translation examples" not in bare
+    assert 'id="tsne' in bare and len(Reader(bare).elements) < len(Reader(page).elements)
+
+
 class Reader(HTMLParser):
     """Elements of a page, with a check that every one is closed in its turn."""
 

@@ -18,7 +18,14 @@ from bilex.errors import BilexError
 )
 @click.argument("results", type=click.Path())
 @click.option("-o", "--output", required=True, metavar="PAGE", help="The HTML file to write.")
-def command(results: str, output: str) -> None:
+@click.option(
+    "--words/--no-words",
+    default=True,
+    show_default=True,
+    help="Whether words of the test dictionary appear, as examples and on hovering; leave them out where "
+    "the dictionary may not be passed on.",
+)
+def command(results: str, output: str, words: bool) -> None:
     """Write RESULTS as one HTML page: tables that sort, figures, machines, commands, failures.
 
     The page holds all it needs and loads nothing; it can be mailed, archived and printed. Needs
@@ -39,6 +46,7 @@ def command(results: str, output: str) -> None:
             file_name=Path(results).name,
             page_name=Path(output).name,
             predictions=lambda result: store.predictions(result.setup.key),
+            words=words,
             progress=progress(),
         )
     write_text(output, page)

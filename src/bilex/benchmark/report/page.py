@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -21,13 +22,14 @@ from bilex.benchmark.tables.comparison import ReadPredictions
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress
 
+_EXAMPLES, _TSNE = "examples", "tsne"  # what names words of the test dictionary
 _SHOWN_AT_ONCE = 2  # figures of one kind; the others unfold
 # Sections of the page: their titles, the tables and the kinds of figures in them.
 _SECTIONS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "results": ("Results", ("main", "panlex"), ("heat-map",)),
     "methods": ("Stage C2, ablations and λ", ("c2-over-others", "lms", "ablation", "lambda"), ("lambda",)),
     "significance": ("Significance", ("significance",), ()),
-    "words": ("Words", ("examples",), ("frequency", "tsne")),
+    "words": ("Words", (_EXAMPLES,), ("frequency", _TSNE)),
     "cost": ("Time and memory", ("cost",), ("time",)),
     "coverage": ("Coverage and leaks", ("leak-free", "coverage"), ()),
     "pairs": ("Every pair", ("full",), ()),
@@ -49,6 +51,7 @@ def report_page(
     file_name: str,
     page_name: str = "report.html",
     predictions: ReadPredictions | None = None,
+    words: bool = True,
     progress: Progress = SILENT,
 ) -> str:
     """The whole page.
@@ -58,6 +61,7 @@ def report_page(
         file_name: The results file, for the title and the commands.
         page_name: Where the page goes, for the commands.
         predictions: Gives the predictions of a result; None takes those in the results themselves.
+        words: Whether words of the test dictionary appear; False for a dictionary that may not be passed on.
         progress: Who is told how far the work is.
 
     Returns:
@@ -73,8 +77,11 @@ def report_page(
     sections = [_overview(results, board)]
     with progress.task("Tables", len(_SECTIONS)) as task:
         for name, (title, tables, kinds) in _SECTIONS.items():
-            built = build_tables(results, predictions=predictions, names=tables)
+            wanted = [table for table in tables if words or table != _EXAMPLES]
+            built = build_tables(results, predictions=predictions, names=wanted) if wanted else []
             shown = [drawing for kind in kinds for drawing in drawings if drawing.kind == kind]
+            if not words:
+                shown = [replace(one, marks=()) if one.kind == _TSNE else one for one in shown]
             if built or shown:
                 sections.append(_section(name, title, built, shown))
             task.advance()
