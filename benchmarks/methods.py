@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ import torch
 
 from benchmarks.method_tables import write_tables
 from benchmarks.packed import read_dictionary, read_vectors
+from benchmarks.stage_c1 import peak_gigabytes
 from bilex.aligners import get_method, methods
 from bilex.benchmark.results import Result
 from bilex.benchmark.store import ResultsStore
@@ -67,7 +67,7 @@ def cost(options: argparse.Namespace, method: str, seeds: str) -> dict[str, Any]
         "limit": options.limit,
         "threads": torch.get_num_threads(),
         "seconds": round(time.perf_counter() - started, 2),
-        "gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 3),
+        "gigabytes": round(peak_gigabytes(torch.device("cpu")), 3),
         **({"rounds": aligner.report_["rounds"]} if "rounds" in aligner.report_ else {}),
     }
 

@@ -7,7 +7,6 @@ subclass of `Aligner`; nothing else needs to be touched.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.aligners.maps import Map
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
@@ -166,6 +165,6 @@ def get_method(name: str) -> type[Aligner]:
     known = methods()
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    raise BilexError(f"method '{name}' is not known; choose one of {', '.join(known)}.{hint}")
+    raise BilexError(
+        f"method '{name}' is not known; choose one of {', '.join(known)}.{nearest_name(name, known)}"
+    )

@@ -9,9 +9,8 @@ from typing import Any
 
 from bilex.benchmark.datasets import NO_SEEDS, DataFolder
 from bilex.benchmark.setups import Mixing, Setup
-from bilex.benchmark.toml_tables import hint
 from bilex.encoders.presets import DEFAULT_MIXING
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 
 ALL = "all"
 SAMPLE = "sample"
@@ -254,7 +253,7 @@ class Grid:
             if name not in entries:
                 raise BilexError(
                     f"--data {text}: write it as NAME=FOLDER; grid '{self.name}' has the data "
-                    f"{', '.join(entries)}.{hint(name, list(entries)) if equals else ''}"
+                    f"{', '.join(entries)}.{nearest_name(name, entries) if equals else ''}"
                 )
             entries[name] = replace(entries[name], path=Path(folder).expanduser(), vectors=None)
         return list(entries.values())
@@ -321,7 +320,7 @@ class Grid:
                 if pair != ALL and not _is_in(pair, there):
                     names = ", ".join(datasets)
                     raise BilexError(
-                        f"{where}: pair '{pair}' has no dictionaries in {names}.{hint(pair, there)}"
+                        f"{where}: pair '{pair}' has no dictionaries in {names}.{nearest_name(pair, there)}"
                     )
 
 

@@ -12,9 +12,9 @@ from bilex.aligners import Aligner, get_method
 from bilex.benchmark.grid import ALL, DataEntry, Grid, LmEntry, MethodEntry, Restriction
 from bilex.benchmark.ready import grid_text
 from bilex.benchmark.setups import Mixing
-from bilex.benchmark.toml_tables import Lines, Table, hint
+from bilex.benchmark.toml_tables import Lines, Table
 from bilex.encoders.presets import DEFAULT_MIXING, TuningSettings, lightened
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 
 _SETTINGS_OF_GRID = ("device", "seed")
 _PRESET = "preset"
@@ -148,7 +148,7 @@ class _Reader:
         for name in names or ():
             if name not in known and ALL not in known:
                 raise table.fault(
-                    f"'{name}' is not among the grid's {', '.join(known)}.{hint(name, known)}", key
+                    f"'{name}' is not among the grid's {', '.join(known)}.{nearest_name(name, known)}", key
                 )
         return names
 

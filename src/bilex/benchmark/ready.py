@@ -6,8 +6,7 @@ import tomllib
 from importlib import resources
 from pathlib import Path
 
-from bilex.benchmark.toml_tables import hint
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 
 # In the order in which a reader meets them.
 _NAMES = (
@@ -35,7 +34,7 @@ def ready_text(name: str) -> str:
     """
     if name not in _NAMES:
         raise BilexError(
-            f"there is no ready grid '{name}'; there are {', '.join(_NAMES)}.{hint(name, _NAMES)}"
+            f"there is no ready grid '{name}'; there are {', '.join(_NAMES)}.{nearest_name(name, _NAMES)}"
         )
     file = resources.files("bilex.benchmark") / "grids" / f"{name}.toml"
     if not file.is_file():
@@ -61,7 +60,7 @@ def grid_text(name: str | Path) -> tuple[str, str, Path]:
     if not path.exists():
         raise BilexError(
             f"{name}: there is neither such a file nor a ready grid of that name; ready are "
-            f"{', '.join(_NAMES)}.{hint(str(name), _NAMES)}"
+            f"{', '.join(_NAMES)}.{nearest_name(str(name), _NAMES)}"
         )
     try:
         return path.stem, path.read_text(encoding="utf-8-sig"), path.parent

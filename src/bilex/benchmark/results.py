@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, ...] = ("forward", "backward")
+
+
+def now() -> str:
+    """This moment as results tell it: UTC, ISO 8601, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, eq=False)

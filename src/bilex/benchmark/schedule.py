@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from bilex.benchmark.results import Result
+from bilex.benchmark.results import Result, now
 from bilex.benchmark.setups import Setup
 
 ATTEMPTS = 2
@@ -133,5 +132,5 @@ def failure(setup: Setup, reason: str, attempt: int) -> Result:
         status="failed",
         error=reason,
         attempts=attempt,
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        started=now(),
     )

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from bilex.benchmark.fits import Fit
 from bilex.benchmark.store_codec import plain
@@ -23,12 +22,10 @@ from bilex.progress import Progress
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from bilex.encoders.combine import Combination
+    from bilex.encoders.combine import Both, Combination
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.stage import StageC2
 
-Floats = npt.NDArray[np.float32]
-Both = tuple[Floats, Floats]
 KEPT_BYTES = 16 << 30
 _TENSORS, _ABOUT = "stage.safetensors", "stage.json"
 _NAME_LETTERS = 24
@@ -61,11 +58,8 @@ class FinishedStage:
         self, source: WordVectors, target: WordVectors, mixing: float
     ) -> tuple[WordVectors, WordVectors]:
         """Both vocabularies in the combined space with λ = `mixing`."""
-        combination = self.combination.with_mixing(mixing)
-        return (
-            WordVectors(source.index_to_key, combination(self.static[0], self.encoded[0]), ("unit",)),
-            WordVectors(target.index_to_key, combination(self.static[1], self.encoded[1]), ("unit",)),
-        )
+        words = (source.index_to_key, target.index_to_key)
+        return self.combination.with_mixing(mixing).vocabularies(words, self.static, self.encoded)
 
 
 def stage_settings(
@@ -136,18 +130,14 @@ def finished_stage(
     Raises:
         BilexError: The encoder cannot be had, or there are too few pairs.
     """
-    from bilex.encoders.combine import unit_rows
+    from bilex.encoders.combine import aligned_views
     from bilex.encoders.stage import run_stage_c2
 
     name = _name(fit, stage)
     home, unfinished = folder / name, folder / f"{name}.unfinished"
     stored = _stored(home)
     if stored is not None and (stored.chooses or not stage.chooses):
-        static = (
-            unit_rows(fit.aligner.source_map_(source.vectors)),
-            unit_rows(fit.aligner.target_map_(target.vectors)),
-        )
-        return replace(stored, static=static)
+        return replace(stored, static=aligned_views(fit.aligner, source, target))
     resumed = unfinished.exists()
     result = run_stage_c2(
         fit.aligner, source, target, lexicon, stage, progress=progress, checkpoint=unfinished

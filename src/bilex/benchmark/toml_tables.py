@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, Union, get_args, get_origin
 
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 
 Place = tuple[str | int, ...]
 
@@ -147,7 +147,7 @@ class Table:
             if key not in self._known:
                 raise self.fault(
                     f"there is no key '{key}' in {self._title()}; it has {', '.join(self._known)}."
-                    f"{hint(key, self._known)}",
+                    f"{nearest_name(key, self._known)}",
                     key,
                 )
 
@@ -156,12 +156,6 @@ class Table:
         if not names:
             return "a grid"
         return f"[[{'.'.join(names)}]]" if isinstance(self._place[-1], int) else f"[{'.'.join(names)}]"
-
-
-def hint(name: str, known: Sequence[str]) -> str:
-    """' Did you mean …?' with the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
 
 
 def fitted(value: Any, kind: Any) -> Any:

@@ -10,13 +10,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from bilex.aligners import get_method
 from bilex.benchmark.fits import Fit, fitted
 from bilex.benchmark.memory import PeakMemory
-from bilex.benchmark.results import Result, WordSample
+from bilex.benchmark.results import Result, WordSample, now
 from bilex.benchmark.setups import Setup
 from bilex.benchmark.stages import FinishedStage, finished_stage, stage_settings
 from bilex.benchmark.store_codec import plain
@@ -101,7 +100,7 @@ class _Family:
 
     def results(self) -> Iterator[Result]:
         """The results: the aligner alone first, then one language model after the other."""
-        started = _now()
+        started = now()
         try:
             aligned = self._aligned()
         except Exception as error:
@@ -111,7 +110,7 @@ class _Family:
             if setup.lm is None:
                 yield self._attempted(setup, lambda: self._aligner_alone(setup, aligned))  # noqa: B023
         for setups in self._stages():
-            started = _now()
+            started = now()
             try:
                 stage = self._stage(setups, aligned)
             except Exception as error:
@@ -218,7 +217,7 @@ class _Family:
 
     def _attempted(self, setup: Setup, work: Callable[[], _Scored]) -> Result:
         """The result of a setup, whether it goes well or not."""
-        started = _now()
+        started = now()
         try:
             scored = work()
         except Exception as error:
@@ -301,7 +300,3 @@ def _stage_seconds(report: Mapping[str, Any], *, chosen: bool, combining: float)
         "combine": rest + combining,
         **({"trial": trial} if chosen else {}),
     }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from bilex.cli.group import LazyCommands
+from bilex.cli.group import subcommands
 
 _SUMMARIES = {
     "grids": "List the ready grids, or write one out to edit.",
@@ -24,14 +22,4 @@ Examples:
   bilex benchmark report quick.sqlite -o quick.html
 """
 
-
-@click.group(
-    name="benchmark",
-    cls=LazyCommands,
-    summaries=_SUMMARIES,
-    prefix="benchmark_",
-    help=_HELP,
-    epilog="'bilex benchmark COMMAND --help' shows examples.",
-)
-def command() -> None:
-    """The commands of `bilex benchmark`."""
+command = subcommands("benchmark", _SUMMARIES, _HELP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def command(name: str | None, output: str | None, as_json: bool) -> None:
     if Path(output).exists():
         raise BilexError(f"{output}: exists already; choose another name or remove it first.")
     write_text(output, text)
-    show(f"Wrote {output}. Next: bilex benchmark run {output} --dry-run")
+    show(f"Wrote {output}. Next: bilex benchmark run {shlex.quote(output)} --dry-run")
 
 
 def _list(grids: dict[str, str], as_json: bool) -> None:

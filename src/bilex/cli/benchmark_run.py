@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -275,7 +276,7 @@ def _tell(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
     show(f"{run} setups were run{already}; {done} of {len(asked)} are done in {store.path}.")
     if failed:
         show(f"{failed} failed; --retry-failed tries them again, the report tells why.")
-    show(f"Next: bilex benchmark report {store.path} -o report.html")
+    show(f"Next: bilex benchmark report {shlex.quote(str(store.path))} -o report.html")
     return _SOME_FAILED if failed else 0
 
 

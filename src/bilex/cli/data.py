@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from bilex.cli.group import LazyCommands
+from bilex.cli.group import subcommands
 
 _SUMMARIES = {
     "list": "List the known data sets, and what of them is in a folder.",
@@ -23,14 +21,4 @@ Examples:
   bilex data check data
 """
 
-
-@click.group(
-    name="data",
-    cls=LazyCommands,
-    summaries=_SUMMARIES,
-    prefix="data_",
-    help=_HELP,
-    epilog="'bilex data COMMAND --help' shows examples.",
-)
-def command() -> None:
-    """The commands of `bilex data`."""
+command = subcommands("data", _SUMMARIES, _HELP)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import Any
 
 import click
 
 import bilex
+from bilex.errors import nearest_name
 
 _SUMMARIES = {
     "align": "Two vector files and a seed dictionary become a translation model.",
@@ -71,10 +71,26 @@ class LazyCommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command named first, or say which name is near."""
         if args and args[0] not in self.summaries and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], self.summaries, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else f" See '{ctx.command_path} --help'."
+            hint = nearest_name(args[0], self.summaries) or f" See '{ctx.command_path} --help'."
             raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def subcommands(name: str, summaries: dict[str, str], text: str) -> LazyCommands:
+    """A command that is a group itself, each of whose commands has the module `NAME_COMMAND`.
+
+    Args:
+        name: Its name.
+        summaries: One sentence for each of its commands.
+        text: Its help.
+    """
+    return LazyCommands(
+        name=name,
+        summaries=summaries,
+        prefix=f"{name}_",
+        help=text,
+        epilog=f"'bilex {name} COMMAND --help' shows examples.",
+    )
 
 
 @click.group(

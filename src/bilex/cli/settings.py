@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import types
 from collections.abc import Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from bilex.aligners import Aligner
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 
 _TRUE, _FALSE, _NONE = ("true", "yes", "on", "1"), ("false", "no", "off", "0"), ("none", "null")
 
@@ -32,11 +31,9 @@ def parse_settings(method: type[Aligner], given: Sequence[str]) -> dict[str, Any
         if not equals:
             raise BilexError(f"--set {text}: write it as NAME=VALUE.")
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
             raise BilexError(
                 f"--set {text}: method '{method.name}' has no setting '{name}'; "
-                f"it has {', '.join(known)}.{hint}"
+                f"it has {', '.join(known)}.{nearest_name(name, known)}"
             )
         try:
             settings[name] = typed(value.strip(), kinds[name])

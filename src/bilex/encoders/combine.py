@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from bilex.aligners.base import Pairs
+from bilex.aligners.base import Aligner, Pairs
+from bilex.vectors import WordVectors
 
 Floats = npt.NDArray[np.float32]
+Both = tuple[Floats, Floats]
 _ROWS = 16_384
 
 
@@ -22,6 +24,11 @@ def unit_rows(rows: npt.ArrayLike) -> Floats:
         norms = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
         block /= np.where(norms == 0, 1, norms)[:, None].astype(np.float32)
     return rows
+
+
+def aligned_views(aligner: Aligner, source: WordVectors, target: WordVectors) -> Both:
+    """Both vocabularies in a fitted aligner's space, unit rows."""
+    return unit_rows(aligner.source_map_(source.vectors)), unit_rows(aligner.target_map_(target.vectors))
 
 
 def generalised_procrustes(views: Floats, others: Floats) -> tuple[Floats, Floats]:
@@ -105,6 +112,15 @@ class Combination:
             known = None if static is None else static[block]
             rows[block] = mixed_views(*self.views(known, encoded[block]), self.mixing)
         return rows
+
+    def vocabularies(
+        self, words: tuple[list[str], list[str]], static: Both, encoded: Both
+    ) -> tuple[WordVectors, WordVectors]:
+        """Source and target words with their combined vectors, from both views of each language."""
+        source, target = (
+            WordVectors(w, self(s, e), ("unit",)) for w, s, e in zip(words, static, encoded, strict=True)
+        )
+        return source, target
 
     def views(self, static: Floats | None, encoded: Floats) -> tuple[Floats | None, Floats]:
         """Both views of the words in the combined space, unit rows: what `mixed_views` takes with any λ."""

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.encoders.card import card_text
-from bilex.encoders.combine import Combination, unit_rows
+from bilex.encoders.combine import Both, Combination, aligned_views, unit_rows
 from bilex.encoders.encodings import encode_cached
 from bilex.encoders.mixing import MixingChoice, choose_mixing, split_seeds
 from bilex.encoders.model import WordEncoder
@@ -28,8 +27,6 @@ from bilex.vectors import WordVectors
 
 __all__ = ["StageC2", "StageResult", "Trial", "run_stage_c2"]
 
-Floats = npt.NDArray[np.float32]
-Both = tuple[Floats, Floats]
 FEWEST_PAIRS = 2
 _TRIAL_VOCABULARY = 20_000
 
@@ -60,13 +57,8 @@ class StageResult:
 
     def mixed(self, mixing: float) -> tuple[WordVectors, WordVectors]:
         """Both vocabularies with another λ; nothing is tuned or encoded again."""
-        combination = self.combination.with_mixing(mixing)
         words = (self.source.index_to_key, self.target.index_to_key)
-        source, target = (
-            WordVectors(w, combination(s, e), ("unit",))
-            for w, s, e in zip(words, self.static, self.encoded, strict=True)
-        )
-        return source, target
+        return self.combination.with_mixing(mixing).vocabularies(words, self.static, self.encoded)
 
     def save_encoder(self, folder: str | Path) -> None:
         """Write the tuned encoder, with its card, as a Hugging Face model folder."""
@@ -122,7 +114,7 @@ def run_stage_c2(
         trial = _trial(aligner, source, target, lexicon, stage, settings, progress)
     trial_seconds = time.monotonic() - trial_started
     mixing = _mixing(stage, encoder, trial)
-    run = _Run(source, target, _static(aligner, source, target), encoder, stage, settings, progress)
+    run = _Run(source, target, aligned_views(aligner, source, target), encoder, stage, settings, progress)
     seeds = _seeds(lexicon, source, target)
     result = run.complete(seeds, mixing, checkpoint)
     result.trial = trial
@@ -143,11 +135,6 @@ def _mixing(stage: StageC2, encoder: WordEncoder, trial: Trial | None) -> float:
     if stage.preset != "paper":
         return min(encoder.preset.mixing, LIGHT_MIXING)
     return encoder.preset.mixing
-
-
-def _static(aligner: Aligner, source: WordVectors, target: WordVectors) -> Both:
-    """Both vocabularies in the aligner's space, unit rows."""
-    return unit_rows(aligner.source_map_(source.vectors)), unit_rows(aligner.target_map_(target.vectors))
 
 
 def _seeds(lexicon: Lexicon | None, source: WordVectors, target: WordVectors) -> Pairs:
@@ -204,10 +191,7 @@ class _Run:
         self.report["encode_seconds"] = round(time.monotonic() - started, 2)
         started = time.monotonic()
         combination = Combination.fit(self.static, encoded, pairs.positives, mixing)
-        source, target = (
-            WordVectors(w, combination(s, e), ("unit",))
-            for w, s, e in zip(words, self.static, encoded, strict=True)
-        )
+        source, target = combination.vocabularies(words, self.static, encoded)
         self.report["combine_seconds"] = round(time.monotonic() - started, 2)
         self.report.update(
             pairs=len(pairs), seed_pairs=pairs.seeds, induced_pairs=len(pairs) - pairs.seeds, mixing=mixing
@@ -280,7 +264,7 @@ def _trial(
     if len(covered) >= ENOUGH_SEEDS:
         settings = replace(settings, induced=0)
     encoder = stage.open(progress)
-    static = _static(again, small_source, small_target)
+    static = aligned_views(again, small_source, small_target)
     run = _Run(small_source, small_target, static, encoder, replace(stage, cache=None), settings, progress)
     result = run.complete(_seeds(learned, small_source, small_target), 0.5, None)
     choice = choose_mixing(
