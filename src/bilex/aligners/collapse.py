@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from bilex.aligners.base import Pairs
 from bilex.aligners.procrustes import common_rotations
 from bilex.similarity.stochastic import StochasticMatcher
 
@@ -21,21 +20,53 @@ COLLAPSED = 0.25
 
 _WORDS = 4000
 _SPLITS = 3
+_LOWEST = 1e-6
+_POLAR_ERROR = 1e-8
 
 
-def rotation(x: torch.Tensor, y: torch.Tensor, pairs: Pairs) -> torch.Tensor:
+def rotation(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
     """The orthogonal map of a dictionary from the source onto the target.
 
     Where the dimensions differ, it leads onto the directions that the two have in common; in both cases
     xWyᵀ are the similarities of VecMap, which turns both sides by half of it.
     """
-    left, right = torch.from_numpy(np.ascontiguousarray(pairs.T)).to(x.device)
-    covariance = x[left].T @ y[right]
-    u, _, v = common_rotations(covariance.double().cpu().numpy())
-    return torch.from_numpy((u @ v.T).astype(np.float32)).to(x.device)
+    covariance = (x[pairs[:, 0]].T @ y[pairs[:, 1]]).double()
+    turn = polar_factor(covariance) if x.device.type == "cuda" else None
+    if turn is None:
+        u, _, v = common_rotations(covariance.cpu().numpy())
+        turn = torch.from_numpy(u @ v.T)
+    return turn.to(x.device, torch.float32)
 
 
-def recovered_share(x: torch.Tensor, y: torch.Tensor, pairs: Pairs, *, k: int = 10, seed: int = 0) -> float:
+def polar_factor(matrix: torch.Tensor) -> torch.Tensor | None:
+    """UVᵀ of a matrix UΣVᵀ by products alone: on a GPU several times faster than an SVD.
+
+    Newton-Schulz steps X ← ρX(3 − ρ²XᵀX)/2 bring every singular value from [lowest, 1] to 1; ρ² =
+    3/(1 + lowest + lowest²) widens each step as far as the values that are known to lie in [lowest, 1] allow.
+
+    Args:
+        matrix: In float64.
+
+    Returns:
+        The factor, exact to about 1e-9, or None where the smallest singular value lies so far under the
+        others (less than 1e-6 of their root of squares) that it would not be.
+    """
+    turned = matrix.shape[0] > matrix.shape[1]
+    x: torch.Tensor = (matrix.T if turned else matrix) / torch.linalg.matrix_norm(matrix)
+    lowest = _LOWEST
+    while lowest < 1 - 1e-15:
+        square = 3 / (1 + lowest + lowest**2)
+        x = torch.addmm(x, x @ x.T, x, beta=1.5 * square**0.5, alpha=-0.5 * square**1.5)
+        lowest *= square**0.5 * (3 - square * lowest**2) / 2
+    error = (x @ x.T - torch.eye(len(x), dtype=x.dtype, device=x.device)).abs().amax()
+    if not float(error) < _POLAR_ERROR:
+        return None
+    return x.T if turned else x
+
+
+def recovered_share(
+    x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, *, k: int = 10, seed: int = 0
+) -> float:
     """The share of mutual best partners that a rotation learned from a few other ones finds again.
 
     Among the 4,000 most frequent words of each language, the pairs that are each other's best by CSLS
@@ -45,7 +76,7 @@ def recovered_share(x: torch.Tensor, y: torch.Tensor, pairs: Pairs, *, k: int = 
     Args:
         x: Source rows, most frequent first, on the device that is to be used.
         y: Target rows likewise.
-        pairs: The dictionary to be judged.
+        pairs: The dictionary to be judged, on that device too.
         k: Neighbours in CSLS.
         seed: Of the splits.
 
@@ -56,15 +87,15 @@ def recovered_share(x: torch.Tensor, y: torch.Tensor, pairs: Pairs, *, k: int = 
     x, y = x[:_WORDS], y[:_WORDS]
     match = StochasticMatcher(k, device=x.device)
     found = match(x @ turn, y, 1.0)
-    words = np.flatnonzero(found.backward[found.forward] == np.arange(len(x)))
+    words = torch.nonzero(found.backward[found.forward] == torch.arange(len(x), device=x.device))[:, 0]
     learned = min(max(x.shape[1], y.shape[1]), len(words) // 2)
     if learned < 2:
         return 0.0
     random = np.random.default_rng(seed)
     shares = []
     for _ in range(_SPLITS):
-        order = random.permutation(words)
-        turn = rotation(x, y, np.stack([order[:learned], found.forward[order[:learned]]], axis=1))
-        again, rest = match(x @ turn, y, 1.0), order[learned:]
-        shares.append(float((again.forward[rest] == found.forward[rest]).mean()))
+        order = words[torch.from_numpy(random.permutation(len(words))).to(x.device)]
+        few, rest = order[:learned], order[learned:]
+        again = match(x @ rotation(x, y, torch.stack([few, found.forward[few]], dim=1)), y, 1.0)
+        shares.append(float((again.forward[rest] == found.forward[rest]).double().mean()))
     return float(np.mean(shares))

@@ -96,10 +96,12 @@ class _SelfLearning(Aligner):
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
         device = resolve_device(self.device)
         placed_x, placed_y = placed(x.rows, device), placed(y.rows, device)
-        learned = self._learn(placed_x, placed_y, first, progress)
-        _finish(self, x, y, _both(learned), progress)
-        agreement = float((learned.backward[learned.forward] == np.arange(len(learned.forward))).mean())
-        share = recovered_share(placed_x, placed_y, _both(learned), k=self.neighbours, seed=self.seed)
+        learned = self._learn(placed_x, placed_y, torch.from_numpy(first).to(device), progress)
+        induced = _both(learned)
+        _finish(self, x, y, induced.cpu().numpy(), progress)
+        mutual = learned.backward[learned.forward] == torch.arange(len(learned.forward), device=device)
+        agreement = float(mutual.double().mean())
+        share = recovered_share(placed_x, placed_y, induced, k=self.neighbours, seed=self.seed)
         self.report_ |= {"objective": learned.objective, "agreement": agreement, "recovered": share}
         if share < COLLAPSED:
             warning = (
@@ -109,7 +111,7 @@ class _SelfLearning(Aligner):
             self.report_["warnings"] = [warning]
             progress.say(warning)
 
-    def _learn(self, x: torch.Tensor, y: torch.Tensor, pairs: Pairs, progress: Progress) -> Matches:
+    def _learn(self, x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, progress: Progress) -> Matches:
         """The loop; what the last round found."""
         match = StochasticMatcher(self.neighbours, self.seed, x.device)
         frequent_x, frequent_y = x[: self.frequent], y[: self.frequent]
@@ -190,18 +192,17 @@ class VecMapUnsupervised(_SelfLearning):
         )
 
 
-def _both(found: Matches) -> Pairs:
+def _both(found: Matches) -> torch.Tensor:
     """Forward, then backward pairs; a pair found both ways counts twice."""
-    forward = np.stack([np.arange(len(found.forward)), found.forward], axis=1)
-    backward = np.stack([found.backward, np.arange(len(found.backward))], axis=1)
-    return np.concatenate([forward, backward])
+    source, target = (torch.arange(len(rows), device=rows.device) for rows in (found.forward, found.backward))
+    return torch.cat([torch.stack([source, found.forward], 1), torch.stack([found.backward, target], 1)])
 
 
 def _same(last: Matches | None, found: Matches) -> bool:
     """Whether two rounds found the same pairs: then, without chance, every further round would too."""
     if last is None:
         return False
-    return np.array_equal(last.forward, found.forward) and np.array_equal(last.backward, found.backward)
+    return torch.equal(last.forward, found.forward) and torch.equal(last.backward, found.backward)
 
 
 def _finish(aligner: Aligner, x: Prepared, y: Prepared, pairs: Pairs, progress: Progress) -> None:

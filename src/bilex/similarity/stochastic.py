@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from bilex.device import resolve_device
-from bilex.similarity.search import AnyRows, Rows, placed
+from bilex.similarity.search import AnyRows, placed
 
 _FEWEST_ROWS = 256
 
@@ -24,13 +24,13 @@ class Matches(NamedTuple):
     """Partners of both directions, and how similar the two sides are.
 
     Attributes:
-        forward: For each source row its best target row.
-        backward: For each target row its best source row.
+        forward: For each source row its best target row, on the matcher's device.
+        backward: For each target row its best source row, likewise.
         objective: The mean, over both directions, of each row's highest similarity (nothing hidden).
     """
 
-    forward: Rows
-    backward: Rows
+    forward: torch.Tensor
+    backward: torch.Tensor
     objective: float
 
 
@@ -81,8 +81,8 @@ class StochasticMatcher:
         """Match two sets of rows by CSLS, 2·x·y − r(x) − r(y), each score kept with probability `keep`.
 
         A score that is not kept counts as zero, so it can still win over negative ones. While chance
-        plays (keep < 1), a CPU that multiplies bfloat16 faster does so: its rounding, at most 0.2 % of a
-        score, is far below what chance does. With keep = 1 all is float32.
+        plays (keep < 1), a GPU, or a CPU that is faster so, multiplies bfloat16: its rounding, at most
+        0.2 % of a score, is far below what chance does. With keep = 1 all is float32.
 
         Args:
             source: Source rows, at least one, as a numpy array or a torch tensor.
@@ -98,33 +98,6 @@ class StochasticMatcher:
             precision = fastest_precision() if keep < 1 else torch.float32
             matching = CpuMatching(x.to(precision), y.to(precision), self.k, keep, keys)
             return Matches(*matching.run(self._blocks))
-        return self._with_torch(x, y, keep, keys[0])
+        from bilex.similarity.stochastic_gpu import GpuMatching
 
-    def _with_torch(self, x: torch.Tensor, y: torch.Tensor, keep: float, key: int) -> Matches:
-        """The same on a GPU, where a random number for each score costs little, and a product too."""
-        from bilex.similarity.gpu import top_k
-
-        n, m = len(x), len(y)
-        of_rows, _ = top_k(x, y, min(self.k, m), None, self._blocks.memory)
-        of_columns, _ = top_k(y, x, min(self.k, n), None, self._blocks.memory)
-        row_penalty, column_penalty = of_rows.mean(dim=1) / 2, of_columns.mean(dim=1) / 2
-        random = torch.Generator(x.device).manual_seed(key)
-        forward = torch.empty(n, dtype=torch.int64, device=x.device)
-        backward = torch.zeros(m, dtype=torch.int64, device=x.device)
-        backward_score = torch.full((m,), -torch.inf, device=x.device)
-        for start, room in self._blocks.rooms(x, y):
-            rows = slice(start, start + len(room))
-            block = torch.mm(x[rows], y.T, out=room)
-            forward[rows] = _hide(block - column_penalty, keep, random).argmax(dim=1)
-            score, row = _hide(block - row_penalty[rows, None], keep, random).max(dim=0)
-            backward = torch.where(score > backward_score, row + start, backward)
-            backward_score = torch.maximum(score, backward_score)
-        objective = (of_rows[:, 0].double().mean() + of_columns[:, 0].double().mean()) / 2
-        return Matches(forward.cpu().numpy(), backward.cpu().numpy(), float(objective))
-
-
-def _hide(scores: torch.Tensor, keep: float, random: torch.Generator) -> torch.Tensor:
-    """Scores with each set to zero with probability 1 − keep."""
-    if keep >= 1:
-        return scores
-    return scores.mul_(torch.rand(scores.shape, generator=random, device=scores.device) < keep)
+        return Matches(*GpuMatching(x, y, self.k, keep, keys[0]).run(self._blocks))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from bilex.similarity.stochastic import ScoreBlocks
 
 Floats = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
 
 _STRIP = 256
 """Rows multiplied at a time; their scores are scanned while they are still in the cache."""
@@ -55,7 +54,7 @@ class CpuMatching:
         self.backward_score = np.full((self.threads, m), kernels.LOWEST, np.float32)
         self.row_penalty, self.column_penalty = np.zeros(n, np.float32), np.zeros(m, np.float32)
 
-    def run(self, blocks: ScoreBlocks) -> tuple[Rows, Rows, float]:
+    def run(self, blocks: ScoreBlocks) -> tuple[torch.Tensor, torch.Tensor, float]:
         """Forward partners, backward partners and the objective."""
         try:
             with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -79,7 +78,7 @@ class CpuMatching:
         kernels.zero_wins(self.forward_score, self.forward, len(self.y), self.keys[0], self.limit)
         kernels.zero_wins(backward_score, backward, len(self.x), self.keys[1], self.limit)
         objective = (self.of_rows[:, -1].mean(dtype=np.float64) + columns[:, -1].mean(dtype=np.float64)) / 2
-        return self.forward, backward, float(objective)
+        return torch.from_numpy(self.forward), torch.from_numpy(backward), float(objective)
 
     def _share(
         self,
