@@ -147,5 +147,5 @@ def test_mutual_best_equals_brute_force() -> None:
     forward, backward = csls.argmax(1), csls.argmax(0)
     expected = [(i, forward[i]) for i in range(40) if forward[i] < 40 and backward[forward[i]] == i]
     expected.sort(key=lambda pair: -scores[pair])
-    found = mutual_best(x, y, 40, 3, "cpu")
+    found = mutual_best(torch.from_numpy(x), torch.from_numpy(y), 40, 3, "cpu")
     assert found.tolist() == [[a, int(b)] for a, b in expected]

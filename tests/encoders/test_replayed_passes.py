@@ -13,7 +13,7 @@ import pytest
 import torch
 from test_contrastive_tuning import STILL, assert_same_weights, run_short_of_memory, tuner_for
 
-from bilex.encoders import graphs
+from bilex import replay
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.tokens import round_up
 from bilex.encoders.tuning import Tuner
@@ -25,12 +25,12 @@ CPU = torch.device("cpu")
 def imitated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every tuner record, and a recording be the pass itself."""
 
-    def record(work: Callable[[], torch.Tensor], memory: object) -> tuple[Callable[[], None], torch.Tensor]:
+    def record(work: Callable[[], torch.Tensor], *_: object) -> tuple[Callable[[], None], torch.Tensor]:
         result = torch.full((), torch.nan)
         return lambda: result.copy_(work()), result
 
-    monkeypatch.setattr(graphs, "new_memory", object)
-    monkeypatch.setattr(graphs, "record", record)
+    monkeypatch.setattr(replay, "new_memory", object)
+    monkeypatch.setattr(replay, "record", record)
     monkeypatch.setattr(Tuner, "_can_replay", lambda _: True)
 
 
@@ -91,15 +91,15 @@ def test_replaying_equals_ordinary_updates(
 def test_a_gpu_that_cannot_record_tunes_all_the_same(
     make_encoder: Callable[..., WordEncoder], imitated: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(work: Callable[[], torch.Tensor], memory: object) -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("operation not permitted when stream is capturing\nand more")
 
-    monkeypatch.setattr(graphs, "record", refuse)
+    monkeypatch.setattr(replay, "record", refuse)
     encoder, ordinary = make_encoder(), make_encoder()
     report = tuner_for(encoder, replace(STILL, epochs=2)).run()
     assert report.replayed == 0
     assert len(report.warnings) == 1
-    assert "not permitted when stream is capturing): tuning goes on" in report.warnings[0]
+    assert "not permitted when stream is capturing): training goes on" in report.warnings[0]
     monkeypatch.setattr(Tuner, "_can_replay", lambda _: False)
     tuner_for(ordinary, replace(STILL, epochs=2)).run()
     assert_same_weights(encoder, ordinary)
@@ -120,10 +120,10 @@ def test_batches_of_two_shapes_are_recorded_apart(
 ) -> None:
     tuner = tuner_for(make_encoder(), STILL)
     seen: list[torch.Tensor] = []
-    replay = graphs.ReplayedPass(lambda batch: seen.append(batch.places) or batch.places.sum(), pytest.fail)
+    passes = replay.ReplayedPass(lambda batch: seen.append(batch.places) or batch.places.sum(), pytest.fail)
     for chosen in ([0, 1, 2, 3], [4, 5], [4, 5, 6, 7], [6, 7], [8, 9, 10, 11], [0, 1]):
         batch = tuner.batches.lay_out(np.array(chosen), CPU, few_shapes=True)
-        assert int(replay(batch)) == int(batch.places.sum())
+        assert int(passes(batch)) == int(batch.places.sum())
         assert torch.equal(seen[-1], batch.places)
-    assert replay.replayed == 4
+    assert passes.replayed == 4
     assert seen[2] is seen[4] and seen[3] is seen[5], "a recording reads one place in memory"

@@ -6,7 +6,6 @@ Through Non-Linear Mapping in Latent Space" (EMNLP 2020).
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,12 +20,14 @@ from torch import nn
 from torch.nn.functional import mse_loss, normalize
 
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.maps import Array, Map, MapStep
+from bilex.aligners.maps import Map, MapStep
 from bilex.aligners.network_steps import Dense, MappedBesideOwn, OwnBesideMapped, PReLU, Tanh
 from bilex.aligners.preparation import Prepared, unit_center_unit
+from bilex.aligners.small_networks import Dropout, Training, half_autoencoder, linear
 from bilex.device import resolve_device
 from bilex.errors import BilexError
-from bilex.progress import Progress, Task
+from bilex.progress import Progress
+from bilex.replay import own_stream
 from bilex.similarity import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
 
@@ -55,10 +56,11 @@ class LNMap(Aligner):
     [G(z_x); z_x], a target word [z_y; F(z_y)], each half of unit length, so that their cosine is the
     mean of the cosines in the two latent spaces.
 
-    The authors name plain SGD at 1e-4 for the mappers. It moves them if squared errors are summed over
-    the batch and the dimensions, and does not if they are averaged, so ours are summed; `mapper_rate` and
-    `mapper_batch` belong together therefore. The mappers go on from one round to the next, so that later
-    rounds need fewer epochs than the first.
+    The authors name SGD at 1e-4 for the mappers, for 100 epochs. It moves them if squared errors are
+    summed over the batch and the dimensions, and does not if they are averaged, so ours are summed;
+    `mapper_rate` and `mapper_batch` belong together therefore. A hundred epochs of a thousand pairs are too
+    few steps to begin self-training with; ours has momentum, and a number of steps that does not depend on
+    how many seeds there are. The mappers go on from one round to the next.
 
     Args:
         hidden: Units of each hidden layer.
@@ -68,9 +70,10 @@ class LNMap(Aligner):
         autoencoder_epochs: Epochs for the autoencoders.
         autoencoder_samples: Words drawn in each of them.
         autoencoder_rate: Adam's learning rate for the autoencoders.
-        mapper_epochs: Epochs over the seed pairs.
+        mapper_steps: Steps of the mappers on the seed pairs, made full to whole epochs.
         round_epochs: Epochs over the pairs of each further round.
-        mapper_rate: The learning rate of plain SGD for the mappers.
+        mapper_rate: The learning rate of SGD for the mappers.
+        mapper_momentum: Its momentum.
         batch: Words in a batch of the autoencoders.
         mapper_batch: Pairs in a batch of the mappers.
         rounds: Self-training rounds.
@@ -84,7 +87,7 @@ class LNMap(Aligner):
     """
 
     name = "lnmap"
-    summary = "non-linear maps between latent spaces, with self-training; many minutes, best on a GPU"
+    summary = "non-linear maps between latent spaces, with self-training; minutes, best on a GPU"
 
     hidden: int = 400
     latent: int = 350
@@ -93,9 +96,10 @@ class LNMap(Aligner):
     autoencoder_epochs: int = 25
     autoencoder_samples: int = 100_000
     autoencoder_rate: float = 1e-4
-    mapper_epochs: int = 100
-    round_epochs: int = 10
+    mapper_steps: int = 2000
+    round_epochs: int = 5
     mapper_rate: float = 1e-4
+    mapper_momentum: float = 0.9
     batch: int = 128
     mapper_batch: int = 128
     rounds: int = 10
@@ -112,20 +116,21 @@ class LNMap(Aligner):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        for name in ("hidden", "latent", "batch", "mapper_batch", "autoencoder_epochs", "mapper_epochs"):
+        for name in ("hidden", "latent", "batch", "mapper_batch", "autoencoder_epochs", "mapper_steps"):
             if getattr(self, name) < 1:
                 raise BilexError(f"{name} is {getattr(self, name)}; method 'lnmap' needs at least 1.")
         device = resolve_device(self.device)
-        x, y = _side_by_side(
-            device,
-            lambda: self._language(source, "source", progress),
-            lambda: self._language(target, "target", progress),
-        )
-        forward, backward = _side_by_side(
-            device,
-            lambda: self._mapper(x, y, pairs, "forward", progress),
-            lambda: self._mapper(y, x, pairs[:, ::-1], "backward", progress),
-        )
+        with own_stream(device):
+            x, y = _side_by_side(
+                device,
+                lambda: self._language(source, "source", progress),
+                lambda: self._language(target, "target", progress),
+            )
+            forward, backward = _side_by_side(
+                device,
+                lambda: self._mapper(x, y, pairs, "forward", progress),
+                lambda: self._mapper(y, x, pairs[:, ::-1], "backward", progress),
+            )
         self.source_map_ = Map([*_steps(x), MappedBesideOwn(*_parameters(forward))])
         self.target_map_ = Map([*_steps(y), OwnBesideMapped(*_parameters(backward))])
 
@@ -136,22 +141,20 @@ class LNMap(Aligner):
         rows = torch.from_numpy(prepared.rows).to(device)
         random = self._generator(side, device)
         widths = [vectors.dim, self.hidden, self.hidden, self.latent]
-        encoder = self._layers(widths, random).append(nn.Tanh())
-        decoder = self._layers(widths[::-1], random)
-        parameters = [*encoder.parameters(), *decoder.parameters()]
-        optimizer = torch.optim.Adam(parameters, self.autoencoder_rate, fused=True)
+        encoder = half_autoencoder(widths, self.dropout, random).append(nn.Tanh())
+        decoder = half_autoencoder(widths[::-1], self.dropout, random)
+
+        def reconstruction_error(numbers: torch.Tensor) -> torch.Tensor:
+            batch = rows[numbers]
+            return mse_loss(decoder(encoder(batch)), batch)
+
+        optimizer = _adam([*encoder.parameters(), *decoder.parameters()], self.autoencoder_rate)
+        training = Training(reconstruction_error, optimizer, random, self.batch, progress)
+        samples = (-(-self.autoencoder_samples // self.batch) * self.batch,)
         with progress.task(f"{side} autoencoder", total=self.autoencoder_epochs) as task:
             for _ in range(self.autoencoder_epochs):
-                total = torch.zeros((), device=device)
-                chosen = torch.randint(
-                    len(rows), (self.autoencoder_samples,), generator=random, device=device
-                )
-                for numbers in torch.split(chosen, self.batch):
-                    batch = rows[numbers]
-                    loss = mse_loss(decoder(encoder(batch)), batch)
-                    _step(optimizer, loss)
-                    total += loss.detach() * len(numbers)
-                error = float(total) / len(chosen) * vectors.dim
+                chosen = torch.randint(len(rows), samples, generator=random, device=device)
+                error = training.epoch(chosen) * self.batch / len(chosen) * vectors.dim
                 task.advance(error=error)
         self.report_[f"{side}_reconstruction_error"] = error
         encoder.eval().requires_grad_(False)
@@ -164,81 +167,85 @@ class LNMap(Aligner):
         parts = ("source", "target", "forward", "backward")
         return torch.Generator(device).manual_seed(4 * self.seed + parts.index(use))
 
-    def _layers(self, widths: list[int], random: torch.Generator) -> nn.Sequential:
-        """Linear layers with PReLU and dropout between them."""
-        layers: list[nn.Module] = []
-        for before, after in itertools.pairwise(widths):
-            activation = nn.PReLU(device=random.device)
-            layers += [_linear(before, after, random), activation, Dropout(self.dropout, random)]
-        return nn.Sequential(*layers[:-2])
-
     def _mapper(self, x: Language, y: Language, seeds: Pairs, name: str, progress: Progress) -> nn.Sequential:
         """The mapper from x's latent space to y's, after all rounds of self-training."""
         random = self._generator(name, x.rows.device)
         there, back = self._new_mapper(random), self._new_mapper(random)
-        optimizer = torch.optim.SGD([*there.parameters(), *back.parameters()], self.mapper_rate, fused=True)
+
+        def error(pairs: torch.Tensor) -> torch.Tensor:
+            asked, answered = pairs.T
+            return round_trip_error(
+                there, back, x.decoder, x.latent[asked], y.latent[answered], x.rows[asked]
+            )
+
+        optimizer = torch.optim.SGD(
+            [*there.parameters(), *back.parameters()],
+            self.mapper_rate,
+            momentum=self.mapper_momentum,
+            fused=True,
+        )
+        training = Training(error, optimizer, random, self.mapper_batch, progress)
         pairs = seeds
-        epochs = self.mapper_epochs + self.rounds * self.round_epochs
-        with progress.task(f"{name} mapper", total=epochs) as task:
+        first = math.ceil(self.mapper_steps * self.mapper_batch / len(seeds))
+        with progress.task(f"{name} mapper", total=first + self.rounds * self.round_epochs) as task:
             for number in range(self.rounds + 1):
                 if number:
                     pairs = np.concatenate([seeds, self._mutual_pairs(there, x, y)[: number * self.growth]])
-                wanted = self.round_epochs if number else self.mapper_epochs
-                self._train((there, back), optimizer, x, y, pairs, wanted, random, task)
+                there.train()
+                rows = torch.from_numpy(np.ascontiguousarray(pairs)).to(x.rows.device)
+                for _ in range(self.round_epochs if number else first):
+                    order = torch.randperm(len(rows), generator=random, device=rows.device)
+                    mean = training.epoch(rows[order]) / len(rows)
+                    if not math.isfinite(mean):
+                        raise BilexError(
+                            f"lnmap's mapper diverged at mapper_rate {self.mapper_rate}; use a smaller one."
+                        )
+                    task.advance(loss=mean, pairs=len(rows))
         self.report_[f"{name}_pairs"] = len(pairs)
         return there.eval()
 
     def _new_mapper(self, random: torch.Generator) -> nn.Sequential:
         return nn.Sequential(
-            _linear(self.latent, self.hidden, random),
+            linear(self.latent, self.hidden, random),
             nn.Tanh(),
             Dropout(self.mapper_dropout, random),
-            _linear(self.hidden, self.latent, random),
+            linear(self.hidden, self.latent, random),
         )
-
-    def _train(
-        self,
-        mappers: tuple[nn.Sequential, nn.Sequential],
-        optimizer: torch.optim.Optimizer,
-        x: Language,
-        y: Language,
-        pairs: Pairs,
-        epochs: int,
-        random: torch.Generator,
-        task: Task,
-    ) -> None:
-        """Some epochs over `pairs`."""
-        there, back = mappers
-        there.train()
-        numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(x.rows.device)
-        for _ in range(epochs):
-            order = torch.randperm(len(numbers), generator=random, device=numbers.device)
-            total = torch.zeros((), device=numbers.device)
-            for batch in torch.split(numbers[order], self.mapper_batch):
-                start = x.latent[batch[:, 0]]
-                arrived = there(start)
-                returned = back(arrived)
-                loss = _squared(arrived, y.latent[batch[:, 1]]) + _squared(returned, start)
-                loss = loss + _squared(x.decoder(returned), x.rows[batch[:, 0]])
-                _step(optimizer, loss)
-                total += loss.detach()
-            mean = float(total) / len(numbers)
-            if not math.isfinite(mean):
-                raise BilexError(
-                    f"lnmap's mapper diverged at mapper_rate {self.mapper_rate}; use a smaller one."
-                )
-            task.advance(loss=mean, pairs=len(numbers))
 
     def _mutual_pairs(self, there: nn.Sequential, x: Language, y: Language) -> Pairs:
         """Frequent words that are each other's best partner by CSLS, most similar first."""
         there.eval()
         with torch.no_grad():
-            mapped = normalize(there(x.latent[: self.candidates])).cpu().numpy()
-            other = normalize(y.latent[: self.candidates]).cpu().numpy()
+            mapped = normalize(there(x.latent[: self.candidates]))
+        other = normalize(y.latent[: self.candidates])
         return mutual_best(mapped, other, self.queries, self.neighbours, self.device)
 
 
-def mutual_best(source: Array, target: Array, queries: int, k: int, device: str) -> Pairs:
+def round_trip_error(
+    there: nn.Module,
+    back: nn.Module,
+    decoder: nn.Module,
+    start: torch.Tensor,
+    goal: torch.Tensor,
+    own: torch.Tensor,
+) -> torch.Tensor:
+    """The sum of the squared errors of where a batch arrives, where it returns to, and what that decodes to.
+
+    Args:
+        there: The mapper that leads to the other language.
+        back: The mapper that leads back.
+        decoder: From the latent space to the language's own vectors.
+        start: Latent vectors of the words.
+        goal: Latent vectors of their partners.
+        own: The words' own vectors.
+    """
+    arrived = there(start)
+    returned = back(arrived)
+    ends = ((arrived, goal), (returned, start), (decoder(returned), own))
+    return torch.stack([mse_loss(found, wanted, reduction="sum") for found, wanted in ends]).sum()
+
+
+def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int, device: str) -> Pairs:
     """Pairs of which each is the other's best by CSLS, sorted by falling cosine.
 
     Args:
@@ -255,32 +262,9 @@ def mutual_best(source: Array, target: Array, queries: int, k: int, device: str)
     best = forward[:, 0]
     inside = best < len(backward)
     mutual = np.flatnonzero(inside & (backward[np.where(inside, best, 0), 0] == np.arange(len(best))))
-    cosines = np.einsum("ij,ij->i", source[mutual], target[best[mutual]])
+    cosines = (source[mutual] * target[best[mutual]]).sum(dim=1).cpu().numpy()
     mutual = mutual[np.argsort(-cosines, kind="stable")]
     return np.stack([mutual, best[mutual]], axis=1)
-
-
-class Dropout(nn.Module):
-    """Sets numbers to zero at random in training, from a generator of its own."""
-
-    def __init__(self, share: float, random: torch.Generator) -> None:
-        super().__init__()
-        self.share, self.random = share, random
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Rows with a share of zeros, the rest made larger to make up for them."""
-        if not self.training or self.share == 0:
-            return rows
-        numbers = torch.rand(rows.shape, generator=self.random, device=rows.device)
-        return rows * (numbers >= self.share) / (1 - self.share)
-
-
-def _linear(before: int, after: int, random: torch.Generator) -> nn.Linear:
-    """A layer whose numbers start uniformly within ±1/√before."""
-    layer = nn.Linear(before, after, device=random.device)
-    for part in (layer.weight, layer.bias):
-        nn.init.uniform_(part, -(before**-0.5), before**-0.5, generator=random)
-    return layer
 
 
 def _side_by_side(
@@ -301,15 +285,9 @@ def _side_by_side(
         torch.set_num_threads(threads)
 
 
-def _squared(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """The sum of the squared errors of a batch."""
-    return mse_loss(found, wanted, reduction="sum")
-
-
-def _step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
+def _adam(parameters: list[nn.Parameter], rate: float) -> torch.optim.Adam:
+    """Adam in a form that a GPU can record."""
+    return torch.optim.Adam(parameters, rate, fused=True, capturable=parameters[0].is_cuda)
 
 
 def _numbers(tensor: torch.Tensor) -> npt.NDArray[np.float32]:

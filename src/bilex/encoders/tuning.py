@@ -16,7 +16,6 @@ from torch import nn
 from bilex.encoders.batches import Batch, Batches
 from bilex.encoders.checkpoint import load_checkpoint, save_checkpoint
 from bilex.encoders.exchange import Exchange
-from bilex.encoders.graphs import ReplayedPass, own_stream
 from bilex.encoders.model import WordEncoder, autocast
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
@@ -24,13 +23,14 @@ from bilex.encoders.tokens import Integers, TokenTable
 from bilex.encoders.trimming import trimmed_embeddings
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress, Task
+from bilex.replay import ReplayedPass, own_stream
 
 
 @dataclass
 class TuningReport:
     """What happened: the mean loss of each epoch, pairs used, and sentences about anything unusual.
 
-    `replayed` counts the updates whose kernels a GPU replayed as a whole (`graphs`).
+    `replayed` counts the updates whose kernels a GPU replayed as a whole (`bilex.replay`).
     """
 
     losses: list[float] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Tuner:
         self.exchange = Exchange()
         self.micro_batch = settings.batch_size
         self.updates = 0
-        self.replay: ReplayedPass | None = None
+        self.replay: ReplayedPass[Batch] | None = None
 
     def run(self) -> TuningReport:
         """Tune; afterwards the encoder holds the last good weights and is in evaluation mode.

@@ -1,26 +1,39 @@
-"""Passes through the encoder that a GPU replays as a whole.
+"""Training steps that a GPU replays as a whole.
 
-A pass forward and backward through a small encoder is some thousand kernels of a few microseconds each, and
-Python cannot hand them over that fast: the GPU waits most of the time. A CUDA graph records the kernels once
-and starts them all with one call. It is bound to one shape and to fixed places in memory, so that batches
-are padded to few shapes (`Batches.lay_out`) and copied to where the recording reads them.
+A step forward and backward through a small network is a hundred to some thousand kernels of a few
+microseconds each, and Python cannot hand them over that fast: the GPU waits most of the time. A CUDA graph
+records the kernels once and starts them all with one call. It is bound to one shape and to fixed places in
+memory, so that batches come in few shapes and are copied to where the recording reads them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+import gc
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 
-from bilex.encoders.batches import Batch
 
-Pass = Callable[[Batch], torch.Tensor]
-Recording = tuple[Batch, Callable[[], None], torch.Tensor]
+class Copied(Protocol):
+    """What a batch must be able to do: a tensor can."""
+
+    @property
+    def shape(self) -> Hashable:
+        """The shape of what it consists of."""
+
+    def clone(self) -> Self:
+        """The same batch in memory of its own."""
+
+    def copy_(self, other: Self, /) -> object:
+        """Overwrite what it consists of with a batch of the same shape."""
 
 
-class ReplayedPass:
+Batch = TypeVar("Batch", bound=Copied)
+
+
+class ReplayedPass(Generic[Batch]):
     """A pass over batches, recorded for each shape and replayed from then on.
 
     The first batch of a shape runs as usual, which loads and chooses the kernels; the second is recorded.
@@ -29,13 +42,20 @@ class ReplayedPass:
     Args:
         work: The pass. It must not wait for the GPU, and must write into memory that stays where it is.
         tell: Called with a sentence if recording fails; from then on every batch runs as usual.
+        generators: Chance that the pass draws from, besides torch's own.
     """
 
-    def __init__(self, work: Pass, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        work: Callable[[Batch], torch.Tensor],
+        tell: Callable[[str], None],
+        generators: Sequence[torch.Generator] = (),
+    ) -> None:
         self._work = work
         self._tell = tell
-        self._seen: set[tuple[torch.Size, ...]] = set()
-        self._recordings: dict[tuple[torch.Size, ...], Recording] = {}
+        self._generators = generators
+        self._seen: set[Hashable] = set()
+        self._recordings: dict[Hashable, tuple[Batch, Callable[[], None], torch.Tensor]] = {}
         self._memory: Any = None
         self._able = True
         self.replayed = 0
@@ -60,12 +80,12 @@ class ReplayedPass:
         try:
             if self._memory is None:
                 self._memory = new_memory()
-            replay, result = record(lambda: self._work(own), self._memory)
+            replay, result = record(lambda: self._work(own), self._memory, self._generators)
         except RuntimeError as error:
             self._able = False
             self._recordings.clear()
             self._tell(
-                f"The GPU could not record a step ({str(error).splitlines()[0]}): tuning goes on without, "
+                f"The GPU could not record a step ({str(error).splitlines()[0]}): training goes on without, "
                 "with the same results, but slower."
             )
             return False
@@ -94,14 +114,39 @@ def new_memory() -> Any:
     return torch.cuda.graph_pool_handle()
 
 
-def record(work: Callable[[], torch.Tensor], memory: Any) -> tuple[Callable[[], None], torch.Tensor]:
+def record(
+    work: Callable[[], torch.Tensor], memory: Any, generators: Sequence[torch.Generator] = ()
+) -> tuple[Callable[[], None], torch.Tensor]:
     """Record what `work` makes the GPU do, without doing it.
+
+    Args:
+        work: What is recorded.
+        memory: Where its tensors lie (`new_memory`).
+        generators: Chance that it draws from, besides torch's own.
 
     Returns:
         A function that does it, and the tensor where the result will be.
     """
     graph: Any = torch.cuda.CUDAGraph()
+    for generator in generators:
+        graph.register_generator_state(generator)
     stream = torch.cuda.current_stream()
-    with torch.cuda.graph(graph, pool=memory, stream=stream, capture_error_mode="thread_local"):
+    with (
+        no_collection(),
+        torch.cuda.graph(graph, pool=memory, stream=stream, capture_error_mode="thread_local"),
+    ):
         result = work()
     return graph.replay, result
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """Keep Python's collector quiet: an old recording that it frees during a new one would spoil that."""
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,147 @@
+"""LNMap's parts against computations of their own: its objective, its steps, its replayed training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from bilex import replay
+from bilex.aligners.lnmap import LNMap, round_trip_error
+from bilex.aligners.small_networks import Dropout, Training, half_autoencoder, linear
+from bilex.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.progress import SILENT
+from bilex.vectors import WordVectors
+
+SMALL: dict[str, Any] = {
+    "hidden": 16,
+    "latent": 12,
+    "autoencoder_epochs": 1,
+    "autoencoder_samples": 300,
+    "rounds": 0,
+    "device": "cpu",
+}
+
+
+def _chance(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def _mapper(seed: int) -> nn.Sequential:
+    random = _chance(seed)
+    return nn.Sequential(linear(5, 7, random), nn.Tanh(), linear(7, 5, random)).double()
+
+
+def _applied(mapper: nn.Sequential, rows: np.ndarray) -> np.ndarray:
+    first, _, last = mapper
+    weights = [p.detach().numpy() for p in (first.weight, first.bias, last.weight, last.bias)]
+    return np.tanh(rows @ weights[0].T + weights[1]) @ weights[2].T + weights[3]
+
+
+def test_round_trip_error_and_gradient_equal_the_definition() -> None:
+    """Three sums of squares by numpy; the gradient by differences of them."""
+    random = np.random.default_rng(0)
+    there, back = _mapper(1), _mapper(2)
+    decoder = nn.Linear(5, 6).double()
+    start, goal, own = random.normal(size=(9, 5)), random.normal(size=(9, 5)), random.normal(size=(9, 6))
+
+    def by_definition() -> float:
+        arrived = _applied(there, start)
+        returned = _applied(back, arrived)
+        decoded = returned @ decoder.weight.detach().numpy().T + decoder.bias.detach().numpy()
+        return float(
+            sum(((a - b) ** 2).sum() for a, b in ((arrived, goal), (returned, start), (decoded, own)))
+        )
+
+    error = round_trip_error(there, back, decoder, *map(torch.from_numpy, (start, goal, own)))
+    error.backward()
+    assert float(error.detach()) == pytest.approx(by_definition(), rel=1e-12)
+    for mapper in (there, back):
+        for parameter in mapper.parameters():
+            flat, gradient = parameter.data.view(-1), parameter.grad.view(-1)
+            for place in (0, len(flat) // 2, len(flat) - 1):
+                known, sides = float(flat[place]), []
+                for step in (1e-6, -1e-6):
+                    flat[place] = known + step
+                    sides.append(by_definition())
+                flat[place] = known
+                assert float(gradient[place]) == pytest.approx(
+                    (sides[0] - sides[1]) / 2e-6, rel=1e-5, abs=1e-6
+                )
+
+
+@pytest.mark.parametrize("pairs", [40, 160])
+def test_steps_on_the_seeds_do_not_depend_on_their_number(
+    pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    whole = Training.epoch
+
+    def counted(self: Training, rows: torch.Tensor) -> float:
+        if rows.ndim == 2:
+            steps.append(len(torch.split(rows, self._batch)))
+        return whole(self, rows)
+
+    monkeypatch.setattr(Training, "epoch", counted)
+    random = np.random.default_rng(3)
+    source, target = (
+        WordVectors([f"{side}{i}" for i in range(200)], random.normal(size=(200, 8)).astype(np.float32))
+        for side in "st"
+    )
+    seeds = Lexicon([(f"s{i}", f"t{i}") for i in range(pairs)], "planted")
+    LNMap(mapper_steps=50, mapper_batch=20, **SMALL).fit(source, target, seeds)
+    forward_and_backward = 2
+    assert sum(steps) == pytest.approx(forward_and_backward * 50, abs=forward_and_backward * pairs / 20)
+
+
+def test_a_mapper_that_diverges_is_told() -> None:
+    random = np.random.default_rng(4)
+    source, target = (
+        WordVectors([f"{side}{i}" for i in range(60)], random.normal(size=(60, 8)).astype(np.float32))
+        for side in "st"
+    )
+    seeds = Lexicon([(f"s{i}", f"t{i}") for i in range(50)], "planted")
+    with pytest.raises(BilexError, match="diverged at mapper_rate 1000000"):
+        LNMap(mapper_rate=1e6, mapper_steps=200, **SMALL).fit(source, target, seeds)
+
+
+def test_replayed_training_equals_ordinary_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recording needs a GPU; here it is imitated by the step itself on the memory that it reads."""
+
+    def record(work: Callable[[], torch.Tensor], *_: object) -> tuple[Callable[[], None], torch.Tensor]:
+        result = torch.full((), torch.nan)
+        return lambda: result.copy_(work()), result
+
+    monkeypatch.setattr(replay, "new_memory", object)
+    monkeypatch.setattr(replay, "record", record)
+    rows = torch.randn(50, 6, generator=_chance(5))
+
+    def trained(replayed: bool) -> tuple[float, torch.Tensor]:
+        random = _chance(6)
+        network = half_autoencoder([6, 8, 6], 0.2, random)
+        optimizer = torch.optim.Adam(network.parameters(), 1e-2)
+        training = Training(
+            lambda n: (network(rows[n]) - rows[n]).pow(2).sum(), optimizer, random, 16, SILENT
+        )
+        if replayed:
+            training._step = replay.ReplayedPass(training._one_step, pytest.fail, [random])
+        totals = [training.epoch(torch.randperm(50, generator=random)) for _ in range(4)]
+        return totals[-1], network[0].weight.detach()
+
+    (loss, weight), (expected, expected_weight) = trained(True), trained(False)
+    assert loss == expected
+    assert torch.equal(weight, expected_weight)
+
+
+def test_dropout_keeps_the_mean_and_is_quiet_outside_training() -> None:
+    layer = Dropout(0.25, _chance(7))
+    ones = torch.ones(400, 50)
+    dropped = layer(ones)
+    assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert float(dropped.mean()) == pytest.approx(1, abs=0.02)
+    assert layer.eval()(ones) is ones
