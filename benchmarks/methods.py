@@ -1,12 +1,13 @@
-"""The page that compares all methods: what they cost on this machine, and what they score.
+"""The page that compares all methods: what they score, and what they cost on this machine.
 
-    python -m benchmarks.methods DATA --results RESULTS.sqlite      costs not known yet, then the page
+    python -m benchmarks.methods DATA                               all of it, or what is still missing
     python -m benchmarks.methods DATA --methods rcsls --seeds 5k    the costs of one method, measured again
-    python -m benchmarks.methods DATA --only-page --results RESULTS.sqlite
+    python -m benchmarks.methods DATA --only-page                   the page anew, nothing measured
 
-Costs are those of a fit without scoring, in a process of its own, so that its peak memory is its own; each
-adds a line to the costs file, and what is there already is not run again unless methods are named. Scores
-come from a results file of `bilex benchmark run shared-data`. Both go into docs/methods.md.
+Scores are those of the grids `shared-data` and `no-seeds` of `bilex benchmark run`, without their language
+models; setups that the results file holds already are not run again. Costs are those of a fit on the CPU
+without scoring, in a process of its own, so that its peak memory is its own; each adds a line to the costs
+file, and what is there already is not run again unless methods are named. Both go into docs/methods.md.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ from bilex.benchmark.store import ResultsStore
 from bilex.errors import BilexError
 
 COSTS = Path("benchmarks/results/method_costs.jsonl")
+RESULTS = Path("results.sqlite")
+GRIDS = ("shared-data", "no-seeds")
+LANGUAGES = ("en", "fi", "fr", "ru")
+SOME_FAILED = 1
 PAGE = Path("docs/methods.md")
 NO_SEEDS = "0"
 
@@ -45,7 +50,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seeds", nargs="+", default=["5k", "1k"], choices=["5k", "1k"])
     parser.add_argument("--methods", nargs="+", choices=sorted(methods()), metavar="NAME")
     parser.add_argument("--limit", type=int, help="only the most frequent words of each language")
-    parser.add_argument("--results", type=Path, help="a results file with the scores")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the results file, added to if there")
     parser.add_argument("--costs", type=Path, default=COSTS)
     parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--only-page", action="store_true", help="measure nothing")
@@ -122,6 +127,26 @@ def read_costs(path: Path) -> list[dict[str, Any]]:
     return list({identity(row): row for row in rows}.values())
 
 
+def run_grids(options: argparse.Namespace) -> None:
+    """Score every method on every pair, as far as the results file does not hold it yet."""
+    data = options.results.with_suffix(".data")
+    for language in LANGUAGES:
+        path = data / "vectors" / f"{language}.npy"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            read_vectors(options.data, language).save(path)
+    dictionaries = data / "dictionaries"
+    if not dictionaries.exists():
+        dictionaries.symlink_to((options.data / "dictionaries").resolve())
+    for name in GRIDS:
+        wishes = ["--data", f"xling={data}", "-o", str(options.results), "--lm", "none"]
+        wishes += ["--limit", str(options.limit)] if options.limit is not None else []
+        bilex = [sys.executable, "-c", "from bilex.cli import main; main()"]
+        done = subprocess.run([*bilex, "benchmark", "run", name, *wishes], check=False)
+        if done.returncode not in (0, SOME_FAILED):
+            raise BilexError(f"'bilex benchmark run {name}' ended with {done.returncode}; see above.")
+
+
 def scores(path: Path) -> Iterator[dict[str, Any]]:
     """The methods as they are, and c1's preset `best`, from a results file: P@1 with its interval."""
     with ResultsStore.open(path, create=False) as store:
@@ -159,8 +184,9 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if not options.only_page:
         measure_costs(options)
-    if options.results is not None:
-        write_tables(options.page, list(scores(options.results)), read_costs(options.costs))
+    if not options.only_page and options.methods is None:
+        run_grids(options)
+    write_tables(options.page, list(scores(options.results)), read_costs(options.costs))
 
 
 if __name__ == "__main__":

@@ -354,7 +354,7 @@ def test_ready_grid_of_the_shared_data(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "xling", XLING)
     grid = Grid.read("shared-data").choosing(data=[str(folder)])
     setups = grid.setups(grid.open_data())
-    assert len({setup.key for setup in setups}) == 222 and len(setups) == 226  # λ = 0.2 and 1 have two names
+    assert len({setup.key for setup in setups}) == 242 and len(setups) == 246  # λ = 0.2 and 1 have two names
     assert len({setup.pair for setup in setups}) == 6
     assert {setup.method for setup in setups} >= {
         "rcsls",

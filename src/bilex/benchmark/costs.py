@@ -133,7 +133,7 @@ def _fipp(settings: Mapping[str, Any], size: Size, device: Device) -> float:
 
 
 def _lnmap(settings: Mapping[str, Any], size: Size, device: Device) -> float:
-    return {"cpu": 1500.0, "cuda": 120.0}[device]
+    return {"cpu": 450.0, "cuda": 25.0}[device]
 
 
 _FITS: dict[str, Callable[[Mapping[str, Any], Size, Device], float]] = {

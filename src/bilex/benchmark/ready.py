@@ -18,6 +18,7 @@ _NAMES = (
     "paper-ablation",
     "paper-lambda",
     "shared-data",
+    "no-seeds",
 )
 
 
