@@ -97,7 +97,7 @@ def test_a_checkpoint_of_other_vectors_or_damaged_is_refused(tmp_path: Path) -> 
     World().fit(quick(iterations=1, updates=1), checkpoint=folder)
     with pytest.raises(BilexError, match="other vectors"):
         World(seed=1).fit(quick(iterations=1, updates=1), checkpoint=folder)
-    maps = folder / "maps.safetensors"
+    maps = folder / "arrays.safetensors"
     maps.write_bytes(maps.read_bytes()[:-50])
     with pytest.raises(BilexError, match="checkpoint is damaged; remove it"):
         World().fit(quick(iterations=1, updates=1), checkpoint=folder)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,20 @@ import torch
 from torch import nn
 
 from bilex import replay
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.lnmap import LNMap, round_trip_error
-from bilex.aligners.small_networks import Dropout, Training, half_autoencoder, linear
+from bilex.aligners.small_networks import (
+    Dropout,
+    Part,
+    StoppedError,
+    Training,
+    half_autoencoder,
+    linear,
+    side_by_side,
+)
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT
+from bilex.progress import SILENT, Silent, Task
 from bilex.vectors import WordVectors
 
 SMALL: dict[str, Any] = {
@@ -30,6 +42,15 @@ SMALL: dict[str, Any] = {
 
 def _chance(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def _problem() -> tuple[WordVectors, WordVectors, Lexicon]:
+    random = np.random.default_rng(8)
+    source, target = (
+        WordVectors([f"{side}{i}" for i in range(200)], random.normal(size=(200, 8)).astype(np.float32))
+        for side in "st"
+    )
+    return source, target, Lexicon([(f"s{i}", f"t{i}") for i in range(60)], "planted")
 
 
 def _mapper(seed: int) -> nn.Sequential:
@@ -88,11 +109,7 @@ def test_steps_on_the_seeds_do_not_depend_on_their_number(
         return whole(self, rows)
 
     monkeypatch.setattr(Training, "epoch", counted)
-    random = np.random.default_rng(3)
-    source, target = (
-        WordVectors([f"{side}{i}" for i in range(200)], random.normal(size=(200, 8)).astype(np.float32))
-        for side in "st"
-    )
+    source, target, _ = _problem()
     seeds = Lexicon([(f"s{i}", f"t{i}") for i in range(pairs)], "planted")
     LNMap(mapper_steps=50, mapper_batch=20, **SMALL).fit(source, target, seeds)
     forward_and_backward = 2
@@ -100,14 +117,66 @@ def test_steps_on_the_seeds_do_not_depend_on_their_number(
 
 
 def test_a_mapper_that_diverges_is_told() -> None:
-    random = np.random.default_rng(4)
-    source, target = (
-        WordVectors([f"{side}{i}" for i in range(60)], random.normal(size=(60, 8)).astype(np.float32))
-        for side in "st"
-    )
-    seeds = Lexicon([(f"s{i}", f"t{i}") for i in range(50)], "planted")
+    source, target, seeds = _problem()
     with pytest.raises(BilexError, match="diverged at mapper_rate 1000000"):
         LNMap(mapper_rate=1e6, mapper_steps=200, **SMALL).fit(source, target, seeds)
+
+
+class _CtrlC(Silent):
+    """Presses Ctrl-C when the bar of a name has moved so often."""
+
+    def __init__(self, name: str, moves: int) -> None:
+        self.name, self.moves = name, moves
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        listener = self
+
+        class Bar:
+            def advance(self, steps: float = 1, **figures: float | int | str) -> None:
+                listener.moves -= name == listener.name
+                if listener.moves < 0:
+                    raise KeyboardInterrupt
+
+        yield Bar()
+
+
+@pytest.mark.parametrize("stop", [("source autoencoder", 2), ("forward mapper", 9), ("backward mapper", 5)])
+def test_a_fit_that_was_cut_off_goes_on_to_the_same_maps(stop: tuple[str, int], tmp_path: Path) -> None:
+    source, target, seeds = _problem()
+    settings = SMALL | {"autoencoder_epochs": 3, "mapper_steps": 12, "mapper_batch": 20, "rounds": 3}
+    whole = LNMap(**settings).fit(source, target, seeds)
+    with pytest.raises(KeyboardInterrupt):
+        LNMap(**settings).fit(source, target, seeds, checkpoint=tmp_path / "kept", progress=_CtrlC(*stop))
+    again = LNMap(**settings).fit(source, target, seeds, checkpoint=tmp_path / "kept")
+    finished = LNMap(**settings).fit(
+        source, target, seeds, checkpoint=tmp_path / "kept", progress=_CtrlC("forward mapper", 1)
+    )
+    for other in (again, finished):
+        assert other.report_ == whole.report_
+        for side, vectors in (("source_map_", source), ("target_map_", target)):
+            mapped = [getattr(fit, side)(vectors.vectors) for fit in (whole, other)]
+            np.testing.assert_array_equal(*mapped)
+
+
+def test_what_runs_beside_a_failure_is_stopped() -> None:
+    """The other thread would count for a minute if nobody told it to stop."""
+
+    def fail(stop: Event) -> int:
+        raise BilexError("broken")
+
+    def wait(stop: Event) -> int:
+        assert stop.wait(60)
+        raise StoppedError
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(BilexError, match="broken"):
+            side_by_side(torch.device("cpu"), fail, wait)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_replayed_training_equals_ordinary_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +194,8 @@ def test_replayed_training_equals_ordinary_training(monkeypatch: pytest.MonkeyPa
         random = _chance(6)
         network = half_autoencoder([6, 8, 6], 0.2, random)
         optimizer = torch.optim.Adam(network.parameters(), 1e-2)
-        training = Training(
-            lambda n: (network(rows[n]) - rows[n]).pow(2).sum(), optimizer, random, 16, SILENT
-        )
+        part = Part("network", random, Checkpoint(None, ""), Event(), SILENT)
+        training = Training(lambda n: (network(rows[n]) - rows[n]).pow(2).sum(), optimizer, 16, part)
         if replayed:
             training._step = replay.ReplayedPass(training._one_step, pytest.fail, [random])
         totals = [training.epoch(torch.randperm(50, generator=random)) for _ in range(4)]

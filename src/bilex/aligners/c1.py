@@ -12,8 +12,8 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.c1_checkpoint import Checkpoint, fingerprint
 from bilex.aligners.c1_settings import C1Constants, constants_for
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, forbidden_partners
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.maps import Linear, Map, Unit
@@ -23,6 +23,8 @@ from bilex.progress import Progress, Task
 from bilex.vectors import WordVectors
 
 Maps = tuple[torch.Tensor, torch.Tensor]
+
+_SIDES = ("source", "target")
 
 
 @dataclass(kw_only=True, repr=False)
@@ -120,9 +122,8 @@ class C1(Aligner):
         self.report_.update(constants=asdict(constants), history=[])
         x, y = _unit_rows(source, device), _unit_rows(target, device)
         started = time.perf_counter()
-        identity = fingerprint(self.settings(), source, target, pairs) if checkpoint else ""
-        state = Checkpoint(checkpoint, identity)
-        maps, done = state.load(device)
+        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs)
+        maps, done = _kept_maps(state, device)
         start = pairs
         if maps is not None:
             progress.say(f"{checkpoint}: going on after iteration {done}.")
@@ -143,7 +144,8 @@ class C1(Aligner):
             self.report_["history"][-1].update(dictionary=len(dictionary))
             if not healthy:
                 break
-            state.save(maps, iteration + 1)
+            both = zip(_SIDES, maps, strict=True)
+            state.save({side: matrix.cpu().numpy() for side, matrix in both}, done=iteration + 1)
             self._after_round(iteration + 1)
         if maps is not None:
             self._set_maps(maps)
@@ -272,6 +274,15 @@ class C1(Aligner):
     def _set_maps(self, maps: Maps) -> None:
         self.source_map_ = Map([Unit(), Linear(maps[0].cpu().numpy()), Unit()])
         self.target_map_ = Map([Unit(), Linear(maps[1].cpu().numpy()), Unit()])
+
+
+def _kept_maps(state: Checkpoint, device: torch.device) -> tuple[Maps | None, int]:
+    """The maps of a fit that was cut off and how many rounds it had done; None and 0 if there was none."""
+    kept = state.load()
+    if kept is None:
+        return None, 0
+    source, target = (torch.from_numpy(kept.arrays[side]).to(device) for side in _SIDES)
+    return (source, target), int(kept.state["done"])
 
 
 def _unit_rows(vectors: WordVectors, device: torch.device) -> torch.Tensor:

@@ -7,11 +7,10 @@ Through Non-Linear Mapping in Latent Space" (EMNLP 2020).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from threading import Event
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +19,18 @@ from torch import nn
 from torch.nn.functional import mse_loss, normalize
 
 from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Map, MapStep
 from bilex.aligners.network_steps import Dense, MappedBesideOwn, OwnBesideMapped, PReLU, Tanh
 from bilex.aligners.preparation import Prepared, unit_center_unit
-from bilex.aligners.small_networks import Dropout, Training, half_autoencoder, linear
+from bilex.aligners.small_networks import (
+    Dropout,
+    Part,
+    Training,
+    half_autoencoder,
+    linear,
+    side_by_side,
+)
 from bilex.device import resolve_device
 from bilex.errors import BilexError
 from bilex.progress import Progress
@@ -31,7 +38,7 @@ from bilex.replay import own_stream
 from bilex.similarity import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
 
-Result = TypeVar("Result")
+_PARTS = ("source", "target", "forward", "backward")
 
 
 class Language(NamedTuple):
@@ -120,26 +127,31 @@ class LNMap(Aligner):
             if getattr(self, name) < 1:
                 raise BilexError(f"{name} is {getattr(self, name)}; method 'lnmap' needs at least 1.")
         device = resolve_device(self.device)
+        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs)
+
+        def part(name: str, stop: Event) -> Part:
+            random = torch.Generator(device).manual_seed(4 * self.seed + _PARTS.index(name))
+            return Part(name, random, state.part(name), stop, progress)
+
         with own_stream(device):
-            x, y = _side_by_side(
+            x, y = side_by_side(
                 device,
-                lambda: self._language(source, "source", progress),
-                lambda: self._language(target, "target", progress),
+                lambda stop: self._language(source, part("source", stop)),
+                lambda stop: self._language(target, part("target", stop)),
             )
-            forward, backward = _side_by_side(
+            forward, backward = side_by_side(
                 device,
-                lambda: self._mapper(x, y, pairs, "forward", progress),
-                lambda: self._mapper(y, x, pairs[:, ::-1], "backward", progress),
+                lambda stop: self._mapper(x, y, pairs, part("forward", stop)),
+                lambda stop: self._mapper(y, x, pairs[:, ::-1], part("backward", stop)),
             )
         self.source_map_ = Map([*_steps(x), MappedBesideOwn(*_parameters(forward))])
         self.target_map_ = Map([*_steps(y), OwnBesideMapped(*_parameters(backward))])
 
-    def _language(self, vectors: WordVectors, side: str, progress: Progress) -> Language:
+    def _language(self, vectors: WordVectors, part: Part) -> Language:
         """Prepare a language's vectors and train its autoencoder."""
         prepared = unit_center_unit(vectors.vectors)
-        device = resolve_device(self.device)
-        rows = torch.from_numpy(prepared.rows).to(device)
-        random = self._generator(side, device)
+        random = part.random
+        rows = torch.from_numpy(prepared.rows).to(random.device)
         widths = [vectors.dim, self.hidden, self.hidden, self.latent]
         encoder = half_autoencoder(widths, self.dropout, random).append(nn.Tanh())
         decoder = half_autoencoder(widths[::-1], self.dropout, random)
@@ -149,27 +161,27 @@ class LNMap(Aligner):
             return mse_loss(decoder(encoder(batch)), batch)
 
         optimizer = _adam([*encoder.parameters(), *decoder.parameters()], self.autoencoder_rate)
-        training = Training(reconstruction_error, optimizer, random, self.batch, progress)
+        training = Training(reconstruction_error, optimizer, self.batch, part)
         samples = (-(-self.autoencoder_samples // self.batch) * self.batch,)
-        with progress.task(f"{side} autoencoder", total=self.autoencoder_epochs) as task:
-            for _ in range(self.autoencoder_epochs):
-                chosen = torch.randint(len(rows), samples, generator=random, device=device)
+        kept = training.resume() or {"done": 0, "error": math.nan}
+        done, error = kept["done"], kept["error"]
+        with part.progress.task(f"{part.name} autoencoder", total=self.autoencoder_epochs) as task:
+            task.advance(done)
+            while done < self.autoencoder_epochs:
+                chosen = torch.randint(len(rows), samples, generator=random, device=rows.device)
                 error = training.epoch(chosen) * self.batch / len(chosen) * vectors.dim
+                done += 1
+                training.keep(done=done, error=error)
                 task.advance(error=error)
-        self.report_[f"{side}_reconstruction_error"] = error
+        self.report_[f"{part.name}_reconstruction_error"] = error
         encoder.eval().requires_grad_(False)
         decoder.eval().requires_grad_(False)
         latent = torch.cat([encoder(part) for part in torch.split(rows, 16384)])
         return Language(prepared, rows, encoder, decoder, latent)
 
-    def _generator(self, use: str, device: torch.device) -> torch.Generator:
-        """Chance of its own for each part of the work, so that parts may run side by side."""
-        parts = ("source", "target", "forward", "backward")
-        return torch.Generator(device).manual_seed(4 * self.seed + parts.index(use))
-
-    def _mapper(self, x: Language, y: Language, seeds: Pairs, name: str, progress: Progress) -> nn.Sequential:
+    def _mapper(self, x: Language, y: Language, seeds: Pairs, part: Part) -> nn.Sequential:
         """The mapper from x's latent space to y's, after all rounds of self-training."""
-        random = self._generator(name, x.rows.device)
+        random = part.random
         there, back = self._new_mapper(random), self._new_mapper(random)
 
         def error(pairs: torch.Tensor) -> torch.Tensor:
@@ -184,16 +196,18 @@ class LNMap(Aligner):
             momentum=self.mapper_momentum,
             fused=True,
         )
-        training = Training(error, optimizer, random, self.mapper_batch, progress)
-        pairs = seeds
-        first = math.ceil(self.mapper_steps * self.mapper_batch / len(seeds))
-        with progress.task(f"{name} mapper", total=first + self.rounds * self.round_epochs) as task:
-            for number in range(self.rounds + 1):
-                if number:
-                    pairs = np.concatenate([seeds, self._mutual_pairs(there, x, y)[: number * self.growth]])
+        training = Training(error, optimizer, self.mapper_batch, part)
+        kept = training.resume() or {"done": 0, "pairs": 0}
+        done, used = kept["done"], kept["pairs"]
+        epochs = [math.ceil(self.mapper_steps * self.mapper_batch / len(seeds))]
+        epochs += self.rounds * [self.round_epochs]
+        with part.progress.task(f"{part.name} mapper", total=sum(epochs)) as task:
+            task.advance(sum(epochs[:done]))
+            while done < len(epochs):
+                found = self._mutual_pairs(there, x, y)[: done * self.growth] if done else seeds[:0]
                 there.train()
-                rows = torch.from_numpy(np.ascontiguousarray(pairs)).to(x.rows.device)
-                for _ in range(self.round_epochs if number else first):
+                rows = torch.from_numpy(np.concatenate([seeds, found])).to(x.rows.device)
+                for _ in range(epochs[done]):
                     order = torch.randperm(len(rows), generator=random, device=rows.device)
                     mean = training.epoch(rows[order]) / len(rows)
                     if not math.isfinite(mean):
@@ -201,7 +215,9 @@ class LNMap(Aligner):
                             f"lnmap's mapper diverged at mapper_rate {self.mapper_rate}; use a smaller one."
                         )
                     task.advance(loss=mean, pairs=len(rows))
-        self.report_[f"{name}_pairs"] = len(pairs)
+                done, used = done + 1, len(rows)
+                training.keep(done=done, pairs=used)
+        self.report_[f"{part.name}_pairs"] = used
         return there.eval()
 
     def _new_mapper(self, random: torch.Generator) -> nn.Sequential:
@@ -265,24 +281,6 @@ def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int
     cosines = (source[mutual] * target[best[mutual]]).sum(dim=1).cpu().numpy()
     mutual = mutual[np.argsort(-cosines, kind="stable")]
     return np.stack([mutual, best[mutual]], axis=1)
-
-
-def _side_by_side(
-    device: torch.device, one: Callable[[], Result], two: Callable[[], Result]
-) -> tuple[Result, Result]:
-    """Do two things at once on a CPU, one after the other on a GPU.
-
-    The networks are so small that threads inside one of them would mostly wait for each other.
-    """
-    threads = torch.get_num_threads()
-    if device.type != "cpu" or threads == 1:
-        return one(), two()
-    try:
-        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            first, second = pool.submit(one), pool.submit(two)
-            return first.result(), second.result()
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _adam(parameters: list[nn.Parameter], rate: float) -> torch.optim.Adam:

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.progress import Progress
 from bilex.replay import ReplayedPass
+
+Result = TypeVar("Result")
+
+_CHANCE = "chance"
 
 
 class Dropout(nn.Module):
@@ -47,29 +56,78 @@ def half_autoencoder(widths: list[int], dropout: float, random: torch.Generator)
     return nn.Sequential(*layers[:-2])
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of the work that may run beside others.
+
+    Args:
+        name: What it is called, in bars and reports.
+        random: Its own chance.
+        checkpoint: Where it keeps how far it is.
+        stop: Tells it to end.
+        progress: Who is told how far it is.
+    """
+
+    name: str
+    random: torch.Generator
+    checkpoint: Checkpoint
+    stop: Event
+    progress: Progress
+
+
+class StoppedError(Exception):
+    """The training was told to end."""
+
+
+def side_by_side(
+    device: torch.device, one: Callable[[Event], Result], two: Callable[[Event], Result]
+) -> tuple[Result, Result]:
+    """Do two things at once on a CPU, one after the other on a GPU.
+
+    The networks are so small that threads inside one of them would mostly wait for each other. Each is given
+    a sign that tells it to stop, which is set as soon as the other fails or the user presses Ctrl-C.
+    """
+    stop = Event()
+    threads = torch.get_num_threads()
+    if device.type != "cpu" or threads == 1:
+        return one(stop), two(stop)
+    try:
+        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            try:
+                both = pool.submit(one, stop), pool.submit(two, stop)
+                for finished in as_completed(both):
+                    finished.result()
+                return both[0].result(), both[1].result()
+            except BaseException:
+                stop.set()
+                raise
+    finally:
+        torch.set_num_threads(threads)
+
+
 class Training:
     """Steps of an optimizer on batches; a GPU replays each step as a whole.
+
+    `keep` and `resume` store and restore all that decides the further steps, chance included.
 
     Args:
         loss: The loss of a batch, a tensor of row numbers.
         optimizer: What moves the parameters; on a GPU it must be able to be recorded.
-        random: The chance that `loss` draws from.
         batch: Rows in a batch.
-        progress: Who is told if a GPU cannot record.
+        part: The part of the work that this is; `loss` draws from its chance.
     """
 
     def __init__(
         self,
         loss: Callable[[torch.Tensor], torch.Tensor],
         optimizer: torch.optim.Optimizer,
-        random: torch.Generator,
         batch: int,
-        progress: Progress,
+        part: Part,
     ) -> None:
-        self._loss, self._optimizer, self._batch = loss, optimizer, batch
+        self._loss, self._optimizer, self._batch, self._part = loss, optimizer, batch, part
         self._step: Callable[[torch.Tensor], torch.Tensor] = self._one_step
-        if random.device.type == "cuda":
-            self._step = ReplayedPass(self._one_step, progress.say, [random])
+        if part.random.device.type == "cuda":
+            self._step = ReplayedPass(self._one_step, part.progress.say, [part.random])
 
     def _one_step(self, rows: torch.Tensor) -> torch.Tensor:
         self._optimizer.zero_grad()
@@ -79,8 +137,44 @@ class Training:
         return loss.detach()
 
     def epoch(self, rows: torch.Tensor) -> float:
-        """Step through the rows in their order; the sum of the batches' losses."""
+        """Step through the rows in their order; the sum of the batches' losses.
+
+        Raises:
+            StoppedError: The sign to stop was set.
+        """
         total = torch.zeros((), device=rows.device)
-        for part in torch.split(rows, self._batch):
-            total += self._step(part)
+        for batch in torch.split(rows, self._batch):
+            if self._part.stop.is_set():
+                raise StoppedError
+            total += self._step(batch)
         return float(total)
+
+    def keep(self, **state: Any) -> None:
+        """Keep where the training is, and `state` beside it."""
+        arrays = {_CHANCE: self._part.random.get_state().numpy()}
+        for number, parameter in enumerate(self._parameters()):
+            arrays[f"{number}"] = parameter.detach().cpu().numpy()
+            for name, value in self._optimizer.state[parameter].items():
+                arrays[f"{number}.{name}"] = value.cpu().numpy()
+        self._part.checkpoint.save(arrays, **state)
+
+    def resume(self) -> dict[str, Any] | None:
+        """Go back to where the training was when it was kept; what stood beside it, None if it was not."""
+        kept = self._part.checkpoint.load()
+        if kept is None:
+            return None
+        self._part.random.set_state(torch.from_numpy(kept.arrays[_CHANCE]))
+        parameters = self._parameters()
+        for name, array in kept.arrays.items():
+            number, _, of_optimizer = name.partition(".")
+            if name == _CHANCE:
+                continue
+            parameter, values = parameters[int(number)], torch.from_numpy(array)
+            if of_optimizer:
+                self._optimizer.state[parameter][of_optimizer] = values.to(parameter.device)
+            else:
+                parameter.data.copy_(values)
+        return kept.state
+
+    def _parameters(self) -> list[nn.Parameter]:
+        return [parameter for group in self._optimizer.param_groups for parameter in group["params"]]

@@ -17,7 +17,7 @@ import numpy as np
 
 import bilex
 from bilex.aligners.base import Aligner
-from bilex.aligners.c1_checkpoint import fingerprint
+from bilex.aligners.checkpoint import fingerprint
 from bilex.aligners.maps import Map
 from bilex.benchmark.store_codec import plain
 from bilex.errors import BilexError

@@ -1,14 +1,15 @@
-"""The state of a C1 fit between its rounds, in a folder."""
+"""The state of a fit between its rounds, in a folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+import numpy.typing as npt
 from safetensors.numpy import load_file, save_file
 
 from bilex.aligners.base import Pairs
@@ -16,7 +17,7 @@ from bilex.errors import BilexError
 from bilex.files import atomic_folder, read_json, write_json
 from bilex.vectors import WordVectors
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def fingerprint(settings: dict[str, Any], source: WordVectors, target: WordVectors, pairs: Pairs) -> str:
@@ -29,8 +30,15 @@ def fingerprint(settings: dict[str, Any], source: WordVectors, target: WordVecto
     return digest.hexdigest()
 
 
+class Kept(NamedTuple):
+    """What a checkpoint holds: arrays by name, and numbers and words beside them."""
+
+    arrays: dict[str, npt.NDArray[Any]]
+    state: dict[str, Any]
+
+
 class Checkpoint:
-    """Reads and writes the maps of the last finished round.
+    """Keeps the state of the last finished round.
 
     Args:
         folder: Where; None keeps nothing.
@@ -40,14 +48,30 @@ class Checkpoint:
     def __init__(self, folder: Path | None, identity: str) -> None:
         self.folder, self.identity = folder, identity
 
-    def load(self, device: torch.device) -> tuple[tuple[torch.Tensor, torch.Tensor] | None, int]:
-        """The two maps and how many rounds are done; None and 0 if there is no checkpoint.
+    @classmethod
+    def of_fit(
+        cls,
+        folder: Path | None,
+        settings: dict[str, Any],
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+    ) -> Checkpoint:
+        """The checkpoint of a fit; the fingerprint is taken only where something is kept."""
+        return cls(folder, fingerprint(settings, source, target, pairs) if folder is not None else "")
+
+    def part(self, name: str) -> Checkpoint:
+        """A checkpoint of its own for a part of the work, inside this one."""
+        return Checkpoint(None if self.folder is None else self.folder / name, self.identity)
+
+    def load(self) -> Kept | None:
+        """What was kept; None if there is nothing.
 
         Raises:
             BilexError: The checkpoint belongs to other data or settings, or cannot be read.
         """
         if self.folder is None or not (self.folder / "state.json").exists():
-            return None, 0
+            return None
         state = read_json(self.folder / "state.json")
         if state.get("format") != _FORMAT or state.get("identity") != self.identity:
             raise BilexError(
@@ -55,24 +79,19 @@ class Checkpoint:
                 "remove it or name another folder."
             )
         try:
-            tensors = load_file(self.folder / "maps.safetensors")
-            maps = tuple(torch.from_numpy(tensors[name]).to(device) for name in ("source", "target"))
+            return Kept(load_file(self.folder / "arrays.safetensors"), state["state"])
         except Exception as error:
             raise BilexError(
                 f"{self.folder}: the checkpoint is damaged; remove it and start anew."
             ) from error
-        return (maps[0], maps[1]), int(state["iterations_done"])
 
-    def save(self, maps: tuple[torch.Tensor, torch.Tensor], done: int) -> None:
-        """Keep the maps after `done` rounds."""
+    def save(self, arrays: Mapping[str, npt.NDArray[Any]], **state: Any) -> None:
+        """Put a new state in the place of what was kept."""
         if self.folder is None:
             return
         with atomic_folder(self.folder) as folder:
-            tensors = {
-                name: np.ascontiguousarray(m.cpu().numpy())
-                for name, m in zip(("source", "target"), maps, strict=True)
-            }
-            save_file(tensors, folder / "maps.safetensors")
-            write_json(
-                folder / "state.json", {"format": _FORMAT, "identity": self.identity, "iterations_done": done}
+            save_file(
+                {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+                folder / "arrays.safetensors",
             )
+            write_json(folder / "state.json", {"format": _FORMAT, "identity": self.identity, "state": state})
