@@ -350,6 +350,14 @@ def test_ready_grids_of_the_paper(name: str, tmp_path: Path) -> None:
     assert supervised <= {"vecmap-supervised"} and semi <= {"vecmap-semi"}
 
 
+def test_ready_grid_without_seeds(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "xling", XLING)
+    grid = Grid.read("no-seeds").choosing(data=[str(folder)])
+    setups = grid.setups(grid.open_data())
+    assert len(setups) == 24 and {setup.seeds for setup in setups} == {"0"}
+    assert {setup.method for setup in setups} == {"vecmap-identical", "vecmap-unsupervised", "c1"}
+
+
 def test_ready_grid_of_the_shared_data(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "xling", XLING)
     grid = Grid.read("shared-data").choosing(data=[str(folder)])
