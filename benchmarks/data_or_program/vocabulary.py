@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, cut: Cut) -> list[Row]:
         read_dictionary(options.data, pair, name).covered(small[0].key_to_index, small[1].key_to_index)
         for name in ("train.freq.5k", "test.freq.2k")
     )
-    seeds, held_out = train.without(test, by="word").split(SHARE, SEED)
+    seeds, held_out = train.without(test).split(SHARE, SEED)
     asked = Lexicon([*test.pairs, *held_out.pairs])
     row: Row = {
         "what": WHAT,
