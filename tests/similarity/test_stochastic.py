@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from bilex.similarity import stochastic_cpu
 from bilex.similarity.stochastic import Matches, StochasticMatcher
+from bilex.similarity.stochastic_cpu import CpuMatcher
 from bilex.similarity.stochastic_gpu import GpuMatching, k_highest
 
 ROW = 4 * 900  # bytes of the scores of one source row
@@ -109,3 +111,67 @@ def test_the_highest_of_lines_are_those_of_a_sort(shape) -> None:
         k = min(10, shape[dim])
         found = k_highest(scores, k, dim).sort(dim=1).values
         assert torch.equal(found, scores.movedim(dim, 1).sort(dim=1).values[:, -k:])
+
+
+def _drift(rows: np.ndarray, size: float, seed: int) -> np.ndarray:
+    moved = rows + size * np.random.default_rng(seed).normal(size=rows.shape) / np.sqrt(rows.shape[1])
+    return (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize("product", [torch.int8, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("drift", [0.02, 0.3, 3.0])
+def test_what_the_last_round_foretells_changes_nothing(sides, monkeypatch, product, drift) -> None:
+    """Bars from a round that was alike, or wholly different, against the definition on the rounded rows."""
+    monkeypatch.setattr(stochastic_cpu, "fastest_product", lambda: product)
+    x, y = sides
+    matcher = CpuMatcher(10)
+    for number, keep in enumerate((0.1, 0.1, 0.4, 0.8, 1.0, 1.0, 0.1)):
+        x = _drift(x, drift, number)
+        keys = 11 + number, 12345 + number
+        forward, backward, objective = matcher(torch.from_numpy(x), torch.from_numpy(y), keep, keys)
+        low = [_rounded(rows, product if keep < 1 else torch.float32) for rows in (x, y)]
+        penalised = _penalised(*low)
+        assert objective == pytest.approx(penalised[2], abs=1e-6 if product != torch.bfloat16 else 2e-3)
+        for scores, partner, key in zip(penalised[:2], (forward, backward), keys, strict=True):
+            hidden = np.where(_kept(key, scores.shape, keep), scores, 0)
+            chosen = hidden[np.arange(len(hidden)), partner.numpy()]
+            close = 2e-6 if product != torch.bfloat16 else 5e-3  # whose products are rounded once more
+            assert (chosen >= hidden.max(1) - close).all()
+        if number == 5:  # the second of two rounds of the same kind
+            sure = [side.sure.mean() for side in matcher.sides]
+            assert min(sure) > 0.9 if drift < 0.1 else max(sure) < 0.9 if drift > 1 else True
+
+
+def _rounded(rows: np.ndarray, product: torch.dtype) -> np.ndarray:
+    low = stochastic_cpu.rounded(torch.from_numpy(rows), product)
+    return low.low.double().numpy()[:, : rows.shape[1]] * low.scale[:, None].astype(np.float64)
+
+
+def _kept(key: int, shape: tuple[int, int], keep: float) -> np.ndarray:
+    """SplitMix64's mixing of key ⊕ (query, candidate), its upper half against keep·2³²."""
+    query, candidate = np.indices(shape).astype(np.uint64)
+    mixed = np.uint64(key) ^ (query * np.uint64(2**32) + candidate)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return (mixed ^ (mixed >> np.uint64(31))) / 2.0**64 < keep
+
+
+def test_rounding_to_eight_bits_is_measured(sides) -> None:
+    x, _ = sides
+    low = stochastic_cpu.rounded(torch.from_numpy(x), torch.int8)
+    away = np.linalg.norm(_rounded(x, torch.int8) - x, axis=1)
+    assert (away <= low.made.error).all() and low.made.error.max() < 0.01
+    assert (low.low.abs().amax(dim=1) == 127).all()
+
+
+def test_few_rows_and_lines_without_room() -> None:
+    """One row a side, and more equal scores than a list has room for."""
+    alone = np.array([[1.0, 0.0]], np.float32)
+    assert StochasticMatcher(device="cpu")(alone, alone, 1.0).forward.tolist() == [0]
+    many = np.tile(alone, (700, 1))
+    matcher = StochasticMatcher(device="cpu")
+    for _ in range(3):
+        found = matcher(many, many, 1.0)
+        assert (found.forward == 0).all() and (found.backward == 0).all()
+        assert found.objective == pytest.approx(1)
+    assert (matcher(many, many, 0.5).forward < 30).all()

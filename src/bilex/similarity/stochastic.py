@@ -9,13 +9,16 @@ computed only for the few scores that would win, instead of a random number for 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
 from bilex.device import resolve_device
 from bilex.similarity.search import AnyRows, placed
+
+if TYPE_CHECKING:
+    from bilex.similarity.stochastic_cpu import CpuMatcher
 
 _FEWEST_ROWS = 256
 
@@ -76,6 +79,7 @@ class StochasticMatcher:
         self.device = resolve_device(device)
         self._blocks = ScoreBlocks(memory)
         self._random = np.random.default_rng(seed)
+        self._cpu: CpuMatcher | None = None
 
     def __call__(self, source: AnyRows, target: AnyRows, keep: float) -> Matches:
         """Match two sets of rows by CSLS, 2·x·y − r(x) − r(y), each score kept with probability `keep`.
@@ -92,12 +96,10 @@ class StochasticMatcher:
         x, y = placed(source, self.device), placed(target, self.device)
         keys = int(self._random.integers(2**63)), int(self._random.integers(2**63))
         if self.device.type == "cpu":
-            from bilex.similarity.cpu import fastest_precision
-            from bilex.similarity.stochastic_cpu import CpuMatching
+            from bilex.similarity.stochastic_cpu import CpuMatcher
 
-            precision = fastest_precision() if keep < 1 else torch.float32
-            matching = CpuMatching(x.to(precision), y.to(precision), self.k, keep, keys)
-            return Matches(*matching.run(self._blocks))
+            self._cpu = self._cpu or CpuMatcher(self.k)
+            return Matches(*self._cpu(x, y, keep, keys))
         from bilex.similarity.stochastic_gpu import GpuMatching
 
         return Matches(*GpuMatching(x, y, self.k, keep, keys[0]).run(self._blocks))

@@ -1,128 +1,274 @@
-"""The CPU side of `bilex.similarity.stochastic`: threads that multiply and scan strips of the scores."""
+"""The CPU side of `bilex.similarity.stochastic`: one fast product, and a short list of candidates a line.
+
+Rounds resemble each other, so the last round tells how high a score must be to matter in this one. The
+product goes block by block through the cache, and only the scores over these bars are kept; what is
+computed from them is certain where enough of them came and the best lies over the bar. The few lines for
+which it is not (in the first round: all) are multiplied again and read whole. The bars therefore decide
+how long a round takes and never what it finds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bilex.similarity import stochastic_kernels as kernels
-from bilex.similarity.cpu import _as_numpy
-
-if TYPE_CHECKING:
-    from bilex.similarity.stochastic import ScoreBlocks
+from bilex.similarity.cpu import Proposer, _as_numpy, fastest_precision, proposer, slack
 
 Floats = npt.NDArray[np.float32]
 
-_STRIP = 256
-"""Rows multiplied at a time; their scores are scanned while they are still in the cache."""
+_ROWS, _COLUMNS = 256, 2048
+"""A block: its scores stay in the cache until they have been looked at."""
 
-_TILE = 64
-"""Rows scanned at a time, and columns in a group: about as many as it takes until a look is worth while."""
+_ROOM = 256
+"""Candidates a line has room for."""
+
+_UNLUCKY = 0.005
+"""The share of lines of which chance may hide every candidate that was wanted."""
 
 
-class CpuMatching:
-    """One matching of two sets of rows; see `StochasticMatcher`.
+@lru_cache(maxsize=1)
+def fastest_product() -> torch.dtype:
+    """int8 where the processor multiplies it faster than floating-point numbers, else the best of those."""
+    floating = fastest_precision()
+    if not hasattr(torch, "_int_mm"):
+        return floating
+    times = {torch.int8: math.inf, floating: math.inf}
+    for _ in range(8):
+        for dtype in list(times):
+            a, b = torch.ones(_ROWS, 320, dtype=dtype), torch.ones(_COLUMNS, 320, dtype=dtype)
+            started = time.perf_counter()
+            _multiply(a, b, torch.empty(len(a), len(b), dtype=_cells(dtype)))
+            times[dtype] = min(times[dtype], time.perf_counter() - started)
+    return min(times, key=lambda dtype: times[dtype])
 
-    Each thread takes a fixed share of the source rows and keeps its own results for the columns; these
-    are merged at the end, so that the outcome does not depend on which thread was faster.
 
-    Args:
-        x: Source rows, float32 or bfloat16.
-        y: Target rows likewise.
-        k: Neighbours in CSLS's terms.
-        keep: The probability that a score is kept.
-        keys: Where chance starts, for the forward and for the backward direction.
+def _cells(dtype: torch.dtype) -> torch.dtype:
+    """In what the products of rows come out."""
+    return torch.int32 if dtype == torch.int8 else dtype
+
+
+def _multiply(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """The products of all rows of a with all rows of b."""
+    return torch._int_mm(a, b.T, out=out) if a.dtype == torch.int8 else torch.mm(a, b.T, out=out)
+
+
+class Rounded(NamedTuple):
+    """Rows as they are multiplied: low·scale are about the true rows.
+
+    Attributes:
+        low: Rows in the precision of the product.
+        scale: One factor a row.
+        made: How far they lie from the true rows; its rows are `low`.
     """
 
-    def __init__(self, x: torch.Tensor, y: torch.Tensor, k: int, keep: float, keys: tuple[int, int]) -> None:
-        n, m = len(x), len(y)
-        self.x, self.y = x, y
+    low: torch.Tensor
+    scale: Floats
+    made: Proposer
+
+
+def rounded(rows: torch.Tensor, dtype: torch.dtype) -> Rounded:
+    """Round rows; for int8 each row's largest number becomes 127."""
+    if dtype != torch.int8:
+        made = proposer(rows.numpy(), None, 1.0, dtype)
+        return Rounded(made.rows, np.ones(len(rows), np.float32), made)
+    scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1e-30) / 127
+    whole = (rows / scale).round_()
+    norm = scale[:, 0] * torch.linalg.vector_norm(whole, dim=1)
+    error = torch.linalg.vector_norm(torch.addcmul(rows, whole, scale, value=-1), dim=1)
+    low = torch.zeros(len(rows), -(-rows.shape[1] // 64) * 64, dtype=torch.int8)
+    low[:, : rows.shape[1]] = whole
+    made = Proposer(low, error.double().numpy() * (1 + 1e-5), norm.double().numpy() * (1 + 1e-5))
+    return Rounded(low, scale[:, 0].numpy(), made)
+
+
+class _Side:
+    """The lines of one language: their candidates, and what the last round says about the next."""
+
+    def __init__(self, lines: int, others: int, k: int) -> None:
+        self.highest = np.full((lines, min(k, others)), kernels.LOWEST, np.float32)
+        self.reach = np.full(lines, kernels.LOWEST, np.float32)
+        self.partner = np.zeros(lines, np.int64)
+        self.sure = np.zeros(lines, np.bool_)
+        self.error = np.zeros(lines, np.float32)
+        room = min(_ROOM, others)
+        self.lists = kernels.Lists(
+            plain_bar=np.full(lines, np.inf, np.float32),
+            csls_bar=np.full(lines, np.inf, np.float32),
+            penalty=np.zeros(lines, np.float32),
+            met=np.zeros(lines, np.int32),
+            place=np.empty((lines, room), np.int32),
+            score=np.empty((lines, room), np.float32),
+        )
+        self.plain_margin, self.csls_margin = 0.02, 0.03
+
+    def __len__(self) -> int:
+        return len(self.partner)
+
+    def open(self, error: npt.NDArray[np.floating] | float) -> None:
+        """Set the bars from the last round, and forget its candidates."""
+        self.error[:] = error
+        self.lists.plain_bar[:] = self.highest[:, 0] - self.plain_margin - self.error
+        self.lists.csls_bar[:] = self.reach - self.csls_margin - self.error
+        self.lists.met[:] = 0
+
+    def missed(self) -> float:
+        """The share of lines whose bars were too high."""
+        return float((~self.sure & (self.lists.met <= self.lists.place.shape[1])).mean())
+
+
+class CpuMatcher:
+    """Matches two sets of rows again and again; see `StochasticMatcher`.
+
+    Args:
+        k: Neighbours in CSLS's terms.
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.sides: tuple[_Side, _Side] | None = None
+
+    def __call__(
+        self, x: torch.Tensor, y: torch.Tensor, keep: float, keys: tuple[int, int]
+    ) -> tuple[torch.Tensor, torch.Tensor, float]:
+        """Forward partners, backward partners and the objective.
+
+        Args:
+            x: Source rows.
+            y: Target rows.
+            keep: The probability that a score is kept; with 1, scores are those of float32.
+            keys: Where chance starts, for the forward and for the backward direction.
+        """
+        shape = len(x), len(y)
+        known = self.sides is not None and (len(self.sides[0]), len(self.sides[1])) == shape
+        if self.sides is None or not known:
+            self.sides = _Side(*shape, self.k), _Side(*shape[::-1], self.k)
+        return _Round(x, y, keep, keys, self.sides).run(known)
+
+
+def _adapted(margin: float, missed: float) -> float:
+    """A margin that leaves about one line in a hundred to be read whole."""
+    factor = 1.25 if missed > 0.01 else 0.95 if missed < 0.003 else 1.0
+    return min(max(margin * factor, 1e-4), 1.0)
+
+
+class _Round:
+    """One matching."""
+
+    def __init__(
+        self, x: torch.Tensor, y: torch.Tensor, keep: float, keys: tuple[int, int], sides: tuple[_Side, _Side]
+    ) -> None:
+        self.rows = x.contiguous(), y.contiguous()
+        self.sides, self.keep = sides, keep
         self.keys = np.array(keys, np.uint64)
         self.limit = np.uint64(round(keep * 2**32))
+        self.low = tuple(rounded(rows, fastest_product()) for rows in self.rows)
+        self.exact = keep >= 1
         self.threads = torch.get_num_threads()
-        self.of_rows = np.full((n, min(k, m)), kernels.LOWEST, np.float32)
-        self.of_columns = np.full((self.threads, m, min(k, n)), kernels.LOWEST, np.float32)
-        self.group_best = np.empty((self.threads, _TILE, -(-m // _TILE)), np.float32)
-        self.column_best = np.empty((self.threads, m), np.float32)
-        self.forward, self.forward_score = np.zeros(n, np.int64), np.full(n, kernels.LOWEST, np.float32)
-        self.backward = np.zeros((self.threads, m), np.int64)
-        self.backward_score = np.full((self.threads, m), kernels.LOWEST, np.float32)
-        self.row_penalty, self.column_penalty = np.zeros(n, np.float32), np.zeros(m, np.float32)
 
-    def run(self, blocks: ScoreBlocks) -> tuple[torch.Tensor, torch.Tensor, float]:
-        """Forward partners, backward partners and the objective."""
+    def run(self, known: bool) -> tuple[torch.Tensor, torch.Tensor, float]:
+        """See `CpuMatcher`; `known` says whether there is a last round to go by."""
         try:
             with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                for start, room in blocks.rooms(self.x, self.y):
-                    self._share(pool, self._multiply_and_rank, start, room)
-                columns = np.sort(np.concatenate(self.of_columns, axis=1), axis=1)[
-                    :, -self.of_columns.shape[2] :
-                ]
-                self.row_penalty, self.column_penalty = (
-                    self.of_rows.mean(axis=1) / 2,
-                    columns.mean(axis=1) / 2,
-                )
-                matching = self._match if blocks.hold_all(self.x) else self._multiply_and_match
-                for start, room in blocks.rooms(self.x, self.y):
-                    self._share(pool, matching, start, room)
+                self.map = pool.map
+                self._collect(known)
+                before = [side.lists.penalty.copy() for side in self.sides]
+                for number, side in enumerate(self.sides):
+                    self._rank(number)
+                    side.lists.penalty[:] = side.highest.mean(axis=1) / 2
+                for number, side in enumerate(self.sides):
+                    risen = np.max(before[1 - number] - self.sides[1 - number].lists.penalty)
+                    self._choose(number, side.error + risen)
         finally:
             torch.set_num_threads(self.threads)
-        winner = self.backward_score.argmax(axis=0)[None]
-        backward = np.take_along_axis(self.backward, winner, 0)[0]
-        backward_score = np.take_along_axis(self.backward_score, winner, 0)[0]
-        kernels.zero_wins(self.forward_score, self.forward, len(self.y), self.keys[0], self.limit)
-        kernels.zero_wins(backward_score, backward, len(self.x), self.keys[1], self.limit)
-        objective = (self.of_rows[:, -1].mean(dtype=np.float64) + columns[:, -1].mean(dtype=np.float64)) / 2
-        return torch.from_numpy(self.forward), torch.from_numpy(backward), float(objective)
+        best = [side.highest[:, -1].mean(dtype=np.float64) for side in self.sides]
+        forward, backward = (torch.from_numpy(side.partner.copy()) for side in self.sides)
+        return forward, backward, float(best[0] + best[1]) / 2
 
-    def _share(
-        self,
-        pool: ThreadPoolExecutor,
-        work: Callable[[int, slice, torch.Tensor], None],
-        start: int,
-        room: torch.Tensor,
-    ) -> None:
-        """Let each thread call `work(its number, source rows, room for their scores)` strip by strip."""
+    def _collect(self, known: bool) -> None:
+        """Fill the lists of both sides."""
+        errors = [slack(self.low[i].made, self.low[1 - i].made) / 2 if self.exact else 0.0 for i in (0, 1)]
+        for side, error in zip(self.sides, errors, strict=True):
+            side.open(error)
+        if not known:
+            for side in self.sides:
+                side.lists.plain_bar[:] = np.inf
+                side.lists.csls_bar[:] = np.inf
+            return
+        (x, y), lists = self.low, [side.lists for side in self.sides]
+        starts = range(0, len(x.low), _ROWS)
+        blocks = range(0, len(y.low), _COLUMNS)
+        locks = [threading.Lock() for _ in blocks]
+        local = threading.local()
 
-        def loop(thread: int, first: int, last: int) -> None:
-            for begin in range(first, last, _STRIP):
-                end = min(begin + _STRIP, last)
-                work(thread, slice(start + begin, start + end), room[begin:end])
+        def strip(number: int) -> None:
+            if not hasattr(local, "cells"):
+                local.cells = torch.empty(_ROWS * _COLUMNS, dtype=_cells(x.low.dtype))
+            rows = x.low[starts[number] : starts[number] + _ROWS]
+            for turn in range(len(blocks)):
+                block = (turn + number * len(blocks) // self.threads) % len(blocks)
+                columns = y.low[blocks[block] : blocks[block] + _COLUMNS]
+                cells = local.cells[: len(rows) * len(columns)].view(len(rows), len(columns))
+                scores = _as_numpy(_multiply(rows, columns, cells))
+                with locks[block]:
+                    kernels.collect(scores, starts[number], blocks[block], x.scale, y.scale, *lists)
 
-        bounds = np.linspace(0, len(room), self.threads + 1).astype(int)
-        shares = [pool.submit(loop, t, bounds[t], bounds[t + 1]) for t in range(self.threads)]
-        for share in shares:
-            share.result()
+        list(self.map(strip, range(len(starts))))
+        if self.exact:
+            for number in (0, 1):
+                self._rescore(number)
 
-    def _multiply_and_rank(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
-        torch.mm(self.x[rows], self.y.T, out=scores)
-        for own, tile, group_best, column_best in self._surveyed(thread, rows, scores):
-            kernels.highest(tile, self.of_rows[own], self.of_columns[thread], group_best, column_best)
+    def _rescore(self, number: int) -> None:
+        """Give the candidates of a side their float32 scores."""
+        side, own, other = self.sides[number], self.rows[number].numpy(), self.rows[1 - number].numpy()
+        self._share(len(side), lambda a, b: kernels.rescore(side.lists, a, b, own, other))
 
-    def _multiply_and_match(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
-        torch.mm(self.x[rows], self.y.T, out=scores)
-        self._match(thread, rows, scores)
+    def _share(self, lines: int, work: Callable[[int, int], None]) -> None:
+        """Let the threads call `work(first line, last line)` for all lines."""
+        step = max(1, min(1024, -(-lines // self.threads)))
+        list(self.map(lambda first: work(first, min(first + step, lines)), range(0, lines, step)))
 
-    def _match(self, thread: int, rows: slice, scores: torch.Tensor) -> None:
-        forward = self.keys[0], self.limit, self.forward, self.forward_score
-        backward = self.keys[1], self.limit, self.backward[thread], self.backward_score[thread]
-        for own, tile, group_best, column_best in self._surveyed(thread, rows, scores):
-            kernels.match_rows(tile, own.start, self.column_penalty, group_best, *forward)
-            kernels.match_columns(tile, own.start, self.row_penalty[own], column_best, *backward)
+    def _rank(self, number: int) -> None:
+        """The k highest scores of each line of a side."""
+        side = self.sides[number]
+        self._share(
+            len(side), lambda a, b: kernels.rank(side.lists, a, b, side.error, side.highest, side.sure)
+        )
+        side.plain_margin = _adapted(side.plain_margin, side.missed())
+        self._whole(number, lambda cells, *at: kernels.rank_whole(cells, *at, side.highest))
 
-    def _surveyed(
-        self, thread: int, rows: slice, scores: torch.Tensor
-    ) -> Iterator[tuple[slice, npt.NDArray[np.generic], Floats, Floats]]:
-        """The scores tile by tile: source rows, their scores, the best of groups and of columns."""
-        block = _as_numpy(scores)
-        for first in range(0, len(block), _TILE):
-            tile = block[first : first + _TILE]
-            own = slice(rows.start + first, rows.start + first + len(tile))
-            group_best, column_best = self.group_best[thread, : len(tile)], self.column_best[thread]
-            kernels.survey(tile, self.row_penalty[own], self.column_penalty, group_best, column_best)
-            yield own, tile, group_best, column_best
+    def _choose(self, number: int, error: Floats) -> None:
+        """The partner of each line of a side."""
+        side, penalty = self.sides[number], self.sides[1 - number].lists.penalty
+        wanted = 1 if self.exact else math.ceil(math.log(_UNLUCKY) / math.log1p(-max(self.keep, 1e-3)))
+        chance = self.keys[number], self.limit, min(wanted, _ROOM // 2), side.partner, side.reach
+        self._share(
+            len(side), lambda a, b: kernels.choose(side.lists, a, b, error, penalty, *chance, side.sure)
+        )
+        side.csls_margin = _adapted(side.csls_margin, side.missed())
+        self._whole(number, lambda cells, *at: kernels.choose_whole(cells, *at, penalty, *chance))
+
+    def _whole(self, number: int, read: Callable[..., None]) -> None:
+        """Call `read(cells, lines, own scales, other scales)` with all scores of the lines not sure."""
+        lines = np.flatnonzero(~self.sides[number].sure)
+        own, other = self.low[number], self.low[1 - number]
+        rows, others, scales = own.low, other.low, (own.scale, other.scale)
+        if self.exact:
+            rows, others = self.rows[number], self.rows[1 - number]
+            scales = np.ones(len(rows), np.float32), np.ones(len(others), np.float32)
+
+        def part(first: int) -> None:
+            some = lines[first : first + _ROWS]
+            cells = torch.empty(len(some), len(others), dtype=_cells(others.dtype))
+            read(_as_numpy(_multiply(rows[some], others, cells)), some, *scales)
+
+        list(self.map(part, range(0, len(lines), _ROWS)))

@@ -1,64 +1,137 @@
-"""Compiled loops behind `bilex.similarity.stochastic`: scan blocks of scores for both directions at once.
+"""Compiled loops behind `bilex.similarity.stochastic`: one look at each score, then only at candidates.
 
-A block holds the scores of some source rows with all target rows. `survey` finds, sixteen scores at a
-time, the best score of each column of the block, and in each row the best of every group of columns;
-`highest` and `match` then look closely only at the few groups and columns that can change anything, the
-best groups first. Scores are float32 or the upper 16 bits of one (bfloat16, seen as uint16). Every
-function releases the GIL.
+For each source row and each target row (a *line* of the score matrix, either way) there is a list of
+candidates: the scores that reach one of the line's two bars, one for plain scores (they make the means of
+CSLS) and one for scores less the penalty of the other side (among them is the partner). `collect` fills the
+lists of both sides from a block of scores; the others read them. A cell of a block is a float32, the upper
+16 bits of one (bfloat16, seen as uint16), or an int32; its score is the cell times a factor of its row and
+one of its column. Every function releases the GIL.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+import numpy.typing as npt
+from numba import njit, types
+from numba.extending import overload
 
-from bilex.similarity.kernels import _score
+from bilex.similarity.kernels import kth_largest
+
+Floats = npt.NDArray[np.float32]
 
 LOWEST = np.float32(-1e30)
-_compiled = njit(nogil=True, cache=True, fastmath=True)
+_GROUPS = 256
+_compiled = njit(nogil=True, cache=True, fastmath={"nsz", "arcp", "contract", "reassoc", "nnan"})
 
 
-@_compiled
-def survey(block: Any, row_penalty: Any, column_penalty: Any, group_best: Any, column_best: Any) -> None:
-    """Find the best score − penalty of each group of columns in each row, and of each column.
+class Lists(NamedTuple):
+    """The lines of one side and their candidates.
 
-    Group g of w groups holds the columns g, g + w, g + 2w, ...: maxima over them read memory in order.
-
-    Args:
-        block: Scores.
-        row_penalty: Of the block's rows; taken off where candidates for a column are compared.
-        column_penalty: Of all columns; taken off where candidates for a row are compared.
-        group_best: Where the maxima go, one line a row, one column a group.
-        column_best: Where the maxima of the columns go.
+    Attributes:
+        plain_bar: A score that reaches it is a candidate.
+        csls_bar: So is a score that reaches it with the other side's penalty taken off.
+        penalty: What is taken off this side's scores where the other side compares them.
+        met: Candidates met; of those beyond the room of a list only the number is known.
+        place: The candidates' places on the other side.
+        score: Their scores.
     """
-    columns, groups = block.shape[1], group_best.shape[1]
-    group_best[:] = LOWEST
-    column_best[:] = LOWEST
-    for row in range(block.shape[0]):
-        scores, own, best = block[row], row_penalty[row], group_best[row]
-        for column in range(columns):
-            score = _score(scores[column]) - own
-            column_best[column] = score if score > column_best[column] else column_best[column]
-        for first in range(0, columns, groups):
-            part, penalty = scores[first : first + groups], column_penalty[first : first + groups]
-            for group in range(part.shape[0]):
-                score = _score(part[group]) - penalty[group]
-                best[group] = score if score > best[group] else best[group]
+
+    plain_bar: Floats
+    csls_bar: Floats
+    penalty: Floats
+    met: npt.NDArray[np.int32]
+    place: npt.NDArray[np.int32]
+    score: Floats
+
+
+def _number(cell: Any) -> Any:
+    """The number in a cell of a block."""
+    raise NotImplementedError
+
+
+@overload(_number, inline="always", strict=False)
+def _number_overload(cell: Any) -> Any:
+    if isinstance(cell, types.Integer) and not cell.signed:
+        return lambda cell: np.uint32(np.uint32(cell) << np.uint32(16)).view(np.float32)
+    return lambda cell: cell * np.float32(1)
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _place_of_highest(values: Any) -> Any:
-    place = 0
-    for i in range(values.shape[0]):
-        if values[i] > values[place]:
-            place = i
-    return place
+def _append(lists: Any, line: int, place: int, score: Any) -> None:
+    met = lists.met[line]
+    if met < lists.place.shape[1]:
+        lists.place[line, met] = place
+        lists.score[line, met] = score
+    lists.met[line] = met + 1
 
 
 @_compiled
-def _insert(best: Any, score: float) -> None:
+def collect(
+    block: Any,
+    first_row: int,
+    first_column: int,
+    row_scale: Any,
+    column_scale: Any,
+    rows: Lists,
+    columns: Lists,
+) -> None:
+    """Append the scores of a block that reach a bar to the lists of their row and of their column.
+
+    Args:
+        block: Cells.
+        first_row: The source row of the block's first row.
+        first_column: The target row of its first column.
+        row_scale: Factors of all source rows.
+        column_scale: Factors of all target rows.
+        rows: Lists of the source rows.
+        columns: Lists of the target rows.
+    """
+    width = block.shape[1]
+    end = first_column + width
+    scale, penalty = column_scale[first_column:end], columns.penalty[first_column:end]
+    plain_bar, csls_bar = columns.plain_bar[first_column:end], columns.csls_bar[first_column:end]
+    above = np.empty(_GROUPS, np.float32)
+    for row in range(block.shape[0]):
+        line, cells = first_row + row, block[row]
+        own_scale, own_penalty = row_scale[line], rows.penalty[line]
+        own_plain, own_csls = rows.plain_bar[line], rows.csls_bar[line]
+        above[:] = LOWEST
+        for first in range(0, width, _GROUPS):
+            part, part_scale = cells[first : first + _GROUPS], scale[first : first + _GROUPS]
+            part_penalty = penalty[first : first + _GROUPS]
+            part_plain, part_csls = plain_bar[first : first + _GROUPS], csls_bar[first : first + _GROUPS]
+            for group in range(part.shape[0]):
+                score = _number(part[group]) * own_scale * part_scale[group]
+                of_row = min(own_plain, own_csls + part_penalty[group])
+                of_column = min(part_plain[group], part_csls[group] + own_penalty)
+                excess = score - min(of_row, of_column)
+                above[group] = excess if excess > above[group] else above[group]
+        for group in range(_GROUPS):
+            if above[group] >= 0:
+                for column in range(group, width, _GROUPS):
+                    score = _number(cells[column]) * own_scale * scale[column]
+                    if score >= min(own_plain, own_csls + penalty[column]):
+                        _append(rows, line, first_column + column, score)
+                    if score >= min(plain_bar[column], csls_bar[column] + own_penalty):
+                        _append(columns, first_column + column, line, score)
+
+
+@_compiled
+def rescore(lists: Lists, first: int, last: int, own: Any, other: Any) -> None:
+    """Give the candidates of some lines their float32 scores."""
+    for line in range(first, last):
+        for place in range(min(lists.met[line], lists.place.shape[1])):
+            partner = lists.place[line, place]
+            total = np.float32(0)
+            for d in range(own.shape[1]):
+                total += own[line, d] * other[partner, d]
+            lists.score[line, place] = total
+
+
+@_compiled
+def _insert(best: Any, score: Any) -> None:
     """Put `score` into a rising list in place of its smallest member."""
     place = 0
     while place + 1 < best.shape[0] and best[place + 1] < score:
@@ -68,34 +141,25 @@ def _insert(best: Any, score: float) -> None:
 
 
 @_compiled
-def highest(block: Any, of_rows: Any, of_columns: Any, group_best: Any, column_best: Any) -> None:
-    """Keep the k highest scores of each row and of each column, in rising order.
+def rank(lists: Lists, first: int, last: int, error: Any, highest: Any, sure: Any) -> None:
+    """Find the k highest scores of some lines, in rising order, where the candidates settle them.
 
     Args:
-        block: Scores.
-        of_rows: k scores a row, `LOWEST` before the call.
-        of_columns: k scores a column, updated from block to block.
-        group_best: What `survey` found without penalties; spoiled by the call.
-        column_best: Likewise.
+        lists: Lists of the side.
+        first: First line.
+        last: Last line, not included.
+        error: By how much a score that is no candidate may lie above its bar, per line.
+        highest: Where the scores go, k a line.
+        sure: Where it is said whether they are the line's highest.
     """
-    columns, groups = block.shape[1], group_best.shape[1]
-    for row in range(block.shape[0]):
-        best = of_rows[row]
-        group = _place_of_highest(group_best[row])
-        while group_best[row, group] > best[0]:
-            group_best[row, group] = LOWEST
-            for column in range(group, columns, groups):
-                score = _score(block[row, column])
-                if score > best[0]:
-                    _insert(best, score)
-            group = _place_of_highest(group_best[row])
-    for column in range(columns):
-        best = of_columns[column]
-        if column_best[column] > best[0]:
-            for row in range(block.shape[0]):
-                score = _score(block[row, column])
-                if score > best[0]:
-                    _insert(best, score)
+    room = lists.place.shape[1]
+    for line in range(first, last):
+        best = highest[line]
+        best[:] = LOWEST
+        for place in range(min(lists.met[line], room)):
+            if lists.score[line, place] > best[0]:
+                _insert(best, lists.score[line, place])
+        sure[line] = lists.met[line] <= room and best[0] >= lists.plain_bar[line] + error[line]
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -108,83 +172,105 @@ def _kept(key: Any, query: int, candidate: int, limit: Any) -> Any:
 
 
 @_compiled
-def match_rows(
-    block: Any,
-    offset: int,
+def choose(
+    lists: Lists,
+    first: int,
+    last: int,
+    error: Any,
     penalty: Any,
-    group_best: Any,
     key: Any,
     limit: Any,
+    wanted: int,
     partner: Any,
-    partner_score: Any,
+    reach: Any,
+    sure: Any,
 ) -> None:
-    """Find each row's best kept column by score − penalty of the column; the first of equal ones.
+    """Find the best kept candidate of some lines by score − penalty; the first of equal ones.
 
     Args:
-        block: Scores; its first row is source row `offset`.
-        offset: See above.
-        penalty: Of all columns.
-        group_best: What `survey` found with that penalty; spoiled by the call.
+        lists: Lists of the side.
+        first: First line.
+        last: Last line, not included.
+        error: By how much a score less its penalty may lie above its bar without being a candidate.
+        penalty: Of the other side.
         key: Where chance starts.
         limit: The probability of being kept, times 2³².
-        partner: Best columns of all source rows.
-        partner_score: Their scores, `LOWEST` before the call.
+        wanted: How many candidates the next round should look at.
+        partner: Where the best go.
+        reach: Where the score less penalty of the last of the wanted ones goes, per line.
+        sure: Where it is said whether `partner` is right.
     """
-    columns, groups = block.shape[1], group_best.shape[1]
+    room, others = lists.place.shape[1], penalty.shape[0]
+    scores = np.empty(room, np.float32)
+    for line in range(first, last):
+        best, found = LOWEST, others
+        met = min(lists.met[line], room)
+        for place in range(met):
+            other = lists.place[line, place]
+            score = lists.score[line, place] - penalty[other]
+            scores[place] = score
+            if (score > best or (score == best and other < found)) and _kept(key, line, other, limit):
+                best, found = score, other
+        reach[line] = kth_largest(scores, met, min(wanted, met)) if met else LOWEST
+        sure[line] = lists.met[line] <= room and best >= lists.csls_bar[line] + error[line]
+        if sure[line]:
+            partner[line] = found if best >= 0 else _first_hidden(key, line, others, limit, found)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _first_hidden(key: Any, line: int, others: int, limit: Any, otherwise: int) -> Any:
+    """The first hidden candidate, whose score of zero wins over negative ones; `otherwise` if none is."""
+    for other in range(others):
+        if not _kept(key, line, other, limit):
+            return other
+    return otherwise
+
+
+@_compiled
+def rank_whole(block: Any, lines: Any, own_scale: Any, other_scale: Any, highest: Any) -> None:
+    """Find the k highest scores of lines of which a block holds all scores, in rising order.
+
+    Args:
+        block: Cells, one row a line.
+        lines: Which lines.
+        own_scale: Factors of the side.
+        other_scale: Factors of the other side.
+        highest: Where the scores go, k for each line of the side.
+    """
     for row in range(block.shape[0]):
-        number, best, found = offset + row, LOWEST, columns
-        group = _place_of_highest(group_best[row])
-        while group_best[row, group] >= best and group_best[row, group] > LOWEST:
-            group_best[row, group] = LOWEST
-            for column in range(group, columns, groups):
-                score = _score(block[row, column]) - penalty[column]
-                if (score > best or (score == best and column < found)) and _kept(key, number, column, limit):
-                    best, found = score, column
-            group = _place_of_highest(group_best[row])
-        if found < columns:
-            partner[number], partner_score[number] = found, best
+        best, scale = highest[lines[row]], own_scale[lines[row]]
+        best[:] = LOWEST
+        for other in range(block.shape[1]):
+            score = _number(block[row, other]) * scale * other_scale[other]
+            if score > best[0]:
+                _insert(best, score)
 
 
 @_compiled
-def match_columns(
+def choose_whole(
     block: Any,
-    offset: int,
+    lines: Any,
+    own_scale: Any,
+    other_scale: Any,
     penalty: Any,
-    column_best: Any,
     key: Any,
     limit: Any,
+    wanted: int,
     partner: Any,
-    partner_score: Any,
+    reach: Any,
 ) -> None:
-    """Find each column's best kept row by score − penalty of the row, going on from earlier blocks.
-
-    Args:
-        block: Scores; its first row is source row `offset`.
-        offset: See above.
-        penalty: Of the block's rows.
-        column_best: What `survey` found with that penalty.
-        key: Where chance starts.
-        limit: The probability of being kept, times 2³².
-        partner: Best source rows of all columns.
-        partner_score: Their scores, `LOWEST` before the first block.
-    """
-    for column in range(block.shape[1]):
-        best = partner_score[column]
-        if column_best[column] > best:
-            for row in range(block.shape[0]):
-                score = _score(block[row, column]) - penalty[row]
-                if score > best and _kept(key, column, offset + row, limit):
-                    best = score
-                    partner[column] = offset + row
-            partner_score[column] = best
-
-
-@_compiled
-def zero_wins(score: Any, partner: Any, candidates: int, key: Any, limit: Any) -> None:
-    """Give a query whose best kept score is negative its first hidden candidate, whose score is zero."""
-    for query in range(score.shape[0]):
-        if score[query] < 0:
-            for candidate in range(candidates):
-                if not _kept(key, query, candidate, limit):
-                    partner[query] = candidate
-                    break
+    """Find the partners of lines of which a block holds all scores; see `rank_whole` and `choose`."""
+    others = block.shape[1]
+    highest = np.empty(min(wanted, others), np.float32)
+    for row in range(block.shape[0]):
+        line = lines[row]
+        best, found = LOWEST, others
+        highest[:] = LOWEST
+        for other in range(others):
+            score = _number(block[row, other]) * own_scale[line] * other_scale[other] - penalty[other]
+            if score > highest[0]:
+                _insert(highest, score)
+            if score > best and _kept(key, line, other, limit):
+                best, found = score, other
+        reach[line] = highest[0]
+        partner[line] = found if best >= 0 else _first_hidden(key, line, others, limit, found)
