@@ -29,16 +29,8 @@ def loss_and_gradient(map_: Tensor, x: Tensor, y: Tensor, pairs: Tensor) -> tupl
     return float(value.detach()), gradient
 
 
-def rcsls(problem: Problem, *, restore: bool = True, iterations: int = 10, rate: float = 25.0) -> Mapped:
-    """Gradient descent from Procrustes over all pairs at once, the step halved when f rises.
-
-    Args:
-        problem: The vectors and the seeds.
-        restore: Whether a step that raised f is taken back. If not, as in the authors' program, it stays and
-            only the steps to come are halved.
-        iterations: How many steps are tried.
-        rate: The first step size.
-    """
+def rcsls(problem: Problem, *, iterations: int = 10, rate: float = 25.0) -> Mapped:
+    """Descent from Procrustes over all pairs at once; a step that raises f is taken back and halved."""
     x, y = unit(problem.x), unit(problem.y)
     kept = rotation(x[problem.pairs[:, 0]], y[problem.pairs[:, 1]])
     lowest, gradient = loss_and_gradient(kept, x, y, problem.pairs)
@@ -47,7 +39,31 @@ def rcsls(problem: Problem, *, restore: bool = True, iterations: int = 10, rate:
         value, gradient_there = loss_and_gradient(tried, x, y, problem.pairs)
         if value > lowest:
             rate /= 2
-        if value <= lowest or not restore:
-            kept, gradient = tried, gradient_there
-        lowest = min(lowest, value)
+        else:
+            kept, lowest, gradient = tried, value, gradient_there
     return x @ kept, y
+
+
+def rcsls_void(
+    problem: Problem, *, lowest: bool = False, late: bool = False, iterations: int = 10, rate: float = 25.0
+) -> Mapped:
+    """The same with a void restore: a step that raised f stays, and only the steps to come are halved.
+
+    Args:
+        problem: The vectors and the seeds.
+        lowest: Whether f has risen when it is above the lowest so far (the number f is restored, though the
+            map is not), rather than above the one before.
+        late: Whether the step from a place where f has risen still has its full length.
+        iterations: How many steps are taken.
+        rate: The first step size.
+    """
+    x, y = unit(problem.x), unit(problem.y)
+    map_ = rotation(x[problem.pairs[:, 0]], y[problem.pairs[:, 1]])
+    last = float("inf")
+    for _ in range(iterations):
+        value, gradient = loss_and_gradient(map_, x, y, problem.pairs)
+        halved = rate / 2 if value > last else rate
+        map_ = map_ - (rate if late else halved) * gradient
+        rate = halved
+        last = min(last, value) if lowest else value
+    return x @ map_, y

@@ -26,7 +26,7 @@ import torch
 
 from benchmarks.packed import read_dictionary, read_vectors
 from benchmarks.plain_fipp import fipp
-from benchmarks.plain_rcsls import rcsls
+from benchmarks.plain_rcsls import rcsls, rcsls_void
 from benchmarks.plain_vecmap import Mapped, Problem, advanced, procrustes, vecmap_semi, vecmap_supervised
 from bilex.aligners import get_method
 from bilex.device import resolve_device
@@ -58,7 +58,9 @@ RIVALS = {
     "vecmap-semi": Rival(vecmap_semi, "vecmap-semi"),
     "vecmap-semi:own-term": Rival(partial(vecmap_semi, own_term=True), "vecmap-semi"),
     "rcsls": Rival(rcsls, "rcsls"),
-    "rcsls:void-restore": Rival(partial(rcsls, restore=False), "rcsls", {"restore": False}),
+    "rcsls:void": Rival(rcsls_void, "rcsls", {"restore": False}),
+    "rcsls:void-lowest": Rival(partial(rcsls_void, lowest=True), "rcsls"),
+    "rcsls:void-lowest-late": Rival(partial(rcsls_void, lowest=True, late=True), "rcsls"),
     "fipp": Rival(fipp, "fipp"),
     "fipp:squared-weights": Rival(partial(fipp, squared_weights=True), "fipp"),
     "fipp:through-gram": Rival(partial(fipp, through_gram=True), "fipp"),
