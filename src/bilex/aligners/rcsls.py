@@ -43,8 +43,9 @@ class RCSLS(Aligner):
         iterations: Steps tried.
         learning_rate: The first step length.
         spectral: Whether singular values of the map above 1 are cut to 1 after each step.
-        restore: Whether a step that raised the loss is really taken back. False does what the
-            authors' program does: it halves the step length, and goes on from where it is.
+        restore: Whether a step that raised the loss is really taken back. False does what we believe that
+            the authors' program does: it goes on from where it is, compares with the lowest loss so far,
+            and takes one more step of full length before the halved ones.
 
     Example:
         >>> RCSLS(neighbours=5).fit(source, target, lexicon)  # doctest: +SKIP
@@ -79,22 +80,27 @@ class RCSLS(Aligner):
 
     def _descend(self, matrix: Matrix, loss: RelaxedCSLS, progress: Progress) -> Matrix:
         """The map after `iterations` steps from `matrix`."""
-        step_length = self.learning_rate
+        length = step_length = self.learning_rate
         with progress.task("rcsls", total=self.iterations + 1) as task:
             value, gradient = loss(matrix)
             losses = [value]
             task.advance(loss=value)
             for _ in range(self.iterations):
-                trial = matrix - step_length * gradient
+                trial = matrix - length * gradient
                 if self.spectral:
                     trial = spectral_projection(trial)
                 trial_value, trial_gradient = loss(trial)
                 losses.append(trial_value)
                 risen = not trial_value <= value
+                length = step_length
                 if risen:
                     step_length /= 2
+                else:
+                    value = trial_value
                 if not risen or not self.restore:
-                    matrix, value, gradient = trial, trial_value, trial_gradient
+                    matrix, gradient = trial, trial_gradient
+                if self.restore:
+                    length = step_length
                 task.advance(loss=value, step=step_length)
         self.report_ |= {"losses": losses, "last_step_length": step_length, "steps_restored": self.restore}
         return matrix
