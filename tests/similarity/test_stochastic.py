@@ -160,7 +160,8 @@ def test_rounding_to_eight_bits_is_measured(sides) -> None:
     x, _ = sides
     low = stochastic_cpu.rounded(torch.from_numpy(x), torch.int8)
     away = np.linalg.norm(_rounded(x, torch.int8) - x, axis=1)
-    assert (away <= low.made.error).all() and low.made.error.max() < 0.01
+    error = stochastic_cpu.measured(torch.from_numpy(x), low).error
+    assert (away <= error).all() and error.max() < 0.01
     assert (low.low.abs().amax(dim=1) == 127).all()
 
 
@@ -175,3 +176,16 @@ def test_few_rows_and_lines_without_room() -> None:
         assert (found.forward == 0).all() and (found.backward == 0).all()
         assert found.objective == pytest.approx(1)
     assert (matcher(many, many, 0.5).forward < 30).all()
+
+
+def test_int8_is_not_used_where_it_is_missing_or_wrong(monkeypatch) -> None:
+    def cut_off(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (a.int() @ b.int()).clamp(-32768, 32767)
+
+    def missing(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("no kernel for the CPU")
+
+    for replacement in (cut_off, missing):
+        monkeypatch.setattr(torch, "_int_mm", replacement)
+        assert not stochastic_cpu.multiplies_int8()
+        assert stochastic_cpu.fastest_product.__wrapped__() != torch.int8

@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from bilex.aligners.procrustes import common_rotations
 from bilex.similarity.stochastic import StochasticMatcher
 
 COLLAPSED = 0.25
@@ -33,15 +32,18 @@ def rotation(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Ten
     covariance = _covariance(x, y, pairs).double()
     turn = polar_factor(covariance) if x.device.type == "cuda" else None
     if turn is None:
-        u, _, v = common_rotations(covariance.cpu().numpy())
-        turn = torch.from_numpy(u @ v.T)
+        u, _, v = torch.linalg.svd(covariance.cpu(), full_matrices=False)
+        turn = u @ v
     return turn.to(x.device, torch.float32)
 
 
 def _covariance(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
-    """The sum of xᵢᵀyⱼ over pairs; where pairs share source rows, a CPU adds up their partners first."""
-    rows = int(pairs[:, 0].max()) + 1 if x.device.type == "cpu" else len(x)
-    if rows >= len(pairs):
+    """The sum of xᵢᵀyⱼ over pairs.
+
+    A CPU first adds up the partners of a source row if there are more pairs than rows. A GPU would do so in
+    another order each time.
+    """
+    if x.device.type != "cpu" or len(pairs) <= (rows := int(pairs[:, 0].max()) + 1):
         return x[pairs[:, 0]].T @ y[pairs[:, 1]]
     partners = torch.zeros(rows, y.shape[1]).index_add_(0, pairs[:, 0], y[pairs[:, 1]])
     return x[:rows].T @ partners

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 
 from bilex.similarity import stochastic_kernels as kernels
-from bilex.similarity.cpu import Proposer, _as_numpy, fastest_precision, proposer, slack
+from bilex.similarity.cpu import Proposer, _as_numpy, fastest_precision, slack
 
 Floats = npt.NDArray[np.float32]
 
@@ -38,9 +38,9 @@ _UNLUCKY = 0.005
 
 @lru_cache(maxsize=1)
 def fastest_product() -> torch.dtype:
-    """int8 where the processor multiplies it faster than floating-point numbers, else the best of those."""
+    """int8 where torch and the processor multiply it right and faster than floating-point numbers."""
     floating = fastest_precision()
-    if not hasattr(torch, "_int_mm"):
+    if not multiplies_int8():
         return floating
     times = {torch.int8: math.inf, floating: math.inf}
     for _ in range(8):
@@ -50,6 +50,17 @@ def fastest_product() -> torch.dtype:
             _multiply(a, b, torch.empty(len(a), len(b), dtype=_cells(dtype)))
             times[dtype] = min(times[dtype], time.perf_counter() - started)
     return min(times, key=lambda dtype: times[dtype])
+
+
+def multiplies_int8() -> bool:
+    """Whether sums of the largest products come out right: older processors cut them off at 16 bits."""
+    rows = torch.full((32, 320), 127, dtype=torch.int8)
+    rows[::2] = -127
+    try:
+        found = torch._int_mm(rows, rows.T)
+    except (AttributeError, RuntimeError):
+        return False
+    return torch.equal(found, (rows.double() @ rows.double().T).to(found.dtype))
 
 
 def _cells(dtype: torch.dtype) -> torch.dtype:
@@ -66,29 +77,29 @@ class Rounded(NamedTuple):
     """Rows as they are multiplied: low·scale are about the true rows.
 
     Attributes:
-        low: Rows in the precision of the product.
+        low: Rows in the precision of the product; 8-bit ones are padded to whole cache lines.
         scale: One factor a row.
-        made: How far they lie from the true rows; its rows are `low`.
     """
 
     low: torch.Tensor
     scale: Floats
-    made: Proposer
 
 
 def rounded(rows: torch.Tensor, dtype: torch.dtype) -> Rounded:
     """Round rows; for int8 each row's largest number becomes 127."""
     if dtype != torch.int8:
-        made = proposer(rows.numpy(), None, 1.0, dtype)
-        return Rounded(made.rows, np.ones(len(rows), np.float32), made)
+        return Rounded(rows.to(dtype), np.ones(len(rows), np.float32))
     scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1e-30) / 127
-    whole = (rows / scale).round_()
-    norm = scale[:, 0] * torch.linalg.vector_norm(whole, dim=1)
-    error = torch.linalg.vector_norm(torch.addcmul(rows, whole, scale, value=-1), dim=1)
     low = torch.zeros(len(rows), -(-rows.shape[1] // 64) * 64, dtype=torch.int8)
-    low[:, : rows.shape[1]] = whole
-    made = Proposer(low, error.double().numpy() * (1 + 1e-5), norm.double().numpy() * (1 + 1e-5))
-    return Rounded(low, scale[:, 0].numpy(), made)
+    low[:, : rows.shape[1]] = (rows / scale).round_()
+    return Rounded(low, scale[:, 0].numpy())
+
+
+def measured(rows: torch.Tensor, low: Rounded) -> Proposer:
+    """How far rounded rows lie from the true ones, for `slack`."""
+    kept = low.low[:, : rows.shape[1]].float() * torch.from_numpy(low.scale)[:, None]
+    error, norm = (torch.linalg.vector_norm(some, dim=1).double().numpy() for some in (rows - kept, kept))
+    return Proposer(low.low, error * (1 + 1e-5), norm * (1 + 1e-5))
 
 
 class _Side:
@@ -196,7 +207,10 @@ class _Round:
 
     def _collect(self, known: bool) -> None:
         """Fill the lists of both sides."""
-        errors = [slack(self.low[i].made, self.low[1 - i].made) / 2 if self.exact else 0.0 for i in (0, 1)]
+        errors: list[npt.NDArray[np.floating] | float] = [0.0, 0.0]
+        if self.exact:
+            own, other = (measured(rows, low) for rows, low in zip(self.rows, self.low, strict=True))
+            errors = [slack(own, other) / 2, slack(other, own) / 2]
         for side, error in zip(self.sides, errors, strict=True):
             side.open(error)
         if not known:

@@ -23,7 +23,8 @@ Floats = npt.NDArray[np.float32]
 
 LOWEST = np.float32(-1e30)
 _GROUPS = 256
-_compiled = njit(nogil=True, cache=True, fastmath={"nsz", "arcp", "contract", "reassoc", "nnan"})
+# No reordering: a score must be the same number wherever it is computed.
+_compiled = njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 
 
 class Lists(NamedTuple):
@@ -118,7 +119,7 @@ def collect(
                         _append(columns, first_column + column, line, score)
 
 
-@_compiled
+@njit(nogil=True, cache=True, fastmath=True)
 def rescore(lists: Lists, first: int, last: int, own: Any, other: Any) -> None:
     """Give the candidates of some lines their float32 scores."""
     for line in range(first, last):
