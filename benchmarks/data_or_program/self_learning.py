@@ -19,6 +19,7 @@ import torch
 from benchmarks.data_or_program.common import Row, both_ways, hits, lead, markdown, percents, signed, vectors
 from benchmarks.packed import read_dictionary
 from bilex.aligners import Aligner, get_method
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.collapse import rotation
 from bilex.aligners.maps import Array
 from bilex.aligners.preparation import unit_center_unit
@@ -41,8 +42,10 @@ class Watched(VecMapSemi):
 
     learned_: Matches
 
-    def _learn(self, x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, progress: Progress) -> Matches:
-        self.learned_ = super()._learn(x, y, pairs, progress)
+    def _learn(
+        self, x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, state: Checkpoint, progress: Progress
+    ) -> Matches:
+        self.learned_ = super()._learn(x, y, pairs, state, progress)
         return self.learned_
 
 

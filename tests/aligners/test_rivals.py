@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bilex.aligners import Aligner, Map, get_method
+from bilex.aligners import Aligner, Map, get_method, vecmap
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
+from bilex.progress import Silent, Task
 from bilex.space import Space
 from bilex.vectors import WordVectors
 
@@ -144,6 +147,47 @@ def test_a_collapse_is_said() -> None:
     aligner = impatient.fit(source, target, _seeds(source, target, 200))
     assert aligner.report_["recovered"] < 0.25
     assert "probably not brought together" in aligner.report_["warnings"][0]
+
+
+class _CtrlC(Silent):
+    """Presses Ctrl-C at a round of self-learning."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        listener = self
+
+        class Bar:
+            def advance(self, steps: float = 1, **figures: float | int | str) -> None:
+                if figures.get("round") == listener.at:
+                    raise KeyboardInterrupt
+
+        yield Bar()
+
+
+@pytest.mark.parametrize("at", [2, 7, 12])
+def test_self_learning_that_was_cut_off_goes_on_to_the_same_maps(
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vecmap, "_SECONDS_KEPT", -1.0)
+    source, target = _languages(noise=0.5)
+    seeds = _seeds(source, target, 40)
+
+    def fit(**more: Any) -> Aligner:
+        return get_method("vecmap-semi")(device="cpu", patience=3).fit(source, target, seeds, **more)
+
+    whole = fit()
+    assert whole.report_["rounds"] > 12
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint=tmp_path / "kept", progress=_CtrlC(at))
+    again = fit(checkpoint=tmp_path / "kept", progress=_CtrlC(at - 1))
+    assert again.report_ == whole.report_
+    for side, vectors in (("source_map_", source), ("target_map_", target)):
+        np.testing.assert_array_equal(
+            getattr(again, side)(vectors.vectors), getattr(whole, side)(vectors.vectors)
+        )
 
 
 def test_a_success_is_not_called_a_collapse() -> None:

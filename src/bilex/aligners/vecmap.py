@@ -7,15 +7,17 @@ fully unsupervised cross-lingual mappings of word embeddings" (ACL 2018).
 
 from __future__ import annotations
 
+import math
+import time
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.collapse import COLLAPSED, recovered_share, rotation
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
@@ -26,6 +28,9 @@ from bilex.progress import Progress
 from bilex.similarity.search import placed
 from bilex.similarity.stochastic import Matches, StochasticMatcher
 from bilex.vectors import WordVectors
+
+_SECONDS_KEPT = 10.0
+_DIRECTIONS = ("forward", "backward")
 
 
 @dataclass(kw_only=True, repr=False)
@@ -96,7 +101,8 @@ class _SelfLearning(Aligner):
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
         device = resolve_device(self.device)
         placed_x, placed_y = placed(x.rows, device), placed(y.rows, device)
-        learned = self._learn(placed_x, placed_y, torch.from_numpy(first).to(device), progress)
+        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs)
+        learned = self._learn(placed_x, placed_y, torch.from_numpy(first).to(device), state, progress)
         induced = _both(learned)
         _finish(self, x, y, induced.cpu().numpy(), progress)
         mutual = learned.backward[learned.forward] == torch.arange(len(learned.forward), device=device)
@@ -111,25 +117,69 @@ class _SelfLearning(Aligner):
             self.report_["warnings"] = [warning]
             progress.say(warning)
 
-    def _learn(self, x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, progress: Progress) -> Matches:
+    def _learn(
+        self, x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, state: Checkpoint, progress: Progress
+    ) -> Matches:
         """The loop; what the last round found."""
-        match = StochasticMatcher(self.neighbours, self.seed, x.device)
         frequent_x, frequent_y = x[: self.frequent], y[: self.frequent]
-        keep, best, improved, number = self.keep, -np.inf, 0, 0
-        found: Matches | None = None
+        loop = _Loop.resumed(state, x.device) or _Loop(keep=self.keep)
+        match = StochasticMatcher(self.neighbours, self.seed, x.device, calls=loop.number)
+        saved = time.monotonic()
         with progress.task("self-learning") as task:
             while True:
-                number += 1
-                last, found = found, match(frequent_x @ rotation(x, y, pairs), frequent_y, keep)
-                pairs = _both(found)
-                if found.objective >= best + self.threshold:
-                    best, improved = found.objective, number
-                task.advance(round=number, similarity=found.objective, keep=keep)
-                self.report_["rounds"] = number
-                if keep >= 1 and (number - improved >= self.patience or _same(last, found)):
-                    return found
-                if number - improved >= self.patience:
-                    keep, improved = min(1.0, self.growth * keep), number
+                loop.number += 1
+                pairs = pairs if loop.found is None else _both(loop.found)
+                turned = frequent_x @ rotation(x, y, pairs)
+                last, loop.found = loop.found, match(turned, frequent_y, loop.keep)
+                similarity = loop.found.objective
+                if similarity >= loop.best + self.threshold:
+                    loop.best, loop.improved = similarity, loop.number
+                task.advance(round=loop.number, similarity=similarity, keep=loop.keep)
+                tired = loop.number - loop.improved >= self.patience
+                if loop.keep >= 1 and (tired or _same(last, loop.found)):
+                    self.report_["rounds"] = loop.number
+                    return loop.found
+                if tired:
+                    loop.keep, loop.improved = min(1.0, self.growth * loop.keep), loop.number
+                if time.monotonic() - saved > _SECONDS_KEPT:
+                    loop.store(state)
+                    saved = time.monotonic()
+
+
+@dataclass
+class _Loop:
+    """Where self-learning is after a round.
+
+    Args:
+        keep: The probability that a score is not hidden.
+        number: Rounds so far.
+        improved: The last round with an improvement, or with a new `keep`.
+        best: The highest mean similarity so far.
+        found: What the last round found.
+    """
+
+    keep: float
+    number: int = 0
+    improved: int = 0
+    best: float = -math.inf
+    found: Matches | None = None
+
+    def store(self, state: Checkpoint) -> None:
+        """Keep it, after at least one round."""
+        assert self.found is not None
+        arrays = {name: getattr(self.found, name).cpu().numpy() for name in _DIRECTIONS}
+        numbers = {name: getattr(self, name) for name in ("keep", "number", "improved", "best")}
+        state.save(arrays, **numbers, objective=self.found.objective)
+
+    @classmethod
+    def resumed(cls, state: Checkpoint, device: torch.device) -> _Loop | None:
+        """What was kept; None if nothing was."""
+        kept = state.load()
+        if kept is None:
+            return None
+        forward, backward = (torch.from_numpy(kept.arrays[name]).to(device) for name in _DIRECTIONS)
+        found = Matches(forward, backward, kept.state.pop("objective"))
+        return cls(**kept.state, found=found)
 
 
 @dataclass(kw_only=True, repr=False)

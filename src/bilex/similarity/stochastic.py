@@ -72,24 +72,33 @@ class StochasticMatcher:
         seed: Where chance starts.
         device: "auto", "cpu" or "cuda".
         memory: Bytes of scores that a GPU holds at a time; scores that do not fit are computed twice.
+        calls: How many calls of another matcher are to count as made, which this one goes on from.
     """
 
     def __init__(
-        self, k: int = 10, seed: int = 0, device: str | torch.device = "auto", memory: int = 2 << 30
+        self,
+        k: int = 10,
+        seed: int = 0,
+        device: str | torch.device = "auto",
+        memory: int = 2 << 30,
+        calls: int = 0,
     ) -> None:
         self.k = k
         self.device = resolve_device(device)
         self._blocks = ScoreBlocks(memory)
         self._random = np.random.default_rng(seed)
+        for _ in range(calls):
+            self._keys()
         self._cpu: CpuMatcher | None = None
 
     def __call__(self, source: AnyRows, target: AnyRows, keep: float) -> Matches:
-        """Match two sets of rows by CSLS, 2·x·y − r(x) − r(y), each score kept with probability `keep`.
+        """Match two sets of rows by CSLS, each score kept with probability `keep`.
 
-        A score that is not kept counts as zero, so it can still win over negative ones. While chance
-        plays (keep < 1), the rows are rounded to what is multiplied fastest: on a GPU bfloat16, on a newer
-        CPU 8 bits with one scale a row. Either moves a cosine by about 0.0006, far less than chance does.
-        With keep = 1 all is float32.
+        A row x that asks scores each y by x·y − r(y)/2: half of CSLS without the term r(x), which all its
+        scores have in common. A score that is not kept counts as zero, so it can still win over negative
+        ones. While chance plays (keep < 1), the rows are rounded to what is multiplied fastest: on a GPU
+        bfloat16, on a newer CPU 8 bits with one scale a row. Either moves a cosine by about 0.0006, far less
+        than chance does. With keep = 1 all is float32.
 
         Args:
             source: Source rows, at least one, as a numpy array or a torch tensor.
@@ -97,7 +106,7 @@ class StochasticMatcher:
             keep: From 0 to 1; with 1 nothing is left to chance.
         """
         x, y = placed(source, self.device), placed(target, self.device)
-        keys = int(self._random.integers(2**63)), int(self._random.integers(2**63))
+        keys = self._keys()
         if self.device.type == "cpu":
             from bilex.similarity.stochastic_cpu import CpuMatcher
 
@@ -106,3 +115,7 @@ class StochasticMatcher:
         from bilex.similarity.stochastic_gpu import GpuMatching
 
         return Matches(*GpuMatching(x, y, self.k, keep, keys[0]).run(self._blocks))
+
+    def _keys(self) -> tuple[int, int]:
+        """The chance of the next call, for each direction."""
+        return int(self._random.integers(2**63)), int(self._random.integers(2**63))
