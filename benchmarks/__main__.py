@@ -22,6 +22,8 @@ FULL = {
     "similarity": "--rivals",
     "stage_c1": "",
     "methods": "",
+    "plain_rivals": "--pairs en-fr en-fi --seeds 5k 1k",
+    "data_or_program": "--words 10000 --noise 0.9 1.1 1.3 --seeds 1000 200",
     "stage_c2": "--pairs all --timing fi-ru",
 }
 QUICK = {
@@ -29,6 +31,9 @@ QUICK = {
     "similarity": "--words 20000 --rivals",
     "stage_c1": "--pairs en-ru --seeds 1k --limit 10000 --set updates=10",
     "methods": "--pair en-fr --seeds 1k --methods procrustes advanced --limit 5000",
+    "plain_rivals": "--pairs en-fr --seeds 1k --limit 2000 --held-out --methods advanced rcsls",
+    "data_or_program": "--what planted --words 1000 --kinds plain --noise 0.9 --seeds 200 "
+    "--methods procrustes vecmap-supervised",
     "stage_c2": "--pairs en-fr --seeds 1k --limit en=5000 fr=5000 --aligner procrustes --preset demo "
     "--mixing 0.3 --skip-untuned",
 }

@@ -1,7 +1,8 @@
 """The page that compares all methods: what they score, and what they cost on this machine.
 
     python -m benchmarks.methods DATA                               all of it, or what is still missing
-    python -m benchmarks.methods DATA --methods rcsls --seeds 5k    the costs of one method, measured again
+    python -m benchmarks.methods DATA --methods rcsls --seeds 5k    the costs of one method anew, and the page
+                                                                    if there is a results file
     python -m benchmarks.methods DATA --only-page                   the page anew, nothing measured
 
 Scores are those of the grids `shared-data` and `no-seeds` of `bilex benchmark run`, without their language
@@ -186,7 +187,8 @@ def main(arguments: list[str] | None = None) -> None:
         measure_costs(options)
     if not options.only_page and options.methods is None:
         run_grids(options)
-    write_tables(options.page, list(scores(options.results)), read_costs(options.costs))
+    if options.only_page or options.results.exists():
+        write_tables(options.page, list(scores(options.results)), read_costs(options.costs))
 
 
 if __name__ == "__main__":
