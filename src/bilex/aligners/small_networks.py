@@ -150,7 +150,9 @@ class Training:
         return float(total)
 
     def keep(self, **state: Any) -> None:
-        """Keep where the training is, and `state` beside it."""
+        """Keep where the training is, and `state` beside it, if anything is kept."""
+        if self._part.checkpoint.folder is None:
+            return
         arrays = {_CHANCE: self._part.random.get_state().numpy()}
         for number, parameter in enumerate(self._parameters()):
             arrays[f"{number}"] = parameter.detach().cpu().numpy()

@@ -192,7 +192,7 @@ class Sweep:
             right = self.right.rows[first : first + self.columns]
             out = self._buffer(len(left), len(right))
             torch.mm(left, right.T, out=out)
-            visit(_as_numpy(out), start, first, number)
+            visit(as_numpy(out), start, first, number)
 
     def _buffer(self, rows: int, columns: int) -> torch.Tensor:
         """This thread's block, reused from one product to the next."""
@@ -202,7 +202,8 @@ class Sweep:
         return memory[: rows * columns].view(rows, columns)
 
 
-def _as_numpy(block: torch.Tensor) -> npt.NDArray[np.generic]:
+def as_numpy(block: torch.Tensor) -> npt.NDArray[np.generic]:
+    """The memory of a block as the compiled loops read it: bfloat16, which numpy lacks, as uint16."""
     if block.dtype == torch.bfloat16:
         return block.view(torch.uint16).numpy()
     return block.numpy()

@@ -72,7 +72,7 @@ def _bfloat16_rounding(largest: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def _full_sums() -> Iterator[None]:
+def full_sums() -> Iterator[None]:
     """Forbid cuBLAS to add partial sums in bfloat16."""
     before = torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
@@ -99,7 +99,7 @@ def top_k(
     search = _Search(queries, keys, left, right, scale, shift, k, memory)
     scores = torch.empty(len(queries), k, device=queries.device)
     rows = torch.empty(len(queries), k, dtype=torch.int64, device=queries.device)
-    with _full_sums():
+    with full_sums():
         search.fill(torch.arange(len(queries), device=queries.device), k + max(22, k // 2), scores, rows)
     return scores, rows
 

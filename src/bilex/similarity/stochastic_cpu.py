@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 
 from bilex.similarity import stochastic_kernels as kernels
-from bilex.similarity.cpu import Proposer, _as_numpy, fastest_precision, slack
+from bilex.similarity.cpu import Proposer, as_numpy, fastest_precision, slack
 
 Floats = npt.NDArray[np.float32]
 
@@ -232,7 +232,7 @@ class _Round:
                 block = (turn + number * len(blocks) // self.threads) % len(blocks)
                 columns = y.low[blocks[block] : blocks[block] + _COLUMNS]
                 cells = local.cells[: len(rows) * len(columns)].view(len(rows), len(columns))
-                scores = _as_numpy(_multiply(rows, columns, cells))
+                scores = as_numpy(_multiply(rows, columns, cells))
                 with locks[block]:
                     kernels.collect(scores, starts[number], blocks[block], x.scale, y.scale, *lists)
 
@@ -283,6 +283,6 @@ class _Round:
         def part(first: int) -> None:
             some = lines[first : first + _ROWS]
             cells = torch.empty(len(some), len(others), dtype=_cells(others.dtype))
-            read(_as_numpy(_multiply(rows[some], others, cells)), some, *scales)
+            read(as_numpy(_multiply(rows[some], others, cells)), some, *scales)
 
         list(self.map(part, range(0, len(lines), _ROWS)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from bilex.similarity.gpu import _full_sums, rounded_units
+from bilex.similarity.gpu import full_sums, rounded_units
 
 if TYPE_CHECKING:
     from bilex.similarity.stochastic import ScoreBlocks
@@ -59,7 +59,7 @@ class GpuMatching:
 
     def run(self, blocks: ScoreBlocks) -> tuple[torch.Tensor, torch.Tensor, float]:
         """Forward partners, backward partners and the objective."""
-        with _full_sums():
+        with full_sums():
             for start, room in blocks.rooms(self.x, self.y):
                 self._rank(start, self._multiply(start, room))
             row_penalty, column_penalty = self.of_rows.mean(dim=1) / 2, self.of_columns.mean(dim=1) / 2
