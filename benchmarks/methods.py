@@ -50,6 +50,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--pair", default="fi-ru", help="the pair whose fits are timed")
     parser.add_argument("--seeds", nargs="+", default=["5k", "1k"], choices=["5k", "1k"])
     parser.add_argument("--methods", nargs="+", choices=sorted(methods()), metavar="NAME")
+    parser.add_argument(
+        "--device", default="cpu", choices=["cpu", "cuda"], help="where fits are timed; cuda only prints them"
+    )
     parser.add_argument("--limit", type=int, help="only the most frequent words of each language")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the results file, added to if there")
     parser.add_argument("--costs", type=Path, default=COSTS)
@@ -60,10 +63,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def cost(options: argparse.Namespace, method: str, seeds: str) -> dict[str, Any]:
-    """Fit one method on the CPU: its seconds, and the peak memory of this process."""
+    """Fit one method: its seconds, and the peak memory of this process or of the GPU."""
     source, target = (read_vectors(options.data, name, options.limit) for name in options.pair.split("-"))
     train = None if seeds == NO_SEEDS else read_dictionary(options.data, options.pair, f"train.freq.{seeds}")
-    aligner = get_method(method)(device="cpu")
+    device = torch.device(options.device)
+    torch.zeros(1, device=device)
+    aligner = get_method(method)(device=options.device)
     started = time.perf_counter()
     aligner.fit(source, target, train)
     return {
@@ -71,9 +76,10 @@ def cost(options: argparse.Namespace, method: str, seeds: str) -> dict[str, Any]
         "pair": options.pair,
         "seeds": seeds,
         "limit": options.limit,
+        "device": options.device,
         "threads": torch.get_num_threads(),
         "seconds": round(time.perf_counter() - started, 2),
-        "gigabytes": round(peak_gigabytes(torch.device("cpu")), 3),
+        "gigabytes": round(peak_gigabytes(device), 3),
         **({"rounds": aligner.report_["rounds"]} if "rounds" in aligner.report_ else {}),
     }
 
@@ -81,7 +87,7 @@ def cost(options: argparse.Namespace, method: str, seeds: str) -> dict[str, Any]
 def cost_in_process_of_its_own(options: argparse.Namespace, method: str, seeds: str) -> dict[str, Any]:
     """`cost`, with a peak memory that no earlier fit has raised."""
     command = [sys.executable, "-m", "benchmarks.methods", str(options.data), "--single"]
-    command += ["--methods", method, "--pair", options.pair]
+    command += ["--methods", method, "--pair", options.pair, "--device", options.device]
     command += ["--seeds", seeds] if seeds != NO_SEEDS else []
     command += ["--limit", str(options.limit)] if options.limit is not None else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -109,8 +115,9 @@ def measure_costs(options: argparse.Namespace) -> None:
             except BilexError as error:
                 print(f"failed: {error}", file=sys.stderr, flush=True)
                 continue
-            with options.costs.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            if options.device == "cpu":
+                with options.costs.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
             print(json.dumps(row), flush=True)
 
 
