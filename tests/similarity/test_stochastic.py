@@ -179,13 +179,21 @@ def test_few_rows_and_lines_without_room() -> None:
 
 
 def test_int8_is_not_used_where_it_is_missing_or_wrong(monkeypatch) -> None:
-    def cut_off(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return (a.int() @ b.int()).clamp(-32768, 32767)
+    def right(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        return out.copy_(a.int() @ b.int())
 
-    def missing(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    def cut_off(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        return out.copy_((a.int() @ b.int()).clamp(-32768, 32767))
+
+    def missing(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError("no kernel for the CPU")
 
-    for replacement in (cut_off, missing):
+    def of_another_form(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a.int() @ b.int()
+
+    monkeypatch.setattr(torch, "_int_mm", right)
+    assert stochastic_cpu.multiplies_int8()
+    for replacement in (cut_off, missing, of_another_form):
         monkeypatch.setattr(torch, "_int_mm", replacement)
         assert not stochastic_cpu.multiplies_int8()
         assert stochastic_cpu.fastest_product.__wrapped__() != torch.int8
