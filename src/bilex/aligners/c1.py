@@ -144,8 +144,7 @@ class C1(Aligner):
             self.report_["history"][-1].update(dictionary=len(dictionary))
             if not healthy:
                 break
-            both = zip(_SIDES, maps, strict=True)
-            state.save({side: matrix.cpu().numpy() for side, matrix in both}, done=iteration + 1)
+            state.save(dict(zip(_SIDES, maps, strict=True)), done=iteration + 1)
             self._after_round(iteration + 1)
         if maps is not None:
             self._set_maps(maps)
@@ -281,7 +280,7 @@ def _kept_maps(state: Checkpoint, device: torch.device) -> tuple[Maps | None, in
     kept = state.load()
     if kept is None:
         return None, 0
-    source, target = (torch.from_numpy(kept.arrays[side]).to(device) for side in _SIDES)
+    source, target = (kept.tensors[side].to(device) for side in _SIDES)
     return (source, target), int(kept.state["done"])
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from safetensors.numpy import load_file, save_file
+import torch
+from safetensors.torch import load_file, save_file
 
 from bilex.aligners.base import Pairs
 from bilex.errors import BilexError
@@ -18,6 +18,7 @@ from bilex.files import atomic_folder, read_json, write_json
 from bilex.vectors import WordVectors
 
 _FORMAT = 2
+_TENSORS = "arrays.safetensors"
 
 
 def fingerprint(settings: dict[str, Any], source: WordVectors, target: WordVectors, pairs: Pairs) -> str:
@@ -31,9 +32,9 @@ def fingerprint(settings: dict[str, Any], source: WordVectors, target: WordVecto
 
 
 class Kept(NamedTuple):
-    """What a checkpoint holds: arrays by name, and numbers and words beside them."""
+    """What a checkpoint holds: tensors by name, on the CPU, and numbers and words beside them."""
 
-    arrays: dict[str, npt.NDArray[Any]]
+    tensors: dict[str, torch.Tensor]
     state: dict[str, Any]
 
 
@@ -79,19 +80,17 @@ class Checkpoint:
                 "remove it or name another folder."
             )
         try:
-            return Kept(load_file(self.folder / "arrays.safetensors"), state["state"])
+            return Kept(load_file(self.folder / _TENSORS), state["state"])
         except Exception as error:
             raise BilexError(
                 f"{self.folder}: the checkpoint is damaged; remove it and start anew."
             ) from error
 
-    def save(self, arrays: Mapping[str, npt.NDArray[Any]], **state: Any) -> None:
-        """Put a new state in the place of what was kept."""
+    def save(self, tensors: Mapping[str, torch.Tensor], **state: Any) -> None:
+        """Put a new state in the place of what was kept; tensors may be on any device."""
         if self.folder is None:
             return
         with atomic_folder(self.folder) as folder:
-            save_file(
-                {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-                folder / "arrays.safetensors",
-            )
+            kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+            save_file(kept, folder / _TENSORS)
             write_json(folder / "state.json", {"format": _FORMAT, "identity": self.identity, "state": state})

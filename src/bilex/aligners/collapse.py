@@ -60,7 +60,7 @@ def polar_factor(matrix: torch.Tensor) -> torch.Tensor | None:
         matrix: In float64.
 
     Returns:
-        The factor, or None where the smallest singular value is so small (less than 1e-9 of the root of the
+        The factor, or None where the smallest singular value is so small (less than 1e-12 of the root of the
         sum of their squares) that the result is not orthogonal to eight digits.
     """
     turned = matrix.shape[0] > matrix.shape[1]

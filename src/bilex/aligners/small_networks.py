@@ -150,28 +150,24 @@ class Training:
         return float(total)
 
     def keep(self, **state: Any) -> None:
-        """Keep where the training is, and `state` beside it, if anything is kept."""
-        if self._part.checkpoint.folder is None:
-            return
-        arrays = {_CHANCE: self._part.random.get_state().numpy()}
+        """Keep where the training is, and `state` beside it."""
+        tensors: dict[str, torch.Tensor] = {_CHANCE: self._part.random.get_state()}
         for number, parameter in enumerate(self._parameters()):
-            arrays[f"{number}"] = parameter.detach().cpu().numpy()
+            tensors[f"{number}"] = parameter
             for name, value in self._optimizer.state[parameter].items():
-                arrays[f"{number}.{name}"] = value.cpu().numpy()
-        self._part.checkpoint.save(arrays, **state)
+                tensors[f"{number}.{name}"] = value
+        self._part.checkpoint.save(tensors, **state)
 
     def resume(self) -> dict[str, Any] | None:
         """Go back to where the training was when it was kept; what stood beside it, None if it was not."""
         kept = self._part.checkpoint.load()
         if kept is None:
             return None
-        self._part.random.set_state(torch.from_numpy(kept.arrays[_CHANCE]))
+        self._part.random.set_state(kept.tensors.pop(_CHANCE))
         parameters = self._parameters()
-        for name, array in kept.arrays.items():
+        for name, values in kept.tensors.items():
             number, _, of_optimizer = name.partition(".")
-            if name == _CHANCE:
-                continue
-            parameter, values = parameters[int(number)], torch.from_numpy(array)
+            parameter = parameters[int(number)]
             if of_optimizer:
                 self._optimizer.state[parameter][of_optimizer] = values.to(parameter.device)
             else:

@@ -167,9 +167,9 @@ class _Loop:
     def store(self, state: Checkpoint) -> None:
         """Keep it, after at least one round."""
         assert self.found is not None
-        arrays = {name: getattr(self.found, name).cpu().numpy() for name in _DIRECTIONS}
+        partners = {name: getattr(self.found, name) for name in _DIRECTIONS}
         numbers = {name: getattr(self, name) for name in ("keep", "number", "improved", "best")}
-        state.save(arrays, **numbers, objective=self.found.objective)
+        state.save(partners, **numbers, objective=self.found.objective)
 
     @classmethod
     def resumed(cls, state: Checkpoint, device: torch.device) -> _Loop | None:
@@ -177,7 +177,7 @@ class _Loop:
         kept = state.load()
         if kept is None:
             return None
-        forward, backward = (torch.from_numpy(kept.arrays[name]).to(device) for name in _DIRECTIONS)
+        forward, backward = (kept.tensors[name].to(device) for name in _DIRECTIONS)
         found = Matches(forward, backward, kept.state.pop("objective"))
         return cls(**kept.state, found=found)
 
