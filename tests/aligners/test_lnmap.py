@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -29,6 +29,7 @@ from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Silent, Task
 from bilex.vectors import WordVectors
+from imitated import imitate_recordings
 
 SMALL: dict[str, Any] = {
     "hidden": 16,
@@ -181,13 +182,7 @@ def test_what_runs_beside_a_failure_is_stopped() -> None:
 
 def test_replayed_training_equals_ordinary_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """A recording needs a GPU; here it is imitated by the step itself on the memory that it reads."""
-
-    def record(work: Callable[[], torch.Tensor], *_: object) -> tuple[Callable[[], None], torch.Tensor]:
-        result = torch.full((), torch.nan)
-        return lambda: result.copy_(work()), result
-
-    monkeypatch.setattr(replay, "new_memory", object)
-    monkeypatch.setattr(replay, "record", record)
+    imitate_recordings(monkeypatch)
     rows = torch.randn(50, 6, generator=_chance(5))
 
     def trained(replayed: bool) -> tuple[float, torch.Tensor]:

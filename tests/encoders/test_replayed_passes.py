@@ -17,6 +17,7 @@ from bilex import replay
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.tokens import round_up
 from bilex.encoders.tuning import Tuner
+from imitated import imitate_recordings
 
 CPU = torch.device("cpu")
 
@@ -24,13 +25,7 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def imitated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every tuner record, and a recording be the pass itself."""
-
-    def record(work: Callable[[], torch.Tensor], *_: object) -> tuple[Callable[[], None], torch.Tensor]:
-        result = torch.full((), torch.nan)
-        return lambda: result.copy_(work()), result
-
-    monkeypatch.setattr(replay, "new_memory", object)
-    monkeypatch.setattr(replay, "record", record)
+    imitate_recordings(monkeypatch)
     monkeypatch.setattr(Tuner, "_can_replay", lambda _: True)
 
 
