@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.packed import PAIRS, read_dictionary, read_vectors
+from benchmarks.scoring import four_figures
 from bilex.aligners import get_method
-from bilex.evaluation import evaluate
 from bilex.space import Space
 
 SHARE, SEED = 0.2, 1
@@ -30,12 +30,7 @@ def row(options: argparse.Namespace, pair: str, seeds: str) -> dict[str, Any]:
     learned, held_out = read_dictionary(options.data, pair, f"train.freq.{seeds}").split(SHARE, seed=SEED)
     wishes = {name: json.loads(value) for name, _, value in (text.partition("=") for text in options.set)}
     aligner = get_method(options.method)(device=options.device, **wishes).fit(source, target, learned)
-    scores = evaluate(Space.from_aligner(aligner, source, target), held_out, bootstrap=0).as_dict()
-    figures = [
-        round(100 * scores[direction][search]["p@1"], 2)
-        for direction in ("forward", "backward")
-        for search in ("nn", "csls")
-    ]
+    figures = four_figures(Space.from_aligner(aligner, source, target), held_out)
     return {
         "pair": pair,
         "seeds": seeds,

@@ -26,6 +26,7 @@ import torch
 
 from benchmarks.method_tables import write_tables
 from benchmarks.packed import read_dictionary, read_vectors
+from benchmarks.runner_overhead import BILEX
 from benchmarks.stage_c1 import peak_gigabytes
 from bilex.aligners import get_method, methods
 from bilex.benchmark.results import Result
@@ -149,8 +150,7 @@ def run_grids(options: argparse.Namespace) -> None:
     for name in GRIDS:
         wishes = ["--data", f"xling={data}", "-o", str(options.results), "--lm", "none"]
         wishes += ["--limit", str(options.limit)] if options.limit is not None else []
-        bilex = [sys.executable, "-c", "from bilex.cli import main; main()"]
-        done = subprocess.run([*bilex, "benchmark", "run", name, *wishes], check=False)
+        done = subprocess.run([*BILEX, "benchmark", "run", name, *wishes], check=False)
         if done.returncode not in (0, SOME_FAILED):
             raise BilexError(f"'bilex benchmark run {name}' ended with {done.returncode}; see above.")
 

@@ -28,9 +28,9 @@ from benchmarks.packed import read_dictionary, read_vectors
 from benchmarks.plain_fipp import fipp
 from benchmarks.plain_rcsls import rcsls, rcsls_void
 from benchmarks.plain_vecmap import Mapped, Problem, advanced, procrustes, vecmap_semi, vecmap_supervised
+from benchmarks.scoring import four_figures
 from bilex.aligners import get_method
 from bilex.device import resolve_device
-from bilex.evaluation import evaluate
 from bilex.lexicon import Lexicon
 from bilex.space import Space
 from bilex.vectors import WordVectors
@@ -89,15 +89,6 @@ class Setting:
         learned = [pair for pair in train.pairs if pair not in set(test.pairs)]
         return cls(source, target, Lexicon(learned, "the other seeds"), test, seeds == "1k")
 
-    def score(self, space: Space) -> list[float]:
-        """P@1 in %: forward NN and CSLS, backward NN and CSLS."""
-        figures = evaluate(space, self.test, bootstrap=0).as_dict()
-        return [
-            round(100 * figures[direction][retrieval]["p@1"], 2)
-            for direction in ("forward", "backward")
-            for retrieval in ("nn", "csls")
-        ]
-
     def plain(self, rival: Rival, device: str, chance: int) -> dict[str, Any]:
         """Fit the plain program: its scores and seconds."""
         where = resolve_device(device)
@@ -110,7 +101,7 @@ class Setting:
         source = WordVectors(self.source.index_to_key, mapped[0])
         target = WordVectors(self.target.index_to_key, mapped[1])
         space = Space(source, target, "dot" if rival.ours == "fipp" else "cosine", device)
-        return {"p@1": self.score(space), "seconds": round(seconds, 2)}
+        return {"p@1": four_figures(space, self.test), "seconds": round(seconds, 2)}
 
     def ours(self, rival: Rival, device: str, chance: int) -> dict[str, Any]:
         """Fit our method: its scores and seconds."""
@@ -122,7 +113,7 @@ class Setting:
         aligner.fit(self.source, self.target, self.train)
         seconds = time.perf_counter() - started
         space = Space.from_aligner(aligner, self.source, self.target)
-        return {"p@1": self.score(space), "seconds": round(seconds, 2)}
+        return {"p@1": four_figures(space, self.test), "seconds": round(seconds, 2)}
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

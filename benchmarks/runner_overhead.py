@@ -18,6 +18,9 @@ from pathlib import Path
 from bilex.benchmark.results import Result
 from bilex.benchmark.store import ResultsStore
 
+BILEX = (sys.executable, "-c", "from bilex.cli import main; main()")
+"""The command, whether or not it is on the path."""
+
 _SHARED = {"fit": "family", "tune": "stage", "encode": "stage", "trial": "stage"}
 
 
@@ -37,8 +40,7 @@ def main(arguments: list[str]) -> None:
         results = Path(folder) / "results.sqlite"
         started = time.perf_counter()
         wishes = [*arguments, "-o", str(results), "--workers", "1"]
-        bilex = [sys.executable, "-c", "from bilex.cli import main; main()"]
-        subprocess.run([*bilex, "benchmark", "run", *wishes], check=True)
+        subprocess.run([*BILEX, "benchmark", "run", *wishes], check=True)
         wall = time.perf_counter() - started
         with ResultsStore.open(results, create=False) as store:
             busy = busy_seconds(store.results())

@@ -22,10 +22,10 @@ from typing import Any
 import torch
 
 from benchmarks.packed import PAIRS, read_dictionary, read_vectors
+from benchmarks.scoring import four_figures
 from bilex.aligners import get_method
 from bilex.aligners.induction import induce_pairs
 from bilex.device import resolve_device
-from bilex.evaluation import evaluate
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT
 from bilex.space import Space
@@ -102,12 +102,7 @@ def row(options: argparse.Namespace, pair: str, seeds: str, count: int, limit: i
     found |= {"peak_gb": round(peak_gigabytes(device), 2), "fit_seconds": round(seconds, 2)}
     if not options.no_score:
         space = Space.from_aligner(aligner, source, target)
-        scores = evaluate(space, read_dictionary(options.data, pair, "test.freq.2k"), bootstrap=0).as_dict()
-        found["p@1"] = [
-            round(100 * scores[direction][method]["p@1"], 2)
-            for direction in ("forward", "backward")
-            for method in ("nn", "csls")
-        ]
+        found["p@1"] = four_figures(space, read_dictionary(options.data, pair, "test.freq.2k"))
     return found
 
 
