@@ -34,7 +34,7 @@ QUICK = {
     "plain_rivals": "--pairs en-fr --seeds 1k --limit 2000 --held-out --methods advanced rcsls",
     "data_or_program": "--what planted --words 1000 --kinds plain --noise 0.9 --seeds 200 "
     "--methods procrustes vecmap-supervised",
-    "stage_c2": "--pairs en-fr --seeds 1k --limit en=5000 fr=5000 --aligner procrustes --preset demo "
+    "stage_c2": "--pairs en-fr --seeds 1k --limit en=5000 fr=5000 --aligner procrustes --tuning demo "
     "--mixing 0.3 --skip-untuned",
 }
 

@@ -1,7 +1,7 @@
 """How the light presets of stage C2, and their λ, are chosen: on held-out seed pairs, never on test data.
 
-    python -m benchmarks.choose_c2 DATA --preset cpu --pairs en-ru fi-fr --limit ru=40000 --seeds 5k
-    python -m benchmarks.choose_c2 DATA --preset demo --pairs sample
+    python -m benchmarks.choose_c2 DATA --tuning light --pairs en-ru fi-fr --limit ru=40000 --seeds 5k
+    python -m benchmarks.choose_c2 DATA --tuning demo --pairs sample
 
 A fifth of the seed words is held out with all their pairs; aligner and encoder learn from the pairs that
 share no word with them. Each line is one way of tuning: how many words go through the encoder, which is
@@ -37,7 +37,7 @@ MIXINGS = (0.2, 0.3, 0.4, 0.5)
 OWN: dict[str, Any] = {"whole_batch": False}
 # What differs from the preset as it is.
 CANDIDATES: dict[TuningPreset, list[dict[str, Any]]] = {
-    "cpu": [
+    "light": [
         {},
         {"whole_batch": True},
         {"learning_rate": 2e-5},
@@ -88,8 +88,8 @@ def try_all(options: argparse.Namespace, encoder: WordEncoder, task: Task) -> di
     alone = np.mean(score(Space.from_aligner(aligner, source, target), held_out))
     print(f"{name}: learned from {len(learned)} pairs, {len(held_out)} held out, aligner alone {alone:.2f}")
     found = {}
-    for changes in CANDIDATES[options.preset]:
-        settings = replace(lightened(encoder.preset.tuning, options.preset), **changes)
+    for changes in CANDIDATES[options.tuning]:
+        settings = replace(lightened(encoder.preset.tuning, options.tuning), **changes)
         stage = StageC2(lm=encoder, mixing=0.5, tuning=settings, device=options.device)
         result = run_stage_c2(aligner, source, target, learned, stage)
         views = [result.combination.views(s, e) for s, e in zip(result.static, result.encoded, strict=True)]
@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path, help="the folder with vectors/ and dictionaries/")
-    parser.add_argument("--preset", choices=list(CANDIDATES), default="cpu")
+    parser.add_argument("--tuning", choices=list(CANDIDATES), default="light")
     parser.add_argument("--pairs", nargs="+", default=["en-ru", "fi-fr"], help="as en-ru; or sample")
     parser.add_argument("--seeds", nargs="+", default=["5k"])
     parser.add_argument("--limit", nargs="*", default=[], help="words of a language, as ru=40000")

@@ -2,7 +2,7 @@
 
     python -m benchmarks.stage_c2 DATA --pairs en-ru --limit ru=40000
     python -m benchmarks.stage_c2 DATA --pairs all --out c2.json
-    python -m benchmarks.stage_c2 DATA --pairs en-ru --limit ru=40000 --preset paper cpu --mixing 0.3 auto
+    python -m benchmarks.stage_c2 DATA --pairs en-ru --limit ru=40000 --tuning paper light --mixing 0.3 auto
     python -m benchmarks.stage_c2 DATA --timing fi-ru --shape mbert
 
 The first two print P@1 (nearest neighbour and CSLS, both directions) of the aligner, of the language model
@@ -126,7 +126,7 @@ class Figures:
         yield self._row("aligner", score(space, self.test), seconds, memory.peak())
         if not self.options.skip_untuned:
             yield from self._untuned_rows(aligner)
-        for preset in self.options.preset:
+        for preset in self.options.tuning:
             yield from self._tuned_rows(aligner, preset)
 
     def _untuned_rows(self, aligner: Aligner) -> Iterator[Row]:
@@ -223,7 +223,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--lm", default=OFFLINE_ENCODER)
     parser.add_argument("--aligner", default="c1")
     parser.add_argument("--mixing", nargs="+", default=["0.2", "0.4", "auto"], help="the λ to score")
-    parser.add_argument("--preset", nargs="+", choices=["paper", "cpu", "demo"], default=["paper"])
+    parser.add_argument("--tuning", nargs="+", choices=["paper", "light", "demo"], default=["paper"])
     parser.add_argument(
         "--skip-untuned", action="store_true", help="only rows of the aligner and of combinations"
     )

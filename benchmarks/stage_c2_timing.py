@@ -43,8 +43,8 @@ def timing(options: argparse.Namespace) -> None:
             if options.shape == "mbert"
             else WordEncoder.load(options.lm, device=options.device)
         )
-        settings = lightened(encoder.preset.tuning, options.preset[0])
-        clock = _Clock(f"round {round_number + 1}, {encoder!r}, preset {options.preset[0]}")
+        settings = lightened(encoder.preset.tuning, options.tuning[0])
+        clock = _Clock(f"round {round_number + 1}, {encoder!r}, preset {options.tuning[0]}")
         pairs = training_pairs(*static, seeds, settings, options.device)
         clock.lap(f"negatives of {len(pairs)} pairs")
         tokens = [encoder.tokenise(side.index_to_key) for side in (source, target)]

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+_TWO_MINUTES = 120  # seconds
+_TWO_HOURS = 120  # minutes
+
 
 class Task(Protocol):
     """One bar."""
@@ -26,6 +29,14 @@ class Progress(Protocol):
 
     def say(self, message: str) -> None:
         """Tell the user one sentence (a choice made, a warning)."""
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: "40 s", "12 min", "3 h 5 min"."""
+    if seconds < _TWO_MINUTES:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < _TWO_HOURS else f"{minutes // 60} h {minutes % 60} min"
 
 
 class _SilentTask:

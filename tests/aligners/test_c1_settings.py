@@ -41,7 +41,8 @@ def test_presets_are_the_papers_constants() -> None:
     ],
 )
 def test_the_rule_for_any_number_of_seeds(seeds: int, base: object, warm_up: int) -> None:
-    assert constants_for("auto", seeds, MANY_WORDS) == replace(base, warm_up=warm_up)
+    for preset in ("auto", "paper"):
+        assert constants_for(preset, seeds, MANY_WORDS) == replace(base, warm_up=warm_up)
 
 
 @pytest.mark.parametrize("seeds", [50, 5000])
@@ -93,5 +94,5 @@ def test_values_that_make_no_sense_are_named(name: str, value: float) -> None:
 
 
 def test_an_unknown_preset_is_named() -> None:
-    with pytest.raises(BilexError, match="preset '6k' of c1 is not known; use auto, best, 5k or 1k"):
+    with pytest.raises(BilexError, match="preset '6k' of c1 is not known; use auto, paper, best, 5k or 1k"):
         constants_for("6k", 5000, MANY_WORDS)

@@ -246,7 +246,7 @@ WRONG = [
         r"line 12: there is no key 'epoch' in \[method.lm.tuning\]; .* Did you mean 'epochs'\?",
     ),
     (LM + "tuning = { epochs = 0 }", "line 12: epochs is 0"),
-    (LM + 'tuning = { preset = "cup" }', "line 12: 'preset' is 'cup', not one of paper, cpu, demo"),
+    (LM + 'tuning = { preset = "cup" }', "line 12: 'preset' is 'cup', not one of paper, light, demo"),
     (LM + "tune = false\ntuning = { epochs = 1 }", "line 13: 'tuning' has no meaning with tune = false"),
     (C1 + 'seeds = "6k"', "line 10: '6k' is not among the grid's 5k, 1k"),
     (C1 + "seeds = []", "line 10: 'seeds' is an empty list"),

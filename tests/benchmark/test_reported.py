@@ -87,7 +87,7 @@ def test_another_language_model_stands_beside_mbert_and_says_so() -> None:
     found = counterpart(setup(lm="e5-small-q4", mixing=0.2, label="anything"))
     assert found is not None and found.names[0] == "C2 (C1)"
     assert "mBERT" in found.difference and "e5-small-q4" in found.difference
-    lighter = counterpart(setup(lm=MBERT, mixing=0.2, tuning={"preset": "cpu"}))
+    lighter = counterpart(setup(lm=MBERT, mixing=0.2, tuning={"preset": "light"}))
     assert lighter is not None and "tuning" in lighter.difference
 
 

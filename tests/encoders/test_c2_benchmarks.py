@@ -43,7 +43,7 @@ def test_all_rows_are_written_as_they_come(
     benchmark = importlib.import_module("benchmarks.stage_c2")
     out = tmp_path / "rows.json"
     wishes = ["--lm", str(tiny_folder), "--aligner", "procrustes", "--device", "cpu", "--out", str(out)]
-    presets = ["--preset", "paper", "cpu", "--mixing", "0.2", "auto"]
+    presets = ["--tuning", "paper", "light", "--mixing", "0.2", "auto"]
     benchmark.main([str(data), "--pairs", "en-ru", "--seeds", "1k", *presets, *wishes])
     rows = {row["name"]: row for row in json.loads(out.read_text())}
     assert list(rows) == [
@@ -53,9 +53,9 @@ def test_all_rows_are_written_as_they_come(
         "LM alone, tuned",
         "C2 λ=0.2",
         "C2 λ=auto",
-        "LM alone, tuned [cpu]",
-        "C2 λ=0.2 [cpu]",
-        "C2 λ=auto [cpu]",
+        "LM alone, tuned [light]",
+        "C2 λ=0.2 [light]",
+        "C2 λ=auto [light]",
     ]
     assert all(len(row["figures"]) == 4 for row in rows.values())
     auto = rows["C2 λ=auto"]["parts"]
@@ -72,7 +72,7 @@ def test_choosing_a_preset_reads_no_test_file(
 ) -> None:
     (data / "dictionaries" / "xling" / "en-ru" / "yacle.test.freq.2k.en-ru.tsv").unlink()
     benchmark = importlib.import_module("benchmarks.choose_c2")
-    monkeypatch.setitem(benchmark.CANDIDATES, "cpu", [{}, {"epochs": 1, "negatives": 4}])
+    monkeypatch.setitem(benchmark.CANDIDATES, "light", [{}, {"epochs": 1, "negatives": 4}])
     wishes = ["--lm", str(tiny_folder), "--aligner", "procrustes", "--device", "cpu"]
     benchmark.main([str(data), "--pairs", "en-ru", "--seeds", "5k", *wishes])
     shown = capsys.readouterr().out

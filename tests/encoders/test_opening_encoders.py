@@ -124,10 +124,10 @@ def test_presets_are_the_papers() -> None:
 def test_lighter_presets_do_less_work() -> None:
     full = TuningSettings()
     assert lightened(full, "paper") is full
-    work = [s.negatives * s.epochs for s in (full, lightened(full, "cpu"), lightened(full, "demo"))]
+    work = [s.negatives * s.epochs for s in (full, lightened(full, "light"), lightened(full, "demo"))]
     assert work[0] > 4 * work[1] > 8 * work[2]
-    assert lightened(full, "cpu").precision == "bfloat16"
-    with pytest.raises(BilexError, match="paper, cpu or demo"):
+    assert lightened(full, "light").precision == "auto"
+    with pytest.raises(BilexError, match="paper, light or demo"):
         lightened(full, "fast")
 
 

@@ -177,10 +177,10 @@ def test_a_light_preset_gives_the_encoder_less_weight(make_encoder: Callable[...
     encoder = make_encoder()
     encoder.preset = replace(encoder.preset, mixing=0.4)
     weights = [
-        stage_module._mixing(StageC2(preset=preset), encoder, None) for preset in ("paper", "cpu", "demo")
+        stage_module._mixing(StageC2(preset=preset), encoder, None) for preset in ("paper", "light", "demo")
     ]
     assert weights == [0.4, 0.3, 0.3]
-    assert stage_module._mixing(StageC2(preset="cpu", mixing=0.6), encoder, None) == 0.6
+    assert stage_module._mixing(StageC2(preset="light", mixing=0.6), encoder, None) == 0.6
 
 
 @pytest.mark.parametrize("mixing", [-0.1, 1.5, "much"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def test_an_open_encoder_stays_as_it_is(tiny_folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("default", "preset", "chooses"),
-    [("auto", "paper", True), ("auto", "cpu", False), ("auto", "demo", False), (0.2, "paper", False)],
+    [("auto", "paper", True), ("auto", "light", False), ("auto", "demo", False), (0.2, "paper", False)],
 )
 def test_the_default_weight_is_kept_in_one_place(
     monkeypatch: pytest.MonkeyPatch, tiny_folder: Path, default: Any, preset: Any, chooses: bool
@@ -99,6 +100,51 @@ def test_the_default_weight_is_kept_in_one_place(
     result = run_stage_c2(aligner, source, target, lexicon, wish)
     assert (result.trial is not None) == chooses
     assert chooses or result.report["mixing"] == 0.2
+
+
+@pytest.fixture
+def command(tiny_folder: Path, tmp_path: Path) -> list[str]:
+    """`bilex align` with the tiny encoder on files."""
+    source, target, lexicon = languages()
+    source.save(tmp_path / "source", "safetensors")
+    target.save(tmp_path / "target", "safetensors")
+    lexicon.write(tmp_path / "seeds.tsv")
+    files = [str(tmp_path / "source"), str(tmp_path / "target"), "--seeds", str(tmp_path / "seeds.tsv")]
+    wishes = ["--method", "procrustes", "--lm", str(tiny_folder), "--device", "cpu", "-o"]
+    return ["align", *files, *wishes, str(tmp_path / "model")]
+
+
+def test_without_a_gpu_the_light_tuning_is_taken_and_said_once(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "light tuning" in line]
+    assert len(told) == 1 and re.search(r"8 negatives a side, 2 epochs\): about \d+ s", told[0]), told
+    model = Translator.load(tmp_path / "model").provenance["language_model"]
+    assert (model["preset"], model["tuning"]["precision"]) == ("light", "auto")
+    assert model["arithmetic"] in ("float32", "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("wish", "preset", "notices"),
+    [
+        (["--tuning", "light"], "light", 0),
+        (["--preset", "cpu"], "light", 1),
+        (["--tuning", "paper"], "paper", 0),
+    ],
+)
+def test_a_tuning_that_is_asked_for_is_not_announced(
+    command: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    wish: list[str],
+    preset: str,
+    notices: int,
+) -> None:
+    assert run([*command, *wish, "--no-calibrate", "--lambda", "0.3"]) == 0
+    told = capsys.readouterr().err
+    assert "No GPU" not in told and told.count("is called --tuning light now") == notices
+    assert Translator.load(tmp_path / "model").provenance["language_model"]["preset"] == preset
 
 
 def test_the_demo_with_a_language_model(

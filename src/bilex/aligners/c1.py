@@ -36,7 +36,7 @@ class C1(Aligner):
     first dictionary is found as `aligners.seedless` describes.
 
     Args:
-        preset: "auto", "best", "5k" or "1k".
+        preset: "auto", "paper", "best", "5k" or "1k".
         iterations: Rounds of self-learning (N_iter).
         updates: Contrastive updates a round (N_CL).
         negatives: Hard negatives a side (N_neg).

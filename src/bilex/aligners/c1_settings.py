@@ -63,8 +63,8 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: ob
     twenty are negatives of a pair.
 
     Args:
-        preset: "auto" for this rule; "best" for it with the options that proved better than the paper's
-            way; "5k" or "1k" for the paper's constants whatever the seeds.
+        preset: "paper" for this rule, and so far "auto" too; "best" for it with the options that proved
+            better than the paper's way; "5k" or "1k" for the paper's constants whatever the seeds.
         seeds: Usable seed pairs.
         smaller_vocabulary: Words in the smaller vocabulary.
         wishes: Constants that the user has set; None leaves one to the rule.
@@ -74,14 +74,15 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: ob
     """
     if preset in PRESETS:
         constants = PRESETS[preset]
-    elif preset in ("auto", "best"):
+    elif preset in ("auto", "paper", "best"):
         constants = SUPERVISED if seeds >= _MANY_SEEDS else SEMI_SUPERVISED
         if 0 < seeds < _FEW_SEEDS:
             constants = replace(constants, warm_up=1 + int(math.log2(_FEW_SEEDS / seeds)))
         if preset == "best":
             constants = replace(constants, **_BEST)
     else:
-        raise BilexError(f"preset '{preset}' of c1 is not known; use auto, best, {' or '.join(PRESETS)}.")
+        known = f"auto, paper, best, {' or '.join(PRESETS)}"
+        raise BilexError(f"preset '{preset}' of c1 is not known; use {known}.")
     constants = replace(
         constants,
         augment=min(constants.augment, max(1, 2 * smaller_vocabulary // 3)),

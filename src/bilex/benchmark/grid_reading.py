@@ -182,7 +182,7 @@ def _settings(table: Table, method: type[Aligner]) -> dict[str, Any]:
 def _tuning(table: Table, tune: bool) -> dict[str, Any]:
     given, kinds = table.table("tuning"), get_type_hints(TuningSettings)
     names = [field.name for field in fields(TuningSettings)]
-    preset = given.take(_PRESET, Literal["paper", "cpu", "demo"], "paper")
+    preset = given.take(_PRESET, Literal["paper", "light", "demo"], "paper")
     wishes = {name: given.take(name, kinds[name], None) for name in names}
     given.finish()
     if given.names() and not tune:

@@ -50,7 +50,7 @@ _ALIGNERS: tuple[tuple[str, Mapping[str, Any], tuple[str, ...], str], ...] = (
 _HARMLESS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "rcsls": {"restore": (True, False)},
     "fipp": {"metric": ("dot",)},
-    "c1": {"preset": ("auto",), "contrastive": (True,), "self_learning": (True,)},
+    "c1": {"preset": ("auto", "paper"), "contrastive": (True,), "self_learning": (True,)},
 }
 # What the paper calls stage C2 over an aligner; with another model than mBERT, over C1 only.
 _STAGES = {

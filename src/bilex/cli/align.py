@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bilex.encoders.stage import StageC2
 
 _SHOWN_WORDS = 8
+_OLD_LIGHT = "cpu"
 
 
 @click.command(
@@ -54,8 +55,11 @@ _SHOWN_WORDS = 8
     help="The language model's weight, 0 to 1; auto chooses it on held-out seeds.  "
     f"[default: {DEFAULT_MIXING}]",
 )
+@click.option("--preset", metavar="NAME", help="A preset of the method: of c1 auto, paper or best.")
 @click.option(
-    "--preset", metavar="NAME", help="A preset of the method; with --lm also cpu, lighter tuning for 2 cores."
+    "--tuning",
+    type=click.Choice(["auto", "paper", "light"]),
+    help="How the language model is tuned; auto is light on a machine without a GPU.  [default: auto]",
 )
 @click.option(
     "--limit",
@@ -87,6 +91,7 @@ def command(
     lm: str | None,
     mixing: str | None,
     preset: str | None,
+    tuning: str | None,
     limit: int,
     device: str,
     seed: int,
@@ -112,9 +117,11 @@ def command(
     from bilex.translator.storage import check_destination
 
     check_destination(output)
-    stage = _stage(lm, mixing, preset, device)
+    if preset == _OLD_LIGHT:
+        preset, tuning = None, _renamed(lm, tuning)
+    stage = _stage(lm, mixing, tuning, device)
     chosen = get_method(method)
-    wishes = settings if preset is None or (stage and preset == "cpu") else (f"preset={preset}", *settings)
+    wishes = settings if preset is None else (f"preset={preset}", *settings)
     aligner = chosen(**{"device": device, "seed": seed, **parse_settings(chosen, wishes)})
     listener = progress()
     started = time.monotonic()
@@ -146,15 +153,30 @@ def command(
     _report(translator, output, time.monotonic() - started, as_json)
 
 
-def _stage(lm: str | None, mixing: str | None, preset: str | None, device: str) -> StageC2 | None:
+def _renamed(lm: str | None, tuning: str | None) -> str:
+    """What `--preset cpu`, the spelling of version 0.1, means now.
+
+    Raises:
+        BilexError: --tuning says otherwise.
+    """
+    from bilex.cli.console import warn
+
+    if tuning not in (None, "light"):
+        raise BilexError(f"--preset {_OLD_LIGHT} means --tuning light; leave it out with --tuning {tuning}.")
+    if lm is not None:
+        warn(f"--preset {_OLD_LIGHT} is called --tuning light now; the old name goes with the next version.")
+    return "light"
+
+
+def _stage(lm: str | None, mixing: str | None, tuning: str | None, device: str) -> StageC2 | None:
     """The settings of stage C2, if a language model was asked for.
 
     Raises:
         BilexError: A wish makes no sense, or none without a language model.
     """
     if lm is None:
-        if mixing is not None or preset == "cpu":
-            wish = "--preset cpu" if preset == "cpu" else f"--lambda {mixing}"
+        if mixing is not None or tuning is not None:
+            wish = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"
             raise BilexError(f"{wish} is about the language model; name one with --lm, such as e5-small-q4.")
         return None
     from bilex.encoders.stage import StageC2
@@ -165,7 +187,12 @@ def _stage(lm: str | None, mixing: str | None, preset: str | None, device: str) 
             weight = "auto" if mixing == "auto" else float(mixing)
         except ValueError:
             raise BilexError(f"--lambda {mixing}: give a number from 0 to 1, or auto.") from None
-    return StageC2(lm=lm, mixing=weight, preset="cpu" if preset == "cpu" else "paper", device=device)
+    return StageC2(
+        lm=lm,
+        mixing=weight,
+        preset=cast("Literal['auto', 'paper', 'light']", tuning or "auto"),
+        device=device,
+    )
 
 
 def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None:

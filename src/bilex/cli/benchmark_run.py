@@ -14,6 +14,7 @@ import click
 
 from bilex.cli.options import check_device, command_line, examples
 from bilex.errors import BilexError
+from bilex.progress import duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 _HERE = "local"
 _SOME_FAILED = 1
 _LISTED_PAIRS = 3
-_TWO_MINUTES, _TWO_HOURS = 120, 120
 
 
 @dataclass(frozen=True)
@@ -333,7 +333,7 @@ def _show_plan(
     )
     if waiting and wishes.ray is None:
         show(
-            f"About {_duration(spread)} with {at_a_time} at a time, {wishes.threads()} threads and up to "
+            f"About {duration(spread)} with {at_a_time} at a time, {wishes.threads()} threads and up to "
             f"{memory:.1f} GB each."
         )
     return 0
@@ -358,14 +358,7 @@ def _plan_table(estimates: Sequence[Estimate]) -> RenderableType:
             ", ".join(dict.fromkeys(setup.seeds for setup in shared)),
             ", ".join(dict.fromkeys(setup.lm or "" for setup in shared)),
             str(len(parts)),
-            _duration(sum(part.seconds for part in parts)),
+            duration(sum(part.seconds for part in parts)),
             f"{max(part.gigabytes for part in parts):.1f} GB",
         )
     return table
-
-
-def _duration(seconds: float) -> str:
-    if seconds < _TWO_MINUTES:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < _TWO_HOURS else f"{minutes // 60} h {minutes % 60} min"

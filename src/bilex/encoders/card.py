@@ -17,6 +17,8 @@ def card_text(encoder: WordEncoder, report: dict[str, Any]) -> str:
     reading = encoder.preset.reading
     tuning = report.get("tuning", {})
     losses = ", ".join(f"{loss:.4f}" for loss in report.get("losses", []))
+    if losses:
+        losses += f", computed in {report.get('arithmetic')}"
     pooled = "the first token" if reading.pooling == "cls" else "the mean over all tokens"
     settings = "\n".join(f"| {name} | {value} |" for name, value in tuning.items())
     return f"""---

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bilex.encoders.model import WordEncoder
+from bilex.encoders.model import WordEncoder, dtype_in_force
 from bilex.encoders.presets import Precision
 from bilex.encoders.tokens import TokenTable
 from bilex.files import atomic_file
@@ -44,7 +44,8 @@ def encode_cached(
     """
     if cache is None:
         return [encoder.encode(tokens, precision=precision, progress=progress) for _, tokens in vocabularies]
-    identity = f"{encoder.fingerprint()} {precision} {encoder.device.type}"
+    dtype = dtype_in_force(encoder.device, precision)
+    identity = f"{encoder.fingerprint()} {dtype} {encoder.device.type}"
     return [
         _cached(encoder, words, tokens, identity, cache, precision, progress)
         for words, tokens in vocabularies

@@ -156,7 +156,7 @@ class WordEncoder:
         self.module.eval()
         with (
             torch.no_grad(),
-            autocast(self.device, precision),
+            autocast(self.device, dtype_in_force(self.device, precision)),
             progress.task("Encoding words", len(keep)) as task,
         ):
             waiting: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
@@ -202,14 +202,19 @@ class WordEncoder:
             write_text(temporary / "README.md", card)
 
 
-@contextlib.contextmanager
-def autocast(device: torch.device, precision: Precision) -> Iterator[None]:
-    """Compute in bfloat16 where `precision` asks for it and the device has it; weights stay float32."""
+def dtype_in_force(device: torch.device, precision: Precision) -> torch.dtype:
+    """What products are computed in; "auto" is bfloat16 on a GPU that has it, float32 elsewhere."""
     if precision == "auto":
-        wanted = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        fast = device.type == "cuda" and torch.cuda.is_bf16_supported()
     else:
-        wanted = precision == "bfloat16"
-    with torch.autocast(device.type, torch.bfloat16, enabled=wanted):
+        fast = precision == "bfloat16"
+    return torch.bfloat16 if fast else torch.float32
+
+
+@contextlib.contextmanager
+def autocast(device: torch.device, dtype: torch.dtype) -> Iterator[None]:
+    """Compute in `dtype`; weights stay float32."""
+    with torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16):
         yield
 
 

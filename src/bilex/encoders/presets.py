@@ -15,7 +15,7 @@ from bilex.errors import BilexError
 
 Pooling = Literal["cls", "mean"]
 Precision = Literal["auto", "float32", "bfloat16"]
-TuningPreset = Literal["paper", "cpu", "demo"]
+TuningPreset = Literal["paper", "light", "demo"]
 Mixing = float | Literal["auto"]
 
 DEFAULT_ENCODER = "bert-base-multilingual-uncased"
@@ -68,8 +68,8 @@ class TuningSettings:
         epochs: Passes over the pairs.
         batch_size: Pairs an update.
         dropout: Inside the encoder while it is tuned; None leaves the encoder's own.
-        precision: "auto" computes in bfloat16 on a GPU that has it and in float32 elsewhere; the
-            weights themselves always stay float32, and float16 is never used.
+        precision: "auto" computes in what is fastest where it runs; the weights themselves always stay
+            float32, and float16 is never used.
         max_pairs: Tune on at most so many pairs, the first of the dictionary; None for all.
         whole_batch: Whether all words of a batch are negatives of each pair besides its own (the paper:
             no); such results depend on how a batch is divided over memory and GPUs.
@@ -134,26 +134,25 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
 
     Args:
         settings: The encoder's own settings.
-        preset: "paper" leaves them as they are; "cpu" takes minutes on two cores (fewer negatives, epochs and
-            pairs, smaller batches with a greater learning rate, bfloat16); "demo" takes less than one.
+        preset: "paper" leaves them as they are; "light" takes minutes on two cores (fewer negatives, epochs
+            and pairs, smaller batches with a greater learning rate); "demo" takes less than one.
 
     Raises:
         BilexError: The preset is not known.
     """
     if preset == "paper":
         return settings
-    if preset not in ("cpu", "demo"):
-        raise BilexError(f"preset '{preset}' is not known; use paper, cpu or demo.")
+    if preset not in ("light", "demo"):
+        raise BilexError(f"preset '{preset}' is not known; use paper, light or demo.")
     light = replace(
         settings,
         negatives=min(settings.negatives, 8),
         epochs=min(settings.epochs, 2),
         batch_size=min(settings.batch_size, 50),
         learning_rate=2 * settings.learning_rate,
-        precision="bfloat16",
         max_pairs=5_000,
     )
-    if preset == "cpu":
+    if preset == "light":
         return light
     return replace(light, negatives=4, epochs=1, max_pairs=1_000, whole_batch=True)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from bilex.device import resolve_device
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import (
     DEFAULT_ENCODER,
@@ -26,10 +28,11 @@ class StageC2:
         lm: The encoder: a hub name, a model folder, or "e5-small-q4"; or an encoder that is open already,
             which is copied and itself stays as it is.
         mixing: λ; "auto" chooses it on held-out seeds, which fits aligner and encoder a second time; None
-            takes `presets.DEFAULT_MIXING`, or with the presets "cpu" and "demo" a fixed λ.
+            takes `presets.DEFAULT_MIXING`, or with a lighter tuning a fixed λ.
         tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
         tuning: How it is tuned; None takes the encoder's preset.
-        preset: "paper", or "cpu" or "demo" for the lighter settings of `presets.lightened`.
+        preset: "paper", or "light" or "demo" for the lighter settings of `presets.lightened`; "auto" is
+            "light" on a machine without a GPU, unless `tuning` is given, and "paper" elsewhere.
         device: "auto", "cpu" or "cuda".
         cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, where there
             is one.
@@ -39,7 +42,7 @@ class StageC2:
     mixing: Mixing | None = None
     tune: bool = True
     tuning: TuningSettings | None = None
-    preset: TuningPreset = "paper"
+    preset: TuningPreset | Literal["auto"] = "auto"
     device: str = "auto"
     cache: Path | None = None
 
@@ -48,13 +51,22 @@ class StageC2:
             raise BilexError(f"λ is {self.mixing}; give a number from 0 to 1, or auto.")
         if isinstance(self.mixing, str) and self.mixing != "auto":
             raise BilexError(f"λ is '{self.mixing}'; give a number from 0 to 1, or auto.")
-        lightened(TuningSettings(), self.preset)
+        if self.preset != "auto":
+            lightened(TuningSettings(), self.preset)
+
+    @property
+    def preset_in_force(self) -> TuningPreset:
+        """`preset`, with "auto" decided."""
+        if self.preset != "auto":
+            return self.preset
+        device = self.lm.device if isinstance(self.lm, WordEncoder) else resolve_device(self.device)
+        return "paper" if self.tuning is not None or device.type == "cuda" else "light"
 
     @property
     def chooses(self) -> bool:
         """Whether λ is to be chosen on held-out seeds."""
         if self.mixing is None:
-            return self.preset == "paper" and DEFAULT_MIXING == "auto"
+            return self.preset_in_force == "paper" and DEFAULT_MIXING == "auto"
         return self.mixing == "auto"
 
     def open(self, progress: Progress = SILENT) -> WordEncoder:
@@ -65,4 +77,4 @@ class StageC2:
 
     def settings_for(self, encoder: WordEncoder) -> TuningSettings:
         """The tuning settings in force for an encoder."""
-        return self.tuning or lightened(encoder.preset.tuning, self.preset)
+        return self.tuning or lightened(encoder.preset.tuning, self.preset_in_force)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,18 @@ from bilex.encoders.pairs import ENOUGH_SEEDS, TrainingPairs, training_pairs
 from bilex.encoders.presets import DEFAULT_MIXING, LIGHT_MIXING, TuningSettings
 from bilex.encoders.processes import join_processes
 from bilex.encoders.settings import StageC2
-from bilex.encoders.tuning import Tuner
+from bilex.encoders.tokens import TokenTable
+from bilex.encoders.tuning import Pace, Tuner
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, Progress
+from bilex.progress import SILENT, Progress, duration
 from bilex.vectors import WordVectors
 
 __all__ = ["StageC2", "StageResult", "Trial", "run_stage_c2"]
 
 FEWEST_PAIRS = 2
 _TRIAL_VOCABULARY = 20_000
+_FORWARD_SHARE = 1 / 3  # of the products of an update
 
 
 @dataclass(eq=False)
@@ -129,10 +132,10 @@ def run_stage_c2(
 def _mixing(stage: StageC2, encoder: WordEncoder, trial: Trial | None) -> float:
     if trial is not None:
         return trial.choice.mixing
-    given = DEFAULT_MIXING if stage.mixing is None and stage.preset == "paper" else stage.mixing
+    given = DEFAULT_MIXING if stage.mixing is None and stage.preset_in_force == "paper" else stage.mixing
     if isinstance(given, float | int):
         return float(given)
-    if stage.preset != "paper":
+    if stage.preset_in_force != "paper":
         return min(encoder.preset.mixing, LIGHT_MIXING)
     return encoder.preset.mixing
 
@@ -198,7 +201,7 @@ class _Run:
         )
         return StageResult(self.encoder, combination, self.static, encoded, source, target, self.report)
 
-    def _tune(self, tokens: list[Any], pairs: TrainingPairs, checkpoint: Path | None) -> None:
+    def _tune(self, tokens: list[TokenTable], pairs: TrainingPairs, checkpoint: Path | None) -> None:
         started = time.monotonic()
         tuner = Tuner(
             self.encoder,
@@ -208,10 +211,12 @@ class _Run:
             self.settings,
             progress=self.progress,
             checkpoint=checkpoint,
+            on_pace=partial(self._tell_light, pairs, tokens) if self._lightened_unasked() else None,
         )
         done = tuner.run()
         self.report.update(
             tuning=asdict(self.settings),
+            arithmetic=str(tuner.dtype).removeprefix("torch."),
             losses=done.losses,
             warnings=done.warnings,
             unreadable_pairs=done.dropped,
@@ -219,7 +224,20 @@ class _Run:
             tune_seconds=round(time.monotonic() - started, 2),
         )
 
-    def _tell_unreadable(self, words: tuple[list[str], list[str]], tokens: list[Any]) -> None:
+    def _lightened_unasked(self) -> bool:
+        return self.stage.preset == "auto" and self.stage.preset_in_force == "light"
+
+    def _tell_light(self, pairs: TrainingPairs, tokens: list[TokenTable], pace: Pace) -> None:
+        """Say that and how the tuning is light, and what is left to wait for."""
+        words = sum(int(table.lengths.sum()) for table in tokens)
+        self.progress.say(
+            f"No GPU here, so the light tuning of {self.encoder.name} is taken ({len(pairs):,} pairs, "
+            f"{self.settings.negatives} negatives a side, {self.settings.epochs} epochs): about "
+            f"{duration(pace.seconds)}, and {duration(pace.a_token * words * _FORWARD_SHARE)} to encode all "
+            "words; --tuning paper is the paper's."
+        )
+
+    def _tell_unreadable(self, words: tuple[list[str], list[str]], tokens: list[TokenTable]) -> None:
         empty = [
             side[row]
             for side, table in zip(words, tokens, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from torch import nn
 from bilex.encoders.batches import Batch, Batches
 from bilex.encoders.checkpoint import load_checkpoint, save_checkpoint
 from bilex.encoders.exchange import Exchange
-from bilex.encoders.model import WordEncoder, autocast
+from bilex.encoders.model import WordEncoder, autocast, dtype_in_force
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.tokens import Integers, TokenTable
@@ -41,6 +42,19 @@ class TuningReport:
     warnings: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How fast tuning goes, from one timed update.
+
+    Args:
+        seconds: What all updates take.
+        a_token: What one token takes, forward and backward.
+    """
+
+    seconds: float
+    a_token: float
+
+
 class Tuner:
     """Tunes one encoder; `run` does the whole of it.
 
@@ -53,6 +67,7 @@ class Tuner:
         progress: Who is told how far the work is.
         checkpoint: A folder where the state is kept after each epoch; a run that was cut off goes on
             from there.
+        on_pace: Who is told once how long it will take, after the second update; only the CPU's clock tells.
     """
 
     def __init__(
@@ -65,17 +80,20 @@ class Tuner:
         *,
         progress: Progress = SILENT,
         checkpoint: Path | None = None,
+        on_pace: Callable[[Pace], None] | None = None,
     ) -> None:
         self.encoder = encoder
         self.settings = settings
         self.progress = progress
         self.checkpoint = checkpoint
+        self.on_pace = on_pace
         self.batches = Batches(source_tokens, target_tokens, pairs)
         self.report = TuningReport(pairs=len(self.batches), dropped=self.batches.dropped)
         self.exchange = Exchange()
         self.micro_batch = settings.batch_size
         self.updates = 0
         self.replay: ReplayedPass[Batch] | None = None
+        self.dtype = dtype_in_force(encoder.device, settings.precision)
 
     def run(self) -> TuningReport:
         """Tune; afterwards the encoder holds the last good weights and is in evaluation mode.
@@ -146,7 +164,10 @@ class Tuner:
         losses: list[float] = []
         waiting: Callable[[], float] | None = None
         for start in range(0, len(order), settings.batch_size):
-            loss = _read_later(self._update(module, optimiser, order[start : start + settings.batch_size]))
+            chosen = order[start : start + settings.batch_size]
+            began = time.monotonic()
+            loss = _read_later(self._update(module, optimiser, chosen))
+            self._tell_pace(chosen, time.monotonic() - began)
             if waiting is not None:
                 losses.append(waiting())
                 if not np.isfinite(losses[-1]):
@@ -157,6 +178,15 @@ class Tuner:
         task.advance(1, loss=round(losses[-1], 4))
         sizes = np.diff(np.append(np.arange(0, len(order), settings.batch_size), len(order)))
         return float(np.average(losses, weights=sizes))
+
+    def _tell_pace(self, chosen: Integers, seconds: float) -> None:
+        """Tell how long all updates take, if this is the second, or the only one."""
+        updates = self.settings.epochs * -(-len(self.batches) // self.settings.batch_size)
+        if self.on_pace is None or self.updates < min(2, updates):
+            return
+        tokens = self.batches.tokens.lengths[np.unique(self.batches.columns[chosen])].sum()
+        self.on_pace(Pace(seconds * updates, seconds / int(tokens)))
+        self.on_pace = None
 
     def _update(self, module: nn.Module, optimiser: torch.optim.Optimizer, chosen: Integers) -> torch.Tensor:
         """One optimiser step; where memory runs out, the batch is cut in smaller parts and done again."""
@@ -198,7 +228,7 @@ class Tuner:
 
     def _pass(self, module: nn.Module, batch: Batch, pairs: int) -> torch.Tensor:
         """Forward and backward, adding to the gradients; returns the batch's part of a mean over `pairs`."""
-        with autocast(self.encoder.device, self.settings.precision):
+        with autocast(self.encoder.device, self.dtype):
             vectors = module(batch.words)
         loss = batch.loss(vectors, self.settings) / pairs
         torch.autograd.backward(loss * self.exchange.world)

@@ -124,7 +124,7 @@ def _combined_space(
         lambda: result.encoder, result.combination, result.save_encoder, _subwords(source, target, maps)
     )
     space = Space(result.source, result.target, "cosine", aligner.device)
-    remembered = {"language_model": {"lm": str(stage.lm), "preset": stage.preset, **result.report}}
+    remembered = {"language_model": {"lm": str(stage.lm), "preset": stage.preset_in_force, **result.report}}
     return _Made(space, maps, [reader], result, remembered)
 
 
@@ -151,7 +151,10 @@ def _calibration(
         return calibrate(
             Space(trial.source, trial.target, "cosine", aligner.device), trial.held_out, aligner.seed
         )
-    fixed = replace(stage, mixing=made.stage.combination.mixing, cache=None) if stage and made.stage else None
+    fixed = None
+    if stage is not None and made.stage is not None:
+        mixing = made.stage.combination.mixing
+        fixed = replace(stage, mixing=mixing, preset=stage.preset_in_force, cache=None)
     refit = refitter(aligner, source, target, fixed, progress)
     return calibrate_held_out(refit, source, target, lexicon, share, aligner.seed, progress)
 
