@@ -19,6 +19,7 @@ from bilex.benchmark.local import LocalEngine, default_workers, how_it_ended, th
 from bilex.benchmark.setups import families
 from bilex.benchmark.work import run_family
 from bilex.benchmark.workplace import Workplace
+from bilex.machine import Processor
 
 torch.set_num_threads(1)
 
@@ -75,14 +76,14 @@ def test_a_listener_that_fails_ends_the_run_and_the_workers(
 
 
 def test_workers_and_threads_fill_the_cores_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "cores", lambda: 16)
-    monkeypatch.setattr(local, "memory_gigabytes", lambda: 64.0)
+    monkeypatch.setattr(local, "processor", lambda: Processor("imitated", frozenset(), threads=16))
+    monkeypatch.setattr(local, "total_memory", lambda: 64 << 30)
     assert default_workers("cpu") == 4 and threads_for(4) == 4
     assert default_workers("cuda") == 1 and threads_for(1) == 16
     assert threads_for(3) == 5
-    monkeypatch.setattr(local, "memory_gigabytes", lambda: 13.0)
+    monkeypatch.setattr(local, "total_memory", lambda: 13 << 30)
     assert default_workers("cpu") == 2
-    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(local, "processor", lambda: Processor("imitated", frozenset(), threads=2))
     assert default_workers("cpu") == 1 and threads_for(4) == 1
 
 

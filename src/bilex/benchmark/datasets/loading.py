@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import filelock
 import numpy as np
 
 from bilex.benchmark.datasets.folder import DataFolder
@@ -105,19 +106,16 @@ def _is_mapped(matrix: FloatMatrix) -> bool:
 def _alone(cache: Path, name: str) -> Iterator[None]:
     """Only one process of this machine is in here for a name; the lock goes with the process.
 
-    Where the system has no such lock two processes may both parse, which costs time and nothing else: a
-    kept folder appears whole or not at all.
+    Two processes that both parse, as where a file system has no locks, cost time and nothing else: a kept
+    folder appears whole or not at all.
     """
     try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    try:
         cache.mkdir(parents=True, exist_ok=True)
-        file = (cache / f".{name}.lock").open("w")
+        lock = filelock.FileLock(cache / f".{name}.lock")
+        lock.acquire()
     except OSError as error:
         raise BilexError(f"{cache}: cannot be written ({error.strerror or error}).") from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    try:
         yield
+    finally:
+        lock.release()

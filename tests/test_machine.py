@@ -1,0 +1,183 @@
+"""Machine facts, on this system and as other systems would tell them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bilex import instructions, machine
+
+LINUX_X86 = """processor\t: 0
+model name\t: Some Processor
+flags\t\t: fpu sse4_2 fma avx f16c avx2 avx512f avx512bw avx512dq avx512vl avx512_vnni avx512_bf16 amx_tile
+
+processor\t: 1
+flags\t\t: fpu
+"""
+LINUX_ARM = "processor\t: 0\nFeatures\t: fp asimd evtstrm fphp asimdhp asimddp sve i8mm bf16\n"
+MAC_ARM = """hw.optional.neon: 1
+hw.optional.arm.FEAT_BF16: 1
+hw.optional.arm.FEAT_I8MM: 0
+hw.optional.arm.FEAT_DotProd: 1
+hw.optional.AdvSIMD: 1
+machdep.cpu.brand_string: Apple M2
+"""
+MAC_INTEL = """machdep.cpu.features: FPU SSE4.2 FMA AVX1.0 F16C
+machdep.cpu.leaf7_features: BMI1 AVX2 AVX512F
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, folder: Path, cpu_info: str) -> None:
+    file = folder / "cpuinfo"
+    file.write_text(cpu_info, encoding="utf-8")
+    monkeypatch.setattr(instructions, "_CPU_INFO", file)
+    monkeypatch.setattr(machine, "_CPU_INFO", file)
+
+
+def test_this_machine() -> None:
+    here = machine.processor()
+    assert here.name
+    assert 1 <= here.threads <= (os.cpu_count() or 1)
+    assert 0 < machine.available_memory() <= machine.total_memory()
+    before = machine.peak_memory()
+    held = bytearray(80 << 20)
+    held[::4096] = b"1" * len(held[::4096])
+    after = machine.peak_memory()
+    assert before is not None
+    assert after is not None
+    assert 60 << 20 < after <= machine.total_memory()
+    assert after >= before
+
+
+def test_no_torch_for_machine_facts() -> None:
+    code = (
+        "import sys, bilex.machine as m; m.processor(), m.available_memory(); print('torch' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
+
+
+def test_instructions_have_linux_names_everywhere() -> None:
+    assert instructions.named(instructions._of_cpu_info(LINUX_X86)) == {
+        *("sse4_2", "fma", "avx", "f16c", "avx2"),
+        *("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_tile"),
+    }
+    arm = instructions.named(instructions._of_cpu_info(LINUX_ARM))
+    assert arm == {"asimd", "asimdhp", "asimddp", "sve", "i8mm", "bf16"}
+    assert instructions.named(instructions._of_sysctl(MAC_ARM)) == {"asimd", "asimddp", "bf16"}
+    intel = instructions.named(instructions._of_sysctl(MAC_INTEL))
+    assert intel == {"sse4_2", "fma", "avx", "f16c", "avx2", "avx512f"}
+    llvm = ["sse4.2", "avx", "avx2", "avx512bf16", "avx512vnni", "amx-bf16", "amx-int8", "popcnt"]
+    assert instructions.named(llvm) == {
+        *("sse4_2", "avx", "avx2", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"),
+    }
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").is_file(), reason="compares Linux's list with the compiler's")
+def test_the_compiler_finds_what_the_system_lists() -> None:
+    spelled = instructions._of_llvm()
+    if not spelled:
+        pytest.skip("LLVM does not know this processor")
+    assert instructions.named(spelled) == instructions.usable_instructions()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "left"),
+    [
+        ("ATEN_CPU_CAPABILITY", "avx2", {"sse4_2", "avx", "avx2", "fma", "f16c"}),
+        ("ATEN_CPU_CAPABILITY", "default", {"sse4_2"}),
+        ("ONEDNN_MAX_CPU_ISA", "AVX2", {"sse4_2", "avx", "avx2", "fma", "f16c"}),
+        ("ONEDNN_MAX_CPU_ISA", "SSE41", {"sse4_2"}),
+    ],
+)
+def test_an_imitated_processor_has_fewer_instructions(
+    variable: str, value: str, left: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, tmp_path, LINUX_X86)
+    assert "avx512_bf16" in machine.processor().features
+    monkeypatch.setenv(variable, value)
+    assert machine.processor().features == left
+
+
+def test_onednn_without_bfloat16_keeps_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, tmp_path, LINUX_X86)
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI")
+    found = machine.processor().features
+    assert "avx512_vnni" in found
+    assert not found & {"avx512_bf16", "amx_tile"}
+
+
+def test_arm_is_not_held_back_by_x86_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, tmp_path, LINUX_ARM)
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    assert "bf16" in machine.processor().features
+    assert machine.processor().name
+
+
+def test_a_container_may_use_less_than_the_machine_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.max").write_text(f"{200 << 20}\n")
+    (tmp_path / "memory.current").write_text(f"{150 << 20}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {30 << 20}\n")
+    monkeypatch.setattr(machine, "_CGROUPS", tmp_path)
+    assert machine.total_memory() == 200 << 20
+    assert machine.available_memory() == 80 << 20
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine.total_memory() > 200 << 20
+
+
+def test_the_cache_is_where_the_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "with space" / "käyttäjä"
+    monkeypatch.setenv("BILEX_CACHE", str(folder))
+    assert machine.cache_folder() == folder
+    assert folder.is_dir()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("variable", ["BILEX_CACHE", "HOME"])
+def test_without_a_folder_to_write_a_temporary_one_is_taken_and_said_once(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for name in ("BILEX_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / "file"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with caplog.at_level(logging.WARNING, "bilex"):
+        folder = machine.cache_folder()
+        assert machine.cache_folder() == folder
+    assert folder.is_relative_to(tmp_path / "temporary")
+    assert machine.can_write(folder)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 1
+    assert str(tmp_path / "file") in said[0]
+    assert "set BILEX_CACHE" in said[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders have no modes here")
+def test_a_temporary_folder_that_others_may_write_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("BILEX_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("getpass.getuser", lambda: "somebody")
+    planted = tmp_path / "bilex-somebody"
+    planted.mkdir()
+    planted.chmod(0o777)
+    folder = machine.cache_folder()
+    assert folder != planted
+    assert machine.can_write(folder)
