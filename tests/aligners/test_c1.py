@@ -86,7 +86,9 @@ def test_a_checkpoint_of_another_problem_is_refused(tmp_path: Path, change: Any)
     world, folder = World(), tmp_path / "state"
     world.fit(quick(iterations=1, updates=1), checkpoint=folder)
     aligner, lexicon = change(world)
-    with pytest.raises(BilexError, match="made from other vectors, seeds or settings; remove it") as told:
+    with pytest.raises(
+        BilexError, match="made from other vectors, seeds or settings, or by another version"
+    ) as told:
         world.fit(aligner, lexicon, checkpoint=folder)
     assert str(folder) in str(told.value)
     assert "\n" not in str(told.value)
@@ -99,11 +101,27 @@ def test_a_checkpoint_of_other_vectors_or_damaged_is_refused(tmp_path: Path) -> 
         World(seed=1).fit(quick(iterations=1, updates=1), checkpoint=folder)
     maps = folder / "arrays.safetensors"
     maps.write_bytes(maps.read_bytes()[:-50])
-    with pytest.raises(BilexError, match="checkpoint is damaged; remove it"):
+    with pytest.raises(BilexError, match=r"arrays\.safetensors: was changed or damaged .*; remove"):
         World().fit(quick(iterations=1, updates=1), checkpoint=folder)
-    (folder / "state.json").write_text("{")
-    with pytest.raises(BilexError, match=r"state\.json: is not valid JSON"):
+    (folder / "bilex-files.json").write_text("{")
+    with pytest.raises(BilexError, match=r"bilex-files\.json: is not valid JSON"):
         World().fit(quick(iterations=1, updates=1), checkpoint=folder)
+
+
+def test_a_checkpoint_of_vectors_that_differ_anywhere_is_refused(tmp_path: Path) -> None:
+    """Every second of 2,000 vectors was replaced: all rows decide, not a sample of them."""
+    world, folder = World(words=2000), tmp_path / "state"
+    world.fit(quick(iterations=1, updates=1), checkpoint=folder)
+    world.source.vectors[1::2] += 1
+    with pytest.raises(BilexError, match="other vectors"):
+        world.fit(quick(iterations=1, updates=1), checkpoint=folder)
+
+
+def test_a_folder_with_other_things_is_no_place_for_a_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("precious")
+    with pytest.raises(BilexError, match=r"other things in it \('notes.txt'\)"):
+        World().fit(quick(iterations=1, updates=1), checkpoint=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize("dims", [(40, 30), (30, 40)])

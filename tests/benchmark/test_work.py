@@ -179,7 +179,7 @@ def test_encodings_of_a_model_as_it_is_serve_all_families(place: Workplace, lm: 
     for method in ("procrustes", "advanced"):
         [result] = run_family([world.setup(method, lm=lm, tune=False, mixing=0.2)], place)
         assert result.status == "done", result.error
-    assert len(list(place.encodings.glob("*.npy"))) == 2, "one for each language, not for each family"
+    assert len(list(place.encodings.glob("*.safetensors"))) == 2, "one for each language, not for each family"
 
 
 def test_vectors_for_pictures_are_kept_where_they_are_asked_for(

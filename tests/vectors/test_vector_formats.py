@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -253,3 +256,40 @@ def test_config_is_readable_and_names_everything(vectors: WordVectors, tmp_path:
         "vectors.safetensors",
         "vocabulary.txt",
     ]
+
+
+_KILLED_BETWEEN = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from bilex.vectors import WordVectors
+real, at = Path.replace, int(sys.argv[2])
+calls = []
+def replace(self, target):
+    calls.append(target)
+    return os.kill(os.getpid(), signal.SIGKILL) if len(calls) == at else real(self, target)
+Path.replace = replace
+WordVectors(["uusi", "sana"], np.full((2, 3), 2, np.float32)).save(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("there_was_one", [True, False])
+def test_a_kill_between_matrix_and_word_list_does_not_mix_two_saves(
+    tmp_path: Path, at: int, there_was_one: bool
+) -> None:
+    path = tmp_path / "v.npy"
+    old = WordVectors(["old", "word"], np.ones((2, 3), np.float32))
+    if there_was_one:
+        old.save(path)
+    ended = subprocess.run([sys.executable, "-c", _KILLED_BETWEEN, str(path), str(at)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    if there_was_one:
+        found = WordVectors.load(path)
+        assert found.index_to_key == ["old", "word"]
+        np.testing.assert_array_equal(found.vectors, old.vectors)
+    else:
+        assert not path.exists()
+    old.save(path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["v.npy", "v.txt"]
+    assert WordVectors.load(path).index_to_key == ["old", "word"]

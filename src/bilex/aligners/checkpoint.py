@@ -12,22 +12,32 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
+import bilex
 from bilex.aligners.base import Pairs
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, read_json, write_json
+from bilex.files import read_json, write_json
+from bilex.sealed import check_seal, sealed_folder
 from bilex.vectors import WordVectors
 
-_FORMAT = 2
-_TENSORS = "arrays.safetensors"
+_KIND = "bilex-checkpoint-3"
+_TENSORS, _STATE = "arrays.safetensors", "state.json"
+_BLOCK_ROWS = 8192
 
 
 def fingerprint(settings: dict[str, Any], source: WordVectors, target: WordVectors, pairs: Pairs) -> str:
-    """A hash of all that decides a fit, so that a checkpoint is never resumed by another problem."""
-    digest = hashlib.sha256(json.dumps(settings | {"device": None}, sort_keys=True, default=str).encode())
+    """A hash of all that decides a fit, so that a checkpoint is never resumed by another problem.
+
+    Every word, every number of the vectors, every pair and every setting but the device is in it, and the
+    version of bilex.
+    """
+    decided_by = settings | {"device": None, "bilex": bilex.__version__}
+    digest = hashlib.sha256(json.dumps(decided_by, sort_keys=True, default=str).encode())
     for vectors in (source, target):
-        digest.update("\n".join(vectors.index_to_key).encode())
-        digest.update(np.ascontiguousarray(vectors.vectors[:: max(1, len(vectors) // 1000)]).tobytes())
-    digest.update(pairs.tobytes())
+        digest.update(repr((vectors.vectors.shape, str(vectors.vectors.dtype))).encode())
+        digest.update(json.dumps(vectors.index_to_key).encode())
+        for start in range(0, len(vectors), _BLOCK_ROWS):
+            digest.update(np.ascontiguousarray(vectors.vectors[start : start + _BLOCK_ROWS]).data)
+    digest.update(np.ascontiguousarray(pairs).data)
     return digest.hexdigest()
 
 
@@ -71,26 +81,21 @@ class Checkpoint:
         Raises:
             BilexError: The checkpoint belongs to other data or settings, or cannot be read.
         """
-        if self.folder is None or not (self.folder / "state.json").exists():
+        if self.folder is None or not check_seal(self.folder, _KIND):
             return None
-        state = read_json(self.folder / "state.json")
-        if state.get("format") != _FORMAT or state.get("identity") != self.identity:
+        state = read_json(self.folder / _STATE)
+        if state["identity"] != self.identity:
             raise BilexError(
-                f"{self.folder}: this checkpoint was made from other vectors, seeds or settings; "
-                "remove it or name another folder."
+                f"{self.folder}: this checkpoint was made from other vectors, seeds or settings, or by "
+                "another version of bilex; remove it or name another folder."
             )
-        try:
-            return Kept(load_file(self.folder / _TENSORS), state["state"])
-        except Exception as error:
-            raise BilexError(
-                f"{self.folder}: the checkpoint is damaged; remove it and start anew."
-            ) from error
+        return Kept(load_file(self.folder / _TENSORS), state["state"])
 
     def save(self, tensors: Mapping[str, torch.Tensor], **state: Any) -> None:
         """Put a new state in the place of what was kept; tensors may be on any device."""
         if self.folder is None:
             return
-        with atomic_folder(self.folder) as folder:
+        with sealed_folder(self.folder, _KIND) as folder:
             kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
             save_file(kept, folder / _TENSORS)
-            write_json(folder / "state.json", {"format": _FORMAT, "identity": self.identity, "state": state})
+            write_json(folder / _STATE, {"identity": self.identity, "state": state})

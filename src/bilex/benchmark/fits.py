@@ -7,7 +7,6 @@ bilex): a changed file under an old name is a new fit, not a wrong old one.
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import time
 from dataclasses import dataclass
@@ -21,12 +20,14 @@ from bilex.aligners.checkpoint import fingerprint
 from bilex.aligners.maps import Map
 from bilex.benchmark.store_codec import plain
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, read_json, write_text
+from bilex.files import read_json, write_json
 from bilex.lexicon import Lexicon
 from bilex.progress import Progress
+from bilex.sealed import check_seal, sealed_folder
 from bilex.vectors import WordVectors
 
 _MAPS, _ABOUT = "maps.safetensors", "fit.json"
+_KIND = "bilex-fit"
 _NAME_LETTERS = 24
 
 
@@ -110,9 +111,9 @@ def _store(fit: Fit, home: Path) -> None:
         "seconds": fit.seconds,
         "resumed": fit.resumed,
     }
-    with atomic_folder(home) as temporary:
+    with sealed_folder(home, _KIND) as temporary:
         save_file({**source_tensors, **target_tensors}, temporary / _MAPS)
-        write_text(temporary / _ABOUT, json.dumps(about, ensure_ascii=False))
+        write_json(temporary / _ABOUT, about)
 
 
 def _stored(aligner: Aligner, identity: str, home: Path) -> Fit | None:
@@ -120,9 +121,9 @@ def _stored(aligner: Aligner, identity: str, home: Path) -> Fit | None:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    if not (home / _ABOUT).is_file():
-        return None
     with contextlib.suppress(BilexError, OSError, KeyError, SafetensorError, TypeError):
+        if not check_seal(home, _KIND):
+            return None
         about, tensors = read_json(home / _ABOUT), load_file(home / _MAPS)
         source_map = Map.from_state("source", about["source"], tensors.__getitem__)
         target_map = Map.from_state("target", about["target"], tensors.__getitem__)

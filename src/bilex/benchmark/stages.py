@@ -16,9 +16,10 @@ import numpy as np
 from bilex.benchmark.fits import Fit
 from bilex.benchmark.store_codec import plain
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, read_json, write_text
+from bilex.files import read_json, write_json
 from bilex.lexicon import Lexicon
 from bilex.progress import Progress
+from bilex.sealed import check_seal, sealed_folder
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 16 << 30
 _TENSORS, _ABOUT = "stage.safetensors", "stage.json"
+_KIND = "bilex-stage"
 _NAME_LETTERS = 24
 
 
@@ -164,12 +166,20 @@ def prune(folder: Path, limit: int = KEPT_BYTES) -> None:
 def _name(fit: Fit, stage: StageC2) -> str:
     content = {
         "fit": fit.identity,
-        "lm": str(stage.lm),
+        "lm": _content_of(stage),
         "tune": stage.tune,
         "tuning": asdict(stage.tuning) if stage.tuning else None,
     }
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_NAME_LETTERS]
+
+
+def _content_of(stage: StageC2) -> str:
+    """What the language model computes, whatever it is called."""
+    from bilex.encoders.model import WordEncoder
+
+    encoder = stage.lm if isinstance(stage.lm, WordEncoder) else stage.open()
+    return encoder.fingerprint()
 
 
 def _store(stage: FinishedStage, home: Path) -> None:
@@ -182,9 +192,9 @@ def _store(stage: FinishedStage, home: Path) -> None:
         "target": stage.encoded[1],
     }
     about = {"mixing": stage.combination.mixing, "chooses": stage.chooses, "report": stage.report}
-    with atomic_folder(home) as temporary:
+    with sealed_folder(home, _KIND) as temporary:
         save_file({name: np.ascontiguousarray(rows) for name, rows in tensors.items()}, temporary / _TENSORS)
-        write_text(temporary / _ABOUT, json.dumps(about, ensure_ascii=False))
+        write_json(temporary / _ABOUT, about)
 
 
 def _stored(home: Path) -> FinishedStage | None:
@@ -194,9 +204,9 @@ def _stored(home: Path) -> FinishedStage | None:
 
     from bilex.encoders.combine import Combination
 
-    if not (home / _ABOUT).is_file():
-        return None
     with contextlib.suppress(BilexError, OSError, KeyError, SafetensorError, TypeError):
+        if not check_seal(home, _KIND):
+            return None
         about, tensors = read_json(home / _ABOUT), load_file(home / _TENSORS)
         combination = Combination(tensors["static_map"], tensors["encoder_map"], float(about["mixing"]))
         encoded = (tensors["source"], tensors["target"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,13 +15,13 @@ from bilex.device import resolve_device
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
+from bilex.temporaries import remove_abandoned
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
 
 _KEPT_VOCABULARIES = 4
-_DAY = 86_400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,11 +128,7 @@ class Workplace:
         return self.plan.folders[setup.dataset]
 
 
-def sweep(work: Path, older_than_seconds: float = _DAY) -> None:
-    """Remove what killed workers left half-written in a work folder a day ago or more."""
-    for left in [*work.glob(".*.tmp"), *work.glob("*/.*.tmp"), *work.glob("*/.*.old")]:
-        if time.time() - left.stat().st_mtime > older_than_seconds:
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink(missing_ok=True)
+def sweep(work: Path) -> None:
+    """Remove what killed workers left half-written in a work folder."""
+    for folder in (work, *(inner for inner in work.glob("*") if inner.is_dir())):
+        remove_abandoned(folder)

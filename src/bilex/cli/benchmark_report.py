@@ -38,8 +38,10 @@ def command(results: str, output: str, words: bool) -> None:
     from bilex.benchmark.report import report_page
     from bilex.benchmark.store import ResultsStore
     from bilex.cli.console import progress, show
-    from bilex.files import write_text
+    from bilex.files import check_not_an_input, check_writable, write_text
 
+    check_not_an_input(output, results)
+    check_writable(output)
     with ResultsStore.open(results, create=False) as store:
         page = report_page(
             store.results(samples=True),

@@ -67,7 +67,10 @@ def command(
     """
     check_readable(input_file)
     from bilex.cli.console import progress
+    from bilex.files import check_not_an_input, check_writable
+    from bilex.vectors.formats import files_read, files_written
 
+    check_not_an_input(output, input_file)
     kind = kind_of(Path(input_file)) if kind == "auto" else kind
     if kind == "model":
         raise BilexError(f"{input_file}: is a model; its vectors are the folders source and target in it.")
@@ -78,6 +81,10 @@ def command(
         lexicon.write(output, format_of(output, form))
         sys.stderr.write(f"Wrote {len(lexicon):,} pairs to {output}.\n")
         return
+    for written in files_written(Path(output), form):
+        for read in files_read(Path(input_file)):
+            check_not_an_input(written, read)
+        check_writable(written)
     vectors = read_vectors(input_file, limit, lowercase, progress())
     if preprocess:
         vectors = vectors.preprocessed(*preprocess)

@@ -80,9 +80,14 @@ def command(
     wanted = _ranks(ranks)
     check_device(device)
     from bilex.cli.console import progress
+    from bilex.files import check_not_a_part, check_writable
     from bilex.lexicon.writing import format_of
     from bilex.translator import Translator
+    from bilex.translator.storage import own_files
 
+    if output is not None:
+        check_not_a_part(output, model, own_files)
+        check_writable(output)
     found = Translator.load(model, device=device).lexicon(
         k=count,
         direction=direction,

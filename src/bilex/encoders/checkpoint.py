@@ -9,8 +9,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from bilex.files import atomic_folder, read_json, write_json
+from bilex.files import read_json, write_json
+from bilex.sealed import check_seal, sealed_folder
 
+_KIND = "bilex-tuning"
 _STATE = "state.json"
 
 
@@ -30,7 +32,7 @@ def save_checkpoint(
         for name, value in state.items()
     }
     weights = {name: p.detach().contiguous() for name, p in module.named_parameters()}
-    with atomic_folder(folder) as temporary:
+    with sealed_folder(folder, _KIND) as temporary:
         save_file(weights, temporary / "weights.safetensors")
         save_file(moments, temporary / "optimiser.safetensors")
         write_json(temporary / _STATE, {"stamp": stamp, "losses": losses})
@@ -43,8 +45,11 @@ def load_checkpoint(
 
     Returns:
         How many epochs are done and their losses: 0 and none where there is nothing to take up.
+
+    Raises:
+        BilexError: The checkpoint is damaged, or the folder holds something else.
     """
-    if folder is None or not (folder / _STATE).is_file():
+    if folder is None or not check_seal(folder, _KIND):
         return 0, []
     state = read_json(folder / _STATE)
     if state["stamp"] != stamp:

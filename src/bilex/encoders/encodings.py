@@ -5,12 +5,15 @@ Varying λ or the aligner then costs no second encoding.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from bilex.encoders.model import WordEncoder, dtype_in_force
 from bilex.encoders.presets import Precision
@@ -20,6 +23,7 @@ from bilex.progress import SILENT, Progress
 
 Floats = npt.NDArray[np.float32]
 KEPT_BYTES = 4 << 30
+_VECTORS, _CHECKSUM = "vectors", "sha256"
 
 
 def encode_cached(
@@ -62,22 +66,39 @@ def _cached(
     progress: Progress,
 ) -> Floats:
     key = hashlib.sha256("\n".join([identity, *words]).encode("utf-8", "surrogatepass")).hexdigest()
-    path = cache / f"{key[:32]}.npy"
-    if path.is_file():
-        stored = np.load(path, allow_pickle=False)
-        if stored.shape == (len(words), encoder.dim) and stored.dtype == np.float32:
-            path.touch()
-            return np.asarray(stored)
+    path = cache / f"{key[:32]}.safetensors"
+    stored = _stored(path, (len(words), encoder.dim))
+    if stored is not None:
+        return stored
     vectors = encoder.encode(tokens, precision=precision, progress=progress)
-    with atomic_file(path) as temporary, temporary.open("wb") as file:
-        np.save(file, vectors, allow_pickle=False)
+    with atomic_file(path) as temporary:
+        save_file({_VECTORS: vectors}, temporary, {_CHECKSUM: _digest(vectors)})
     _prune(cache)
     return vectors
 
 
+def _stored(path: Path, shape: tuple[int, int]) -> Floats | None:
+    """The encodings in a file; None if there are none, or the file was damaged."""
+    if not path.is_file():
+        return None
+    with (
+        contextlib.suppress(SafetensorError, OSError, KeyError, ValueError),
+        safe_open(path, "numpy") as file,
+    ):
+        vectors: Floats = file.get_tensor(_VECTORS)
+        if vectors.shape == shape and (file.metadata() or {}).get(_CHECKSUM) == _digest(vectors):
+            path.touch()
+            return vectors
+    return None
+
+
+def _digest(vectors: Floats) -> str:
+    return hashlib.sha256(np.ascontiguousarray(vectors, np.float32).data).hexdigest()
+
+
 def _prune(cache: Path) -> None:
     """Remove the files that were not used for longest while there are too many bytes."""
-    files = sorted(cache.glob("*.npy"), key=lambda path: path.stat().st_mtime, reverse=True)
+    files = sorted(cache.glob("*.safetensors"), key=lambda path: path.stat().st_mtime, reverse=True)
     total = 0
     for path in files:
         total += path.stat().st_size

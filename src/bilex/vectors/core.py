@@ -80,6 +80,7 @@ class WordVectors:
         lowercase: bool = False,
         format: str | None = None,
         encoding_errors: EncodingErrors = "strict",
+        verify: bool = True,
         progress: Progress = SILENT,
     ) -> WordVectors:
         """Read word vectors from any of the formats of docs/formats.md.
@@ -90,6 +91,8 @@ class WordVectors:
             lowercase: Lower-case the words; of those that become the same the first stays.
             format: "text", "binary", "fasttext", "npy" or "safetensors"; None to look at the content.
             encoding_errors: For words that are not UTF-8: "strict", "replace" or "ignore".
+            verify: Whether the files of a safetensors folder are compared with their checksums, which reads
+                them whole.
             progress: Who wants to know how far the reading is.
 
         Returns:
@@ -101,7 +104,7 @@ class WordVectors:
         from bilex.vectors.formats import load
         from bilex.vectors.options import LoadOptions
 
-        return load(Path(path), LoadOptions(limit, lowercase, encoding_errors), format, progress)
+        return load(Path(path), LoadOptions(limit, lowercase, encoding_errors, verify), format, progress)
 
     def save(self, path: str | Path, format: str | None = None, *, dtype: str = "float32") -> None:
         """Write the vectors, whole or not at all.

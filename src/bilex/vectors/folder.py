@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, read_json, sha256
+from bilex.files import atomic_folder, check_replaceable, json_text, read_json, sha256
 from bilex.progress import SILENT, Progress
 from bilex.vectors.core import FloatMatrix, Step, WordVectors, lowercased_first, row_norms
 from bilex.vectors.mapped import mapped_file
@@ -40,20 +40,20 @@ def write(vectors: WordVectors, path: Path, dtype: str = "float32") -> None:
 
     Args:
         vectors: What to write; its preprocessing and its subwords go with it.
-        path: The folder; an earlier one of this format is replaced.
+        path: The folder; an earlier one of this format is replaced if nothing else is in it.
         dtype: "float32", "float16", or "int8" with a scale a row.
 
     Raises:
-        BilexError: The dtype is not known, a number is not finite, or the folder cannot be written.
+        BilexError: The dtype is not known, a number is not finite, or the folder cannot be written, or holds
+            something else.
     """
     from safetensors.numpy import save_file
 
     if dtype not in DTYPES:
         raise BilexError(f"dtype '{dtype}' is not known; use {', '.join(DTYPES)}.")
-    if path.is_dir() and any(path.iterdir()) and not (path / CONFIG).is_file():
-        raise BilexError(f"{path}: is a folder with other things in it; choose another name.")
+    check_replaceable(path, own_files)
     _refuse_not_finite(vectors, path)
-    with atomic_folder(path) as folder:
+    with atomic_folder(path, own_files=own_files) as folder:
         save_file(_packed("vectors", np.asarray(vectors.vectors), dtype), folder / VECTORS)
         (folder / VOCABULARY).write_bytes(_escaped(vectors.index_to_key, path))
         config: dict[str, Any] = {
@@ -72,21 +72,31 @@ def write(vectors: WordVectors, path: Path, dtype: str = "float32") -> None:
                 "steps": ["unit" if mean is None else "center" for mean in vectors.subwords.means],
             }
         config["sha256"] = {file.name: sha256(file) for file in sorted(folder.iterdir())}
-        text = json.dumps(config, ensure_ascii=False, indent=2) + "\n"
-        (folder / CONFIG).write_text(text, encoding="utf-8")
+        (folder / CONFIG).write_text(json_text(config), encoding="utf-8")
+
+
+def own_files(path: Path) -> Collection[str]:
+    """The files of this format in a folder; none if its config.json does not say that it is one."""
+    try:
+        config = read_json(path / CONFIG)
+    except BilexError:
+        return ()
+    ours = isinstance(config, dict) and config.get("format") == FORMAT
+    return (CONFIG, VOCABULARY, VECTORS, SUBWORDS) if ours else ()
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
     """Open the folder; a float32 matrix stays on disk until its rows are used.
 
-    The checksum of the vocabulary is verified; those of the tensors only by `verify`, which has to
-    read them whole.
+    Every file is compared with its checksum first, unless `options.verify` is False.
 
     Raises:
         BilexError: The folder is not whole, was changed, or comes from a newer version.
     """
+    if options.verify:
+        verify(path)
     config = _config(path)
-    words = _vocabulary(path, config)
+    words = _vocabulary(path)
     tensors = _tensors(path / VECTORS)
     steps: tuple[Step, ...] = tuple(config["preprocessing"])
     matrix = _unpacked("vectors", tensors, path / VECTORS, options.limit)
@@ -116,12 +126,17 @@ def verify(path: Path) -> None:
     Raises:
         BilexError: A file was changed or is missing.
     """
-    for name, expected in _config(path)["sha256"].items():
+    config = _config(path)
+    needed = {VECTORS, VOCABULARY} | ({SUBWORDS} if config.get("subwords") is not None else set())
+    sums = config["sha256"]
+    if set(sums) != needed:
+        raise BilexError(f"{path / CONFIG}: does not list the folder's files; make the folder again.")
+    for name in sorted(needed):
         try:
             found = sha256(path / name)
         except OSError as error:
             raise BilexError(f"{path / name}: cannot be read ({error.strerror or error}).") from error
-        if found != expected:
+        if found != sums[name]:
             raise BilexError(
                 f"{path / name}: was changed or damaged since it was saved; make the folder again."
             )
@@ -148,11 +163,9 @@ def _config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _vocabulary(path: Path, config: Mapping[str, Any]) -> list[str]:
+def _vocabulary(path: Path) -> list[str]:
     file = path / VOCABULARY
     try:
-        if sha256(file) != config["sha256"].get(VOCABULARY):
-            raise BilexError(f"{file}: was changed or damaged since it was saved; make the folder again.")
         text = file.read_bytes().decode("utf-8")
     except OSError as error:
         raise BilexError(f"{file}: cannot be read ({error.strerror or error}).") from error

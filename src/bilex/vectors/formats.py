@@ -6,7 +6,9 @@ from pathlib import Path
 
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress
+from bilex.temporaries import restore
 from bilex.vectors.core import WordVectors
+from bilex.vectors.npy import WORD_LIST_SUFFIXES
 from bilex.vectors.options import LoadOptions
 from bilex.vectors.sniff import sniff
 from bilex.vectors.source import SUFFIXES, open_source
@@ -23,6 +25,7 @@ def load(
 
     if format is not None and format not in FORMATS:
         raise BilexError(f"format '{format}' is not known; use {', '.join(FORMATS)}.")
+    restore(path)
     if not path.exists():
         raise BilexError(f"{path}: there is no such file; check the name.")
     kind = format or sniff(path)
@@ -48,6 +51,22 @@ def save(vectors: WordVectors, path: Path, format: str | None = None, dtype: str
     if kind not in writers:
         raise BilexError(f"{path}: format '{kind}' cannot be written; use text, binary, npy or safetensors.")
     writers[kind](vectors, path)
+
+
+def files_written(path: Path, format: str | None = None) -> list[Path]:
+    """The files, or the folder, that `save` would write.
+
+    Raises:
+        BilexError: The suffix of the path means no format.
+    """
+    lists = [path.with_suffix(WORD_LIST_SUFFIXES[0])] if (format or format_of_name(path)) == "npy" else []
+    return [path, *lists]
+
+
+def files_read(path: Path) -> list[Path]:
+    """The files that `load` may read for a path."""
+    lists = [path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES] if path.suffix == ".npy" else []
+    return [path, *(other for other in lists if other.exists())]
 
 
 def format_of_name(path: Path) -> str:

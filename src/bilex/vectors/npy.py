@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import mmap
 import re
+import shutil
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
-from bilex.files import atomic_file
+from bilex.files import atomic_file, write_text
 from bilex.progress import SILENT, Progress
+from bilex.temporaries import beginning, holding
 from bilex.vectors.collector import Collector
 from bilex.vectors.core import WordVectors
 from bilex.vectors.mapped import mapped_file
@@ -23,6 +27,7 @@ from bilex.vectors.report import LoadReport
 from bilex.vectors.text import check_words
 
 WORD_LIST_SUFFIXES = (".txt", ".words", ".vocab")
+_EARLIER = ".bilex-words"
 _BLOCK_ROWS = 8192
 _HEADER_BYTES = 1 << 16
 
@@ -33,6 +38,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
     Raises:
         BilexError: The list is missing or has another length, or the matrix is none.
     """
+    _finish_interrupted(path)
     lists = [path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES]
     words_path = next((candidate for candidate in lists if candidate.is_file()), None)
     if words_path is None:
@@ -141,9 +147,58 @@ def write(vectors: WordVectors, path: Path) -> None:
         BilexError: A word cannot stand in a list, or a file cannot be written.
     """
     check_words(vectors.index_to_key, path, re.compile(r"\n|\r$|^$|^\ufeff"))
-    with atomic_file(path.with_suffix(WORD_LIST_SUFFIXES[0])) as words_file, atomic_file(path) as matrix_file:
-        words_file.write_text(
-            "".join(f"{word}\n" for word in vectors.index_to_key), encoding="utf-8", newline="\n"
+    _finish_interrupted(path)
+    words_path = path.with_suffix(WORD_LIST_SUFFIXES[0])
+    if words_path.exists() and not path.exists():
+        raise BilexError(
+            f"{words_path}: would be overwritten by the word list of {path}; choose another name."
         )
+    with _earlier_list_kept(path, words_path), atomic_file(path) as matrix_file:
         with matrix_file.open("wb") as file:
             np.save(file, np.asarray(vectors.vectors), allow_pickle=False)
+        write_text(words_path, "".join(f"{word}\n" for word in vectors.index_to_key))
+
+
+@contextlib.contextmanager
+def _earlier_list_kept(path: Path, words_path: Path) -> Iterator[None]:
+    """Keep a copy of the word list of the matrix at `path` while both are replaced, one after the other.
+
+    Two files cannot be replaced in one step. The copy's name tells the matrix that it belongs to; if the
+    process dies while that matrix is still in its place, `_finish_interrupted` puts the old list back.
+    """
+    kept = path.with_name(_earlier_list_name(path))
+    with atomic_file(kept) as temporary:
+        if words_path.exists():
+            shutil.copyfile(words_path, temporary)
+    try:
+        with holding(kept):
+            yield
+    finally:
+        _finish_interrupted(path)
+
+
+def _earlier_list_name(path: Path) -> str:
+    found = path.stat() if path.exists() else None
+    owner = f"{found.st_ino:x}-{found.st_mtime_ns:x}" if found else "none"
+    return f"{beginning(path)}{owner}{_EARLIER}"
+
+
+def _finish_interrupted(path: Path) -> None:
+    """After a save that was cut off between its two files: make the word list that of the matrix."""
+    with contextlib.suppress(OSError):
+        left = [file for file in path.parent.iterdir() if file.name.endswith(_EARLIER)]
+        for kept in (file for file in left if file.name.startswith(beginning(path))):
+            with holding(kept) as held:
+                if held is not None:
+                    _settle(path, kept)
+
+
+def _settle(path: Path, kept: Path) -> None:
+    words_path = path.with_suffix(WORD_LIST_SUFFIXES[0])
+    if kept.name != _earlier_list_name(path):  # the new matrix is in its place, and so is its list
+        kept.unlink()
+    elif path.exists():
+        kept.replace(words_path)
+    else:
+        words_path.unlink(missing_ok=True)
+        kept.unlink()

@@ -22,11 +22,13 @@ class LoadOptions:
         lowercase: Lower-case the words; of those that become the same the first stays.
         encoding_errors: What to do with a word that is not UTF-8: "strict" refuses the file,
             "replace" puts U+FFFD for what cannot be read, "ignore" leaves it out.
+        verify: Whether the files of a safetensors folder are compared with their checksums.
     """
 
     limit: int | None = None
     lowercase: bool = False
     encoding_errors: EncodingErrors = "strict"
+    verify: bool = True
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
