@@ -75,7 +75,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rival-queries", type=int, default=4096)
     options = parser.parse_args(arguments)
     device = resolve_device(options.device)
-    source, target = (read_vectors(options.data, lang, options.words).vectors for lang in ("fi", "ru"))
+    source, target = (
+        np.asarray(read_vectors(options.data, lang, options.words).vectors) for lang in ("fi", "ru")
+    )
     x, y = torch.from_numpy(source).to(device), torch.from_numpy(target).to(device)
     neighbourhoods(x[:3000], y[:3000], options.k, device=device)
     bare_product(x[:4096], y[:8192])

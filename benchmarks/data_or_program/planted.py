@@ -88,7 +88,7 @@ def planted(real: Array, words: int, kind: str, noise: float, seeds: int, seed: 
 def run(options: argparse.Namespace, case: Case) -> list[Row]:
     """One row for each method on one problem, and one for the true rotation."""
     kind, noise, seeds = case
-    real = vectors(options.data, LANGUAGE, options.limit).vectors
+    real = np.asarray(vectors(options.data, LANGUAGE, options.limit).vectors)
     words = min(options.words, int(len(real) / (1 + LONELY)))
     problem = planted(real, words, kind, noise, seeds)
     source, target = problem.source, problem.target

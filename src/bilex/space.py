@@ -6,6 +6,7 @@ A space knows no method and no file: only the vectors of two languages that may 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
-from bilex.similarity import csls_top_k, mean_of_best, neighbourhoods, top_k
+from bilex.similarity import KeySearch, mean_of_best, neighbourhoods
 from bilex.vectors import WordVectors
 from bilex.vectors.core import row_norms
 
@@ -25,6 +26,7 @@ Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 Direction = Literal["forward", "backward"]
 Retrieval = Literal["csls", "nn"]
+Searcher = Callable[[Rows | Floats, int], tuple[Floats, Rows]]
 
 CSLS_NEIGHBOURS = 10
 
@@ -168,25 +170,49 @@ class Space:
         Raises:
             BilexError: An unknown direction or method, k below 1, or vectors of another dimension.
         """
-        asking, answering = self.sides(direction)
-        if k < 1:
-            raise BilexError(f"{k} answers were asked for; ask for at least 1.")
+        return self.searcher(direction=direction, method=method, neighbours=neighbours)(queries, k)
+
+    def searcher(
+        self,
+        *,
+        direction: Direction = "forward",
+        method: Retrieval = "csls",
+        neighbours: int = CSLS_NEIGHBOURS,
+    ) -> Searcher:
+        """A function of queries and k that does what `search` does, for many calls in one direction.
+
+        The answering vocabulary is made ready for searching once, which is a good part of a search of
+        few words.
+
+        Raises:
+            BilexError: An unknown direction or method.
+        """
         if method not in ("csls", "nn"):
             raise BilexError(f"retrieval '{method}' is not known; use csls or nn.")
-        by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
-        vectors = np.asarray(asking.vectors[queries]) if by_row else self._checked(queries)
-        if method == "nn":
-            return top_k(vectors, answering.vectors, k, device=self.device)
-        r_source, r_target = self.neighbourhoods(neighbours)
-        r_asking, r_answering = (r_source, r_target) if direction == "forward" else (r_target, r_source)
-        query_mean = (
-            np.asarray(r_asking[queries])
-            if by_row
-            else mean_of_best(vectors, answering.vectors, neighbours, device=self.device)
-        )
-        return csls_top_k(
-            vectors, answering.vectors, k, query_mean=query_mean, key_mean=r_answering, device=self.device
-        )
+        asking, answering = self.sides(direction)
+        r_asking: Floats | None = None
+        r_answering: Floats | None = None
+        if method == "csls":
+            terms = self.neighbourhoods(neighbours)
+            r_asking, r_answering = terms if direction == "forward" else terms[::-1]
+        keys = KeySearch(answering.vectors, key_penalty=r_answering, device=self.device)
+
+        def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
+            if k < 1:
+                raise BilexError(f"{k} answers were asked for; ask for at least 1.")
+            by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
+            vectors = np.asarray(asking.vectors[queries]) if by_row else self._checked(queries)
+            scores, rows = keys.top_k(vectors, k)
+            if r_asking is None:
+                return scores, rows
+            query_mean = (
+                np.asarray(r_asking[queries])
+                if by_row
+                else mean_of_best(vectors, answering.vectors, neighbours, device=self.device)
+            )
+            return scores - query_mean[:, None], rows
+
+        return search
 
     def _checked(self, vectors: Rows | Floats) -> Floats:
         """Query vectors, made unit where the metric is the cosine."""
@@ -218,8 +244,6 @@ def _with_unit_rows(words: WordVectors) -> WordVectors:
     """The same words with unit rows; nothing is copied where they are known to be unit."""
     if words.preprocessing and words.preprocessing[-1] == "unit":
         return words
-    return WordVectors(
-        words.index_to_key,
-        np.asarray(words.vectors / row_norms(words.vectors)[:, None], np.float32),
-        (*words.preprocessing, "unit"),
-    )
+    units = np.array(words.vectors, np.float32)
+    units /= row_norms(units)[:, None]
+    return WordVectors(words.index_to_key, units, (*words.preprocessing, "unit"))

@@ -63,7 +63,7 @@ def test_lower_casing_in_every_format(tmp_path: Path, name: str) -> None:
     WordVectors(["Cat", "cat", "Dog"], np.array([[1], [2], [3]], np.float32)).save(tmp_path / name)
     loaded = WordVectors.load(tmp_path / name, lowercase=True)
     assert loaded.index_to_key == ["cat", "dog"]
-    assert loaded.vectors.ravel().tolist() == [1, 3]
+    assert np.asarray(loaded.vectors).ravel().tolist() == [1, 3]
     assert loaded.report.merged == 1
     assert loaded.report.sentences()[0].endswith("1 word was merged into an earlier word by lower-casing.")
 

@@ -17,8 +17,8 @@ from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, forbidden_partners
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.unit_rows import UnitRows
 from bilex.device import resolve_device
-from bilex.errors import BilexError
 from bilex.progress import Progress, Task
 from bilex.vectors import WordVectors
 
@@ -120,7 +120,7 @@ class C1(Aligner):
 
             constants = choose(self, source, target, pairs, progress)
         self.report_.update(constants=asdict(constants), history=[])
-        x, y = _unit_rows(source, device), _unit_rows(target, device)
+        x, y = UnitRows(source, device), UnitRows(target, device)
         started = time.perf_counter()
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs)
         maps, done = _kept_maps(state, device)
@@ -152,8 +152,8 @@ class C1(Aligner):
 
     def _warm_up(
         self,
-        x: torch.Tensor,
-        y: torch.Tensor,
+        x: UnitRows,
+        y: UnitRows,
         dictionary: Pairs,
         pairs: Pairs,
         constants: C1Constants,
@@ -170,8 +170,8 @@ class C1(Aligner):
 
     def _new_pairs(
         self,
-        x: torch.Tensor,
-        y: torch.Tensor,
+        x: UnitRows,
+        y: UnitRows,
         maps: Maps,
         seeds: Pairs,
         constants: C1Constants,
@@ -179,13 +179,9 @@ class C1(Aligner):
     ) -> Pairs:
         """D_add under the current maps."""
         with progress.task("finding new pairs"):
-            units = [
-                torch.nn.functional.normalize(rows @ matrix)
-                for rows, matrix in zip((x, y), maps, strict=True)
-            ]
             induced = induce_pairs(
-                units[0],
-                units[1],
+                x.mapped(maps[0]),
+                y.mapped(maps[1]),
                 frequent=constants.frequent,
                 keep=constants.augment,
                 k=self.neighbours,
@@ -194,17 +190,16 @@ class C1(Aligner):
             )
         return augmentation(induced, seeds)
 
-    def _advanced_maps(self, x: torch.Tensor, y: torch.Tensor, dictionary: Pairs, progress: Progress) -> Maps:
-        rows = torch.from_numpy(dictionary).to(x.device)
-        found = advanced_maps(x[rows[:, 0]], y[rows[:, 1]])
+    def _advanced_maps(self, x: UnitRows, y: UnitRows, dictionary: Pairs, progress: Progress) -> Maps:
+        found = advanced_maps(x[dictionary[:, 0]], y[dictionary[:, 1]])
         if found.ridge:
             progress.say(damping_sentence(len(dictionary), found.ridge))
         return found.source.float(), found.target.float()
 
     def _contrast(
         self,
-        x: torch.Tensor,
-        y: torch.Tensor,
+        x: UnitRows,
+        y: UnitRows,
         maps: Maps,
         dictionary: Pairs,
         constants: C1Constants,
@@ -237,17 +232,14 @@ class C1(Aligner):
         history.update(loss=losses, full_searches=contrast.searched)
         return maps, healthy
 
-    def _objective(
-        self, x: torch.Tensor, y: torch.Tensor, dictionary: Pairs, constants: C1Constants
-    ) -> Contrast:
+    def _objective(self, x: UnitRows, y: UnitRows, dictionary: Pairs, constants: C1Constants) -> Contrast:
         limit = self.negative_vocabulary or max(len(x), len(y))
         source_forbidden, target_forbidden = forbidden_partners(
             dictionary, limit, all_known=constants.mask_known
         )
-        rows = torch.from_numpy(dictionary).to(x.device)
         return Contrast(
-            x[rows[:, 0]],
-            y[rows[:, 1]],
+            x[dictionary[:, 0]],
+            y[dictionary[:, 1]],
             x[:limit],
             y[:limit],
             source_forbidden,
@@ -282,13 +274,6 @@ def _kept_maps(state: Checkpoint, device: torch.device) -> tuple[Maps | None, in
         return None, 0
     source, target = (kept.tensors[side].to(device) for side in _SIDES)
     return (source, target), int(kept.state["done"])
-
-
-def _unit_rows(vectors: WordVectors, device: torch.device) -> torch.Tensor:
-    rows = torch.from_numpy(Map([Unit()])(vectors.vectors)).to(device)
-    if not bool(torch.isfinite(rows).all()):
-        raise BilexError("the vectors hold NaN or infinite values; load them with WordVectors.load.")
-    return rows
 
 
 def _tell(task: Task, loss: float, dictionary: Pairs) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
+from bilex.vectors.stored import StoredRows
 
 Array = npt.NDArray[np.float32]
 
@@ -86,14 +87,18 @@ class Map:
         self.steps = list(steps)
 
     def __call__(self, vectors: npt.ArrayLike, block: int = 16384) -> Array:
-        """Map rows, some thousands at a time."""
-        rows = np.asarray(vectors)
+        """Map rows, some thousands at a time; beside the result only a block is held."""
+        rows = vectors if isinstance(vectors, StoredRows) else np.asarray(vectors)
         if rows.ndim != 2:
             raise BilexError(f"a map takes rows of vectors, not an array of shape {rows.shape}.")
-        mapped = [
-            self._apply(np.asarray(rows[i : i + block], np.float32)) for i in range(0, len(rows), block)
-        ]
-        return np.concatenate(mapped) if mapped else self._apply(np.zeros((0, rows.shape[1]), np.float32))
+        first = self._apply(np.asarray(rows[:block], np.float32))
+        if len(rows) <= block:
+            return first
+        mapped = np.empty((len(rows), first.shape[1]), np.float32)
+        mapped[:block] = first
+        for start in range(block, len(rows), block):
+            mapped[start : start + block] = self._apply(np.asarray(rows[start : start + block], np.float32))
+        return mapped
 
     def _apply(self, rows: Array) -> Array:
         for step in self.steps:

@@ -12,6 +12,7 @@ from bilex.benchmark.stages import FinishedStage
 from bilex.lexicon import Lexicon
 from bilex.space import Space
 from bilex.vectors import WordVectors
+from bilex.vectors.stored import Matrix
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
@@ -49,7 +50,7 @@ class Sampler:
             tuple(self._target.index_to_key[row] for row in self.rows[:, 1]),
         )
 
-    def sample(self, source: npt.NDArray[np.float32], target: npt.NDArray[np.float32]) -> WordSample:
+    def sample(self, source: Matrix, target: Matrix) -> WordSample:
         """The pairs in matrices with one row a word of the vocabularies."""
         return WordSample(
             *self.words,

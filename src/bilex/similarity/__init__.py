@@ -3,6 +3,6 @@
 The only room that multiplies two vocabularies.
 """
 
-from bilex.similarity.search import csls_top_k, mean_of_best, neighbourhoods, top_k
+from bilex.similarity.search import KeySearch, csls_top_k, mean_of_best, neighbourhoods, top_k
 
-__all__ = ["csls_top_k", "mean_of_best", "neighbourhoods", "top_k"]
+__all__ = ["KeySearch", "csls_top_k", "mean_of_best", "neighbourhoods", "top_k"]

@@ -25,9 +25,7 @@ import torch
 
 from bilex.errors import BilexError
 from bilex.similarity import kernels
-
-Floats = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
+from bilex.similarity.search import Floats, Rows, placed
 
 _FLOAT32_ROUNDING = 2.0**-23
 
@@ -63,18 +61,24 @@ def fastest_precision() -> torch.dtype:
 
 
 def proposer(rows: Floats, extra: Floats | None, scale: float, dtype: torch.dtype) -> Proposer:
-    """Round `scale`·rows, with `extra` columns beside them, to `dtype`, and measure what was lost."""
+    """Round `scale`·rows, with `extra` columns beside them, to `dtype`, and measure what was lost.
+
+    Rows that need neither rounding nor scaling nor columns are not copied.
+    """
+    as_it_is = dtype == torch.float32 and extra is None and scale == 1 and rows.flags.c_contiguous
     width = rows.shape[1] + (0 if extra is None else extra.shape[1])
-    rounded = torch.empty(len(rows), width, dtype=dtype)
-    error, norm = np.empty(len(rows)), np.empty(len(rows))
+    rounded = placed(rows, torch.device("cpu")) if as_it_is else torch.empty(len(rows), width, dtype=dtype)
+    error, norm = np.zeros(len(rows)), np.empty(len(rows))
     for start in range(0, len(rows), 8192):
         true = torch.from_numpy(np.array(rows[start : start + 8192], np.float32)).mul_(scale)
         if extra is not None:
             true = torch.cat([true, torch.from_numpy(extra[start : start + 8192])], dim=1)
         low = true.to(dtype)
-        rounded[start : start + 8192] = low
+        if not as_it_is:
+            rounded[start : start + 8192] = low
         low = low.double()
-        error[start : start + 8192] = torch.linalg.vector_norm(true.double() - low, dim=1).numpy()
+        if dtype != torch.float32:
+            error[start : start + 8192] = torch.linalg.vector_norm(true.double() - low, dim=1).numpy()
         norm[start : start + 8192] = torch.linalg.vector_norm(low, dim=1).numpy()
     if not np.isfinite(norm).all():
         row = int(np.flatnonzero(~np.isfinite(norm))[0])
@@ -223,6 +227,29 @@ def _settle(lists: kernels.Lists) -> tuple[Floats, Rows]:
     return scores, keys
 
 
+class KeySearch:
+    """Keys made ready once for any number of searches; see `bilex.similarity.KeySearch`."""
+
+    def __init__(self, keys: Floats, penalty: Floats | None, dtype: torch.dtype | None = None) -> None:
+        self.dtype = dtype or fastest_precision()
+        self.keys, self.penalty = np.ascontiguousarray(keys, np.float32), penalty
+        extra = None if penalty is None else split_penalty(penalty, self.dtype)
+        self.right = proposer(self.keys, extra, 1.0, self.dtype)
+
+    def top_k(self, queries: Floats, k: int, memory: int) -> tuple[Floats, Rows]:
+        """Exact top-k of some queries."""
+        if self.penalty is None:
+            scale, shift, extra = 1.0, None, None
+        else:
+            scale, shift, extra = 2.0, -self.penalty, np.full((len(queries), 2), -1, np.float32)
+        left = proposer(queries, extra, scale, self.dtype)
+        lists = new_lists(queries, self.keys, k, slack(left, self.right), scale, shift)
+        Sweep(left, self.right, memory).run(
+            lambda block, row, key, _: kernels.scan_one_way(block, row, key, lists)
+        )
+        return _settle(lists)
+
+
 def top_k(
     queries: Floats,
     keys: Floats,
@@ -232,18 +259,7 @@ def top_k(
     dtype: torch.dtype | None = None,
 ) -> tuple[Floats, Rows]:
     """Exact top-k of one set against another; see `bilex.similarity.top_k`."""
-    dtype = dtype or fastest_precision()
-    if penalty is None:
-        scale, shift = 1.0, None
-        left, right = proposer(queries, None, 1.0, dtype), proposer(keys, None, 1.0, dtype)
-    else:
-        scale, shift = 2.0, -penalty
-        ones = np.full((len(queries), 2), -1, np.float32)
-        left = proposer(queries, ones, 2.0, dtype)
-        right = proposer(keys, split_penalty(penalty, dtype), 1.0, dtype)
-    lists = new_lists(queries, keys, k, slack(left, right), scale, shift)
-    Sweep(left, right, memory).run(lambda block, row, key, _: kernels.scan_one_way(block, row, key, lists))
-    return _settle(lists)
+    return KeySearch(keys, penalty, dtype).top_k(queries, k, memory)
 
 
 def top_k_both_ways(

@@ -18,6 +18,7 @@ import torch
 from bilex.errors import BilexError
 
 _GROUP = 16
+_ROUNDED_AT_ONCE = 1 << 17
 _FLOAT32_ROUNDING = 2.0**-23
 # How far a product of two rounded unit rows, itself rounded, can lie from the true cosine: bfloat16 moves
 # each row by at most 2^-8 of its length and the result by at most 2^-8; sums of 2,000 float32 terms by 2^-12.
@@ -34,17 +35,18 @@ class Proposer(NamedTuple):
 
 def proposer(rows: torch.Tensor, extra: torch.Tensor | None, scale: float) -> Proposer:
     """Round `scale`·rows with `extra` columns beside them; pad to widths that tensor cores like."""
-    parts = [rows * scale] if extra is None else [rows * scale, extra]
-    width = sum(part.shape[1] for part in parts)
+    width = rows.shape[1] + (0 if extra is None else extra.shape[1])
     low = torch.zeros(len(rows), -(-width // 8) * 8, dtype=torch.bfloat16, device=rows.device)
     error, norm = torch.zeros(len(rows), device=rows.device), torch.zeros(len(rows), device=rows.device)
-    start = 0
-    for part in parts:
-        rounded = part.to(torch.bfloat16)
-        low[:, start : start + part.shape[1]] = rounded
-        error += (part - rounded.float()).square().sum(1)
-        norm += rounded.float().square().sum(1)
-        start += part.shape[1]
+    for start in range(0, len(rows), _ROUNDED_AT_ONCE):
+        block = slice(start, start + _ROUNDED_AT_ONCE)
+        first = 0
+        for part in [rows[block] * scale] if extra is None else [rows[block] * scale, extra[block]]:
+            rounded = part.to(torch.bfloat16)
+            low[block, first : first + part.shape[1]] = rounded
+            error[block] += (part - rounded.float()).square().sum(1)
+            norm[block] += rounded.float().square().sum(1)
+            first += part.shape[1]
     if not bool(torch.isfinite(norm).all()):
         row = int(torch.nonzero(~torch.isfinite(norm))[0])
         raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
@@ -82,26 +84,36 @@ def full_sums() -> Iterator[None]:
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = before
 
 
+class KeySearch:
+    """Keys made ready once for any number of searches; see `bilex.similarity.KeySearch`."""
+
+    def __init__(self, keys: torch.Tensor, penalty: torch.Tensor | None) -> None:
+        self.keys, self.scale = keys, 1.0 if penalty is None else 2.0
+        extra = None
+        if penalty is not None:
+            high = penalty.to(torch.bfloat16).float()
+            extra = torch.stack([high, penalty - high], 1)
+        rounded = proposer(keys, extra, 1.0)
+        self.right = rounded._replace(rows=padded(rounded.rows))
+        self.shift = torch.zeros(len(keys), device=keys.device) if penalty is None else -penalty
+
+    def top_k(self, queries: torch.Tensor, k: int, memory: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Exact top-k of some queries."""
+        extra = None if self.scale == 1 else -torch.ones(len(queries), 2, device=queries.device)
+        left = proposer(queries, extra, self.scale)
+        search = _Search(queries, self.keys, left, self.right, self.scale, self.shift, k, memory)
+        scores = torch.empty(len(queries), k, device=queries.device)
+        rows = torch.empty(len(queries), k, dtype=torch.int64, device=queries.device)
+        with full_sums():
+            search.fill(torch.arange(len(queries), device=queries.device), k + max(22, k // 2), scores, rows)
+        return scores, rows
+
+
 def top_k(
     queries: torch.Tensor, keys: torch.Tensor, k: int, penalty: torch.Tensor | None, memory: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Exact top-k; see `bilex.similarity.top_k`."""
-    if penalty is None:
-        scale = 1.0
-        left, right = proposer(queries, None, 1.0), proposer(keys, None, 1.0)
-        shift = torch.zeros(len(keys), device=keys.device)
-    else:
-        scale = 2.0
-        high = penalty.to(torch.bfloat16).float()
-        left = proposer(queries, -torch.ones(len(queries), 2, device=queries.device), 2.0)
-        right = proposer(keys, torch.stack([high, penalty - high], 1), 1.0)
-        shift = -penalty
-    search = _Search(queries, keys, left, right, scale, shift, k, memory)
-    scores = torch.empty(len(queries), k, device=queries.device)
-    rows = torch.empty(len(queries), k, dtype=torch.int64, device=queries.device)
-    with full_sums():
-        search.fill(torch.arange(len(queries), device=queries.device), k + max(22, k // 2), scores, rows)
-    return scores, rows
+    return KeySearch(keys, penalty).top_k(queries, k, memory)
 
 
 def neighbourhoods(
@@ -130,7 +142,6 @@ class _Search:
         self.queries, self.keys, self.left, self.right = queries, keys, left, right
         self.scale, self.shift, self.k, self.memory = scale, shift, k, memory
         self.bound = error_bound(left, right)
-        self.right = right._replace(rows=padded(right.rows))
         self.columns = len(self.right.rows)
 
     def fill(self, wanted: torch.Tensor, look_at: int, scores: torch.Tensor, rows: torch.Tensor) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from bilex.device import resolve_device
-from bilex.similarity.search import Floats, Rows, placed
+from bilex.similarity.search import AnyRows, Floats, Rows, placed
 
 _BLOCK_BYTES = 256 << 20
 _COPIES = 3  # the products, their penalised form, and the masks of the comparison
@@ -20,7 +20,7 @@ _COPIES = 3  # the products, their penalised form, and the masks of the comparis
 
 def ranks_of(
     queries: Floats,
-    keys: Floats,
+    keys: AnyRows,
     chosen: Rows,
     penalties: Sequence[Floats | None],
     *,

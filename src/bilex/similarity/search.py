@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +13,15 @@ import torch
 from bilex.device import resolve_device
 from bilex.errors import BilexError
 from bilex.machine import available_memory
+from bilex.vectors.stored import StoredRows, row_blocks
+
+if TYPE_CHECKING:
+    from bilex.similarity import cpu, gpu
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
-AnyRows = npt.NDArray[np.float32] | torch.Tensor
+_PLACED_AT_ONCE = 1 << 16
+AnyRows = npt.NDArray[np.float32] | StoredRows | torch.Tensor
 
 
 def default_memory(device: torch.device) -> int:
@@ -53,19 +60,57 @@ def top_k(
     Raises:
         BilexError: The widths differ, k is not positive, or a vector is not finite.
     """
-    where, memory = _checked(queries, keys, k, device, memory)
-    k = min(k, len(keys))
-    if not len(queries) or not len(keys):
-        return np.zeros((len(queries), k), np.float32), np.zeros((len(queries), k), np.int64)
-    if where.type == "cpu":
+    return KeySearch(keys, key_penalty=key_penalty, device=device, memory=memory).top_k(queries, k)
+
+
+class KeySearch:
+    """Keys that are searched more than once: rounded, and brought to the device, only once.
+
+    Args:
+        keys: One key a row, as a numpy array, a torch tensor or rows stored in a file.
+        key_penalty: One number a key; see `top_k`.
+        device: "auto", "cpu" or "cuda".
+        memory: Bytes that the working blocks may take; None follows the memory that there is.
+    """
+
+    def __init__(
+        self,
+        keys: AnyRows,
+        *,
+        key_penalty: Floats | None = None,
+        device: str | torch.device = "auto",
+        memory: int | None = None,
+    ) -> None:
+        self._keys, self._penalty, self._memory = keys, key_penalty, memory
+        self._device = resolve_device(device)
+
+    def top_k(self, queries: AnyRows, k: int) -> tuple[Floats, Rows]:
+        """For each query the k keys of highest score; see `bilex.similarity.top_k`.
+
+        Raises:
+            BilexError: The widths differ, k is not positive, or a vector is not finite.
+        """
+        where, memory = _checked(queries, self._keys, k, self._device, self._memory)
+        k = min(k, len(self._keys))
+        if not len(queries) or not len(self._keys):
+            return np.zeros((len(queries), k), np.float32), np.zeros((len(queries), k), np.int64)
+        if where.type == "cpu":
+            return self._on_cpu.top_k(array(queries), k, memory)
+        scores, rows = self._on_gpu.top_k(placed(queries, where), k, memory)
+        return scores.cpu().numpy(), rows.cpu().numpy()
+
+    @cached_property
+    def _on_cpu(self) -> cpu.KeySearch:
         from bilex.similarity import cpu
 
-        return cpu.top_k(_array(queries), _array(keys), k, key_penalty, memory)
-    from bilex.similarity import gpu
+        return cpu.KeySearch(array(self._keys), self._penalty)
 
-    penalty = None if key_penalty is None else placed(key_penalty, where)
-    scores, rows = gpu.top_k(placed(queries, where), placed(keys, where), k, penalty, memory)
-    return scores.cpu().numpy(), rows.cpu().numpy()
+    @cached_property
+    def _on_gpu(self) -> gpu.KeySearch:
+        from bilex.similarity import gpu
+
+        penalty = None if self._penalty is None else placed(self._penalty, self._device)
+        return gpu.KeySearch(placed(self._keys, self._device), penalty)
 
 
 def mean_of_best(
@@ -107,7 +152,7 @@ def neighbourhoods(
     if where.type == "cpu":
         from bilex.similarity import cpu
 
-        forward, _, backward, _ = cpu.top_k_both_ways(_array(source), _array(target), k, memory)
+        forward, _, backward, _ = cpu.top_k_both_ways(array(source), array(target), k, memory)
         return _mean(forward), _mean(backward)
     from bilex.similarity import gpu
 
@@ -155,14 +200,21 @@ def _checked(
     return where, memory if memory is not None else default_memory(where)
 
 
-def _array(rows: AnyRows) -> Floats:
-    return rows.cpu().numpy() if isinstance(rows, torch.Tensor) else rows
+def array(rows: AnyRows) -> Floats:
+    """Rows as a numpy array; an array is not copied."""
+    return rows.cpu().numpy() if isinstance(rows, torch.Tensor) else np.asarray(rows)
 
 
 def placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
     """Rows as a tensor on a device; memory-mapped ones are not copied on the CPU, so only to be read."""
     if isinstance(rows, torch.Tensor):
         return rows.to(device)
+    if isinstance(rows, StoredRows):
+        whole = torch.empty(rows.shape, device=device)
+        for number, block in enumerate(row_blocks(rows, _PLACED_AT_ONCE)):
+            start = number * _PLACED_AT_ONCE
+            whole[start : start + len(block)] = torch.from_numpy(block)
+        return whole
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(np.ascontiguousarray(rows, np.float32)).to(device)

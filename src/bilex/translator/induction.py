@@ -183,14 +183,13 @@ def _ask(
 def _search(
     space: Space, queries: Rows, k: int, direction: Direction, method: Retrieval, progress: Progress
 ) -> tuple[Floats, Rows]:
-    """`Space.search`, some thousand words at a time, so that progress can be told."""
-    if method == "csls":
-        space.neighbourhoods()
+    """`Space.search`, some thousand words at a time, for progress and so that no more are copied."""
+    search = space.searcher(direction=direction, method=method)
     blocks = []
     with progress.task(f"translate ({direction})", len(queries)) as task:
         for start in range(0, len(queries), _WORDS_A_BLOCK):
             block = queries[start : start + _WORDS_A_BLOCK]
-            blocks.append(space.search(block, k, direction=direction, method=method))
+            blocks.append(search(block, k))
             task.advance(len(block))
     return np.concatenate([scores for scores, _ in blocks]), np.concatenate([rows for _, rows in blocks])
 

@@ -11,10 +11,11 @@ from bilex.errors import BilexError
 from bilex.files import atomic_file
 from bilex.progress import SILENT, Progress
 from bilex.vectors.collector import Collector, cautious
-from bilex.vectors.core import FloatMatrix, WordVectors
+from bilex.vectors.core import WordVectors
 from bilex.vectors.options import MAX_DIM, LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.source import Source, open_for_writing
+from bilex.vectors.stored import FloatMatrix, row_blocks
 from bilex.vectors.text import check_words
 
 _BLOCK = 1 << 20
@@ -109,5 +110,7 @@ def write(vectors: WordVectors, path: Path) -> None:
     check_words(vectors.index_to_key, path, re.compile(r" |^\n|^$"))
     with atomic_file(path) as temporary, open_for_writing(temporary, path.suffix) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
-        for word, row in zip(vectors.index_to_key, vectors.vectors, strict=True):
-            file.write(word.encode("utf-8") + b" " + np.asarray(row, "<f4").tobytes() + b"\n")
+        words = iter(vectors.index_to_key)
+        for block in row_blocks(vectors.vectors):
+            for row, word in zip(block.astype("<f4", copy=False), words, strict=False):
+                file.write(word.encode("utf-8") + b" " + row.tobytes() + b"\n")

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
-from bilex.vectors.core import FloatMatrix, WordVectors
+from bilex.vectors.core import WordVectors
 from bilex.vectors.report import LoadReport
+from bilex.vectors.stored import FloatMatrix
 
 _FIRST_BYTES = 64 << 20
 _GROWTH = 1.1

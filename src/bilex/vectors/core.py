@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress
+from bilex.vectors.stored import Matrix, StoredRows
 
 if TYPE_CHECKING:
     from bilex.vectors.options import EncodingErrors
     from bilex.vectors.report import LoadReport
     from bilex.vectors.subwords import Subwords
 
-FloatMatrix = npt.NDArray[np.float32]
 Step = Literal["unit", "center"]
 
 
@@ -30,14 +30,15 @@ class WordVectors:
 
     Args:
         index_to_key: The words, in order of frequency; each once.
-        vectors: One float32 row a word. May be a read-only memory map.
+        vectors: One float32 row a word. May be a read-only memory map, or `StoredRows`, which decodes
+            float16 or int8 rows of a file as they are asked for.
         preprocessing: The steps ("unit", "center") already applied to `vectors`, in order.
         subwords: fastText's character n-grams, which give vectors to words outside the vocabulary.
         report: What the reader of the file left out and why; None for vectors that were not read.
     """
 
     index_to_key: list[str]
-    vectors: FloatMatrix
+    vectors: Matrix
     preprocessing: tuple[Step, ...] = ()
     subwords: Subwords | None = None
     report: LoadReport | None = None
@@ -165,7 +166,9 @@ class WordVectors:
         """The `limit` most frequent words (all for None), sharing the memory of this one."""
         if limit is None or limit >= len(self):
             return self
-        return replace(self, index_to_key=self.index_to_key[:limit], vectors=self.vectors[:limit])
+        whole = self.vectors
+        vectors = whole.head(limit) if isinstance(whole, StoredRows) else whole[:limit]
+        return replace(self, index_to_key=self.index_to_key[:limit], vectors=vectors)
 
     def preprocessed(self, *steps: Step) -> WordVectors:
         """A copy with `steps` applied in order: "unit" (rows of length 1), "center" (mean row 0)."""
@@ -184,7 +187,7 @@ class WordVectors:
         return replace(self, vectors=vectors, preprocessing=(*self.preprocessing, *steps), subwords=subwords)
 
 
-def row_norms(vectors: FloatMatrix, block: int = 16384) -> npt.NDArray[np.float32]:
+def row_norms(vectors: Matrix, block: int = 16384) -> npt.NDArray[np.float32]:
     """The Euclidean length of each row, summed in float64 block by block; a zero row counts as 1."""
     norms = np.empty(len(vectors), np.float32)
     for start in range(0, len(vectors), block):

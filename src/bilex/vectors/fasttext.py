@@ -12,11 +12,12 @@ import numpy as np
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress
 from bilex.vectors.collector import Collector
-from bilex.vectors.core import FloatMatrix, WordVectors
+from bilex.vectors.core import WordVectors
 from bilex.vectors.mapped import mapped_file
 from bilex.vectors.options import MAX_DIM, MAX_NGRAM, LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.sniff import FASTTEXT_MAGIC
+from bilex.vectors.stored import FloatMatrix
 from bilex.vectors.subwords import Subwords
 
 _VERSIONS = (11, 12)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bilex.errors import BilexError
 from bilex.files import atomic_folder, check_replaceable, json_text, read_json, sha256
 from bilex.progress import SILENT, Progress
-from bilex.vectors.core import FloatMatrix, Step, WordVectors, lowercased_first, row_norms
-from bilex.vectors.mapped import mapped_file
+from bilex.vectors.core import Step, WordVectors, lowercased_first
 from bilex.vectors.options import MAX_NGRAM, LoadOptions
 from bilex.vectors.report import LoadReport
+from bilex.vectors.stored import FloatMatrix, Matrix, StoredRows, row_blocks
 from bilex.vectors.subwords import Subwords
+from bilex.vectors.tensor_file import DTYPES, Tensors, read_tensors, write_matrix
 
 FORMAT, VERSION = "bilex-vectors", 1
 CONFIG, VOCABULARY, VECTORS, SUBWORDS = (
@@ -27,12 +26,8 @@ CONFIG, VOCABULARY, VECTORS, SUBWORDS = (
     "vectors.safetensors",
     "subwords.safetensors",
 )
-DTYPES = ("float32", "float16", "int8")
-_NUMPY_TYPES = {"F32": np.float32, "F16": np.float16, "I8": np.int8}
 _BLOCK_ROWS = 8192
 _ESCAPE = re.compile(r"\\(.)")
-
-Tensors = dict[str, npt.NDArray[Any]]
 
 
 def write(vectors: WordVectors, path: Path, dtype: str = "float32") -> None:
@@ -47,29 +42,64 @@ def write(vectors: WordVectors, path: Path, dtype: str = "float32") -> None:
         BilexError: The dtype is not known, a number is not finite, or the folder cannot be written, or holds
             something else.
     """
-    from safetensors.numpy import save_file
+    write_blocks(
+        path,
+        vectors.index_to_key,
+        vectors.dim,
+        row_blocks(vectors.vectors, _BLOCK_ROWS),
+        dtype=dtype,
+        preprocessing=vectors.preprocessing,
+        subwords=vectors.subwords,
+    )
 
+
+def write_blocks(
+    path: Path,
+    words: list[str],
+    dim: int,
+    blocks: Iterable[FloatMatrix],
+    *,
+    dtype: str = "float32",
+    preprocessing: Sequence[Step] = (),
+    subwords: Subwords | None = None,
+) -> None:
+    """Write a folder of vectors that come block by block, so that no more than a block need exist.
+
+    Args:
+        path: The folder; an earlier one of this format is replaced if nothing else is in it.
+        words: The words, most frequent first.
+        dim: The length of a vector.
+        blocks: The rows of `words`, in order, some at a time.
+        dtype: "float32", "float16", or "int8" with a scale a row.
+        preprocessing: Steps already applied to the rows.
+        subwords: Character n-grams that go with the vectors.
+
+    Raises:
+        BilexError: The dtype is not known, a number is not finite, or the folder cannot be written.
+    """
     if dtype not in DTYPES:
         raise BilexError(f"dtype '{dtype}' is not known; use {', '.join(DTYPES)}.")
     check_replaceable(path, own_files)
-    _refuse_not_finite(vectors, path)
     with atomic_folder(path, own_files=own_files) as folder:
-        save_file(_packed("vectors", np.asarray(vectors.vectors), dtype), folder / VECTORS)
-        (folder / VOCABULARY).write_bytes(_escaped(vectors.index_to_key, path))
+        finite = _refusing_not_finite(blocks, words, path)
+        write_matrix(folder / VECTORS, "vectors", finite, (len(words), dim), dtype)
+        (folder / VOCABULARY).write_bytes(_escaped(words, path))
         config: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,
-            "words": len(vectors),
-            "dim": vectors.dim,
+            "words": len(words),
+            "dim": dim,
             "dtype": dtype,
-            "preprocessing": list(vectors.preprocessing),
+            "preprocessing": list(preprocessing),
         }
-        if vectors.subwords is not None:
-            save_file(_subword_tensors(vectors.subwords, dtype), folder / SUBWORDS)
+        if subwords is not None:
+            means = {f"mean.{step}": mean for step, mean in enumerate(subwords.means) if mean is not None}
+            ngrams = row_blocks(subwords.rows, _BLOCK_ROWS)
+            write_matrix(folder / SUBWORDS, "rows", ngrams, subwords.rows.shape, dtype, means)
             config["subwords"] = {
-                "shortest": vectors.subwords.shortest,
-                "longest": vectors.subwords.longest,
-                "steps": ["unit" if mean is None else "center" for mean in vectors.subwords.means],
+                "shortest": subwords.shortest,
+                "longest": subwords.longest,
+                "steps": ["unit" if mean is None else "center" for mean in subwords.means],
             }
         config["sha256"] = {file.name: sha256(file) for file in sorted(folder.iterdir())}
         (folder / CONFIG).write_text(json_text(config), encoding="utf-8")
@@ -86,7 +116,7 @@ def own_files(path: Path) -> Collection[str]:
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Open the folder; a float32 matrix stays on disk until its rows are used.
+    """Open the folder; the matrix stays on disk until its rows are used.
 
     Every file is compared with its checksum first, unless `options.verify` is False.
 
@@ -97,9 +127,10 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
         verify(path)
     config = _config(path)
     words = _vocabulary(path)
-    tensors = _tensors(path / VECTORS)
+    tensors = read_tensors(path / VECTORS)
     steps: tuple[Step, ...] = tuple(config["preprocessing"])
-    matrix = _unpacked("vectors", tensors, path / VECTORS, options.limit)
+    unit = bool(steps) and steps[-1] == "unit"
+    matrix = _opened("vectors", tensors, path / VECTORS, limit=options.limit, unit=unit)
     if len(words) != config["words"] or matrix.shape != (
         min(len(words), options.limit or len(words)),
         config["dim"],
@@ -107,14 +138,14 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
         raise BilexError(
             f"{path}: its vectors, vocabulary and {CONFIG} do not fit together; make the folder again."
         )
-    if steps and steps[-1] == "unit" and tensors["vectors"].dtype != np.float32:
-        matrix /= row_norms(matrix)[:, None]
     words = words[: len(matrix)]
     report = LoadReport(str(path), "row", "safetensors", entries=len(words))
     if options.lowercase:
         words, rows = lowercased_first(words)
         report.merged = len(matrix) - len(words)
-        matrix = matrix[rows] if report.merged else matrix
+        if report.merged:
+            stored = matrix if isinstance(matrix, StoredRows) else StoredRows(matrix, name=str(path))
+            matrix = stored.take(np.array(rows))
     report.kept = len(words)
     progress.say(f"opened {path}")
     return WordVectors(words, matrix, steps, _read_subwords(path, config), report)
@@ -190,88 +221,44 @@ def _escaped(words: list[str], path: Path) -> bytes:
         ) from error
 
 
-def _refuse_not_finite(vectors: WordVectors, path: Path) -> None:
-    for start in range(0, len(vectors), _BLOCK_ROWS):
-        finite = np.isfinite(vectors.vectors[start : start + _BLOCK_ROWS]).all(axis=1)
+def _refusing_not_finite(
+    blocks: Iterable[FloatMatrix], words: list[str], path: Path
+) -> Iterator[FloatMatrix]:
+    """The blocks as they come, each looked at before it is handed on."""
+    row = 0
+    for block in blocks:
+        finite = np.isfinite(block).all(axis=1)
         if not finite.all():
-            word = vectors.index_to_key[start + int(np.argmin(finite))]
+            word = words[row + int(np.argmin(finite))]
             raise BilexError(
                 f"{path}: the vector of '{word}' holds NaN or infinity; leave the word out to save."
             )
+        row += len(block)
+        yield block
 
 
-def _packed(name: str, matrix: npt.NDArray[Any], dtype: str) -> Tensors:
-    """A matrix as tensors to save: itself, or int8 with a scale a row."""
-    if dtype != "int8":
-        return {name: np.ascontiguousarray(matrix, dtype=dtype)}
-    scales = np.abs(matrix).max(axis=1, initial=0).astype(np.float32)[:, None] / 127
-    scales[scales == 0] = 1
-    packed = np.empty(matrix.shape, np.int8)
-    for start in range(0, len(matrix), _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
-        packed[block] = np.rint(matrix[block] / scales[block])
-    return {name: packed, f"{name}.scales": scales}
-
-
-def _unpacked(name: str, tensors: Tensors, path: Path, limit: int | None = None) -> FloatMatrix:
-    """The float32 matrix that `_packed` made into tensors; a memory map if it was float32."""
+def _opened(
+    name: str, tensors: Tensors, path: Path, *, limit: int | None = None, unit: bool = False
+) -> Matrix:
+    """The matrix of that name: a float32 one as it is, others to be decoded when their rows are used."""
     matrix, scales = tensors.get(name), tensors.get(f"{name}.scales")
     if matrix is None or matrix.ndim != 2 or (matrix.dtype == np.int8) != (scales is not None):
         raise BilexError(f"{path}: lacks the matrix '{name}'; make the folder again.")
     if matrix.dtype == np.float32:
         return matrix[:limit]
-    unpacked: FloatMatrix = matrix[:limit].astype(np.float32)
-    if scales is not None:
-        if scales.shape != (len(matrix), 1) or scales.dtype != np.float32:
-            raise BilexError(f"{path}: lacks a scale for each row of '{name}'; make the folder again.")
-        with np.errstate(over="ignore", invalid="ignore"):
-            unpacked *= scales[:limit]
-    if not np.isfinite(unpacked).all():
+    if scales is not None and (scales.shape != (len(matrix), 1) or scales.dtype != np.float32):
+        raise BilexError(f"{path}: lacks a scale for each row of '{name}'; make the folder again.")
+    if scales is not None and not bool((np.abs(scales) < np.finfo(np.float32).max / 128).all()):
         raise BilexError(f"{path}: holds NaN or infinity, so it was damaged; make the folder again.")
-    return unpacked
-
-
-def _tensors(path: Path) -> Tensors:
-    """The tensors of a safetensors file as read-only memory maps.
-
-    The library checks the file; numpy maps it, because the library would copy.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    content = mapped_file(path)
-    try:
-        with safe_open(path, framework="numpy"):
-            pass
-    except (SafetensorError, OSError, ValueError) as error:
-        raise BilexError(f"{path}: is cut off or damaged; make the folder again.") from error
-    length = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + length])
-    tensors: Tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        if entry["dtype"] not in _NUMPY_TYPES:
-            raise BilexError(
-                f"{path}: holds {entry['dtype']} numbers, which bilex does not write; make it again."
-            )
-        dtype = np.dtype(_NUMPY_TYPES[entry["dtype"]])
-        begin, end = entry["data_offsets"]
-        flat = np.frombuffer(content, dtype, (end - begin) // dtype.itemsize, 8 + length + begin)
-        tensors[name] = flat.reshape(entry["shape"])
-    return tensors
-
-
-def _subword_tensors(subwords: Subwords, dtype: str) -> Tensors:
-    means = {f"mean.{step}": mean for step, mean in enumerate(subwords.means) if mean is not None}
-    return _packed("rows", np.asarray(subwords.rows), dtype) | means
+    return StoredRows(matrix, scales, unit=unit, name=str(path)).head(limit or len(matrix))
 
 
 def _read_subwords(path: Path, config: Mapping[str, Any]) -> Subwords | None:
     settings = config.get("subwords")
     if settings is None:
         return None
-    tensors = _tensors(path / SUBWORDS)
-    rows = _unpacked("rows", tensors, path / SUBWORDS)
+    tensors = read_tensors(path / SUBWORDS)
+    rows = _opened("rows", tensors, path / SUBWORDS)
     try:
         means = tuple(
             None

@@ -24,6 +24,7 @@ from bilex.vectors.core import WordVectors
 from bilex.vectors.mapped import mapped_file
 from bilex.vectors.options import MAX_DIM, LoadOptions
 from bilex.vectors.report import LoadReport
+from bilex.vectors.stored import row_blocks
 from bilex.vectors.text import check_words
 
 WORD_LIST_SUFFIXES = (".txt", ".words", ".vocab")
@@ -155,7 +156,10 @@ def write(vectors: WordVectors, path: Path) -> None:
         )
     with _earlier_list_kept(path, words_path), atomic_file(path) as matrix_file:
         with matrix_file.open("wb") as file:
-            np.save(file, np.asarray(vectors.vectors), allow_pickle=False)
+            header = {"descr": "<f4", "fortran_order": False, "shape": (len(vectors), vectors.dim)}
+            np.lib.format.write_array_header_1_0(file, header)
+            for block in row_blocks(vectors.vectors):
+                file.write(np.ascontiguousarray(block, "<f4").data)
         write_text(words_path, "".join(f"{word}\n" for word in vectors.index_to_key))
 
 

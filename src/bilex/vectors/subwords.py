@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from bilex.vectors.core import FloatMatrix
+from bilex.vectors.stored import Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,14 +15,14 @@ class Subwords:
     """One vector a hash bucket of character n-grams; the mean of a word's n-grams is its vector.
 
     Args:
-        rows: The vectors of the buckets. May be a read-only memory map.
+        rows: The vectors of the buckets. May be a read-only memory map or decoded when asked for.
         shortest: The fewest characters of an n-gram ("minn").
         longest: The most ("maxn"); the marks "<" and ">" at the ends of a word count as characters.
         means: The preprocessing to repeat on each vector, in order: None to make it of length 1
             ("unit"), else the vector to take off ("center"; the mean of the vocabulary).
     """
 
-    rows: FloatMatrix
+    rows: Matrix
     shortest: int
     longest: int
     means: tuple[npt.NDArray[np.float32] | None, ...] = ()

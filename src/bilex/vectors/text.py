@@ -17,10 +17,11 @@ from bilex.errors import BilexError
 from bilex.files import atomic_file
 from bilex.progress import SILENT, Progress
 from bilex.vectors.collector import Collector, cautious
-from bilex.vectors.core import FloatMatrix, WordVectors
+from bilex.vectors.core import WordVectors
 from bilex.vectors.options import MAX_DIM, LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.source import Source, open_for_writing
+from bilex.vectors.stored import FloatMatrix
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 16 << 20

@@ -22,9 +22,9 @@ from bilex.benchmark.datasets.folder import DataFolder
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
-from bilex.vectors.core import FloatMatrix
 from bilex.vectors.folder import CONFIG
 from bilex.vectors.npy import WORD_LIST_SUFFIXES
+from bilex.vectors.stored import Matrix, StoredRows
 
 _CONTENT_VERSION = 1  # to be raised when the same file would be read into something else
 
@@ -92,9 +92,9 @@ def _fingerprint(path: Path, limit: int | None) -> str:
     return hashlib.sha256(json.dumps([_CONTENT_VERSION, limit, seen]).encode()).hexdigest()[:16]
 
 
-def _is_mapped(matrix: FloatMatrix) -> bool:
-    """Whether an array's numbers lie in a file, where all processes share them."""
-    base: object = matrix
+def _is_mapped(matrix: Matrix) -> bool:
+    """Whether a matrix's numbers lie in a file, where all processes share them."""
+    base: object = matrix.stored if isinstance(matrix, StoredRows) else matrix
     while isinstance(base, np.ndarray):
         base = base.base
     if isinstance(base, memoryview):

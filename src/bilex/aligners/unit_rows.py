@@ -1,0 +1,58 @@
+"""The unit rows of a vocabulary that may be too large to be held a second time."""
+
+from __future__ import annotations
+
+import torch
+
+from bilex.aligners.base import Pairs
+from bilex.errors import BilexError
+from bilex.vectors import WordVectors
+
+_BLOCK_ROWS = 16384
+
+
+class UnitRows:
+    """Vectors brought to length one, some at a time.
+
+    On a GPU all of them are held there. On the CPU nothing is held: rows are read from the vectors, which
+    may lie in a file, and divided by their lengths whenever they are asked for.
+
+    Args:
+        vectors: The vocabulary.
+        device: Where rows are wanted.
+
+    Raises:
+        BilexError: A number is not finite.
+    """
+
+    def __init__(self, vectors: WordVectors, device: torch.device) -> None:
+        self.device, self._vectors = device, vectors.vectors
+        self._held = None if device.type == "cpu" else torch.empty(len(vectors), vectors.dim, device=device)
+        for start in range(0, len(vectors), _BLOCK_ROWS):
+            rows = self._read(slice(start, start + _BLOCK_ROWS))
+            if not bool(torch.isfinite(rows).all()):
+                raise BilexError("the vectors hold NaN or infinite values; load them with WordVectors.load.")
+            if self._held is not None:
+                self._held[start : start + _BLOCK_ROWS] = rows
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def __getitem__(self, rows: slice | Pairs) -> torch.Tensor:
+        """Some rows."""
+        if self._held is None:
+            return self._read(rows)
+        return self._held[rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self.device)]
+
+    def mapped(self, matrix: torch.Tensor) -> torch.Tensor:
+        """All rows times a matrix, again of length one."""
+        image = torch.empty(len(self), matrix.shape[1], device=self.device)
+        for start in range(0, len(self), _BLOCK_ROWS):
+            block = slice(start, start + _BLOCK_ROWS)
+            image[block] = torch.nn.functional.normalize(self[block] @ matrix)
+        return image
+
+    def _read(self, rows: slice | Pairs) -> torch.Tensor:
+        read = torch.tensor(self._vectors[rows], dtype=torch.float32, device=self.device)
+        norms = torch.linalg.vector_norm(read, dim=1, keepdim=True)
+        return read.div_(torch.where(norms == 0, 1, norms))
