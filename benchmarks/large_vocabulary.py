@@ -26,14 +26,18 @@ import resource
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from bilex.space import CSLS_NEIGHBOURS, Space
+from bilex.vectors.stored import row_blocks
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -192,8 +196,14 @@ def build(options: argparse.Namespace) -> None:
         "source": (problem.source_words(), map(problem.source_rows, problem.blocks)),
         "target": (problem.target_words(), map(problem.target_rows, problem.blocks)),
     }
-    for side, (words, blocks) in sides.items():
-        write_blocks(options.out / side, words, DIM, blocks, dtype=options.dtype, preprocessing=("unit",))
+    _ = problem.spread, problem.rotation, problem.mean, problem.topics, problem.fields  # shared by both
+    write = partial(write_blocks, dim=DIM, dtype=options.dtype, preprocessing=("unit",))
+    with ThreadPoolExecutor() as pool:
+        for written in [
+            pool.submit(write, options.out / side, words, blocks=blocks)
+            for side, (words, blocks) in sides.items()
+        ]:
+            written.result()
     seed_ranks = min(SEED_RANKS, options.words)
     seeds = problem.pairs(0, seed_ranks, min(SEEDS, seed_ranks // 2))
     known = {source for source, _ in seeds}
@@ -268,6 +278,8 @@ def run(options: argparse.Namespace) -> None:
     with step("fit, map, neighbourhoods" + (", confidences" if options.calibrate else "")) as found:
         translator = Translator.fit(aligner, source, target, seeds, calibrate=options.calibrate)
         found |= {"fit of c1": aligner.report_["seconds"], "history": len(aligner.report_["history"])}
+    with step("check") as found:
+        found["furthest from float64"] = furthest_term(translator.space)
     with step("save"):
         translator.save(options.out / "model")
     del translator, source, target
@@ -288,6 +300,22 @@ def run(options: argparse.Namespace) -> None:
         dictionary.write(options.out / "mutual.tsv")
         right = sum(entry.target == "t" + entry.source[1:] for entry in dictionary)
         found |= {"pairs": len(dictionary), "right %": round(100 * right / max(1, len(dictionary)), 1)}
+
+
+def furthest_term(space: Space, asked: int = 64) -> float:
+    """The largest difference of some CSLS terms, in either language, from those of plain float64."""
+    terms, furthest = space.neighbourhoods(), 0.0
+    for own, (asking, answering) in zip(
+        terms, (space.sides("forward"), space.sides("backward")), strict=True
+    ):
+        rows = np.linspace(0, len(asking) - 1, asked).astype(np.int64)
+        queries = np.asarray(asking.vectors[rows], np.float64)
+        best = np.empty((asked, 0))
+        for block in row_blocks(answering.vectors):
+            scores = np.concatenate([best, queries @ block.astype(np.float64).T], axis=1)
+            best = np.partition(scores, -CSLS_NEIGHBOURS, axis=1)[:, -CSLS_NEIGHBOURS:]
+        furthest = max(furthest, float(np.abs(best.mean(axis=1) - own[rows]).max()))
+    return furthest
 
 
 def slices(options: argparse.Namespace) -> None:
