@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
 
 from bilex.errors import BilexError
+
+if TYPE_CHECKING:
+    import torch
 
 
 def resolve_device(device: str | torch.device = "auto") -> torch.device:
@@ -16,6 +19,8 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
     Raises:
         BilexError: The device does not exist here.
     """
+    import torch
+
     if isinstance(device, torch.device):
         return device
     if device == "auto":

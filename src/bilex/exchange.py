@@ -40,7 +40,7 @@ def exchange(one: Path, other: Path) -> bool:
 @functools.cache
 def _exchanging_call() -> Callable[[bytes, bytes], int] | None:
     """The system's call that exchanges two paths; None where there is none."""
-    with contextlib.suppress(OSError, AttributeError):
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # Windows has no library without a name
         library = ctypes.CDLL(None, use_errno=True)
         if sys.platform == "linux":
             renameat2 = library.renameat2

@@ -17,7 +17,6 @@ from bilex import replay
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.lnmap import LNMap, round_trip_error
 from bilex.aligners.small_networks import (
-    Dropout,
     Part,
     StoppedError,
     Training,
@@ -25,6 +24,7 @@ from bilex.aligners.small_networks import (
     linear,
     side_by_side,
 )
+from bilex.dropout import Dropout
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Silent, Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ from bilex.device import resolve_device
 from bilex.progress import Progress
 from bilex.vectors import WordVectors
 
-Rows = torch.Tensor | npt.NDArray[np.float32]
+if TYPE_CHECKING:
+    Rows = torch.Tensor | npt.NDArray[np.float32]
 
 # A direction of the seed words counts as empty below this fraction of the strongest one: float32 vectors
 # hold nothing but rounding there, and whitening would blow that up.

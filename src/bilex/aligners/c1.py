@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ from bilex.device import resolve_device
 from bilex.progress import Progress, Task
 from bilex.vectors import WordVectors
 
-Maps = tuple[torch.Tensor, torch.Tensor]
+if TYPE_CHECKING:
+    Maps = tuple[torch.Tensor, torch.Tensor]
 
 _SIDES = ("source", "target")
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 
 import bilex
 from bilex.aligners.base import Pairs
@@ -89,12 +88,16 @@ class Checkpoint:
                 f"{self.folder}: this checkpoint was made from other vectors, seeds or settings, or by "
                 "another version of bilex; remove it or name another folder."
             )
+        from safetensors.torch import load_file
+
         return Kept(load_file(self.folder / _TENSORS), state["state"])
 
     def save(self, tensors: Mapping[str, torch.Tensor], **state: Any) -> None:
         """Put a new state in the place of what was kept; tensors may be on any device."""
         if self.folder is None:
             return
+        from safetensors.torch import save_file
+
         with sealed_folder(self.folder, _KIND) as folder:
             kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
             save_file(kept, folder / _TENSORS)

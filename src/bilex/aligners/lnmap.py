@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
-from torch.nn.functional import mse_loss, normalize
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.checkpoint import Checkpoint
@@ -24,7 +22,6 @@ from bilex.aligners.maps import Map, MapStep
 from bilex.aligners.network_steps import Dense, MappedBesideOwn, OwnBesideMapped, PReLU, Tanh
 from bilex.aligners.preparation import Prepared, unit_center_unit
 from bilex.aligners.small_networks import (
-    Dropout,
     Part,
     Training,
     half_autoencoder,
@@ -46,8 +43,8 @@ class Language(NamedTuple):
 
     prepared: Prepared
     rows: torch.Tensor
-    encoder: nn.Sequential
-    decoder: nn.Sequential
+    encoder: torch.nn.Sequential
+    decoder: torch.nn.Sequential
     latent: torch.Tensor
 
 
@@ -153,12 +150,12 @@ class LNMap(Aligner):
         random = part.random
         rows = torch.from_numpy(prepared.rows).to(random.device)
         widths = [vectors.dim, self.hidden, self.hidden, self.latent]
-        encoder = half_autoencoder(widths, self.dropout, random).append(nn.Tanh())
+        encoder = half_autoencoder(widths, self.dropout, random).append(torch.nn.Tanh())
         decoder = half_autoencoder(widths[::-1], self.dropout, random)
 
         def reconstruction_error(numbers: torch.Tensor) -> torch.Tensor:
             batch = rows[numbers]
-            return mse_loss(decoder(encoder(batch)), batch)
+            return torch.nn.functional.mse_loss(decoder(encoder(batch)), batch)
 
         optimizer = _adam([*encoder.parameters(), *decoder.parameters()], self.autoencoder_rate)
         training = Training(reconstruction_error, optimizer, self.batch, part)
@@ -179,7 +176,7 @@ class LNMap(Aligner):
         latent = torch.cat([encoder(part) for part in torch.split(rows, 16384)])
         return Language(prepared, rows, encoder, decoder, latent)
 
-    def _mapper(self, x: Language, y: Language, seeds: Pairs, part: Part) -> nn.Sequential:
+    def _mapper(self, x: Language, y: Language, seeds: Pairs, part: Part) -> torch.nn.Sequential:
         """The mapper from x's latent space to y's, after all rounds of self-training."""
         random = part.random
         there, back = self._new_mapper(random), self._new_mapper(random)
@@ -220,27 +217,29 @@ class LNMap(Aligner):
         self.report_[f"{part.name}_pairs"] = used
         return there.eval()
 
-    def _new_mapper(self, random: torch.Generator) -> nn.Sequential:
-        return nn.Sequential(
+    def _new_mapper(self, random: torch.Generator) -> torch.nn.Sequential:
+        from bilex.dropout import Dropout
+
+        return torch.nn.Sequential(
             linear(self.latent, self.hidden, random),
-            nn.Tanh(),
+            torch.nn.Tanh(),
             Dropout(self.mapper_dropout, random),
             linear(self.hidden, self.latent, random),
         )
 
-    def _mutual_pairs(self, there: nn.Sequential, x: Language, y: Language) -> Pairs:
+    def _mutual_pairs(self, there: torch.nn.Sequential, x: Language, y: Language) -> Pairs:
         """Frequent words that are each other's best partner by CSLS, most similar first."""
         there.eval()
         with torch.no_grad():
-            mapped = normalize(there(x.latent[: self.candidates]))
-        other = normalize(y.latent[: self.candidates])
+            mapped = torch.nn.functional.normalize(there(x.latent[: self.candidates]))
+        other = torch.nn.functional.normalize(y.latent[: self.candidates])
         return mutual_best(mapped, other, self.queries, self.neighbours, self.device)
 
 
 def round_trip_error(
-    there: nn.Module,
-    back: nn.Module,
-    decoder: nn.Module,
+    there: torch.nn.Module,
+    back: torch.nn.Module,
+    decoder: torch.nn.Module,
     start: torch.Tensor,
     goal: torch.Tensor,
     own: torch.Tensor,
@@ -258,7 +257,9 @@ def round_trip_error(
     arrived = there(start)
     returned = back(arrived)
     ends = ((arrived, goal), (returned, start), (decoder(returned), own))
-    return torch.stack([mse_loss(found, wanted, reduction="sum") for found, wanted in ends]).sum()
+    return torch.stack(
+        [torch.nn.functional.mse_loss(found, wanted, reduction="sum") for found, wanted in ends]
+    ).sum()
 
 
 def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int, device: str) -> Pairs:
@@ -283,7 +284,7 @@ def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int
     return np.stack([mutual, best[mutual]], axis=1)
 
 
-def _adam(parameters: list[nn.Parameter], rate: float) -> torch.optim.Adam:
+def _adam(parameters: list[torch.nn.Parameter], rate: float) -> torch.optim.Adam:
     """Adam in a form that a GPU can record."""
     return torch.optim.Adam(parameters, rate, fused=True, capturable=parameters[0].is_cuda)
 
@@ -296,16 +297,16 @@ def _steps(language: Language) -> list[MapStep]:
     """From a language's own vectors to its latent space."""
     steps: list[MapStep] = list(language.prepared.steps)
     for layer in language.encoder:
-        if isinstance(layer, nn.Linear):
+        if isinstance(layer, torch.nn.Linear):
             steps.append(Dense(_numbers(layer.weight.T), _numbers(layer.bias)))
-        elif isinstance(layer, nn.PReLU):
+        elif isinstance(layer, torch.nn.PReLU):
             steps.append(PReLU(_numbers(layer.weight)))
-        elif isinstance(layer, nn.Tanh):
+        elif isinstance(layer, torch.nn.Tanh):
             steps.append(Tanh())
     return steps
 
 
-def _parameters(mapper: nn.Sequential) -> list[Any]:
+def _parameters(mapper: torch.nn.Sequential) -> list[Any]:
     """The tensors of a mapper, in the order in which a map step wants them."""
-    linear = [layer for layer in mapper if isinstance(layer, nn.Linear)]
+    linear = [layer for layer in mapper if isinstance(layer, torch.nn.Linear)]
     return [part for layer in linear for part in (_numbers(layer.weight.T), _numbers(layer.bias))]

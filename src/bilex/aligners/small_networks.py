@@ -14,7 +14,6 @@ from threading import Event
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
 
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.progress import Progress
@@ -25,35 +24,26 @@ Result = TypeVar("Result")
 _CHANCE = "chance"
 
 
-class Dropout(nn.Module):
-    """Sets numbers to zero at random in training, from a generator of its own."""
-
-    def __init__(self, share: float, random: torch.Generator) -> None:
-        super().__init__()
-        self.share, self.random = share, random
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Rows with a share of zeros, the rest made larger to make up for them."""
-        if not self.training or self.share == 0:
-            return rows
-        numbers = torch.rand(rows.shape, generator=self.random, device=rows.device)
-        return rows * (numbers >= self.share) / (1 - self.share)
-
-
-def linear(before: int, after: int, random: torch.Generator) -> nn.Linear:
+def linear(before: int, after: int, random: torch.Generator) -> torch.nn.Linear:
     """A layer whose numbers start uniformly within ±1/√before."""
-    layer = nn.Linear(before, after, device=random.device)
+    layer = torch.nn.Linear(before, after, device=random.device)
     for part in (layer.weight, layer.bias):
-        nn.init.uniform_(part, -(before**-0.5), before**-0.5, generator=random)
+        torch.nn.init.uniform_(part, -(before**-0.5), before**-0.5, generator=random)
     return layer
 
 
-def half_autoencoder(widths: list[int], dropout: float, random: torch.Generator) -> nn.Sequential:
+def half_autoencoder(widths: list[int], dropout: float, random: torch.Generator) -> torch.nn.Sequential:
     """Linear layers with PReLU and dropout between them."""
-    layers: list[nn.Module] = []
+    from bilex.dropout import Dropout
+
+    layers: list[torch.nn.Module] = []
     for before, after in itertools.pairwise(widths):
-        layers += [linear(before, after, random), nn.PReLU(device=random.device), Dropout(dropout, random)]
-    return nn.Sequential(*layers[:-2])
+        layers += [
+            linear(before, after, random),
+            torch.nn.PReLU(device=random.device),
+            Dropout(dropout, random),
+        ]
+    return torch.nn.Sequential(*layers[:-2])
 
 
 @dataclass(frozen=True)
@@ -174,5 +164,5 @@ class Training:
                 parameter.data.copy_(values)
         return kept.state
 
-    def _parameters(self) -> list[nn.Parameter]:
+    def _parameters(self) -> list[torch.nn.Parameter]:
         return [parameter for group in self._optimizer.param_groups for parameter in group["params"]]

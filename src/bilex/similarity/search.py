@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import warnings
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from bilex.device import resolve_device
 from bilex.errors import BilexError
 from bilex.machine import available_memory
-from bilex.vectors.stored import StoredRows, row_blocks
+from bilex.similarity import few
+from bilex.vectors.stored import Matrix, StoredRows, row_blocks
 
 if TYPE_CHECKING:
+    import torch
+
     from bilex.similarity import cpu, gpu
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 _PLACED_AT_ONCE = 1 << 16
-AnyRows = npt.NDArray[np.float32] | StoredRows | torch.Tensor
+AnyRows: TypeAlias = "npt.NDArray[np.float32] | StoredRows | torch.Tensor"
 
 
 def default_memory(device: torch.device) -> int:
     """Bytes for working blocks: an eighth of the memory that is free, between 64 MiB and 2 GiB."""
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_memory()
+    if device.type == "cuda":
+        import torch
+
+        return _share_of(torch.cuda.mem_get_info(device)[0])
+    return _share_of(available_memory())
+
+
+def _share_of(free: int) -> int:
     return int(min(max(free // 8, 1 << 26), 1 << 31))
 
 
@@ -82,7 +91,11 @@ class KeySearch:
         memory: int | None = None,
     ) -> None:
         self._keys, self._penalty, self._memory = keys, key_penalty, memory
-        self._device = resolve_device(device)
+        self._asked_for = device
+
+    @cached_property
+    def _device(self) -> torch.device:
+        return resolve_device(self._asked_for)
 
     def top_k(self, queries: AnyRows, k: int) -> tuple[Floats, Rows]:
         """For each query the k keys of highest score; see `bilex.similarity.top_k`.
@@ -90,8 +103,12 @@ class KeySearch:
         Raises:
             BilexError: The widths differ, k is not positive, or a vector is not finite.
         """
-        where, memory = _checked(queries, self._keys, k, self._device, self._memory)
+        _check(queries, self._keys, k)
         k = min(k, len(self._keys))
+        at_once = self._asked_for in ("auto", "cpu") and few.are_few(len(queries), len(self._keys))
+        if at_once and _no_tensor(queries) and _no_tensor(self._keys):
+            return few.top_k(array(queries), self._keys, k, self._penalty)
+        where, memory = self._device, _or_default(self._memory, self._device)
         if not len(queries) or not len(self._keys):
             return np.zeros((len(queries), k), np.float32), np.zeros((len(queries), k), np.int64)
         if where.type == "cpu":
@@ -146,7 +163,9 @@ def neighbourhoods(
     Returns:
         One mean a source row, one mean a target row.
     """
-    where, memory = _checked(source, target, k, device, memory)
+    _check(source, target, k)
+    where = resolve_device(device)
+    memory = _or_default(memory, where)
     if not len(source) or not len(target):
         return np.zeros(len(source), np.float32), np.zeros(len(target), np.float32)
     if where.type == "cpu":
@@ -189,26 +208,33 @@ def csls_top_k(
     return scores - np.asarray(query_mean, np.float32)[:, None], rows
 
 
-def _checked(
-    queries: AnyRows, keys: AnyRows, k: int, device: str | torch.device, memory: int | None
-) -> tuple[torch.device, int]:
+def _check(queries: AnyRows, keys: AnyRows, k: int) -> None:
     if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
         raise BilexError(f"vectors of shapes {queries.shape} and {keys.shape} cannot be compared row by row.")
     if k < 1:
         raise BilexError(f"k must be at least 1, not {k}.")
-    where = resolve_device(device)
-    return where, memory if memory is not None else default_memory(where)
+
+
+def _or_default(memory: int | None, device: torch.device) -> int:
+    return default_memory(device) if memory is None else memory
+
+
+def _no_tensor(rows: AnyRows) -> TypeGuard[Matrix]:
+    """Whether rows are an array or lie in a file, and are no tensor; for that torch need not be loaded."""
+    return isinstance(rows, (np.ndarray, StoredRows))
 
 
 def array(rows: AnyRows) -> Floats:
     """Rows as a numpy array; an array is not copied."""
-    return rows.cpu().numpy() if isinstance(rows, torch.Tensor) else np.asarray(rows)
+    return np.asarray(rows) if isinstance(rows, (np.ndarray, StoredRows)) else rows.cpu().numpy()
 
 
 def placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
     """Rows as a tensor on a device; memory-mapped ones are not copied on the CPU, so only to be read."""
-    if isinstance(rows, torch.Tensor):
+    if not isinstance(rows, (np.ndarray, StoredRows)):
         return rows.to(device)
+    import torch
+
     if isinstance(rows, StoredRows):
         whole = torch.empty(rows.shape, device=device)
         for number, block in enumerate(row_blocks(rows, _PLACED_AT_ONCE)):

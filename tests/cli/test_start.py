@@ -1,0 +1,75 @@
+"""How commands start: as a module, with what version, and without what they do not need."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_files import Files
+
+import bilex
+from bilex.cli import run
+
+Told = pytest.CaptureFixture[str]
+MODULE = [sys.executable, "-m", "bilex"]
+
+
+def run_in_process(*arguments: object, then: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command in a new process, and then some code in the same process."""
+    code = f"import sys\nfrom bilex.cli import run\nassert run({[*map(str, arguments)]!r}) == 0\n{then}"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_as_a_module_and_with_its_version() -> None:
+    done = subprocess.run([*MODULE, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"bilex, version {bilex.__version__}"
+
+
+def test_the_version_stands_in_one_place() -> None:
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    import tomllib
+
+    described = tomllib.loads(project.read_text(encoding="utf-8"))
+    assert "version" not in described["project"]
+    assert described["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "bilex.__version__"}
+
+
+@pytest.mark.parametrize("arguments", [["methods"], ["methods", "c1"], ["methods", "--json"]])
+def test_methods_are_listed_without_torch(arguments: list[str]) -> None:
+    done = run_in_process(*arguments, then="assert 'torch._C' not in sys.modules, 'torch was loaded'")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_after_the_list_of_methods_torch_works_as_ever() -> None:
+    then = (
+        "import torch.nn.functional\nimport torch, scipy.linalg\n"
+        "assert torch.nn.functional.normalize(torch.ones(1, 4)).tolist() == [[0.5] * 4]\n"
+        "assert scipy.linalg.det([[2.0]]) == 2\n"
+        "from bilex.aligners import get_method\nassert get_method('lnmap').name == 'lnmap'"
+    )
+    done = run_in_process("methods", "--json", then=then)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("what", ["model", "source", "seeds"])
+def test_files_are_described_without_torch(what: str, files: Files) -> None:
+    then = "assert 'torch' not in sys.modules, 'torch was loaded'"
+    done = run_in_process("info", getattr(files, what), "--json", then=then)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["path"] == str(getattr(files, what))
+
+
+def test_a_word_is_translated_without_torch_and_numba(files: Files, capsys: Told) -> None:
+    word = files.seeds.read_text(encoding="utf-8").split("\t")[0]
+    then = "assert not {'torch', 'numba', 'scipy'} & set(sys.modules), 'a heavy library was loaded'"
+    done = run_in_process("translate", files.model, word, "--json", then=then)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["word"] == word
+    assert len(answer["translations"]) == 5
+    assert run(["translate", str(files.model), word, "--json", "--device", "cpu"]) == 0
+    assert json.loads(capsys.readouterr().out) == answer
