@@ -5,6 +5,7 @@ The same questions on Linux, macOS and Windows. Nothing here imports torch.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import getpass
 import logging
@@ -15,6 +16,7 @@ import stat
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import psutil
@@ -25,6 +27,7 @@ CACHE_VARIABLE = "BILEX_CACHE"
 _CGROUPS = Path("/sys/fs/cgroup")
 _STATUS, _CPU_INFO = Path("/proc/self/status"), Path("/proc/cpuinfo")
 _ONLY_OURS = 0o700
+_LIBRARIES = ("numpy", "scipy", "torch", "numba", "safetensors", "transformers", "tokenizers", "ray")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,15 @@ class Processor:
 def processor() -> Processor:
     """The processor of this machine."""
     return Processor(_processor_name(), usable_instructions(), _cores())
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of the libraries that numbers come from, as far as they are installed."""
+    versions: dict[str, str] = {}
+    for name in _LIBRARIES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
 
 
 def total_memory() -> int:

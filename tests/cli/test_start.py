@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 from cli_files import Files
 
 import bilex
+from bilex import machine
 from bilex.cli import run
 
 Told = pytest.CaptureFixture[str]
@@ -73,3 +75,26 @@ def test_a_word_is_translated_without_torch_and_numba(files: Files, capsys: Told
     assert len(answer["translations"]) == 5
     assert run(["translate", str(files.model), word, "--json", "--device", "cpu"]) == 0
     assert json.loads(capsys.readouterr().out) == answer
+
+
+def test_the_machine_is_described_for_a_bug_report(capsys: Told) -> None:
+    assert run(["info", "--machine", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    here = machine.processor()
+    assert told["bilex"] == bilex.__version__
+    assert told["processor"] == here.name
+    assert set(told["vector_instructions"]) == here.features
+    assert told["threads"] == here.threads
+    assert 0 < told["memory_available_gigabytes"] <= told["memory_gigabytes"]
+    assert told["libraries"]["numpy"] == numpy.__version__
+    assert told["gpu"] is None or told["gpu"]["memory_gigabytes"] > 0
+    assert run(["info", "--machine"]) == 0
+    shown = capsys.readouterr().out
+    for fact in (here.name, "vector instructions", "memory gigabytes", "cache folder", "torch: 2."):
+        assert fact in shown
+
+
+@pytest.mark.parametrize("arguments", [["info"], ["info", "--machine", "en.vec"]])
+def test_either_a_file_or_the_machine_is_described(arguments: list[str], capsys: Told) -> None:
+    assert run(arguments) == 2
+    assert "name one file or folder, or give --machine" in capsys.readouterr().err

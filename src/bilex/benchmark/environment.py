@@ -5,13 +5,11 @@ from __future__ import annotations
 import platform
 import socket
 from functools import lru_cache
-from importlib import metadata
 from typing import Any
 
 import bilex
-from bilex.machine import processor, total_memory
+from bilex.machine import library_versions, processor, total_memory
 
-_LIBRARIES = ("numpy", "scipy", "torch", "numba", "safetensors", "transformers", "tokenizers", "ray")
 _GIGABYTE = 1 << 30
 
 
@@ -31,7 +29,7 @@ def _machine(device: str) -> dict[str, Any]:
     return {
         "bilex": bilex.__version__,
         "python": platform.python_version(),
-        "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
+        "libraries": library_versions(),
         "system": platform.platform(),
         "host": socket.gethostname(),
         "processor": here.name,
@@ -39,13 +37,6 @@ def _machine(device: str) -> dict[str, Any]:
         "memory_gigabytes": round(total_memory() / _GIGABYTE, 1),
         "gpu": _gpu() if device == "cuda" else None,
     }
-
-
-def _version(library: str) -> str | None:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _gpu() -> str | None:

@@ -19,9 +19,11 @@ _FIRST_WORDS = 8
         "bilex info en-fi.tsv --source en.vec --target fi.vec   (how much of it the vectors cover)",
         "bilex info en-fi                                       (a model: how it was made, how good it is)",
         "bilex info en.vec --json",
+        "bilex info --machine                                   (what a bug report needs)",
     )
 )
-@click.argument("path", type=click.Path())
+@click.argument("path", type=click.Path(), required=False)
+@click.option("--machine", is_flag=True, help="Describe this machine and the installed libraries instead.")
 @click.option("--source", metavar="VECTORS", help="For a dictionary: the source vectors to compare with.")
 @click.option("--target", metavar="VECTORS", help="For a dictionary: the target vectors to compare with.")
 @click.option("--limit", type=click.IntRange(min=1), help="Read only so many of the first words.")
@@ -30,9 +32,22 @@ _FIRST_WORDS = 8
 )
 @json_option
 def command(
-    path: str, source: str | None, target: str | None, limit: int | None, keep_case: bool, as_json: bool
+    path: str | None,
+    machine: bool,
+    source: str | None,
+    target: str | None,
+    limit: int | None,
+    keep_case: bool,
+    as_json: bool,
 ) -> None:
-    """Describe a file of word vectors, a dictionary, or a model folder."""
+    """Describe a file of word vectors, a dictionary, or a model folder; or, with --machine, this machine."""
+    if machine == (path is not None):
+        raise click.UsageError("name one file or folder, or give --machine.")
+    if path is None:
+        from bilex.cli.machine_facts import machine_facts
+
+        _show(machine_facts(), "this machine", as_json)
+        return
     check_readable(path, source, target)
     kind = kind_of(Path(path))
     if kind == "model":
@@ -41,14 +56,18 @@ def command(
         found = _vectors(path, limit)
     else:
         found = _dictionary(path, source, target, limit, not keep_case)
+    _show({"path": path, "kind": kind, **found} if as_json else found, f"{path}: {kind}", as_json)
+
+
+def _show(found: dict[str, Any], title: str, as_json: bool) -> None:
     if as_json:
-        write_json_line({"path": path, "kind": kind, **found}, indent=2)
+        write_json_line(found, indent=2)
         return
     from rich.table import Table
 
     from bilex.cli.console import show
 
-    table = Table(title=f"{path}: {kind}", title_justify="left", show_header=False)
+    table = Table(title=title, title_justify="left", show_header=False)
     for name, value in found.items():
         table.add_row(name.replace("_", " "), _readable(value))
     show(table)
