@@ -4,6 +4,7 @@
     python -m benchmarks.large_vocabulary compare OUT DATA           how like real vectors they are
     python -m benchmarks.large_vocabulary run OUT --words 2000000    align with c1, save, load, mutual export
     python -m benchmarks.large_vocabulary slice OUT --words 500000   parts of the same, scaled up
+    python -m benchmarks.large_vocabulary storage OUT DATA           what float16 and int8 cost in accuracy
     python -m benchmarks.large_vocabulary text OUT --words 2000000   OUT/source.vec, 4 decimals
     python -m benchmarks.large_vocabulary load OUT/source.vec        time and peak memory of loading it
 
@@ -358,6 +359,35 @@ def slices(options: argparse.Namespace) -> None:
     timed("best translations, one direction", scale, lambda: keys.top_k(part, 2))
 
 
+def storage(options: argparse.Namespace) -> None:
+    """Accuracy of c1 on real vectors that were stored in each of the three kinds of numbers.
+
+    The vectors of the data folder come in int8 already, so that a second rounding to int8 would change
+    nothing; a random rotation of each language, which no method depends on, takes them off that grid.
+    """
+    from benchmarks.packed import read_dictionary, read_vectors
+    from benchmarks.scoring import four_figures
+    from bilex.aligners import get_method
+    from bilex.vectors import WordVectors
+    from bilex.vectors.tensor_file import DTYPES
+
+    for pair in options.pairs:
+        sides = [read_vectors(options.data, language, options.words) for language in pair.split("-")]
+        seeds = read_dictionary(options.data, pair, "train.freq.5k")
+        test = read_dictionary(options.data, pair, "test.freq.2k")
+        for dtype in DTYPES:
+            stored = []
+            for number, side in enumerate(sides):
+                rotated = np.asarray(side.vectors) @ Planted(1, seed=number).rotation
+                folder = options.out / dtype / f"{pair}-{number}"
+                WordVectors(side.index_to_key, rotated).save(folder, "safetensors", dtype=dtype)
+                stored.append(WordVectors.load(folder))
+            aligner = get_method("c1")(device=options.device).fit(stored[0], stored[1], seeds)
+            space = Space.from_aligner(aligner, stored[0], stored[1])
+            words = [len(side) for side in stored]
+            report("storage", pair=pair, dtype=dtype, words=words, accuracy=four_figures(space, test))
+
+
 def write_text(options: argparse.Namespace) -> None:
     """The source language as word2vec text with four decimals, as fastText's files have."""
     problem = Planted(options.words, options.seed)
@@ -431,10 +461,12 @@ def main(arguments: list[str] | None = None) -> None:
         "slice": slices,
         "text": write_text,
         "load": load,
+        "storage": storage,
     }
     parser.add_argument("what", choices=doing)
     parser.add_argument("out", type=Path, help="the folder of the problem; for load, the file")
-    parser.add_argument("data", type=Path, nargs="?", help="for compare: the folder with vectors/ in it")
+    parser.add_argument("data", type=Path, nargs="?", help="for compare and storage: the data folder")
+    parser.add_argument("--pairs", nargs="+", default=["en-ru", "fi-ru"], help="for storage")
     parser.add_argument("--words", type=int, default=2_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default="float16", choices=["float32", "float16", "int8"])
