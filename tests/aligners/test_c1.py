@@ -14,6 +14,7 @@ from bilex.aligners.advanced import AdvancedMapping
 from bilex.aligners.c1 import C1
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
+from bilex.vectors import WordVectors
 
 
 def test_a_planted_rotation_is_found_from_few_seeds() -> None:
@@ -250,3 +251,16 @@ def test_cross_validation_holds_out_whole_words(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(C1, "fit", watched)
     world.fit(quick(cross_validate=True, updates=1, iterations=1), seeds)
     assert sorted(judged) == sorted(2 * list(seeds.pairs))  # once for each of the two presets
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_vectors_that_stay_in_their_file_are_fitted_like_those_in_memory(tmp_path: Path, dtype: str) -> None:
+    world = World(noise=0.8)
+    stored, decoded = [], []
+    for side, words in (("source", world.source), ("target", world.target)):
+        words.save(tmp_path / side, dtype=dtype)
+        stored.append(WordVectors.load(tmp_path / side))
+        decoded.append(WordVectors(words.index_to_key, np.asarray(stored[-1].vectors)))
+    seeds = Lexicon(list(zip(world.source.index_to_key[:100], world.target.index_to_key[:100], strict=True)))
+    of_files, of_memory = (quick(updates=5).fit(*sides, seeds) for sides in (stored, decoded))
+    assert same_maps(of_files, of_memory)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bilex.errors import BilexError
 from bilex.similarity import (
+    KeySearch,
     cpu,
     csls_top_k,
     gpu,
@@ -199,6 +200,15 @@ def test_any_small_problem_with_whole_numbers(data: st.DataObject) -> None:
     column = None if penalty is None else torch.from_numpy(penalty)
     scores, rows = gpu.top_k(torch.from_numpy(queries), torch.from_numpy(keys), k, column, 1 << 20)
     assert_same((scores.numpy(), rows.numpy()), expected)
+
+
+@pytest.mark.parametrize("penalty", [None, PENALTY])
+def test_keys_made_ready_once_answer_any_queries(penalty: Floats | None) -> None:
+    keys = KeySearch(KEYS, key_penalty=penalty, device="cpu", memory=PLENTY)
+    for queries in (QUERIES[:1], QUERIES[1:], QUERIES[:0]):
+        for k in (1, 7, len(KEYS) + 1):
+            expected = top_k(queries, KEYS, k, key_penalty=penalty, device="cpu", memory=PLENTY)
+            assert_same(keys.top_k(queries, k), expected)
 
 
 def test_neighbourhoods_and_csls_follow_their_formulas() -> None:

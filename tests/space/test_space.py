@@ -115,3 +115,17 @@ def test_bad_input_is_told_in_one_sentence(
 ) -> None:
     with pytest.raises(BilexError, match=part):
         call(random_space)
+
+
+@pytest.mark.parametrize("method", ["csls", "nn"])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_searcher_answers_as_search_does(random_space: Space, direction: Any, method: Any) -> None:
+    search = random_space.searcher(direction=direction, method=method)
+    vectors = np.random.default_rng(3).normal(size=(4, 8)).astype(np.float32)
+    for queries in (np.arange(5), np.arange(5, 9), vectors):
+        for found, expected in zip(
+            search(queries, 3),
+            random_space.search(queries, 3, direction=direction, method=method),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(found, expected)
