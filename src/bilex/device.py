@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bilex.errors import BilexError
+from bilex.forking import survive_forks
+
+survive_forks()
 
 if TYPE_CHECKING:
     import torch

@@ -28,12 +28,13 @@ from bilex.encoders.presets import (
 )
 from bilex.encoders.tokens import TokenTable, pack
 from bilex.errors import BilexError
-from bilex.files import write_json, write_text
+from bilex.files import read_json, write_json, write_text
 from bilex.progress import SILENT, Progress
 from bilex.sealed import sealed_folder
 
 Floats = npt.NDArray[np.float32]
 _KIND = "bilex-encoder"
+_NO_CODE = {"trust_remote_code": False}  # without it the library asks on the terminal whether to run code
 _NAMES_IN_CONFIG = ("_name_or_path", "transformers_version", "architectures")
 _WORDS_A_BATCH = {"cuda": 16_384, "cpu": 2_048}
 
@@ -267,16 +268,17 @@ def _open(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
     except ImportError as error:
         raise BilexError("language models need an extra: run pip install 'bilex[lm]'.") from error
 
-    if folder is not None and not (folder / "config.json").is_file():
-        raise BilexError(f"{folder}: is no model folder, it has no config.json; fetch the whole model again.")
+    if folder is not None:
+        _look_before_opening(folder)
     with _quiet(transformers), _told_plainly(where, folder):
-        config = transformers.AutoConfig.from_pretrained(where)
+        config = transformers.AutoConfig.from_pretrained(where, **_NO_CODE)
         _refuse_decoders(where, config)
+        _refuse_quantised(where, config)
         tokenizer = _open_tokenizer(transformers, where)
         automatic = (
             transformers.AutoModelForTextEncoding if config.is_encoder_decoder else transformers.AutoModel
         )
-        options: dict[str, Any] = {"dtype": torch.float32}
+        options: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, **_NO_CODE}
         if _takes_pooling_option(automatic, config):
             options["add_pooling_layer"] = False
         model, loading = automatic.from_pretrained(where, config=config, output_loading_info=True, **options)
@@ -287,6 +289,32 @@ def _open(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
             "whole model again."
         )
     return model, tokenizer
+
+
+def _look_before_opening(folder: Path) -> None:
+    """Refuse a model folder that asks for its own code to be run, or whose weights are a pickle.
+
+    Raises:
+        BilexError: It does, or it is no model folder.
+    """
+    if not (folder / "config.json").is_file():
+        raise BilexError(f"{folder}: is no model folder, it has no config.json; fetch the whole model again.")
+    for name in ("config.json", "tokenizer_config.json"):
+        content = read_json(folder / name) if (folder / name).is_file() else {}
+        if not isinstance(content, dict):
+            raise BilexError(f"{folder / name}: is no configuration; fetch the whole model again.")
+        if content.get("auto_map"):
+            raise BilexError(
+                f"{folder / name}: asks to run code of the model's own (auto_map), which bilex never does; "
+                "use a model that transformers itself knows."
+            )
+    if (folder / "adapter_config.json").is_file():
+        raise BilexError(f"{folder}: holds an adapter; merge it into its model, and save that.")
+    if not any(folder.glob("*.safetensors")) and any(folder.glob("*.bin")):
+        raise BilexError(
+            f"{folder}: its weights are a pickle, which can run code and is never opened; save the model "
+            "with safe_serialization=True."
+        )
 
 
 def _refuse_decoders(where: str, config: Any) -> None:
@@ -303,10 +331,19 @@ def _refuse_decoders(where: str, config: Any) -> None:
         )
 
 
+def _refuse_quantised(where: str, config: Any) -> None:
+    if getattr(config, "quantization_config", None) is not None:
+        raise BilexError(
+            f"{where}: holds quantised weights, which cannot be tuned; use the model it was made from."
+        )
+
+
 def _open_tokenizer(transformers: Any, where: str) -> Any:
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(where)
-    except (OSError, ValueError, KeyError, TypeError, ImportError, AttributeError) as error:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(where, **_NO_CODE)
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged or hostile file can make the library fail in any way
         raise BilexError(
             f"{where}: has no tokenizer that can be opened ({_first_line(error)}); put tokenizer.json and "
             "tokenizer_config.json into the model folder."
@@ -341,13 +378,11 @@ def _quiet(transformers: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def _told_plainly(where: str, folder: Path | None) -> Iterator[None]:
     """Turn the library's refusals into one sentence."""
-    from safetensors import SafetensorError
-
     try:
         yield
-    except BilexError:
+    except (BilexError, MemoryError):
         raise
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+    except Exception as error:  # a damaged or hostile file can make the library fail in any way
         if folder is not None:
             raise BilexError(
                 f"{folder}: the model cannot be opened, it is damaged or half downloaded "

@@ -6,12 +6,12 @@ are the paper's settings for mBERT with that pooling.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from bilex.errors import BilexError
+from bilex.files import read_json
 
 Pooling = Literal["cls", "mean"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -175,7 +175,12 @@ def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:
     if own.is_file():
         stored = _read(own)
         base = PRESETS.get(str(stored.pop("base", "")), EncoderPreset())
-        return replace(base, reading=Reading(**stored))
+        try:
+            return replace(base, reading=Reading(**stored))
+        except TypeError as error:
+            raise BilexError(
+                f"{own}: does not say how words are read ({error}); save the model again."
+            ) from error
     pooling = folder / "1_Pooling" / "config.json"
     if pooling.is_file():
         wants_mean = bool(_read(pooling).get("pooling_mode_mean_tokens"))
@@ -184,9 +189,7 @@ def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise BilexError(
-            f"{path}: cannot be read as JSON ({error}); fetch the model folder again."
-        ) from error
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise BilexError(f"{path}: is no configuration; fetch the model folder again.")
+    return content

@@ -6,12 +6,13 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
 from bilex.aligners.maps import Map
 from bilex.encoders.combine import Combination, unit_rows
+from bilex.errors import BilexError
 from bilex.translator.subwords import FromSubwords
 from bilex.translator.unknown import Floats, Side
 
@@ -42,6 +43,12 @@ class FromEncoder:
     ) -> None:
         self._open, self._combination, self._write = encoder, combination, write
         self._subwords = subwords
+
+    def __getstate__(self) -> NoReturn:
+        raise BilexError(
+            "a translator with a language model cannot be pickled; save it with Translator.save, and open "
+            "the folder with Translator.load in the other process."
+        )
 
     @cached_property
     def _encoder(self) -> WordEncoder:
