@@ -13,6 +13,7 @@ from typing import Any
 
 from bilex.errors import BilexError
 from bilex.files import atomic_folder, check_replaceable, json_text, read_json, sha256
+from bilex.temporaries import remove_abandoned
 
 MANIFEST = "bilex-files.json"
 
@@ -44,6 +45,7 @@ def check_seal(path: Path, kind: str) -> bool:
     Raises:
         BilexError: There is something else, or a file is missing, damaged or added.
     """
+    remove_abandoned(path.parent)
     check_replaceable(path, partial(_own_files, kind=kind))
     if not (path / MANIFEST).is_file():
         return False

@@ -216,7 +216,7 @@ def test_a_damaged_file_is_told(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         path.write_bytes(whole)
         connection.execute("UPDATE predictions SET own = zeroblob(20)")
-    with ResultsStore.open(path) as store, pytest.raises(BilexError, match="cannot be read back"):
+    with ResultsStore.open(path) as store, pytest.raises(BilexError, match="was changed or damaged"):
         store.results(predictions=True)
 
 
@@ -290,3 +290,31 @@ def test_one_runner_at_a_time_and_readers_free(path: Path) -> None:
         with store.claim(), pytest.raises(BilexError, match="is writing results there"):
             store.claim().__enter__()
         assert not path.with_name("results.sqlite.lock").exists()
+
+
+def test_a_figure_that_was_changed_in_the_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    with ResultsStore.open(path) as store:
+        store.add(fabricated(setup()))
+    content = path.read_bytes()
+    place = content.index(b'"p@1":') + len(b'"p@1":0.')
+    path.write_bytes(
+        content[:place] + (b"8" if content[place : place + 1] == b"7" else b"7") + content[place + 1 :]
+    )
+    with ResultsStore.open(path) as store, pytest.raises(BilexError, match="was changed or damaged since"):
+        store.results()
+
+
+def test_a_file_of_before_there_were_checksums_is_read_and_gets_them(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    with ResultsStore.open(path) as store:
+        store.add(fabricated(setup()))
+        expected = [comparable(one) for one in store.results()]
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE checksums")
+    connection.commit()
+    with ResultsStore.open(path) as store:
+        assert [comparable(one) for one in store.results()] == expected
+        store.name([])
+        assert [comparable(one) for one in store.results()] == expected
+    assert connection.execute("SELECT count(*) FROM checksums").fetchone()[0] == 1

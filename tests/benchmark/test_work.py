@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -215,3 +216,31 @@ def test_finished_stages_that_were_not_used_for_longest_make_room(tmp_path: Path
         os.utime(home / "stage.json", (number, number))
     stages.prune(tmp_path, limit=2100)
     assert sorted(home.name for home in tmp_path.iterdir()) == ["stage1", "stage2"]
+
+
+def test_a_stage_is_known_by_what_its_language_model_holds_not_by_its_path(
+    place: Workplace, tmp_path: Path
+) -> None:
+    path = tmp_path / "lm"
+    world.make_encoder(path)
+    setups = [world.setup(lm=str(path), tune=False, mixing=1.0)]
+    [first] = run_family(setups, place)
+    shutil.rmtree(path)
+    world.make_encoder(path, seed=5)
+    [second] = run_family(setups, Workplace(place.plan))
+    assert len([home for home in place.stages.iterdir() if home.is_dir()]) == 2
+    assert world.outcomes([first]) != world.outcomes([second])
+
+
+def test_damaged_encodings_are_made_again(place: Workplace, lm: str, tmp_path: Path) -> None:
+    setups = [world.setup(lm=lm, tune=False, mixing=0.2)]
+    [first] = run_family(setups, place)
+    for file in place.encodings.iterdir():
+        content = bytearray(file.read_bytes())
+        content[-5] ^= 0x40
+        file.write_bytes(content)
+    other = [world.setup("advanced", lm=lm, tune=False, mixing=0.2)]
+    [second] = run_family(other, place)
+    [fresh] = run_family(other, Workplace(world.plan_for(place.plan.folders["world"], tmp_path / "fresh")))
+    assert world.outcomes([second]) == world.outcomes([fresh])
+    assert first.status == second.status == "done"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bilex.benchmark import store_checksums as checksums
 from bilex.benchmark import store_codec as codec
 from bilex.benchmark.results import DirectionName, Result, WordSample
 from bilex.benchmark.setups import Setup
@@ -131,6 +132,7 @@ class ResultsStore:
             self._label(result.setup)
             known = self._rows("SELECT status FROM results WHERE key = ?", (key,))
             if known and known[0][0] == "done":
+                checksums.keep(self._connection, [key])
                 return False
             self._forget(key)
             self._insert("results", _row(result))
@@ -141,6 +143,7 @@ class ResultsStore:
             for name, sample in result.samples.items():
                 parts = zip(("words", "source", "target"), codec.split_sample(sample), strict=True)
                 self._insert("samples", {"key": key, "name": name} | {n: self._part(p) for n, p in parts})
+            checksums.keep(self._connection, [key])
         return True
 
     def name(self, setups: Iterable[Setup]) -> None:
@@ -150,8 +153,10 @@ class ResultsStore:
         another; it is run once, and `results` shows it under each. A runner calls this before it starts.
         """
         with self._transaction():
-            for setup in setups:
+            named = list(setups)
+            for setup in named:
                 self._label(setup)
+            checksums.keep(self._connection, {setup.key for setup in named})
 
     def results(self, *, predictions: bool = False, samples: bool = False) -> list[Result]:
         """All results in the order they were added, one for each label of a setup.
@@ -160,6 +165,8 @@ class ResultsStore:
             predictions: Whether the answers to every test word are read too.
             samples: Whether the vectors for pictures are read too.
         """
+        with _told_plainly(self.path):
+            checksums.check(self._connection, self.path)
         rows = self._rows(
             f"SELECT labels.label, {', '.join(f'results.{name}' for name in _COLUMNS)} FROM results "
             "LEFT JOIN labels ON labels.key = results.key ORDER BY results.rowid, labels.rowid"
@@ -241,6 +248,8 @@ class ResultsStore:
             for table in ("predictions", "samples"):
                 self._write(f"INSERT INTO main.{table} SELECT * FROM other.{table} WHERE key = ?", key)
         self._write("INSERT OR IGNORE INTO main.labels SELECT * FROM other.labels")
+        labelled = self._rows("SELECT key FROM other.labels")
+        checksums.keep(self._connection, {*new, *better, *(key for (key,) in labelled)})
         return MergeReport(len(new), len(theirs) - len(new) - len(better), len(better), int(differing))
 
     def _label(self, setup: Setup) -> None:
@@ -346,6 +355,7 @@ def _complaint(error: sqlite3.Error) -> str:
     }
     if kind in known:
         return known[kind]
+    told = " ".join(str(error).split())
     if kind in (sqlite3.SQLITE_CORRUPT, None):
-        return f"is damaged ({error}); restore it from a copy, or move it away and start a new one"
-    return f"cannot be used ({error})"
+        return f"is damaged ({told}); restore it from a copy, or move it away and start a new one"
+    return f"cannot be used ({told})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ CANDIDATES = 5
 FEWEST_WORDS = 40
 _FOLDS = 5
 _POOL = 100
+_SLOPES = 3
 DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 RETRIEVALS: tuple[Retrieval, Retrieval] = ("csls", "nn")
 
@@ -74,15 +76,39 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Calibration:
-        """What `as_dict` gave."""
+        """What `as_dict` gave.
+
+        Raises:
+            ValueError, TypeError, KeyError, AttributeError: It was changed.
+        """
         parts: dict[tuple[Direction, Retrieval], Calibrated] = {}
         for direction in DIRECTIONS:
             for method in RETRIEVALS:
                 part = stored.get(f"{direction} {method}")
                 if part is not None:
-                    model = Logistic(part["model"]["bias"], tuple(part["model"]["slopes"]))
-                    parts[direction, method] = Calibrated(**{**part, "model": model})
-        return cls(parts, stored["note"])
+                    bias, *slopes = map(_finite, (part["model"]["bias"], *part["model"]["slopes"]))
+                    if len(slopes) != _SLOPES:
+                        raise ValueError(f"a calibration with {len(slopes)} slopes")
+                    figures = {
+                        name: _finite(value) for name, value in part.items() if name not in ("model", "words")
+                    }
+                    model, words = (
+                        Logistic(bias, (slopes[0], slopes[1], slopes[2])),
+                        int(_finite(part["words"])),
+                    )
+                    parts[direction, method] = Calibrated(model=model, words=words, **figures)
+        return cls(parts, str(stored["note"]))
+
+
+def _finite(value: object) -> float:
+    """A number as it must be in a calibration.
+
+    Raises:
+        TypeError: It is something else, or not finite.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError(f"a calibration with {value!r} in it")
+    return float(value)
 
 
 def calibrate(space: Space, held_out: Lexicon, seed: int = 0) -> Calibration:

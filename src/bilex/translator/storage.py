@@ -153,11 +153,19 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
             maps["target"],
             Calibration.from_dict(config["calibration"]),
             [load_source(kind, path / UNKNOWN / kind, maps) for kind in config["unknown"]],
-            Lexicon([(a, b) for a, b in seeds["pairs"]], seeds["name"]),
+            Lexicon([(str(a), str(b)) for a, b in seeds["pairs"]], str(seeds["name"])),
             {key: value for key, value in config.items() if key not in _STORED},
             config["lowercase"],
         )
-    except (KeyError, TypeError, ValueError, OSError, SafetensorError) as error:
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        OSError,
+        SafetensorError,
+    ) as error:
         raise BilexError(
             f"{path}: the model's files do not fit together ({error}); make it again."
         ) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ CONFIG, VOCABULARY, VECTORS, SUBWORDS = (
     "subwords.safetensors",
 )
 _BLOCK_ROWS = 8192
+_OWN_CHECKSUM = "config_sha256"
 _ESCAPE = re.compile(r"\\(.)")
 
 
@@ -102,6 +105,7 @@ def write_blocks(
                 "steps": ["unit" if mean is None else "center" for mean in subwords.means],
             }
         config["sha256"] = {file.name: sha256(file) for file in sorted(folder.iterdir())}
+        config[_OWN_CHECKSUM] = _digest_of(config)
         (folder / CONFIG).write_text(json_text(config), encoding="utf-8")
 
 
@@ -191,7 +195,16 @@ def _config(path: Path) -> dict[str, Any]:
         set(map(str, config["preprocessing"])) <= {"unit", "center"}
     ):
         raise BilexError(f"{path / CONFIG}: lacks something that belongs there; make the folder again.")
+    if _OWN_CHECKSUM in config and config.pop(_OWN_CHECKSUM) != _digest_of(config):
+        raise BilexError(
+            f"{path / CONFIG}: was changed or damaged since it was saved; make the folder again."
+        )
     return config
+
+
+def _digest_of(config: dict[str, Any]) -> str:
+    """The checksum of what config.json says, however it is written."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
 
 
 def _vocabulary(path: Path) -> list[str]:

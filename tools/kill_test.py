@@ -1,0 +1,336 @@
+"""Kill bilex at random moments, and look whether anything was lost, mixed or left behind.
+
+    python tools/kill_test.py                 # 240 kills, some minutes
+    python tools/kill_test.py --kills 24 --seed 7
+
+Each trial forks a child that does one piece of work, kills it with SIGKILL after a random part of the time
+that the work takes, and then checks: what was at the output is whole and is the old or the new one; doing
+the work again gives the result of a run that was never killed; no temporary file is left after that. The exit
+code is 0 if all of it held each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bilex import files
+from bilex.benchmark.datasets import DataFolder
+from bilex.benchmark.setups import Setup
+from bilex.benchmark.store import ResultsStore
+from bilex.benchmark.work import run_family
+from bilex.benchmark.workplace import Workplace, WorkPlan
+from bilex.cli import run
+from bilex.lexicon import Lexicon
+from bilex.temporaries import restore
+from bilex.translator import Translator
+from bilex.vectors import WordVectors
+
+WORDS, DIM, SEEDS = 400, 24, 150
+TEMPORARY = (".bilex-tmp", ".bilex-old", ".bilex-words")
+LATEST = 1.05  # of the time that the work takes; a little more, so that its very end is hit too
+
+
+class LostError(Exception):
+    """What must not happen has happened."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kind of work that is killed.
+
+    Args:
+        name: What it is called in the table.
+        prepare: Puts what was there before into the folder of a trial.
+        do: The work; called in a child that is killed, and again to the end.
+        state: What stands at the output now, as something that can be compared; None for nothing.
+        resumes: Whether a part of the new state may be there after a kill.
+    """
+
+    name: str
+    prepare: Callable[[Path], None]
+    do: Callable[[Path], None]
+    state: Callable[[Path], Any]
+    resumes: bool = False
+
+
+def command(*words: object) -> None:
+    """Run a command line in this process; it must end well."""
+    code = run([str(word) for word in words])
+    if code:
+        raise LostError(f"'bilex {' '.join(map(str, words))}' ended with {code}")
+
+
+class Kinds:
+    """All kinds of work, on planted vectors in one folder.
+
+    Args:
+        inputs: Where the inputs go; they are made here.
+    """
+
+    def __init__(self, inputs: Path) -> None:
+        self.inputs = inputs
+        random_numbers = np.random.default_rng(0)
+        meaning = random_numbers.normal(size=(WORDS, DIM)).astype(np.float32)
+        turn = np.linalg.qr(random_numbers.normal(size=(DIM, DIM)))[0].astype(np.float32)
+        noise = 0.3 * random_numbers.normal(size=meaning.shape).astype(np.float32)
+        data = inputs / "data"
+        for name, rows in (("aa", meaning), ("bb", meaning @ turn + noise)):
+            words = WordVectors([f"{name}{row}" for row in range(WORDS)], rows)
+            words.save(inputs / f"{name}.vec")
+            words.save(data / "vectors" / f"{name}.vec")
+        pairs = [(f"aa{row}", f"bb{row}") for row in range(WORDS)]
+        Lexicon(pairs[:SEEDS]).write(inputs / "seeds.tsv")
+        Lexicon(pairs[:SEEDS]).write(data / "aa-bb.train.1k.tsv")
+        Lexicon(pairs[SEEDS:]).write(data / "aa-bb.test.tsv")
+        self.align(inputs / "model", "procrustes")
+
+    def align(self, output: Path, method: str, *more: object) -> None:
+        """`bilex align` on the planted vectors."""
+        files = [self.inputs / "aa.vec", self.inputs / "bb.vec", "--seeds", self.inputs / "seeds.tsv"]
+        command("align", *files, "-o", output, "--method", method, "--device", "cpu", "--no-calibrate", *more)
+
+    def all(self) -> list[Work]:
+        """Every kind of work."""
+        return [
+            Work("align, new", _nothing, lambda at: self.align(at / "m", "advanced"), _model),
+            Work("align, replacing", self._old_model, lambda at: self.align(at / "m", "advanced"), _model),
+            Work("saving again and again", self._old_model, self._save_often, _model),
+            Work("saving by two renames", self._old_model, self._save_by_two_renames, _model),
+            Work("convert to a folder", self._old("v"), self._convert("v"), _vectors("v")),
+            Work("convert to npy", self._old("v.npy"), self._convert("v.npy"), _vectors("v.npy")),
+            Work("convert to gzip", self._old("v.vec.gz"), self._convert("v.vec.gz"), _vectors("v.vec.gz")),
+            Work("lexicon", _old_lexicon, self._lexicon, _text("d.tsv")),
+            Work(
+                "c1 with a checkpoint", _nothing, self._resumable("c1", "iterations=3", "updates=3"), _model
+            ),
+            Work(
+                "vecmap with a checkpoint",
+                _nothing,
+                self._resumable("vecmap-semi", "patience=2", "frequent=200"),
+                _model,
+            ),
+            Work("benchmark run", _nothing, self._benchmark, _results, resumes=True),
+        ]
+
+    def _old_model(self, at: Path) -> None:
+        shutil.copytree(self.inputs / "model", at / "m")
+
+    def _save_often(self, at: Path) -> None:
+        translator = Translator.load(self.inputs / "model", device="cpu")
+        translator.provenance["round"] = "last"
+        for _ in range(10):
+            translator.save(at / "m")
+
+    def _save_by_two_renames(self, at: Path) -> None:
+        """As on a system that cannot exchange two folders in one step."""
+        vars(files)["exchange"] = lambda one, other: False
+        self._save_often(at)
+
+    def _old(self, name: str) -> Callable[[Path], None]:
+        def prepare(at: Path) -> None:
+            WordVectors(["old", "words"], np.ones((2, 3), np.float32)).save(at / name)
+
+        return prepare
+
+    def _convert(self, name: str) -> Callable[[Path], None]:
+        return lambda at: command("convert", self.inputs / "aa.vec", at / name)
+
+    def _lexicon(self, at: Path) -> None:
+        command("lexicon", self.inputs / "model", "-o", at / "d.tsv", "--device", "cpu")
+
+    def _resumable(self, method: str, *settings: str) -> Callable[[Path], None]:
+        chosen = [word for setting in settings for word in ("--set", setting)]
+        return lambda at: self.align(at / "m", method, "--checkpoint", at / "state", *chosen)
+
+    def _benchmark(self, at: Path) -> None:
+        folder = DataFolder.open(self.inputs / "data", "planted")
+        work, cache = str(at / "work"), str(at / "cache")
+        place = Workplace(WorkPlan(folders={"planted": folder}, work=work, cache=cache, device="cpu"))
+        with ResultsStore.open(at / "r.sqlite") as store, store.claim():
+            for method in ("procrustes", "advanced", "rcsls"):
+                setup = Setup(dataset="planted", pair="aa-bb", seeds="1k", method=method)
+                if not store.attempts(setup.key):
+                    for result in run_family([setup], place):
+                        store.add(result)
+
+
+def _nothing(at: Path) -> None:
+    """There was nothing before."""
+
+
+def _old_lexicon(at: Path) -> None:
+    (at / "d.tsv").write_text("old\tvanha\n", encoding="utf-8")
+
+
+def _model(at: Path) -> Any:
+    """What a model answers; loading it compares every file with its checksum."""
+    restore(at / "m")
+    if not (at / "m").exists():
+        return None
+    translator = Translator.load(at / "m", device="cpu")
+    words = translator.space.source.index_to_key
+    found = [(answer[0].word, round(answer[0].score, 5)) for answer in translator.translate(words, 1)]
+    return translator.provenance["method"], translator.provenance.get("round"), found
+
+
+def _vectors(name: str) -> Callable[[Path], Any]:
+    def state(at: Path) -> Any:
+        if not (at / name).exists():
+            return None
+        vectors = WordVectors.load(at / name)
+        return vectors.index_to_key, np.asarray(vectors.vectors[:]).tolist()
+
+    return state
+
+
+def _text(name: str) -> Callable[[Path], Any]:
+    return lambda at: (at / name).read_bytes() if (at / name).exists() else None
+
+
+def _results(at: Path) -> Any:
+    if not (at / "r.sqlite").exists():
+        return None
+    with ResultsStore.open(at / "r.sqlite") as store:
+        return {result.setup.key: result.evaluation for result in store.results()}
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Send what a child says nowhere."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+        yield
+
+
+def in_child(work: Work, at: Path, seconds: float | None) -> bool:
+    """Do the work in a child, and kill it after some seconds.
+
+    Returns:
+        Whether it was killed before it had ended.
+    """
+    child = os.fork()
+    if child == 0:
+        with quiet():
+            code = 1
+            with contextlib.suppress(BaseException):
+                work.do(at)
+                code = 0
+            os._exit(code)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    ended = os.waitstatus_to_exitcode(status)
+    if ended not in (0, -signal.SIGKILL):
+        raise LostError(f"{work.name}: the work itself failed with exit code {ended}")
+    return ended != 0
+
+
+def strays(at: Path) -> list[str]:
+    """Temporary files anywhere in a folder."""
+    return [str(path.relative_to(at)) for path in at.rglob("*") if path.name.endswith(TEMPORARY)]
+
+
+@dataclass
+class Measured:
+    """A kind of work with what it gives and takes when nobody disturbs it."""
+
+    work: Work
+    before: Any
+    after: Any
+    seconds: float
+
+
+def measure(work: Work, folder: Path) -> Measured:
+    """Do the work once undisturbed."""
+    at = folder / "undisturbed"
+    at.mkdir(parents=True)
+    work.prepare(at)
+    before = work.state(at)
+    started = time.monotonic()
+    in_child(work, at, None)
+    return Measured(work, before, work.state(at), time.monotonic() - started)
+
+
+def trial(known: Measured, at: Path, seconds: float) -> str:
+    """Kill once and check; what was found at the output: "old", "new", "on the way", or "not killed".
+
+    Raises:
+        LostError: Something that must hold did not.
+    """
+    work = known.work
+    at.mkdir()
+    work.prepare(at)
+    killed = in_child(work, at, seconds)
+    found = work.state(at)
+    if found == known.after:
+        what = "new"
+    elif found == known.before:
+        what = "old"
+    elif work.resumes and found is not None and found.items() <= known.after.items():
+        what = "on the way"
+    else:
+        raise LostError(f"{work.name}: killed after {seconds:.3f} s, neither the old nor the new is there")
+    in_child(work, at, None)
+    if work.state(at) != known.after:
+        raise LostError(f"{work.name}: killed after {seconds:.3f} s, the next run gives something else")
+    if left := strays(at):
+        raise LostError(f"{work.name}: killed after {seconds:.3f} s, {left[0]} was left after the next run")
+    shutil.rmtree(at)
+    return what if killed else "not killed"
+
+
+def main() -> int:
+    """Kill, count, tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--kills", type=int, default=240, help="how often to kill (default 240)")
+    parser.add_argument("--seed", type=int, default=0, help="fixes the moments")
+    parser.add_argument(
+        "--only", metavar="TEXT", default="", help="only kinds of work with this in their name"
+    )
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    chance, faults = random.Random(options.seed), []
+    with tempfile.TemporaryDirectory(prefix="bilex-kills-") as name:
+        folder = Path(name)
+        kinds = [work for work in Kinds(folder / "inputs").all() if options.only in work.name]
+        known = [measure(work, folder / f"kind{number}") for number, work in enumerate(kinds)]
+        counts: dict[str, Counter[str]] = {work.name: Counter() for work in kinds}
+        number = 0
+        while sum(count.total() - count["not killed"] for count in counts.values()) < options.kills:
+            one = known[number % len(known)]
+            at = folder / f"trial{number}"
+            number += 1
+            try:
+                what = trial(one, at, chance.uniform(0, LATEST * one.seconds))
+            except LostError as error:
+                faults.append(str(error))
+                what = "FAULT"
+            counts[one.work.name][what] += 1
+    for kind, count in counts.items():
+        print(f"{kind:28}" + ", ".join(f"{what} {times}" for what, times in sorted(count.items())))
+    for fault in faults:
+        print(f"FAULT {fault}")
+    print(f"{options.kills} kills, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
