@@ -169,6 +169,10 @@ def test_folder_with_a_config_that_lacks_something(saved: Path, changes: dict[st
 
 def test_folder_whose_parts_do_not_fit(saved: Path) -> None:
     change_config(saved, dim=7)
+    refused(saved, "was changed or damaged")
+    config = json.loads((saved / folder.CONFIG).read_text())
+    del config["config_sha256"]  # as somebody who wants it so would
+    (saved / folder.CONFIG).write_text(json.dumps(config))
     refused(saved, "do not fit together")
 
 
