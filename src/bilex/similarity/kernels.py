@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
-from numba.extending import overload
+
+from bilex.compiling import njit, overload, types
 
 _CHUNK = 64
 _PART = 16

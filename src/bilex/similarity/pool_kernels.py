@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from bilex.compiling import njit
 from bilex.similarity.kernels import kth_largest
 
 _LOOK_AGAIN = 32

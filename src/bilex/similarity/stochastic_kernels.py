@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
-from numba.extending import overload
 
+from bilex.compiling import njit, overload, types
 from bilex.similarity.kernels import kth_largest
 
 Floats = npt.NDArray[np.float32]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from bilex.compiling import njit
 
 FINE, BROKEN, UNSURE, BLANK = 0, 1, 2, 3
 
