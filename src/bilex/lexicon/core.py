@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,18 @@ import numpy.typing as npt
 from bilex.errors import BilexError
 from bilex.lexicon.coverage import Coverage, measure
 from bilex.lexicon.leaks import LeakReport, find_leaks
-from bilex.lexicon.parsing import NormalForm, Pair, ReadReport, parse_file, respelt
+from bilex.lexicon.parsing import Layout, NormalForm, Pair, ReadReport, parse_file, respelt
 from bilex.lexicon.ranks import RankSummary, summarise_ranks
 from bilex.lexicon.writing import write_pairs
 
+if TYPE_CHECKING:
+    import pandas
 
-@dataclass(frozen=True)
+_SHOWN_PAIRS = 3
+_SHOWN_ROWS = 10
+
+
+@dataclass(frozen=True, repr=False)
 class Lexicon:
     """Word pairs, source first, in file order, repeats kept.
 
@@ -30,6 +36,7 @@ class Lexicon:
         name: What to call the list when something is said about it: its file, as a rule.
         report: What was found in the file it was read from.
         spelt: The pairs as spelt in that file, before lower-casing; `pairs` themselves if empty.
+        rejected: Pairs that somebody has said to be no translations.
 
     Example:
         >>> lexicon = Lexicon([("dog", "koira"), ("cat", "kissa"), ("cat", "katti")])
@@ -41,30 +48,130 @@ class Lexicon:
     name: str = "the dictionary"
     report: ReadReport | None = field(default=None, compare=False, repr=False)
     spelt: Sequence[Pair] = field(default=(), compare=False, repr=False)
+    rejected: Sequence[Pair] = ()
 
     def __len__(self) -> int:
         return len(self.pairs)
 
+    def __repr__(self) -> str:
+        shown = [f"{source}–{target}" for source, target in self.pairs[:_SHOWN_PAIRS]]
+        more = ", ..." if len(self) > _SHOWN_PAIRS else ""
+        return f"Lexicon({self._caption()}: {', '.join(shown)}{more})"
+
+    def _caption(self) -> str:
+        rejected = f", {len(self.rejected):,} rejected" if self.rejected else ""
+        return f"{len(self):,} pairs of {self.name}{rejected}"
+
+    def _repr_html_(self) -> str:
+        from bilex.notebook import html_table
+
+        return html_table(("source", "target"), self.pairs, _SHOWN_ROWS, self._caption())
+
+    def __add__(self, other: Lexicon) -> Lexicon:
+        """Both lists, one after the other; of pairs that stand in both, one."""
+        if not isinstance(other, Lexicon):
+            return NotImplemented
+        known = set(self.pairs)
+        new = other._only(i for i, pair in enumerate(other.pairs) if pair not in known)
+        spelt = [*(self.spelt or self.pairs), *(new.spelt or new.pairs)] if self.spelt or new.spelt else ()
+        names = ", ".join(dict.fromkeys((self.name, other.name)))
+        rejected = tuple(dict.fromkeys((*self.rejected, *other.rejected)))
+        return Lexicon([*self.pairs, *new.pairs], names, self.report, spelt, rejected)
+
     @classmethod
     def read(
-        cls, path: str | Path, *, lowercase: bool = True, normal_form: NormalForm | None = "NFC"
+        cls,
+        path: str | Path,
+        *,
+        lowercase: bool = True,
+        normal_form: NormalForm | None = "NFC",
+        columns: tuple[int | str, int | str] | None = None,
+        delimiter: str | None = None,
+        split: str | None = None,
+        languages: tuple[str | None, str | None] = (None, None),
+        verdicts: bool = False,
     ) -> Lexicon:
         """Read pairs from a file.
 
         Args:
-            path: One pair a line, divided by tab or space, or a `.csv` or `.jsonl` file.
+            path: One pair a line, divided by tab, semicolon or space, or a `.csv` or `.jsonl` file. A first
+                line that names the columns is recognised.
             lowercase: Whether to lower-case the words, as the vectors usually are.
             normal_form: The Unicode normal form to bring the words into; None leaves them.
+            columns: The columns of source and target words: numbers from 1, or names of the first line.
+            delimiter: What divides the columns; None to find out.
+            split: Characters that divide several translations in one cell, such as ";/".
+            languages: Codes of the source and the target language, to recognise their columns by.
+            verdicts: Whether a third column says of each pair "yes" or "no"; a "no" makes it `rejected`.
 
         Returns:
             The list, with what was odd about the file in `report`.
 
         Raises:
-            BilexError: The file cannot be read, is not UTF-8, or holds hardly any pairs.
+            BilexError: The file cannot be read, is not Unicode text, lacks a column, or holds hardly any pairs.
         """
-        parsed = parse_file(path)
+        wanted = None if columns is None else (str(columns[0]), str(columns[1]))
+        parsed = parse_file(path, Layout(wanted, delimiter, split, languages, verdicts))
         pairs = respelt(parsed.pairs, lowercase=lowercase, normal_form=normal_form)
-        return cls(pairs, str(path), parsed.report, parsed.pairs if pairs != parsed.pairs else ())
+        rejected = respelt(parsed.rejected, lowercase=lowercase, normal_form=normal_form)
+        spelt = parsed.pairs if pairs != parsed.pairs else ()
+        return cls(pairs, str(path), parsed.report, spelt, tuple(rejected))
+
+    @classmethod
+    def from_pandas(
+        cls, frame: pandas.DataFrame, source: str | int = 0, target: str | int = 1, *, lowercase: bool = True
+    ) -> Lexicon:
+        """The pairs of two columns of a pandas DataFrame; rows with an empty cell are left out.
+
+        Args:
+            frame: The table.
+            source: The source words' column, by name or place.
+            target: The target words' column.
+            lowercase: Whether to lower-case the words.
+
+        Raises:
+            BilexError: A column is not there.
+        """
+        chosen = []
+        for column in (source, target):
+            try:
+                chosen.append(frame.iloc[:, column] if isinstance(column, int) else frame[column])
+            except (KeyError, IndexError) as error:
+                names = ", ".join(map(str, frame.columns))
+                raise BilexError(f"the table has no column {column!r}; it has {names}.") from error
+        whole = chosen[0].notna() & chosen[1].notna()
+        words = ([str(word).strip() for word in column[whole]] for column in chosen)
+        pairs = [(a, b) for a, b in zip(*words, strict=True) if a and b]
+        return cls(respelt(pairs, lowercase=lowercase, normal_form="NFC"), "the table")
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The pairs as a pandas DataFrame with the columns source and target.
+
+        Raises:
+            BilexError: pandas is not installed.
+        """
+        from bilex.notebook import data_frame
+
+        return data_frame([{"source": source, "target": target} for source, target in self.pairs])
+
+    def corrected(self, corrections: Lexicon) -> Lexicon:
+        """This list, overruled by another.
+
+        A source word that `corrections` translate keeps their translations only; pairs that they reject are
+        left out and kept in `rejected`.
+
+        Args:
+            corrections: Pairs that are surely right, and pairs that are surely wrong.
+        """
+        overruled = {source for source, _ in corrections.pairs}
+        wrong = set(corrections.rejected) - set(corrections.pairs)
+        kept = self._only(
+            i for i, pair in enumerate(self.pairs) if pair[0] not in overruled and pair not in wrong
+        )
+        joined = kept + corrections
+        right = set(corrections.pairs)
+        rejected = tuple(pair for pair in joined.rejected if pair not in right)
+        return Lexicon(joined.pairs, joined.name, joined.report, joined.spelt, rejected)
 
     def write(self, path: str | Path, format: Literal["tsv", "csv", "jsonl"] | None = None) -> None:
         """Write the pairs, atomically, in the format named or the one that the file's name says."""
@@ -80,6 +187,14 @@ class Lexicon:
     def index(self, source: Mapping[str, int], target: Mapping[str, int]) -> npt.NDArray[np.int64]:
         """The covered pairs as rows of the two vocabularies, repeats kept, shape (n, 2)."""
         found = [(source[a], target[b]) for a, b in self.pairs if a in source and b in target]
+        return np.array(found, np.int64).reshape(-1, 2)
+
+    def rejected_index(
+        self, source: Mapping[str, int], target: Mapping[str, int]
+    ) -> npt.NDArray[np.int64]:
+        """The rejected pairs that are covered, as rows of the two vocabularies, each once, shape (n, 2)."""
+        distinct = dict.fromkeys(self.rejected)
+        found = [(source[a], target[b]) for a, b in distinct if a in source and b in target]
         return np.array(found, np.int64).reshape(-1, 2)
 
     def coverage(self, source: Mapping[str, int], target: Mapping[str, int]) -> Coverage:
@@ -104,6 +219,7 @@ class Lexicon:
             f"{self.name} (swapped)",
             self.report,
             [(b, a) for a, b in self.spelt],
+            [(b, a) for a, b in self.rejected],
         )
 
     def head(self, limit: int | None) -> Lexicon:
@@ -163,4 +279,4 @@ class Lexicon:
         """The pairs at some positions, with their spelling."""
         chosen = list(positions)
         spelt = [self.spelt[i] for i in chosen] if self.spelt else ()
-        return Lexicon([self.pairs[i] for i in chosen], self.name, self.report, spelt)
+        return Lexicon([self.pairs[i] for i in chosen], self.name, self.report, spelt, self.rejected)

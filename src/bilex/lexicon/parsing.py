@@ -1,34 +1,72 @@
 """Turning the bytes of a dictionary file into word pairs, and telling what could not be read.
 
-Four forms are read. Files named `.csv` and `.jsonl` are CSV and JSON Lines; every other file holds
-one pair a line, divided by a tab if any line has one, else by spaces.
+Files named `.jsonl` are JSON Lines. Every other file has rows of cells: divided by what a spreadsheet
+writes (comma, semicolon, tab or bar) if it is named `.csv`; else by a tab if any line has one, by a
+semicolon, comma or bar if practically every line has, and by spaces otherwise.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
+import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from bilex.errors import BilexError
+from bilex.lexicon.headers import Columns, find_columns
 
 Pair = tuple[str, str]
 Form = Literal["tab", "space", "csv", "jsonl"]
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 BROKEN_LINES_KEPT = 20
-_FORM_OF_SUFFIX: dict[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_JSON_SUFFIXES = (".jsonl", ".ndjson")
+_DELIMITERS = (",", ";", "\t", "|")
 _EXPECTED: dict[Form, str] = {
     "tab": "source word, tab, target word",
     "space": "source word, space, target word",
     "csv": "source,target",
     "jsonl": '{"source": ..., "target": ...}',
 }
+_REJECTED = frozenset("no n wrong false reject rejected bad - 0 x ✗ ✘".split())
+_ACCEPTED = frozenset("yes y right true accept accepted good ok correct + 1 ✓ ✔".split()) | {""}
+_SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
+_FEW_CELLS, _SHARE_OF_CELLS = 3, 0.02
+_NEARLY_ALL, _SNIFFED_LINES = 0.9, 200
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a dictionary file is laid out, where it does not say so itself.
+
+    Args:
+        columns: The columns of source and target words, each a number from 1 or the name that the first
+            line gives it; None for those that a header names, else the first two.
+        delimiter: What divides the columns ("tab" may be written out); None to find out.
+        split: Characters that divide several translations in one cell; None takes a cell as one word.
+        languages: Codes of the source and the target language, to recognise their columns by.
+        verdicts: Whether a third column says of each pair whether it is right ("yes") or rejected ("no").
+    """
+
+    columns: tuple[str, str] | None = None
+    delimiter: str | None = None
+    split: str | None = None
+    languages: tuple[str | None, str | None] = (None, None)
+    verdicts: bool = False
+
+    def divided(self, cell: str) -> list[str]:
+        """The words of a cell."""
+        if not self.split:
+            return [cell.strip()]
+        parts = re.split(f"[{re.escape(self.split)}]", cell)
+        return [part.strip() for part in parts if part.strip()]
 
 
 @dataclass(frozen=True)
@@ -38,12 +76,14 @@ class ReadReport:
     Attributes:
         path: The file.
         form: How its lines are divided.
-        lines: Lines that are neither blank nor comments.
+        lines: Lines that are neither blank nor comments nor a header.
         comments: Comment lines, which are skipped.
         broken: Lines that hold no pair, which are left out.
         broken_lines: Number and fault of the first of them.
-        extra_columns: Lines with more than two columns, of which the first two were taken.
+        extra_columns: Lines with more than two columns, of which two were taken.
         repeated: Pairs that stand in the file more than once; they are kept.
+        header: The names of the columns, if the first line gives them.
+        several: Cells that seem to hold several words, and what divides most of them.
     """
 
     path: str
@@ -54,6 +94,8 @@ class ReadReport:
     broken_lines: tuple[tuple[int, str], ...]
     extra_columns: int
     repeated: int
+    header: tuple[str, ...] = ()
+    several: tuple[int, str] = (0, "")
 
     def sentence(self) -> str:
         """One sentence for the user if anything was odd, else nothing."""
@@ -64,57 +106,84 @@ class ReadReport:
             fault = self.broken_lines[0][1]
             told.append(f"{self.broken} of {self.lines} lines left out (line {shown}{more}): {fault}")
         if self.extra_columns:
-            told.append(f"{self.extra_columns} lines with more than two columns, the first two taken")
+            told.append(
+                f"{self.extra_columns} lines with more than two columns, the first two taken "
+                "(--columns takes others)"
+            )
+        if self.several[0]:
+            told.append(
+                f"{self.several[0]} cells seem to hold several words and were taken as one "
+                f"(--split '{self.several[1]}' reads each)"
+            )
         if self.repeated:
             told.append(f"{self.repeated} repeated pairs kept")
         return f"{self.path}: {'; '.join(told)}." if told else ""
 
 
 @dataclass(frozen=True)
-class _Line:
-    """What one line came to: a pair, or the fault that makes it none."""
+class _Row:
+    """One line with its cells, or the fault that keeps it from having any."""
 
     number: int
-    pair: Pair | None = None
+    cells: tuple[str, ...] = ()
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What one line came to: pairs, or the fault that makes it none."""
+
+    number: int
+    pairs: tuple[Pair, ...] = ()
     fault: str = ""
     extra: bool = False
+    rejected: bool = False
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """Pairs of a file as spelt there (surrounding blanks removed), and the report on it."""
+    """Pairs of a file as spelt there (surrounding blanks removed), those rejected, and the report on it."""
 
     pairs: list[Pair]
+    rejected: list[Pair]
     report: ReadReport
 
 
-def parse_file(path: str | Path) -> Parsed:
+def parse_file(path: str | Path, layout: Layout | None = None) -> Parsed:
     """Read the pairs of a dictionary file.
 
     Args:
-        path: Any of the four forms, UTF-8, with or without byte-order mark, any line ends.
+        path: A file of any form, UTF-8 or UTF-16 with a byte-order mark, any line ends.
+        layout: How it is laid out, where it does not say so itself.
 
     Returns:
         The pairs as spelt in the file, and the report on lines that were left out.
 
     Raises:
-        BilexError: The file cannot be read, is not UTF-8 text, is empty, or most of its lines are no
-            pairs.
+        BilexError: The file cannot be read, is not Unicode text, is empty, lacks a column that was named, or
+            most of its lines are no pairs.
     """
     path = Path(path)
+    layout = layout or Layout()
     lines = decode(path).split("\n")
-    form = _FORM_OF_SUFFIX.get(path.suffix.lower()) or _divided_by(lines)
+    header: tuple[str, ...] = ()
     comments = 0
-    if form == "csv":
-        found = list(_csv_lines(lines))
-    elif form == "jsonl":
-        found = list(_json_lines(lines))
+    if path.suffix.lower() in _JSON_SUFFIXES:
+        form: Form = "jsonl"
+        found = list(_json_lines(lines, layout))
     else:
-        comments = sum(is_comment(line) for line in lines)
-        found = list(_plain_lines(lines, form))
-    pairs = [line.pair for line in found if line.pair is not None]
-    faults = [(line.number, line.fault) for line in found if line.pair is None]
+        form, delimiter = _division(path, lines, layout)
+        plain = form != "csv"
+        comments = sum(is_comment(line) for line in lines) if plain else 0
+        rows = list(_plain_rows(lines, delimiter) if plain else _csv_rows(lines, delimiter))
+        columns = find_columns(
+            path, rows[0].cells if rows else (), layout.columns, layout.languages, spreadsheet=form == "csv"
+        )
+        header = rows[0].cells if rows and columns.from_header else ()
+        found = [_from_row(row, columns, layout) for row in rows[1 if header else 0 :]]
+    faults = [(line.number, line.fault) for line in found if line.fault]
     _refuse_hopeless(path, form, len(found), faults)
+    pairs = [pair for line in found for pair in line.pairs if not line.rejected]
     report = ReadReport(
         path=str(path),
         form=form,
@@ -122,17 +191,20 @@ def parse_file(path: str | Path) -> Parsed:
         comments=comments,
         broken=len(faults),
         broken_lines=tuple(faults[:BROKEN_LINES_KEPT]),
-        extra_columns=sum(line.extra for line in found),
+        extra_columns=0 if header or layout.columns else sum(line.extra for line in found),
         repeated=len(pairs) - len(set(pairs)),
+        header=header,
+        several=(0, "") if layout.split else _several(pairs),
     )
-    return Parsed(pairs, report)
+    return Parsed(pairs, [pair for line in found for pair in line.pairs if line.rejected], report)
 
 
 def decode(path: Path) -> str:
     """The text of a file with plain line ends and without byte-order mark.
 
     Raises:
-        BilexError: It cannot be read or is not UTF-8; the line of the first wrong byte is told.
+        BilexError: It cannot be read or is neither UTF-8 nor marked UTF-16; the line of the first wrong byte
+            is told.
     """
     try:
         data = path.read_bytes()
@@ -142,15 +214,18 @@ def decode(path: Path) -> str:
         ) from error
     if data.startswith(b"\x1f\x8b"):
         raise BilexError(f"{path}: is compressed with gzip; unpack it first (gunzip) and give the text file.")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BilexError(f"{path}: is UTF-16 text, not UTF-8; save it again as UTF-8.")
+    if data.startswith(b"PK\x03\x04"):
+        raise BilexError(
+            f"{path}: is a spreadsheet or an archive, not text; save the sheet as CSV or as tab-separated text."
+        )
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
         raise BilexError(
-            f"{path}: line {line} is not UTF-8 text (byte 0x{data[error.start]:02x}); "
-            "save the file again as UTF-8."
+            f"{path}: line {line} is not {encoding.removesuffix('-sig').upper()} text "
+            f"(byte 0x{data[error.start]:02x}); save the file again as UTF-8."
         ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -175,58 +250,101 @@ def respelt(pairs: list[Pair], *, lowercase: bool, normal_form: NormalForm | Non
     return [(spell(source), spell(target)) for source, target in pairs]
 
 
-def _divided_by(lines: list[str]) -> Form:
-    return "tab" if any("\t" in line.strip() and not is_comment(line) for line in lines) else "space"
+def _division(path: Path, lines: list[str], layout: Layout) -> tuple[Form, str]:
+    """The form of a file of rows, and what divides its columns."""
+    announced = re.fullmatch(r"sep=(.)", lines[0]) if lines else None
+    if layout.delimiter is not None:
+        delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(layout.delimiter, layout.delimiter)
+        if len(delimiter) != 1:
+            raise BilexError(f"--delimiter '{layout.delimiter}': give one character, or tab.")
+        form: Form = "tab" if delimiter == "\t" else "space" if delimiter == " " else "csv"
+        return ("csv" if path.suffix.lower() == ".csv" and form == "tab" else form), delimiter
+    if announced:  # Excel's own way to say it; the line itself is no pair
+        lines[0] = ""
+        return "csv", announced[1]
+    if path.suffix.lower() == ".csv":
+        return "csv", _csv_delimiter(lines)
+    if any("\t" in line.strip() and not is_comment(line) for line in lines):
+        return "tab", "\t"
+    sample = [line for line in lines if line.strip() and not is_comment(line)][:_SNIFFED_LINES]
+    by_space = sum(len(line.split()) == 2 for line in sample)
+    for delimiter in (";", ",", "|"):
+        if by_space < len(sample) / 2 and _regular(sample, delimiter):
+            return "csv", delimiter
+    return "space", " "
 
 
-def _plain_lines(lines: list[str], form: Form) -> Iterator[_Line]:
+def _regular(lines: list[str], delimiter: str) -> bool:
+    """Whether practically every line has a delimiter, as often as the others."""
+    counts = Counter(line.count(delimiter) for line in lines)
+    if not counts:
+        return False
+    usual, lines_so = counts.most_common(1)[0]
+    return usual > 0 and lines_so >= _NEARLY_ALL * len(lines)
+
+
+def _csv_delimiter(lines: list[str]) -> str:
+    """The delimiter that gives most lines two cells or more; a comma if several do."""
+    sample = [line for line in lines if line.strip()][:_SNIFFED_LINES]
+
+    def whole_lines(delimiter: str) -> tuple[int, bool]:
+        rows = sum(len(row.cells) > 1 for row in _csv_rows(sample, delimiter))
+        return rows, delimiter == "," or _regular(sample, delimiter) and not _regular(sample, ",")
+
+    return max(_DELIMITERS, key=lambda delimiter: (*whole_lines(delimiter), delimiter == ","))
+
+
+def _plain_rows(lines: list[str], delimiter: str) -> Iterator[_Row]:
     for number, line in enumerate(lines, 1):
         if not line.strip() or is_comment(line):
             continue
-        if form == "tab":
-            yield _from_fields(number, line.split("\t"), "no tab in it")
+        if delimiter == "\t":
+            cells = line.split("\t")
+            yield _Row(number, tuple(cells), "" if len(cells) > 1 else "no tab in it")
             continue
         words = [word for word in line.strip().split(" ") if word]
-        if len(words) == 2:
-            yield _from_fields(number, words, "")
-        else:
-            yield _Line(number, fault=f"{len(words)} words where two are expected")
+        fault = "" if len(words) == 2 else f"{len(words)} words where two are expected"
+        yield _Row(number, tuple(words), fault)
 
 
-def _from_fields(number: int, fields: list[str], too_few: str) -> _Line:
-    if len(fields) < 2:
-        return _Line(number, fault=too_few)
-    source, target = fields[0].strip(), fields[1].strip()
-    if not source or not target:
-        return _Line(number, fault="one of the two words is missing")
-    return _Line(number, (source, target), extra=len(fields) > 2)
-
-
-def _csv_lines(lines: list[str]) -> Iterator[_Line]:
-    """Rows of a CSV file; a first row naming the columns source and target says which they are."""
-    reader = csv.reader(io.StringIO("\n".join(lines), newline=""))
-    columns = (0, 1)
-    first = True
+def _csv_rows(lines: list[str], delimiter: str) -> Iterator[_Row]:
+    reader = csv.reader(io.StringIO("\n".join(lines), newline=""), delimiter=delimiter)
     while True:
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield _Line(reader.line_num, fault=f"not CSV ({error})")
+            yield _Row(reader.line_num, fault=f"not CSV ({error})")
             continue
-        if not any(row):
-            continue
-        names = [name.strip().lower() for name in row]
-        if first and "source" in names and "target" in names:
-            columns, first = (names.index("source"), names.index("target")), False
-            continue
-        first = False
-        chosen = [row[column] for column in columns if column < len(row)]
-        yield _from_fields(reader.line_num, chosen, "fewer than two columns")
+        if any(row):
+            yield _Row(reader.line_num, tuple(row), "" if len(row) > 1 else "fewer than two columns")
 
 
-def _json_lines(lines: list[str]) -> Iterator[_Line]:
+def _from_row(row: _Row, columns: Columns, layout: Layout) -> _Line:
+    if row.fault:
+        return _Line(row.number, fault=row.fault)
+    source, target, verdict = (
+        row.cells[column].strip() if column < len(row.cells) else "" for column in columns.places
+    )
+    if not layout.verdicts:
+        verdict = ""
+    return _line(row.number, source, target, verdict, layout, extra=len(row.cells) > 2)
+
+
+def _line(number: int, source: str, target: str, verdict: str, layout: Layout, *, extra: bool) -> _Line:
+    if not source or not target:
+        return _Line(number, fault="one of the two words is missing")
+    judged = verdict.strip().casefold()
+    if judged not in _REJECTED | _ACCEPTED:
+        return _Line(number, fault=f"the third column says '{verdict}', neither yes nor no")
+    pairs = tuple(itertools.product(layout.divided(source), layout.divided(target)))
+    if not pairs:
+        return _Line(number, fault="one of the two words is missing")
+    return _Line(number, pairs, extra=extra, rejected=judged in _REJECTED)
+
+
+def _json_lines(lines: list[str], layout: Layout) -> Iterator[_Line]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -237,7 +355,20 @@ def _json_lines(lines: list[str]) -> Iterator[_Line]:
             continue
         fields = [record.get("source"), record.get("target")] if isinstance(record, dict) else []
         words = [field for field in fields if isinstance(field, str)]
-        yield _from_fields(number, words, 'no strings "source" and "target" in it')
+        if len(words) < 2:
+            yield _Line(number, fault='no strings "source" and "target" in it')
+            continue
+        verdict = str(record.get("verdict", "")) if layout.verdicts else ""
+        yield _line(number, words[0].strip(), words[1].strip(), verdict, layout, extra=False)
+
+
+def _several(pairs: list[Pair]) -> tuple[int, str]:
+    """How many target words look like several, and the character that divides most of them."""
+    found = Counter(match[1] for _, target in pairs if (match := _SEVERAL.search(target)))
+    count = found.total()
+    if count < max(_FEW_CELLS, _SHARE_OF_CELLS * len(pairs)):
+        return 0, ""
+    return count, found.most_common(1)[0][0]
 
 
 def _refuse_hopeless(path: Path, form: Form, lines: int, faults: list[tuple[int, str]]) -> None:
@@ -247,5 +378,5 @@ def _refuse_hopeless(path: Path, form: Form, lines: int, faults: list[tuple[int,
         number, fault = faults[0]
         raise BilexError(
             f"{path}: {len(faults)} of {lines} lines are no word pairs (line {number}: {fault}); "
-            f"each line should be {_EXPECTED[form]}."
+            f"each line should be {_EXPECTED[form]}, or --delimiter and --columns say how it is."
         )

@@ -14,16 +14,30 @@ from bilex.files import atomic_file
 from bilex.lexicon.parsing import Pair, is_comment
 
 OutputFormat = Literal["tsv", "csv", "jsonl"]
+_BY_SUFFIX: dict[str, OutputFormat] = {
+    "": "tsv",
+    ".tsv": "tsv",
+    ".txt": "tsv",
+    ".dict": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
 
 
 def format_of(path: str | Path, chosen: str | None = None) -> OutputFormat:
-    """The format to write: the one chosen, else the one of the file's name, else TSV.
+    """The format to write: the one chosen, else the one of the file's name.
 
     Raises:
-        BilexError: The chosen format is not known.
+        BilexError: The chosen format is not known, or the file's suffix means none.
     """
     if chosen is None:
-        return {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(Path(path).suffix.lower(), "tsv")  # type: ignore[return-value]
+        suffix = Path(path).suffix.lower()
+        if suffix not in _BY_SUFFIX:
+            raise BilexError(
+                f"{path}: its suffix names no dictionary format; use .tsv, .txt, .csv or .jsonl, or --format."
+            )
+        return _BY_SUFFIX[suffix]
     if chosen not in get_args(OutputFormat):
         raise BilexError(f"{path}: format '{chosen}' is not known; choose tsv, csv or jsonl.")
     return chosen  # type: ignore[return-value]
