@@ -17,28 +17,61 @@ bpy Bishnupriya Manipuri|br Breton|bs Bosnian,bosanski|ca Catalan,català|ce Che
 ckb Central Kurdish,Sorani|co Corsican|cs Czech,čeština,česky|cv Chuvash|cy Welsh,Cymraeg|da Danish,dansk
 de German,Deutsch|diq Zazaki|dv Divehi|el Greek,ελληνικά|eml Emiliano-Romagnol|en English|eo Esperanto
 es Spanish,español,castellano|et Estonian,eesti|eu Basque,euskara|fa Persian,Farsi|fi Finnish,suomi
-fo Faroese|fr French,français,francais|frr North Frisian|fy West Frisian,Frisian|ga Irish,Gaeilge|gd Scottish Gaelic
-gl Galician,galego|gom Goan Konkani,Konkani|gu Gujarati|gv Manx|ha Hausa|he Hebrew,עברית|hi Hindi,हिन्दी
-hif Fiji Hindi|hr Croatian,hrvatski|hsb Upper Sorbian|ht Haitian,Haitian Creole|hu Hungarian,magyar
-hy Armenian|ia Interlingua|id Indonesian,Bahasa Indonesia|ig Igbo|ilo Ilokano|io Ido|is Icelandic,íslenska
-it Italian,italiano|ja Japanese,日本語|jv Javanese|ka Georgian|kk Kazakh|kl Greenlandic|km Khmer|kn Kannada
-ko Korean,한국어|ku Kurdish|kv Komi|kw Cornish|ky Kyrgyz|la Latin|lb Luxembourgish|li Limburgish|lmo Lombard
-ln Lingala|lo Lao|lt Lithuanian,lietuvių|lv Latvian,latviešu|mai Maithili|mg Malagasy|mhr Meadow Mari|mi Maori,Māori
-min Minangkabau|mk Macedonian,македонски|ml Malayalam|mn Mongolian|mr Marathi|mrj Hill Mari
-ms Malay,Bahasa Melayu|mt Maltese|mwl Mirandese|my Burmese|myv Erzya|mzn Mazandarani|nah Nahuatl|nap Neapolitan
+fo Faroese|fr French,français,francais|frr North Frisian|fy West Frisian,Frisian|ga Irish,Gaeilge
+gd Scottish Gaelic|gl Galician,galego|gom Goan Konkani,Konkani|gu Gujarati|gv Manx|ha Hausa
+he Hebrew,עברית|hi Hindi,हिन्दी|hif Fiji Hindi|hr Croatian,hrvatski|hsb Upper Sorbian
+ht Haitian,Haitian Creole|hu Hungarian,magyar|hy Armenian|ia Interlingua|id Indonesian,Bahasa Indonesia
+ig Igbo|ilo Ilokano|io Ido|is Icelandic,íslenska|it Italian,italiano|ja Japanese,日本語|jv Javanese
+ka Georgian|kk Kazakh|kl Greenlandic|km Khmer|kn Kannada|ko Korean,한국어|ku Kurdish|kv Komi|kw Cornish
+ky Kyrgyz|la Latin|lb Luxembourgish|li Limburgish|lmo Lombard|ln Lingala|lo Lao|lt Lithuanian,lietuvių
+lv Latvian,latviešu|mai Maithili|mg Malagasy|mhr Meadow Mari|mi Maori,Māori|min Minangkabau
+mk Macedonian,македонски|ml Malayalam|mn Mongolian|mr Marathi|mrj Hill Mari|ms Malay,Bahasa Melayu
+mt Maltese|mwl Mirandese|my Burmese|myv Erzya|mzn Mazandarani|nah Nahuatl|nap Neapolitan
 nds Low German,Low Saxon|ne Nepali|new Newar|nl Dutch,Nederlands|nn Norwegian Nynorsk,Nynorsk
-no Norwegian,norsk,bokmål|ny Chichewa|oc Occitan|or Odia,Oriya|os Ossetian|pa Punjabi,Panjabi|pam Kapampangan
-pfl Palatine German|pl Polish,polski|pms Piedmontese|pnb Western Punjabi|ps Pashto|pt Portuguese,português
-qu Quechua|rm Romansh|ro Romanian,română|ru Russian,русский|rue Rusyn|rw Kinyarwanda|sa Sanskrit|sah Yakut
-sc Sardinian|scn Sicilian|sco Scots|sd Sindhi|se Northern Sami|sh Serbo-Croatian|si Sinhala|sk Slovak,slovenčina
-sl Slovenian,Slovene,slovenščina|sm Samoan|sn Shona|so Somali|sq Albanian,shqip|sr Serbian,српски|st Sotho|su Sundanese
-sv Swedish,svenska|sw Swahili,Kiswahili|ta Tamil|te Telugu|tg Tajik|th Thai,ไทย|ti Tigrinya|tk Turkmen
-tl Tagalog,Filipino|tn Tswana|to Tongan|tr Turkish,Türkçe|ts Tsonga|tt Tatar|ug Uyghur|uk Ukrainian,українська
-ur Urdu|uz Uzbek|vec Venetian|vi Vietnamese,Tiếng Việt|vls West Flemish|vo Volapük|wa Walloon|war Waray
-wo Wolof|xh Xhosa|xmf Mingrelian|yi Yiddish|yo Yoruba|yue Cantonese|zea Zeelandic|zh Chinese,中文|zu Zulu
+no Norwegian,norsk,bokmål|ny Chichewa|oc Occitan|or Odia,Oriya|os Ossetian|pa Punjabi,Panjabi
+pam Kapampangan|pfl Palatine German|pl Polish,polski|pms Piedmontese|pnb Western Punjabi|ps Pashto
+pt Portuguese,português|qu Quechua|rm Romansh|ro Romanian,română|ru Russian,русский|rue Rusyn
+rw Kinyarwanda|sa Sanskrit|sah Yakut|sc Sardinian|scn Sicilian|sco Scots|sd Sindhi|se Northern Sami
+sh Serbo-Croatian|si Sinhala|sk Slovak,slovenčina|sl Slovenian,Slovene,slovenščina|sm Samoan|sn Shona
+so Somali|sq Albanian,shqip|sr Serbian,српски|st Sotho|su Sundanese|sv Swedish,svenska
+sw Swahili,Kiswahili|ta Tamil|te Telugu|tg Tajik|th Thai,ไทย|ti Tigrinya|tk Turkmen|tl Tagalog,Filipino
+tn Tswana|to Tongan|tr Turkish,Türkçe|ts Tsonga|tt Tatar|ug Uyghur|uk Ukrainian,українська|ur Urdu
+uz Uzbek|vec Venetian|vi Vietnamese,Tiếng Việt|vls West Flemish|vo Volapük|wa Walloon|war Waray|wo Wolof
+xh Xhosa|xmf Mingrelian|yi Yiddish|yo Yoruba|yue Cantonese|zea Zeelandic|zh Chinese,中文|zu Zulu
 """
 # Codes that are English words too: in a file's name they count only where nothing else can be meant.
-_ALSO_WORDS = frozenset("am an as be ha he hi id in io is it la li me mi my new no or pa pam so to war wa min bar".split())
+_ALSO_WORDS = frozenset(
+    [
+        "am",
+        "an",
+        "as",
+        "be",
+        "ha",
+        "he",
+        "hi",
+        "id",
+        "in",
+        "io",
+        "is",
+        "it",
+        "la",
+        "li",
+        "me",
+        "mi",
+        "my",
+        "new",
+        "no",
+        "or",
+        "pa",
+        "pam",
+        "so",
+        "to",
+        "war",
+        "wa",
+        "min",
+        "bar",
+    ]
+)
 _PUBLISHED = re.compile(r"(?:wiki|cc|wiki\.multi|crawl)\.([a-z]{2,3})(?:\.\d+)?(?:\.|$)")
 _TOKENS = re.compile(r"[^\W\d_]+")
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import pandas
 
 
-def html_table(headings: Sequence[str], rows: Sequence[Sequence[object]], most: int, caption: str = "") -> str:
+def html_table(
+    headings: Sequence[str], rows: Sequence[Sequence[object]], most: int, caption: str = ""
+) -> str:
     """A plain HTML table; of more than `most` rows the first are shown, and how many there are.
 
     Args:

@@ -6,6 +6,7 @@ them nothing and they are silent.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
@@ -57,3 +58,21 @@ class Silent:
 
 
 SILENT = Silent()
+
+
+def chosen_progress(wish: Progress | bool | None) -> Progress:
+    """Who is told, by what a program asked for.
+
+    Args:
+        wish: A `Progress`; True for bars, or lines where there is no terminal; False for silence; None for
+            bars in a terminal or a notebook and silence elsewhere.
+    """
+    if wish is None:
+        wish = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if wish is False:
+        return SILENT
+    if wish is not True:
+        return wish
+    from bilex.cli.console import BarProgress, LineProgress
+
+    return BarProgress() if sys.stderr.isatty() or "ipykernel" in sys.modules else LineProgress()

@@ -214,6 +214,35 @@ class Space:
 
         return search
 
+    def scores(
+        self,
+        queries: Rows,
+        answers: Rows,
+        *,
+        direction: Direction = "forward",
+        method: Retrieval = "csls",
+        neighbours: int = CSLS_NEIGHBOURS,
+    ) -> Floats:
+        """The score of each query with one answer, as `search` would give it.
+
+        Args:
+            queries: Rows of the asking language.
+            answers: One row of the answering language for each.
+            direction: "forward" asks with source words, "backward" with target words.
+            method: "csls", or "nn" for the plain similarity.
+            neighbours: The k of CSLS's r.
+        """
+        asking, answering = self.sides(direction)
+        similar: Floats = np.einsum(
+            "ij,ij->i", np.asarray(asking.vectors[queries]), np.asarray(answering.vectors[answers])
+        )
+        if method == "nn" or not len(queries):
+            return similar
+        r_source, r_target = self.neighbourhoods(neighbours)
+        r_asking, r_answering = (r_source, r_target) if direction == "forward" else (r_target, r_source)
+        csls: Floats = 2 * similar - r_asking[queries] - r_answering[answers]
+        return csls
+
     def _checked(self, vectors: Rows | Floats) -> Floats:
         """Query vectors, made unit where the metric is the cosine."""
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:

@@ -94,5 +94,7 @@ def test_values_that_make_no_sense_are_named(name: str, value: float) -> None:
 
 
 def test_an_unknown_preset_is_named() -> None:
-    with pytest.raises(BilexError, match="preset '6k' of c1 is not known; use auto, paper, best, 5k or 1k"):
+    with pytest.raises(
+        BilexError, match="preset '6k' of c1 is not known; use auto, paper, best, quick, 5k, 1k"
+    ):
         constants_for("6k", 5000, MANY_WORDS)

@@ -44,7 +44,8 @@ def test_align_tells_translations_and_calibration(files: Files, tmp_path: Path, 
     )
     told = capsys.readouterr()
     assert code == 0
-    assert "calibration error" in told.out and "bilex translate" in told.out
+    assert "held-out seed words they were off by" in told.out and "bilex translate" in told.out
+    assert "Expect the first answer to be right" in told.out
     assert "held-out" in told.err
     assert Translator.load(tmp_path / "m").calibration.parts
 

@@ -106,8 +106,8 @@ def data(tmp_path: Path) -> Path:
 def test_check_with_warnings_is_fine(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["data", "check", str(data)]) == 0
     told = capsys.readouterr()
-    row = next(line for line in told.out.splitlines() if "│ en-fi" in line)
-    assert [cell.strip() for cell in row.strip("│").split("│")] == ["en-fi", "1/1", "2/2", "1", "0 0"]
+    row = next(line for line in told.out.splitlines() if line.split()[:1] == ["en-fi"])
+    assert row.split() == ["en-fi", "1/1", "2/2", "1", "0", "0"]
     assert "warning: seeds 5k: test pairs stand in them too" in told.err
 
 

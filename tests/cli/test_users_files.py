@@ -76,8 +76,11 @@ def test_align_does_not_overwrite_a_card_that_was_edited(files: Files, model: Pa
     assert "My remarks." in (model / "README.md").read_text()
 
 
-def test_align_replaces_an_earlier_model(files: Files, model: Path) -> None:
-    assert run([str(word) for word in align(files, model, "--method", "advanced")]) == 0
+def test_align_replaces_an_earlier_model_when_told_to(files: Files, model: Path, capsys: Told) -> None:
+    before = contents(model)
+    assert "is a model already" in refused(capsys, *align(files, model, "--method", "advanced"))
+    assert contents(model) == before
+    assert run([str(word) for word in align(files, model, "--method", "advanced", "--force")]) == 0
     assert Translator.load(model).provenance["method"] == "advanced"
 
 

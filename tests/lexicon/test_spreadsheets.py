@@ -21,7 +21,9 @@ def written(folder: Path, text: str, name: str = "words.csv", encoding: str = "u
 @pytest.mark.parametrize("name", ["words.csv", "words.txt", "words"])
 @pytest.mark.parametrize("delimiter", [";", ",", "|", "\t"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-@pytest.mark.parametrize("header", [(), ("English", "Finnish"), ("word", "translation"), ("source", "target")])
+@pytest.mark.parametrize(
+    "header", [(), ("English", "Finnish"), ("word", "translation"), ("source", "target")]
+)
 def test_whatever_a_spreadsheet_writes_is_read(
     tmp_path: Path, name: str, delimiter: str, encoding: str, header: tuple[str, ...]
 ) -> None:
@@ -107,7 +109,9 @@ def test_joining_keeps_each_pair_once() -> None:
 
 
 def test_corrections_outweigh_the_seeds() -> None:
-    seeds = Lexicon([("dog", "kissa"), ("dog", "koira"), ("cat", "kissa"), ("cat", "talo"), ("house", "talo")])
+    seeds = Lexicon(
+        [("dog", "kissa"), ("dog", "koira"), ("cat", "kissa"), ("cat", "talo"), ("house", "talo")]
+    )
     corrections = Lexicon([("dog", "koira")], "mine", rejected=(("cat", "talo"), ("river", "talo")))
     corrected = seeds.corrected(corrections)
     assert sorted(corrected.pairs) == [("cat", "kissa"), ("dog", "koira"), ("house", "talo")]

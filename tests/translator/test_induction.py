@@ -62,10 +62,12 @@ def test_thresholds(translator: Translator) -> None:
     everything = list(translator.lexicon(k=3, ranks=(1, 100)))
     assert len(everything) == 300
     by_score = translator.lexicon(k=3, ranks=(1, 100), min_score=0.1)
-    assert list(by_score) == [e for e in everything if e.score >= 0.1]
+    assert list(by_score) == [e for e in everything if e.known or e.score >= 0.1]
     sure = translator.lexicon(k=3, ranks=(1, 100), min_confidence=0.5)
-    assert list(sure) == [e for e in everything if e.confidence is not None and e.confidence >= 0.5]
-    assert 0 < len(sure) < 300
+    assert list(sure) == [
+        e for e in everything if e.known or (e.confidence is not None and e.confidence >= 0.5)
+    ]
+    assert 100 < len(sure) < 300
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
@@ -75,6 +77,14 @@ def test_a_written_dictionary_is_a_dictionary_again(
     found = translator.lexicon(ranks=(1, 50), k=2)
     found.write(tmp_path / f"out.{suffix}")
     assert list(Lexicon.read(tmp_path / f"out.{suffix}").pairs) == list(found.pairs().pairs)
+
+
+def test_the_asking_language_is_written_first(translator: Translator, world: Planted) -> None:
+    found = translator.lexicon(direction="backward", ranks=(1, 20))
+    lines = found.text("tsv").splitlines()
+    assert [line.split("\t")[0] for line in lines] == world.target.index_to_key[:20]
+    assert found.text("csv").splitlines()[0].startswith("target,source,score,confidence,known,target_rank")
+    assert list(found.pairs().pairs) == [(e.source, e.target) for e in found], "pairs stay source first"
 
 
 def test_json_lines_keep_everything(translator: Translator) -> None:

@@ -39,6 +39,7 @@ class Aligner(ABC):
         seed: For methods with chance in them.
 
     Attributes:
+        rejected_: Pairs of rows that the lexicon of the last fit said to be no translations.
         source_map_: Takes source vectors, as they came from their file, into the common space.
         target_map_: Likewise for the target language.
         report_: What happened, in figures and sentences: pairs used, iterations, warnings, ...
@@ -50,9 +51,11 @@ class Aligner(ABC):
     needs_seeds: ClassVar[bool] = True
     fewest_pairs: ClassVar[int] = 2
     equal_dimensions: ClassVar[bool] = False
+    presets: ClassVar[dict[str, str]] = {}
 
     device: str = "auto"
     seed: int = 0
+    rejected_: Pairs = field(init=False, compare=False, default_factory=lambda: np.zeros((0, 2), np.int64))
     source_map_: Map = field(init=False, compare=False)
     target_map_: Map = field(init=False, compare=False)
     report_: dict[str, Any] = field(init=False, compare=False, default_factory=dict)
@@ -109,6 +112,8 @@ class Aligner(ABC):
                 "use c1, procrustes or advanced."
             )
         pairs = self._usable_pairs(source, target, lexicon)
+        wrong = lexicon if lexicon is not None else Lexicon([])
+        self.rejected_ = wrong.rejected_index(source.key_to_index, target.key_to_index)
         self._fit(source, target, pairs, progress, checkpoint)
         return self
 
@@ -128,6 +133,22 @@ class Aligner(ABC):
                 f"{self.fewest_pairs} pairs with both words in the vectors.{coverage.advice()}"
             )
         return pairs
+
+    def comparisons(self, source: int, target: int, pairs: int) -> float:
+        """The work of a fit, counted roughly in comparisons of one word with one other, both ways.
+
+        It serves estimates of time; a method that looks at the seeds alone needs next to none.
+
+        Args:
+            source: Words of the source language.
+            target: Words of the target language.
+            pairs: Usable seed pairs.
+        """
+        return 0.0
+
+    def timed_seconds(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
+        """Seconds of that part of a fit which is better timed in miniature than counted."""
+        return 0.0
 
     @abstractmethod
     def _fit(

@@ -13,11 +13,12 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.c1_settings import C1Constants, constants_for
+from bilex.aligners.c1_settings import PRESET_SUMMARIES, C1Constants, check_preset, constants_for
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, forbidden_partners
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.rejected import KnownNegatives, rejected_partners, without_pairs
 from bilex.aligners.unit_rows import UnitRows
 from bilex.device import resolve_device
 from bilex.progress import Progress, Task
@@ -38,7 +39,7 @@ class C1(Aligner):
     first dictionary is found as `aligners.seedless` describes.
 
     Args:
-        preset: "auto", "paper", "best", "5k" or "1k".
+        preset: "auto", "paper", "best", "quick", "5k" or "1k".
         iterations: Rounds of self-learning (N_iter).
         updates: Contrastive updates a round (N_CL).
         negatives: Hard negatives a side (N_neg).
@@ -70,6 +71,7 @@ class C1(Aligner):
     name = "c1"
     summary = "the paper's stage C1: contrastive, self-learning; minutes; the default"
     needs_seeds = False
+    presets = PRESET_SUMMARIES
 
     preset: str = "auto"
     iterations: int | None = None
@@ -93,6 +95,9 @@ class C1(Aligner):
     cross_validate: bool = False
     start: str = "auto"
 
+    def __post_init__(self) -> None:
+        check_preset(self.preset)
+
     def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
         """The constants that hold for a problem of this size."""
         wishes = {field.name: getattr(self, field.name) for field in fields(C1Constants)}
@@ -102,6 +107,19 @@ class C1(Aligner):
         if not self.self_learning:
             constants = replace(constants, iterations=1, warm_up=0)
         return constants
+
+    def comparisons(self, source: int, target: int, pairs: int) -> float:
+        """New pairs are looked for before every round but the first, and in every round of the warm-up."""
+        constants = self.constants(pairs, min(source, target))
+        rounds = constants.iterations - 1 + constants.warm_up
+        asking = min(source, constants.frequent) * target + min(target, constants.frequent) * source
+        return rounds * (source * target + asking / 2)
+
+    def timed_seconds(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
+        """The contrastive updates."""
+        from bilex.aligners.c1_timing import seconds_of_updates
+
+        return seconds_of_updates(self, source, target, pairs)
 
     def again(self) -> C1:
         """A copy to fit anew with the same constants, even where fewer seeds would call for others."""
@@ -124,7 +142,8 @@ class C1(Aligner):
         self.report_.update(constants=asdict(constants), history=[])
         x, y = UnitRows(source, device), UnitRows(target, device)
         started = time.perf_counter()
-        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs)
+        decided_by = np.concatenate([pairs, self.rejected_])
+        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, decided_by)
         maps, done = _kept_maps(state, device)
         start = pairs
         if maps is not None:
@@ -132,7 +151,7 @@ class C1(Aligner):
         elif not len(pairs):
             from bilex.aligners.seedless import first_dictionary
 
-            start = first_dictionary(self, source, target, constants, progress)
+            start = without_pairs(first_dictionary(self, source, target, constants, progress), self.rejected_)
         if maps is None and constants.warm_up:
             maps = self._warm_up(x, y, start, pairs, constants, progress)
         for iteration in range(done, constants.iterations):
@@ -190,7 +209,7 @@ class C1(Aligner):
                 full_csls=constants.full_csls,
                 device=x.device,
             )
-        return augmentation(induced, seeds)
+        return without_pairs(augmentation(induced, seeds), self.rejected_)
 
     def _advanced_maps(self, x: UnitRows, y: UnitRows, dictionary: Pairs, progress: Progress) -> Maps:
         found = advanced_maps(x[dictionary[:, 0]], y[dictionary[:, 1]])
@@ -213,13 +232,13 @@ class C1(Aligner):
         self.report_["history"].append(history)
         if not constants.updates:
             return maps, True
-        contrast = self._objective(x, y, dictionary, constants)
+        contrast = self.objective(x, y, dictionary, constants)
         losses: list[float] = []
         healthy = True
         with progress.task(f"iteration {iteration + 1} of {constants.iterations}", constants.updates) as task:
             for update in range(constants.updates):
                 rate = constants.learning_rate * constants.decay**update
-                updated, loss = self._update(contrast, maps, rate)
+                updated, loss = self.update(contrast, maps, rate)
                 if not math.isfinite(loss):
                     sentence = (
                         f"the fit broke at update {update + 1} of iteration {iteration + 1} (loss {loss})"
@@ -234,10 +253,11 @@ class C1(Aligner):
         history.update(loss=losses, full_searches=contrast.searched)
         return maps, healthy
 
-    def _objective(self, x: UnitRows, y: UnitRows, dictionary: Pairs, constants: C1Constants) -> Contrast:
+    def objective(self, x: UnitRows, y: UnitRows, dictionary: Pairs, constants: C1Constants) -> Contrast:
+        """The loss of one round: its pairs, and among which words their negatives are found."""
         limit = self.negative_vocabulary or max(len(x), len(y))
         source_forbidden, target_forbidden = forbidden_partners(
-            dictionary, limit, all_known=constants.mask_known
+            dictionary, limit, all_known=constants.mask_known, rejected=self.rejected_
         )
         return Contrast(
             x[dictionary[:, 0]],
@@ -249,9 +269,22 @@ class C1(Aligner):
             constants.negatives,
             self.temperature,
             constants.through_norms,
+            self._known_negatives(x, y, dictionary),
         )
 
-    def _update(self, contrast: Contrast, maps: Maps, rate: float) -> tuple[Maps, float]:
+    def _known_negatives(
+        self, x: UnitRows, y: UnitRows, dictionary: Pairs
+    ) -> tuple[KnownNegatives, KnownNegatives] | None:
+        """Rejected partners of the dictionary's words, source and target; None where none was rejected."""
+        if not len(self.rejected_):
+            return None
+        found = []
+        for side, rows in ((1, x), (0, y)):
+            pair, partner = rejected_partners(dictionary[:, side], self.rejected_, side)
+            found.append(KnownNegatives(torch.from_numpy(pair).to(rows.device), rows[partner]))
+        return found[0], found[1]
+
+    def update(self, contrast: Contrast, maps: Maps, rate: float) -> tuple[Maps, float]:
         """One step of SGD with the joint gradient clipped; the loss is NaN if anything is not finite."""
         step = contrast.step(*maps)
         norm = (step.source.square().sum() + step.target.square().sum()).sqrt()

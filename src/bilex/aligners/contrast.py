@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from bilex.aligners.rejected import KnownNegatives, rejected_partners
 from bilex.similarity.hard_negatives import Forbidden, Moment, hard_negatives, to_units
 
 
@@ -51,6 +52,8 @@ class Contrast:
         negatives: Negatives a side (N_neg).
         temperature: τ.
         through_norms: Whether the gradient goes through the norms too.
+        rejected: Source words and target words that pairs have as negatives whatever their scores; they
+            must be among the forbidden keys, so that none counts twice.
     """
 
     def __init__(
@@ -64,11 +67,13 @@ class Contrast:
         negatives: int,
         temperature: float = 1.0,
         through_norms: bool = False,
+        rejected: tuple[KnownNegatives, KnownNegatives] | None = None,
     ) -> None:
         self.rows = (source_rows, target_rows)
         self.keys = (source_keys, target_keys)
         self.stacked = (torch.cat([source_rows, source_keys]), torch.cat([target_rows, target_keys]))
         self.temperature, self.through_norms = temperature, through_norms
+        self.rejected = rejected
         self.search = (
             hard_negatives(source_keys, negatives, temperature, source_forbidden),
             hard_negatives(target_keys, negatives, temperature, target_forbidden),
@@ -92,6 +97,9 @@ class Contrast:
         self.search[1].look(at_target)
         self.search[0].look(at_source)
         of_target, of_source = self.search[1].nearest(at_target), self.search[0].nearest(at_source)
+        if self.rejected is not None:
+            of_source = self.rejected[0].joined(of_source, y.unit, w_source, self.temperature)
+            of_target = self.rejected[1].joined(of_target, x.unit, w_target, self.temperature)
         positive = (x.unit * y.unit).sum(1)
         weight = (positive / self.temperature).exp()
         total = weight + of_target.total + of_source.total
@@ -110,6 +118,13 @@ class Contrast:
             source -= self._key_norms(0, x_keys, of_source.key, pull_source)
             target -= y_bar.T @ (y.unit * (pull * positive + pull_source.sum(1))[:, None])
             target -= self._key_norms(1, y_keys, of_target.key, pull_target)
+            if self.rejected is not None:
+                amount, own = self.rejected[1].through_norms(x.unit, w_target, self.temperature, share)
+                source -= x_bar.T @ (x.unit * amount[:, None])
+                target -= own
+                amount, own = self.rejected[0].through_norms(y.unit, w_source, self.temperature, share)
+                target -= y_bar.T @ (y.unit * amount[:, None])
+                source -= own
         return Step(loss, source, target)
 
     def _mapped(self, w_source: torch.Tensor, w_target: torch.Tensor) -> list[_Mapped]:
@@ -133,21 +148,32 @@ class Contrast:
         return (self.keys[side] * (keys.inverse * weights)[:, None]).T @ keys.unit
 
 
-def forbidden_partners(pairs: np.ndarray, keys: int, *, all_known: bool) -> tuple[Forbidden, Forbidden]:
+def forbidden_partners(
+    pairs: np.ndarray, keys: int, *, all_known: bool, rejected: np.ndarray | None = None
+) -> tuple[Forbidden, Forbidden]:
     """Which source keys and which target keys may not be negatives of each pair.
 
     Args:
         pairs: Source and target rows.
         keys: How many of the first words of each language are keys.
         all_known: Forbid every known translation of the pair's other word, not only its own partner.
+        rejected: Pairs that are negatives anyhow, and so may not be found as such.
     """
-    return _forbidden(pairs[:, 1], pairs[:, 0], keys, all_known), _forbidden(
-        pairs[:, 0], pairs[:, 1], keys, all_known
+    wrong = np.zeros((0, 2), np.int64) if rejected is None else rejected
+    return (
+        _forbidden(pairs[:, 1], pairs[:, 0], keys, all_known, rejected_partners(pairs[:, 1], wrong, 1)),
+        _forbidden(pairs[:, 0], pairs[:, 1], keys, all_known, rejected_partners(pairs[:, 0], wrong, 0)),
     )
 
 
-def _forbidden(asking: np.ndarray, partner: np.ndarray, keys: int, all_known: bool) -> Forbidden:
-    """For each pair the partners of its `asking` word (or only its own) that are among the keys."""
+def _forbidden(
+    asking: np.ndarray,
+    partner: np.ndarray,
+    keys: int,
+    all_known: bool,
+    rejected: tuple[np.ndarray, np.ndarray],
+) -> Forbidden:
+    """Per pair, its `asking` word's partners (or only its own) and rejected ones that are among the keys."""
     own = np.arange(len(asking))
     if all_known:
         known = np.unique(np.stack([asking, partner], 1), axis=0)
@@ -157,6 +183,9 @@ def _forbidden(asking: np.ndarray, partner: np.ndarray, keys: int, all_known: bo
         what = known[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)] or [own]), 1]
     else:
         who, what = own, partner
+    if len(rejected[0]):
+        order = np.argsort(np.concatenate([who, rejected[0]]), kind="stable")
+        who, what = (np.concatenate(both)[order] for both in zip((who, what), rejected, strict=True))
     inside = what < keys
     starts = np.concatenate([[0], np.cumsum(np.bincount(who[inside], minlength=len(own)))])
     return Forbidden(starts.astype(np.int64), np.ascontiguousarray(what[inside], np.int64))

@@ -63,6 +63,10 @@ class FIPP(Aligner):
     frequent: int = 20000
     metric: Metric = "dot"  # type: ignore[misc]
 
+    def comparisons(self, source: int, target: int, pairs: int) -> float:
+        """Products of Gram matrices of the pairs that it learns from."""
+        return 400.0 * max(pairs, min(self.pairs, source, target)) ** 2
+
     def _fit(
         self,
         source: WordVectors,

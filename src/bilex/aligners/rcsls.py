@@ -61,6 +61,10 @@ class RCSLS(Aligner):
     spectral: bool = False
     restore: bool = True
 
+    def comparisons(self, source: int, target: int, pairs: int) -> float:
+        """Every step compares the seeds' words with all words, and sums over their neighbours."""
+        return 3.0 * self.iterations * pairs * (source + target)
+
     def _fit(
         self,
         source: WordVectors,

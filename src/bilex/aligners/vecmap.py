@@ -82,6 +82,10 @@ class _SelfLearning(Aligner):
     patience: int = 50
     threshold: float = 1e-6
 
+    def comparisons(self, source: int, target: int, pairs: int) -> float:
+        """Some 500 rounds, each of which compares the frequent words."""
+        return 750.0 * min(source, self.frequent) * min(target, self.frequent)
+
     @abstractmethod
     def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
         """The pairs of the first round."""

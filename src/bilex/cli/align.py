@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds
+from bilex.cli.lm_names import check_lm
 from bilex.cli.options import (
     check_coverage,
     check_device,
@@ -15,8 +17,8 @@ from bilex.cli.options import (
     device_option,
     examples,
     json_option,
-    read_lexicon,
     read_vectors,
+    seed_option,
     write_json_line,
 )
 from bilex.encoders.presets import DEFAULT_MIXING, Mixing
@@ -34,14 +36,37 @@ _OLD_LIGHT = "cpu"
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi",
         "bilex align wiki.en.bin wiki.fi.bin --seeds en-fi.tsv -o en-fi --limit 100000",
         "bilex align en.vec.gz fi.vec.gz --seeds en-fi.tsv -o en-fi --method procrustes",
+        "bilex align en.vec fi.vec --seeds en-fi.tsv --corrections mine.tsv -o en-fi --force",
+        "bilex align en.vec fi.vec --seeds en-fi.csv --columns english,finnish -o en-fi --dry-run",
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --lm e5-small-q4",
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --set iterations=3   (see 'bilex methods c1')",
     )
 )
 @click.argument("source_vectors", type=click.Path())
 @click.argument("target_vectors", type=click.Path())
-@click.option("--seeds", metavar="DICTIONARY", help="Word pairs, source word first, one pair a line.")
-@click.option("-o", "--output", required=True, metavar="MODEL", help="The model folder to write.")
+@click.option(
+    "--seeds",
+    multiple=True,
+    metavar="DICTIONARY",
+    help="Word pairs, source word first, one pair a line; several files are joined.",
+)
+@click.option(
+    "--corrections",
+    multiple=True,
+    metavar="DICTIONARY",
+    help="Pairs that outweigh the seeds; 'no' in a third column rejects a pair.",
+)
+@click.option(
+    "--rejected", multiple=True, metavar="DICTIONARY", help="Pairs that are no translations, one a line."
+)
+@dictionary_options
+@click.option("-o", "--output", metavar="MODEL", help="The model folder to write.")
+@click.option("--force", is_flag=True, help="Replace an earlier model of that name.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only read the files: coverage and an estimate of the time; nothing is made.",
+)
 @click.option("--method", default="c1", show_default=True, help="How to align; see 'bilex methods'.")
 @click.option(
     "--lm",
@@ -69,7 +94,9 @@ _OLD_LIGHT = "cpu"
     help="Read only so many of the most frequent words of each language.",
 )
 @device_option
-@click.option("--seed", type=int, default=0, show_default=True, help="For methods with chance in them.")
+@seed_option
+@click.option("--source-language", metavar="CODE", help="Such as en; by default what the file's name says.")
+@click.option("--target-language", metavar="CODE", help="Likewise.")
 @click.option("--keep-case", is_flag=True, help="Do not lower-case vectors and dictionary.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of the method.")
 @click.option(
@@ -85,8 +112,13 @@ _OLD_LIGHT = "cpu"
 def command(
     source_vectors: str,
     target_vectors: str,
-    seeds: str | None,
-    output: str,
+    seeds: tuple[str, ...],
+    corrections: tuple[str, ...],
+    rejected: tuple[str, ...],
+    layout: DictionaryLayout,
+    output: str | None,
+    force: bool,
+    dry_run: bool,
     method: str,
     lm: str | None,
     mixing: str | None,
@@ -95,6 +127,8 @@ def command(
     limit: int,
     device: str,
     seed: int,
+    source_language: str | None,
+    target_language: str | None,
     keep_case: bool,
     settings: tuple[str, ...],
     checkpoint: str | None,
@@ -107,18 +141,19 @@ def command(
     word2vec binary, fastText .bin, .npy with a word list, or a folder of 'bilex convert', most
     frequent words first. The model folder is written whole or not at all.
     """
-    check_readable(source_vectors, target_vectors, seeds)
+    check_readable(source_vectors, target_vectors, *seeds, *corrections, *rejected)
     check_device(device)
     from bilex.aligners import get_method
     from bilex.cli.console import progress
     from bilex.cli.settings import parse_settings
     from bilex.encoders.processes import is_first_process
     from bilex.translator import Translator
-    from bilex.translator.storage import check_destination
 
-    check_destination(output)
+    model = _checked_output(output, force, dry_run)
     if preset == _OLD_LIGHT:
         preset, tuning = None, _renamed(lm, tuning)
+    if lm is not None:
+        check_lm(lm)
     stage = _stage(lm, mixing, tuning, device)
     chosen = get_method(method)
     wishes = settings if preset is None else (f"preset={preset}", *settings)
@@ -126,11 +161,20 @@ def command(
     listener = progress()
     started = time.monotonic()
     lowercase = not keep_case
-    lexicon = read_lexicon(seeds, lowercase) if seeds else None
+    languages = _languages((source_language, source_vectors), (target_language, target_vectors))
+    lexicon = read_seeds(
+        layout, lowercase, languages, seeds=seeds, corrections=corrections, rejected=rejected
+    )
     source = read_vectors(source_vectors, limit, lowercase, listener)
     target = read_vectors(target_vectors, limit, lowercase, listener)
-    if lexicon is not None:
+    if lexicon is not None and len(lexicon):
         check_coverage(lexicon, source, target)
+    from bilex.cli.before_fit import say_how_long, show_plan
+
+    if dry_run:
+        show_plan(aligner, source, target, lexicon, languages, calibrate=calibrate, lm=lm, as_json=as_json)
+        return
+    say_how_long(aligner, source, target, lexicon, listener, calibrate=calibrate, lm=lm)
     try:
         translator = Translator.fit(
             aligner,
@@ -140,6 +184,7 @@ def command(
             stage=stage,
             calibrate=calibrate,
             lowercase=lowercase,
+            languages=languages,
             progress=listener,
             checkpoint=Path(checkpoint) if checkpoint else None,
         )
@@ -149,8 +194,36 @@ def command(
         raise
     if not is_first_process():
         return
-    translator.save(output)
-    _report(translator, output, time.monotonic() - started, as_json)
+    translator.save(model)
+    _report(translator, model, time.monotonic() - started, as_json)
+
+
+def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
+    """The model's name, if it may be written.
+
+    Raises:
+        BilexError: None was given, or there is something that may not be replaced.
+    """
+    if dry_run:
+        return output or ""
+    if output is None:
+        raise click.UsageError("Missing option '-o': name the model folder to write.")
+    from bilex.translator.storage import check_destination, is_model
+
+    check_destination(output)
+    if is_model(output) and not force:
+        raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
+    return output
+
+
+def _languages(*sides: tuple[str | None, str]) -> tuple[str | None, str | None]:
+    """Codes of the two languages, as told or else as the files' names say; none if they would be the same."""
+    from bilex.languages import code_of, language_of_file
+
+    source, target = (
+        (code_of(told) or told) if told is not None else language_of_file(path) for told, path in sides
+    )
+    return (None, None) if source == target else (source, target)
 
 
 def _renamed(lm: str | None, tuning: str | None) -> str:
@@ -197,8 +270,9 @@ def _stage(lm: str | None, mixing: str | None, tuning: str | None, device: str) 
 
 def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None:
     """A few translations, what the held-out seeds say, and what to do next."""
-    from bilex.cli.console import show
+    from bilex.cli.console import show, warn
     from bilex.cli.tables import answers_table, calibration_lines, unseen_words
+    from bilex.translator.expectation import Expectation, sentences
 
     words = unseen_words(translator, _SHOWN_WORDS)
     answers = translator.translate(words, 3)
@@ -215,7 +289,13 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
         )
         return
     if answers:
-        show(answers_table(answers, "Frequent words that are not among the seeds"))
-    for line in calibration_lines(translator.calibration):
+        title = "Frequent words that are not among the seeds"
+        show(answers_table(answers, title, languages=translator.languages))
+    for line in calibration_lines(translator):
         show(line)
-    show(f"Saved {output} after {seconds:.0f} s. Next: bilex translate {output} {' '.join(words[:2])}")
+    expected = sentences(translator.provenance, output)
+    poor = Expectation(**translator.provenance["expectation"]).of_use in ("none", "with care")
+    for sentence in expected:
+        warn(sentence) if poor and sentence != expected[0] else show(sentence)
+    following = f"bilex translate {output} {' '.join(words[:2])}"
+    show(f"Saved {output} after {seconds:.0f} s. Next: {following}")

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
+from rich.table import Table
 from rich.text import Text
 
 from bilex.progress import Progress, Task
@@ -20,9 +21,20 @@ _WIDTH_IN_PIPES = 160
 
 
 def show(what: RenderableType) -> None:
-    """Write a table or a text to stdout; into a pipe wide enough that nothing is cut."""
-    width = None if sys.stdout.isatty() else _WIDTH_IN_PIPES
-    Console(file=sys.stdout, width=width, soft_wrap=isinstance(what, str), highlight=False).print(what)
+    """Write a table or a text to stdout; into a pipe without boxes, and wide enough that nothing is cut."""
+    if sys.stdout.isatty():
+        Console(file=sys.stdout, soft_wrap=isinstance(what, str), highlight=False).print(what)
+        return
+    console = Console(
+        file=sys.stdout, width=_WIDTH_IN_PIPES, soft_wrap=isinstance(what, str), highlight=False
+    )
+    for part in what.renderables if isinstance(what, Group) else [what]:
+        if isinstance(part, Table):
+            part.box = None
+            if part.title is not None:  # a title is broken at the width of its table
+                console.print(part.title, soft_wrap=True)
+                part.title = None
+        console.print(part)
 
 
 def warn(sentence: str) -> None:

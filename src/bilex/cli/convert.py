@@ -8,22 +8,24 @@ from typing import Any
 
 import click
 
+from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
 from bilex.cli.kinds import kind_of
-from bilex.cli.options import check_readable, examples, read_lexicon, read_vectors
+from bilex.cli.options import check_readable, examples, read_vectors
 from bilex.errors import BilexError
 
 
 @click.command(
     epilog=examples(
-        "bilex convert wiki.en.bin en                  (fastText to our folder, subwords kept)",
-        "bilex convert en.vec.gz en --dtype float16 --limit 200000 --lowercase",
-        "bilex convert en en.vec                       (our folder to word2vec text)",
-        "bilex convert vectors.npy en.bin --format binary",
-        "bilex convert en-fi.txt en-fi.csv             (a dictionary)",
+        "bilex convert wiki.en.bin -o en               (fastText to our folder, subwords kept)",
+        "bilex convert en.vec.gz -o en --dtype float16 --limit 200000 --lowercase",
+        "bilex convert en -o en.vec                    (our folder to word2vec text)",
+        "bilex convert vectors.npy -o en.bin --format binary",
+        "bilex convert en-fi.csv -o en-fi.tsv --columns 3,1 --split ';'     (a dictionary)",
     )
 )
 @click.argument("input_file", metavar="INPUT", type=click.Path())
-@click.argument("output", type=click.Path())
+@click.argument("old_output", metavar="[OUTPUT]", required=False, type=click.Path())
+@click.option("-o", "--output", metavar="OUTPUT", help="What to write; may also stand after INPUT.")
 @click.option(
     "--format", "form", metavar="NAME", help="The format to write; by default what OUTPUT's name says."
 )
@@ -34,6 +36,7 @@ from bilex.errors import BilexError
     show_default=True,
     help="What INPUT is.",
 )
+@dictionary_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only so many of the first entries.")
 @click.option("--lowercase", is_flag=True, help="Lower-case the words; the first of equal ones stays.")
 @click.option(
@@ -51,9 +54,11 @@ from bilex.errors import BilexError
 )
 def command(
     input_file: str,
-    output: str,
+    old_output: str | None,
+    output: str | None,
     form: str | None,
     kind: str,
+    layout: DictionaryLayout,
     limit: int | None,
     lowercase: bool,
     dtype: str,
@@ -65,6 +70,9 @@ def command(
     npy with a word list (.npy), or, without a suffix, a safetensors folder that opens at once.
     Dictionaries are written as .tsv, .csv or .jsonl.
     """
+    if (output is None) == (old_output is None):
+        raise click.UsageError("Name what to write once: bilex convert INPUT -o OUTPUT.")
+    output = output or str(old_output)
     check_readable(input_file)
     from bilex.cli.console import progress
     from bilex.files import check_not_an_input, check_writable
@@ -77,8 +85,9 @@ def command(
     if kind == "dictionary":
         from bilex.lexicon.writing import format_of
 
-        lexicon = read_lexicon(input_file, lowercase).head(limit)
-        lexicon.write(output, format_of(output, form))
+        written_as = format_of(output, form)
+        lexicon = layout.read(input_file, lowercase).head(limit)
+        lexicon.write(output, written_as)
         sys.stderr.write(f"Wrote {len(lexicon):,} pairs to {output}.\n")
         return
     for written in files_written(Path(output), form):

@@ -28,7 +28,7 @@ _LIGHTER: dict[str, dict[str, int]] = {"c1": {"updates": 40}}
     )
 )
 @click.option(
-    "--output", default="demo-output", show_default=True, metavar="FOLDER", help="Where the results go."
+    "-o", "--output", default="demo-output", show_default=True, metavar="FOLDER", help="Where the results go."
 )
 @click.option("--method", default="c1", show_default=True, help="How to align; see 'bilex methods'.")
 @click.option("--lm", metavar="NAME", help="Add a language model (stage C2), lightly tuned.")
@@ -70,7 +70,14 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
 
         stage = StageC2(lm=lm, preset="demo", device=device)
     translator = Translator.fit(
-        aligner, english, finnish, seeds, stage=stage, calibrate=stage is None, progress=listener
+        aligner,
+        english,
+        finnish,
+        seeds,
+        stage=stage,
+        calibrate=stage is None,
+        languages=("en", "fi"),
+        progress=listener,
     )
     results = {}
     if stage is not None:
@@ -84,8 +91,9 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     show(_accuracies(results))
     unlike = [found.source for found in results[name].forward.predictions if not found.identical]
     shown = unlike[:: max(1, len(unlike) // _SHOWN_WORDS)][:_SHOWN_WORDS]
-    show(answers_table(translator.translate(shown, 3), "Words of the test dictionary, none of them a seed"))
-    for line in calibration_lines(translator.calibration):
+    title = "Words of the test dictionary, none of them a seed"
+    show(answers_table(translator.translate(shown, 3), title, languages=translator.languages))
+    for line in calibration_lines(translator):
         show(line)
     show(f"Wrote {model}, {output}/en-fi.tsv and {output}/scores.json in {time.monotonic() - started:.0f} s.")
     show(f"Next: bilex translate {model} friend, or with your own files: bilex align --help")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from bilex.cli.options import check_device, check_readable, device_option, examples, json_option, read_lexicon
+from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
+from bilex.cli.options import check_device, check_readable, device_option, examples, json_option
 
 _FEW = 0.5
+_UNMEASURED: dict[str, Any] = {"words": {}, "right": {}, "how": ""}
 
 
 @click.command(
@@ -21,6 +25,7 @@ _FEW = 0.5
 @click.option("--bootstrap", type=click.IntRange(min=0), default=1000, show_default=True, help="Resamplings.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes the resampling.")
 @click.option("--predictions", is_flag=True, help="With --json: the answers to every word too.")
+@dictionary_options
 @device_option
 @json_option
 def command(
@@ -29,6 +34,7 @@ def command(
     bootstrap: int,
     seed: int,
     predictions: bool,
+    layout: DictionaryLayout,
     device: str,
     as_json: bool,
 ) -> None:
@@ -45,9 +51,12 @@ def command(
     from bilex.cli.console import progress, show, warn
     from bilex.evaluation import evaluate
     from bilex.translator import Translator
+    from bilex.translator.expectation import Expectation
 
     translator = Translator.load(model, device=device)
-    lexicon = read_lexicon(test_dictionary, translator.lowercase)
+    made = translator.provenance
+    languages = (made.get("source_language"), made.get("target_language"))
+    lexicon = layout.read(test_dictionary, translator.lowercase, languages)
     space = translator.space
     coverage = lexicon.coverage(space.source.key_to_index, space.target.key_to_index)
     if 0 < coverage.fraction < _FEW:
@@ -57,4 +66,9 @@ def command(
     if as_json:
         sys.stdout.write(result.to_json(predictions=predictions) + "\n")
         return
-    show(result.table())
+    show(result.table(translator.languages))
+    if Expectation(**made.get("expectation", _UNMEASURED)).measured:
+        show(
+            "'bilex align' measured other words: seeds that a second fit did not see. The two figures differ "
+            "by several points either way; docs/translator.md#what-to-expect says why."
+        )

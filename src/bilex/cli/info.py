@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
 from bilex.cli.kinds import kind_of
 from bilex.cli.options import check_readable, examples, json_option, read_vectors, write_json_line
+from bilex.errors import BilexError
+
+if TYPE_CHECKING:
+    from bilex.translator import Translator
 
 _FIRST_WORDS = 8
 
@@ -18,6 +23,7 @@ _FIRST_WORDS = 8
         "bilex info en.vec.gz",
         "bilex info en-fi.tsv --source en.vec --target fi.vec   (how much of it the vectors cover)",
         "bilex info en-fi                                       (a model: how it was made, how good it is)",
+        "bilex info en-fi --doubtful                            (seeds that the model finds unlikely)",
         "bilex info en.vec --json",
         "bilex info --machine                                   (what a bug report needs)",
     )
@@ -30,6 +36,12 @@ _FIRST_WORDS = 8
 @click.option(
     "--keep-case", is_flag=True, help="Do not lower-case a dictionary and what it is compared with."
 )
+@dictionary_options
+@click.option("--doubtful", is_flag=True, help="Of a model: its most unlikely seeds, which may be wrong.")
+@click.option(
+    "-k", "count", type=click.IntRange(min=1), default=20, show_default=True, help="How many doubtful seeds."
+)
+@click.option("--verbose", is_flag=True, help="Of a model: also every setting, loss and measurement.")
 @json_option
 def command(
     path: str | None,
@@ -38,6 +50,10 @@ def command(
     target: str | None,
     limit: int | None,
     keep_case: bool,
+    layout: DictionaryLayout,
+    doubtful: bool,
+    count: int,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Describe a file of word vectors, a dictionary, or a model folder; or, with --machine, this machine."""
@@ -51,15 +67,18 @@ def command(
     check_readable(path, source, target)
     kind = kind_of(Path(path))
     if kind == "model":
-        found = _model(path)
-    elif kind == "vectors":
+        _show_model(path, doubtful=doubtful, count=count, verbose=verbose, as_json=as_json)
+        return
+    if doubtful:
+        raise BilexError(f"{path}: --doubtful is about a model's seeds; give a model folder.")
+    if kind == "vectors":
         found = _vectors(path, limit)
     else:
-        found = _dictionary(path, source, target, limit, not keep_case)
+        found = _dictionary(path, source, target, limit, not keep_case, layout)
     _show({"path": path, "kind": kind, **found} if as_json else found, f"{path}: {kind}", as_json)
 
 
-def _show(found: dict[str, Any], title: str, as_json: bool) -> None:
+def _show(found: dict[str, Any], title: str, as_json: bool = False) -> None:
     if as_json:
         write_json_line(found, indent=2)
         return
@@ -87,13 +106,71 @@ def _readable(value: Any) -> str:
     return str(value)
 
 
-def _model(path: str) -> dict[str, Any]:
-    """What the model's card says, as figures; its checksums are verified on the way."""
+def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, as_json: bool) -> None:
+    """A model on one screen, or everything about it, or its doubtful seeds."""
     from bilex.translator import Translator
 
     translator = Translator.load(path)
+    if doubtful:
+        _show_doubtful(translator, count, as_json)
+    elif as_json:
+        _show({"path": path, "kind": "model", **_everything(path, translator)}, "", as_json)
+    else:
+        _show(_summary(path, translator), f"{path}: model")
+        if verbose:
+            _show(_everything(path, translator), "everything")
+
+
+def _summary(path: str, translator: Translator) -> dict[str, Any]:
+    """What a person wants to know first."""
+    from bilex.translator.expectation import sentences
+
+    made, space = translator.provenance, translator.space
+    lm = made.get("language_model")
+    seeds = translator.seeds
+    covered = made.get("seed_pairs_covered", "?")
+    case = "lower-cased" if translator.lowercase else "case kept"
+    return {
+        "languages": " – ".join(translator.languages),
+        "method": made.get("method", "unknown") + (f" and the language model {lm['lm']}" if lm else ""),
+        "words": f"{len(space.source):,} × {len(space.target):,}, {case}",
+        "seeds": f"{seeds.name}: {len(seeds):,} pairs, {covered} with both words in the vectors"
+        + (f"; {len(seeds.rejected):,} rejected pairs" if seeds.rejected else ""),
+        "what to expect": "\n".join(sentences(made, path)),
+        "confidences": translator.calibration.note,
+        "made": f"{made.get('made', '?')} with bilex {made.get('bilex_version', '?')}, "
+        f"in {made.get('fit_seconds', '?')} s",
+        "from": f"{made.get('source_file') or 'vectors of a program'} and "
+        f"{made.get('target_file') or 'vectors of a program'}",
+        "size": f"{_bytes(path) / 1e6:,.0f} MB",
+        "more": f"bilex info {path} --verbose, or --doubtful for seeds that may be wrong",
+    }
+
+
+def _show_doubtful(translator: Translator, count: int, as_json: bool) -> None:
+    from bilex.cli.console import show
+    from bilex.translator.doubt import doubtful_seeds
+
+    found = doubtful_seeds(translator, count)
+    if as_json:
+        for seed in found:
+            write_json_line(vars(seed))
+        return
+    from rich.table import Table
+
+    one, other = translator.languages
+    table = Table(title="Seeds that the model finds least likely", title_justify="left")
+    for heading in (one, other, "score", f"its own {other}", f"its own {one}"):
+        table.add_column(heading, justify="right" if heading == "score" else "left")
+    for seed in found:
+        table.add_row(seed.source, seed.target, f"{seed.score:.3f}", seed.own_target, seed.own_source)
+    show(table)
+    show("Wrong ones can be rejected: write them with 'no' in a third column, and align with --corrections.")
+
+
+def _everything(path: str, translator: Translator) -> dict[str, Any]:
+    """What the model's card says, as figures."""
     space = translator.space
-    shown = dict(translator.provenance)
     calibration = translator.calibration.as_dict()
     for part in calibration.values():
         if isinstance(part, dict):
@@ -105,10 +182,14 @@ def _model(path: str) -> dict[str, Any]:
         "metric": space.metric,
         "lowercase": translator.lowercase,
         "unknown_words_through": [source.kind for source in translator.unknown],
-        **shown,
+        **translator.provenance,
         "calibration": calibration,
-        "bytes": sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file()),
+        "bytes": _bytes(path),
     }
+
+
+def _bytes(path: str) -> int:
+    return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
 
 
 def _vectors(path: str, limit: int | None) -> dict[str, Any]:
@@ -133,20 +214,27 @@ def _vectors(path: str, limit: int | None) -> dict[str, Any]:
 
 
 def _dictionary(
-    path: str, source: str | None, target: str | None, limit: int | None, lowercase: bool
+    path: str,
+    source: str | None,
+    target: str | None,
+    limit: int | None,
+    lowercase: bool,
+    layout: DictionaryLayout,
 ) -> dict[str, Any]:
     """Pairs and words, and how much two vocabularies cover."""
     from bilex.cli.console import progress
-    from bilex.lexicon import Lexicon
 
-    lexicon = Lexicon.read(path, lowercase=lowercase)
+    lexicon = layout.read(path, lowercase)
+    report = lexicon.report
     golds = lexicon.golds()
     found: dict[str, Any] = {
         "pairs": len(lexicon),
         "source_words": len(golds),
         "target_words": len({target for _, target in lexicon.pairs}),
         "most_translations_of_a_word": max(map(len, golds.values()), default=0),
-        "report": lexicon.report.sentence() if lexicon.report else "",
+        "columns": list(report.header) if report and report.header else ["no names"],
+        "first_pairs": [" – ".join(pair) for pair in lexicon.pairs[:3]],
+        "report": report.sentence() if report else "",
     }
     if source and target:
         listener = progress()

@@ -6,23 +6,16 @@ import sys
 
 import click
 
-from bilex.cli.options import check_device, device_option, examples, retrieval_option
-from bilex.errors import BilexError
-
-
-def _ranks(text: str) -> tuple[int, int | None]:
-    """'1-20000', '500-' or '2000' (the first 2000) as a first and a last rank.
-
-    Raises:
-        BilexError: The text is none of these.
-    """
-    first, dash, last = text.replace("_", "").replace(",", "").partition("-")
-    try:
-        if not dash:
-            return 1, int(first)
-        return int(first or 1), int(last) if last else None
-    except ValueError:
-        raise BilexError(f"--ranks {text}: write it as FIRST-LAST, for example 1-20000.") from None
+from bilex.cli.filter_options import Filters, filter_options
+from bilex.cli.options import (
+    check_device,
+    device_option,
+    direction_options,
+    examples,
+    model_only_option,
+    retrieval_option,
+)
+from bilex.cli.ranks import ranks_of_text
 
 
 @click.command(
@@ -31,6 +24,7 @@ def _ranks(text: str) -> tuple[int, int | None]:
         "bilex lexicon en-fi --mutual --min-confidence 0.5 -o sure.tsv",
         "bilex lexicon en-fi -k 3 --ranks 1-20000 -o frequent.jsonl",
         "bilex lexicon en-fi --direction both --format csv > both.csv",
+        "bilex lexicon en-fi --no-numbers --stop-words stop.txt -o words.tsv",
     )
 )
 @click.argument("model", type=click.Path())
@@ -44,20 +38,25 @@ def _ranks(text: str) -> tuple[int, int | None]:
 @click.option(
     "-k", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Translations a word."
 )
-@click.option(
-    "--direction",
-    type=click.Choice(["forward", "backward", "both"]),
-    default="forward",
-    show_default=True,
-    help="Whose words ask: the source's, the target's, or both.",
-)
+@direction_options("forward", "backward", "both")
 @retrieval_option
-@click.option("--mutual", is_flag=True, help="Only pairs in which each word is the other's best.")
-@click.option("--min-score", type=float, help="Only pairs that score at least this.")
-@click.option("--min-confidence", type=click.FloatRange(0, 1), help="Only pairs of at least this confidence.")
+@click.option("--mutual", is_flag=True, help="Only pairs in which each word is the other's first answer.")
 @click.option(
-    "--ranks", default="1-", show_default=True, help="Frequency ranks of the asking words, as 1-20000."
+    "--min-score", type=float, help="Of pairs that are not known, only those that score at least this."
 )
+@click.option(
+    "--min-confidence",
+    type=click.FloatRange(0, 1),
+    help="Of pairs that are not known, only those of at least this confidence.",
+)
+@click.option(
+    "--ranks",
+    default="1-",
+    show_default=True,
+    help="Translate only words of these frequency ranks; 1-20000 are the 20,000 most frequent.",
+)
+@model_only_option
+@filter_options
 @device_option
 def command(
     model: str,
@@ -70,14 +69,18 @@ def command(
     min_score: float | None,
     min_confidence: float | None,
     ranks: str,
+    model_only: bool,
+    filters: Filters,
     device: str,
 ) -> None:
     """Export a dictionary from a MODEL: every word with its best translations.
 
-    TSV has four columns, source, target, score and confidence, and no header, so that it serves as a
-    seed dictionary again; CSV and JSON Lines name their columns and add the words' frequency ranks.
+    The language whose words are translated comes first. Translations that the seeds give come before
+    others, are marked as known, and need no score or confidence. TSV has five columns, both words, score,
+    confidence, and known or found, and no header, so that it serves as a seed dictionary again; CSV and
+    JSON Lines name their columns and add the words' frequency ranks.
     """
-    wanted = _ranks(ranks)
+    wanted = ranks_of_text(ranks, "--ranks")
     check_device(device)
     from bilex.cli.console import progress
     from bilex.files import check_not_a_part, check_writable
@@ -88,18 +91,23 @@ def command(
     if output is not None:
         check_not_a_part(output, model, own_files)
         check_writable(output)
-    found = Translator.load(model, device=device).lexicon(
+    written = format_of(output or "-", form)
+    translator = Translator.load(model, device=device)
+    found = translator.lexicon(
         k=count,
-        direction=direction,
-        method=retrieval,
+        direction=direction,  # type: ignore[arg-type]
+        method=retrieval,  # type: ignore[arg-type]
         mutual=mutual,
         min_score=min_score,
         min_confidence=min_confidence,
         ranks=wanted,
+        model_only=model_only,
+        keep=filters.of(translator),
         progress=progress(),
     )
     if output is None:
-        sys.stdout.write(found.text(format_of("-", form)))
+        sys.stdout.write(found.text(written))
         return
-    found.write(output, format_of(output, form))
-    sys.stderr.write(f"Wrote {len(found):,} pairs to {output}.\n")
+    found.write(output, written)
+    known = sum(entry.known for entry in found)
+    sys.stderr.write(f"Wrote {len(found):,} pairs to {output}, {known:,} of them known from the seeds.\n")

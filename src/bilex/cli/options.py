@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,31 @@ device_option = click.option(
     help="Where to compute; auto takes a GPU if there is one.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout, for programs.")
+
+
+class _RandomSeed(click.ParamType):  # type: ignore[type-arg]
+    """A whole number; a file's name in its place is a slip of `--seeds`."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number, or a hint."""
+        try:
+            return int(value)
+        except ValueError:
+            hint = f" Did you mean --seeds {value}?" if _looks_like_file(str(value)) else ""
+            self.fail(
+                f"'{value}' is not a whole number; --seed fixes what is left to chance.{hint}", param, ctx
+            )
+
+
+def _looks_like_file(text: str) -> bool:
+    return Path(text).suffix != "" or Path(text).exists()
+
+
+seed_option = click.option(
+    "--seed", type=_RandomSeed(), default=0, show_default=True, help="Fixes what a method leaves to chance."
+)
 retrieval_option = click.option(
     "--method",
     "retrieval",
@@ -37,6 +64,42 @@ retrieval_option = click.option(
     show_default=True,
     help="Rank by CSLS, or by plain similarity.",
 )
+
+
+model_only_option = click.option(
+    "--model-only",
+    is_flag=True,
+    help="The model's own opinion: known translations do not come first, rejected ones are not left out.",
+)
+
+
+def direction_options(*directions: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--direction` and `--reverse`, which is short for `--direction backward`.
+
+    Args:
+        directions: Those that a command knows.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option(
+            "--direction",
+            type=click.Choice(directions),
+            help="Whose words are translated: the source language's (forward) or the target language's "
+            "(backward).  [default: forward]",
+        )
+        @click.option("--reverse", is_flag=True, help="Short for --direction backward.")
+        @functools.wraps(function)
+        def wrapped(*args: Any, direction: str | None, reverse: bool, **rest: Any) -> Any:
+            if reverse and direction not in (None, "backward"):
+                raise BilexError(
+                    f"--reverse means --direction backward, not {direction}; give one of the two."
+                )
+            chosen = "backward" if reverse else direction or "forward"
+            return function(*args, direction=chosen, **rest)
+
+        return wrapped
+
+    return decorate
 
 
 def write_json_line(value: Any, *, indent: int | None = None) -> None:
@@ -66,17 +129,6 @@ def read_vectors(path: str, limit: int | None, lowercase: bool, progress: Progre
     for sentence in vectors.report.sentences() if vectors.report else []:
         warn(sentence)
     return vectors
-
-
-def read_lexicon(path: str, lowercase: bool) -> Lexicon:
-    """Read a dictionary and warn of what was odd about it."""
-    from bilex.cli.console import warn
-    from bilex.lexicon import Lexicon
-
-    lexicon = Lexicon.read(path, lowercase=lowercase)
-    if lexicon.report and (lexicon.report.broken or lexicon.report.extra_columns):
-        warn(lexicon.report.sentence())
-    return lexicon
 
 
 def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -> Coverage:

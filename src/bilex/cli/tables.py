@@ -6,14 +6,26 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from bilex.translator import Answer, Calibration, Translator
+from bilex.translator import Answer, Translation, Translator
+from bilex.translator.expectation import languages_of
 
 
-def answers_table(answers: Iterable[Answer], title: str | None = None) -> Table:
-    """Words and their translations, one a line."""
+def answers_table(
+    answers: Iterable[Answer],
+    title: str | None = None,
+    *,
+    languages: tuple[str, str] = ("word", "translation"),
+) -> Table:
+    """Words and their translations, one a line.
+
+    Args:
+        answers: What to show.
+        title: A line above the table.
+        languages: The headings: the asking and the answering language.
+    """
     table = Table(title=title, title_justify="left")
-    table.add_column("word")
-    table.add_column("translation")
+    for heading in languages:
+        table.add_column({"source": "word", "target": "translation"}.get(heading, heading))
     table.add_column("score", justify="right")
     table.add_column("confidence", justify="right")
     for answer in answers:
@@ -23,23 +35,32 @@ def answers_table(answers: Iterable[Answer], title: str | None = None) -> Table:
                 f"{answer.word}{mark}" if place == 0 else "",
                 found.word,
                 f"{found.score:.3f}",
-                "–" if found.confidence is None else f"{found.confidence:.0%}",
+                sureness(found),
             )
         table.add_section()
     return table
 
 
-def calibration_lines(calibration: Calibration) -> list[str]:
-    """What the held-out seeds say, one sentence a direction."""
+def sureness(found: Translation) -> str:
+    """How sure a translation is: known from the seeds, or so many per cent."""
+    if found.known:
+        return "known"
+    return "–" if found.confidence is None else f"{found.confidence:.0%}"
+
+
+def calibration_lines(translator: Translator) -> list[str]:
+    """How far the confidences can be trusted, one sentence a direction."""
     lines = []
     for direction in ("forward", "backward"):
-        part = calibration.parts.get((direction, "csls"))  # type: ignore[call-overload]
+        part = translator.calibration.parts.get((direction, "csls"))  # type: ignore[call-overload]
         if part is not None:
+            asking, answering = languages_of(translator.provenance, direction)  # type: ignore[arg-type]
             lines.append(
-                f"{direction}: P@1 {part.accuracy:.1%} (CSLS) on {part.words} held-out seed words; "
-                f"calibration error {part.error:.3f} ({part.error_by_chance:.3f} by chance alone)"
+                f"Confidences, {asking} to {answering}: on {part.words} held-out seed words they were off by "
+                f"{100 * part.error:.0f} points on average, of which about {100 * part.error_by_chance:.0f} "
+                "are due to so few words."
             )
-    return lines or [f"no confidences: {calibration.note}"]
+    return lines or [f"There are no confidences ({translator.calibration.note})."]
 
 
 def unseen_words(translator: Translator, count: int) -> list[str]:

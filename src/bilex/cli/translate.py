@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bilex.cli import BAD_INPUT, OK
+from bilex.cli.filter_options import Filters, filter_options
 from bilex.cli.options import (
     check_device,
     device_option,
+    direction_options,
     examples,
-    json_option,
+    model_only_option,
     retrieval_option,
     write_json_line,
 )
 from bilex.errors import BilexError
+
+if TYPE_CHECKING:
+    from bilex.translator import Answer, Translator
+    from bilex.translator.unknown import Side
+
+_FORMATS = ("table", "tsv", "jsonl")
+_COMMANDS = (":reverse for the other direction", ":k 10 for ten translations a word", ":help", ":q to leave")
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    """How words are translated and shown."""
+
+    count: int
+    direction: str
+    retrieval: str
+    form: str
+    model_only: bool
+    min_confidence: float | None
+    answer_ranks: tuple[int, int | None]
+    keep: Any = None
 
 
 @click.command(
     epilog=examples(
         "bilex translate en-fi dog house",
         "bilex translate en-fi --reverse koira -k 10",
-        "bilex translate en-fi --json < words.txt > translations.jsonl",
+        "bilex translate en-fi                                  (in a terminal: a prompt)",
+        "bilex translate en-fi --format jsonl < words.txt > translations.jsonl",
     )
 )
 @click.argument("model", type=click.Path())
@@ -30,52 +58,180 @@ from bilex.errors import BilexError
 @click.option(
     "-k", "count", type=click.IntRange(min=1), default=5, show_default=True, help="Translations a word."
 )
-@click.option("--reverse", is_flag=True, help="From the target language to the source language.")
+@direction_options("forward", "backward")
 @retrieval_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    help="How to show answers.  [default: table in a terminal, tsv elsewhere]",
+)
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="The old name of --format jsonl.")
+@model_only_option
+@click.option(
+    "--min-confidence", type=click.FloatRange(0, 1), help="Leave out answers of less confidence than this."
+)
+@click.option("--answer-ranks", default="1-", help="Only answers of these frequency ranks, as 1-20000.")
+@filter_options
 @device_option
-@json_option
 def command(
-    model: str, words: tuple[str, ...], count: int, reverse: bool, retrieval: str, device: str, as_json: bool
+    model: str,
+    words: tuple[str, ...],
+    count: int,
+    direction: str,
+    retrieval: str,
+    form: str | None,
+    as_json: bool,
+    model_only: bool,
+    min_confidence: float | None,
+    answer_ranks: str,
+    filters: Filters,
+    device: str,
 ) -> int:
-    """Translate WORDS with a MODEL; without WORDS, the lines of stdin.
+    """Translate WORDS with a MODEL; without WORDS a prompt, or the lines of stdin one by one.
 
-    Unknown words are named with the closest known spellings on stderr (in JSON, beside the others on
-    stdout). With --json one JSON object a word is written, one a line. The exit code is 0 if at
-    least one word was translated, 2 if none was.
+    Translations that the seeds give come first, marked as known. TSV has the columns word, translation,
+    score, confidence, and known or found; JSON Lines one object a word. Unknown words are named with the
+    closest known spellings on stderr (in JSON Lines, beside the others on stdout). The exit code is 0 if
+    at least one word was translated, 2 if none was.
     """
+    from bilex.cli.ranks import ranks_of_text
+
+    wanted = ranks_of_text(answer_ranks, "--answer-ranks")
     check_device(device)
     from bilex.translator import Translator
 
     translator = Translator.load(model, device=device)
-    asked = list(words) or _lines_of_stdin()
+    in_terminal = sys.stdout.isatty()
+    chosen = "jsonl" if as_json else form or ("table" if in_terminal else "tsv")
+    wishes = _Wishes(
+        count, direction, retrieval, chosen, model_only, min_confidence, wanted, filters.of(translator)
+    )
+    if words:
+        return OK if _answer(translator, words, wishes) else BAD_INPUT
+    if sys.stdin.isatty():
+        _prompt(translator, wishes)
+        return OK
+    asked, known = 0, 0
+    for word in _lines_of_stdin():
+        asked += 1
+        known += _answer(translator, [word], wishes)
+        sys.stdout.flush()
     if not asked:
         raise BilexError("there is no word to translate; give words as arguments or one a line on stdin.")
-    direction = "backward" if reverse else "forward"
-    answers = translator.translate(asked, count, direction=direction, method=retrieval)  # type: ignore[call-overload]
+    return OK if known else BAD_INPUT
+
+
+def _answer(translator: Translator, words: Iterable[str], wishes: _Wishes) -> int:
+    """Translate and show some words; how many of them were known is returned."""
+    answers = [_chosen(answer, wishes) for answer in _translated(translator, words, wishes)]
     found = [answer for answer in answers if answer.known]
-    if as_json:
+    if wishes.form == "jsonl":
         for answer in answers:
             write_json_line(answer.as_dict())
+        return len(found)
+    from bilex.cli.console import show, warn
+    from bilex.cli.tables import answers_table
+    from bilex.translator.expectation import languages_of
+
+    if wishes.form == "tsv":
+        sys.stdout.writelines(_tsv_lines(found))
+    elif found:
+        languages = languages_of(translator.provenance, wishes.direction)  # type: ignore[arg-type]
+        show(answers_table(found, languages=languages))
+    for answer in answers:
+        if not answer.known:
+            warn(answer.sentence())
+    return len(found)
+
+
+def _translated(translator: Translator, words: Iterable[str], wishes: _Wishes) -> list[Answer]:
+    first, last = wishes.answer_ranks
+    rows = translator.space.sides(wishes.direction)[1].key_to_index  # type: ignore[arg-type]
+
+    def within(word: str, side: Side) -> bool:
+        inside = first <= rows[word] + 1 <= (last or len(rows))
+        return inside and (wishes.keep is None or wishes.keep(word, side))
+
+    return translator.translate(  # type: ignore[no-any-return,call-overload]
+        list(words),
+        wishes.count,
+        direction=wishes.direction,
+        method=wishes.retrieval,
+        model_only=wishes.model_only,
+        keep=wishes.keep if (first, last) == (1, None) else within,
+    )
+
+
+def _chosen(answer: Answer, wishes: _Wishes) -> Answer:
+    """An answer without translations that are too unsure."""
+    least = wishes.min_confidence
+    if least is None:
+        return answer
+    sure = tuple(t for t in answer if t.known or (t.confidence is not None and t.confidence >= least))
+    return replace(answer, translations=sure)
+
+
+def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
+    for answer in answers:
+        for found in answer:
+            sure = "" if found.confidence is None else f"{found.confidence:.4f}"
+            origin = "known" if found.known else "found"
+            yield f"{answer.word}\t{found.word}\t{found.score:.4f}\t{sure}\t{origin}\n"
+
+
+def _prompt(translator: Translator, wishes: _Wishes) -> None:
+    """Translate what is typed until the user leaves; the line editing is the system's."""
+    from bilex.cli.console import show
+    from bilex.translator.expectation import languages_of
+
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  (makes input() editable, with a history)
+    show(f"Type words to translate; {', '.join(_COMMANDS)}.")
+    while True:
+        asking, answering = languages_of(translator.provenance, wishes.direction)  # type: ignore[arg-type]
+        try:
+            line = input(f"{asking} → {answering}> ").strip()
+        except EOFError:
+            show("")
+            return
+        if line.startswith(":"):
+            changed = _obeyed(line, wishes)
+            if changed is None:
+                return
+            wishes = changed
+        elif line:
+            _answer(translator, line.split(), wishes)
+
+
+def _obeyed(line: str, wishes: _Wishes) -> _Wishes | None:
+    """The wishes after a command of the prompt; None to leave."""
+    from bilex.cli.console import show, warn
+
+    name, _, rest = line[1:].partition(" ")
+    if name in ("q", "quit", "exit"):
+        return None
+    if name in ("reverse", "r"):
+        return replace(wishes, direction="backward" if wishes.direction == "forward" else "forward")
+    if name == "k" and rest.strip().isdecimal() and int(rest) > 0:
+        return replace(wishes, count=int(rest))
+    if name == "help":
+        show(", ".join(_COMMANDS))
     else:
-        from bilex.cli.console import show, warn
-        from bilex.cli.tables import answers_table
-
-        if found:
-            show(answers_table(found))
-        for answer in answers:
-            if not answer.known:
-                warn(answer.sentence())
-    return OK if found else BAD_INPUT
+        warn(f"'{line}' is no command here; these are: :reverse, :k NUMBER, :q, :help.")
+    return wishes
 
 
-def _lines_of_stdin() -> list[str]:
-    """The words on stdin, one a line, blank lines left out.
+def _lines_of_stdin() -> Iterator[str]:
+    """The words on stdin, as they come, one a line, blank lines left out.
 
     Raises:
-        BilexError: They are not UTF-8.
+        BilexError: A line is not UTF-8.
     """
-    try:
-        text = sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BilexError(f"stdin is not UTF-8 (byte {error.start}); convert it with iconv first.") from error
-    return [line.strip() for line in text.split("\n") if line.strip()]
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            word = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise BilexError(f"stdin: line {number} is not UTF-8; convert it with iconv first.") from error
+        if word:
+            yield word

@@ -12,16 +12,17 @@ from bilex.evaluation.result import DirectionResult, Evaluation
 _METHOD_NAMES = {"nn": "NN", "csls": "CSLS"}
 
 
-def render(evaluation: Evaluation) -> RenderableType:
+def render(evaluation: Evaluation, languages: tuple[str, str] = ("source", "target")) -> RenderableType:
     """Two tables: the figures by convention, and P@1 by kind of word.
 
     Args:
         evaluation: What to show.
+        languages: The names of the two languages.
     """
-    return Renderables(_conventions(evaluation), _breakdown(evaluation))
+    return Renderables(_conventions(evaluation, languages), _breakdown(evaluation, languages))
 
 
-def _conventions(evaluation: Evaluation) -> Table:
+def _conventions(evaluation: Evaluation, languages: tuple[str, str]) -> Table:
     first = next(figures for figures in evaluation.forward.figures.values() if figures)
     table = Table(title=evaluation.dictionary, title_justify="left")
     table.add_column("direction")
@@ -31,7 +32,7 @@ def _conventions(evaluation: Evaluation) -> Table:
     table.add_column(f"95 % of {next(iter(first)).upper()}", justify="right")
     table.add_column("words", justify="right")
     table.add_column("counted over")
-    for direction, result in _directions(evaluation):
+    for direction, result in _directions(evaluation, languages):
         for method, label in _METHOD_NAMES.items():
             intervals = result.intervals.get(method)
             low, high = next(iter(intervals.values())) if intervals else (None, None)
@@ -52,11 +53,11 @@ def _conventions(evaluation: Evaluation) -> Table:
     return table
 
 
-def _breakdown(evaluation: Evaluation) -> Table:
+def _breakdown(evaluation: Evaluation, languages: tuple[str, str]) -> Table:
     table = Table(title="P@1 with CSLS by kind of word", title_justify="left")
     for name, justify in (("direction", "left"), ("words", "left"), ("number", "right"), ("P@1", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for direction, result in _directions(evaluation):
+    for direction, result in _directions(evaluation, languages):
         groups = {f"rank {band}": group for band, group in result.bands.items()}
         groups["spelt alike"] = result.identical
         groups["spelt differently"] = result.different
@@ -66,8 +67,9 @@ def _breakdown(evaluation: Evaluation) -> Table:
     return table
 
 
-def _directions(evaluation: Evaluation) -> list[tuple[str, DirectionResult]]:
-    return [("forward", evaluation.forward), ("backward", evaluation.backward)]
+def _directions(evaluation: Evaluation, languages: tuple[str, str]) -> list[tuple[str, DirectionResult]]:
+    one, other = languages
+    return [(f"{one} to {other}", evaluation.forward), (f"{other} to {one}", evaluation.backward)]
 
 
 def _percentages(figures: Figures | None, count: int = 1) -> list[str]:

@@ -140,8 +140,12 @@ class Evaluation:
         """`as_dict` as indented JSON."""
         return json.dumps(self.as_dict(predictions=predictions), ensure_ascii=False, indent=2)
 
-    def table(self) -> RenderableType:
-        """Tables for a rich console: the figures, and their breakdown."""
+    def table(self, languages: tuple[str, str] = ("source", "target")) -> RenderableType:
+        """Tables for a rich console: the figures, and their breakdown.
+
+        Args:
+            languages: The names of the two languages.
+        """
         from bilex.evaluation.report import render
 
-        return render(self)
+        return render(self, languages)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +108,7 @@ class Lexicon:
             The list, with what was odd about the file in `report`.
 
         Raises:
-            BilexError: The file cannot be read, is not Unicode text, lacks a column, or holds hardly any pairs.
+            BilexError: The file cannot be read, is no Unicode text, lacks a column, or holds hardly a pair.
         """
         wanted = None if columns is None else (str(columns[0]), str(columns[1]))
         parsed = parse_file(path, Layout(wanted, delimiter, split, languages, verdicts))
@@ -189,9 +189,7 @@ class Lexicon:
         found = [(source[a], target[b]) for a, b in self.pairs if a in source and b in target]
         return np.array(found, np.int64).reshape(-1, 2)
 
-    def rejected_index(
-        self, source: Mapping[str, int], target: Mapping[str, int]
-    ) -> npt.NDArray[np.int64]:
+    def rejected_index(self, source: Mapping[str, int], target: Mapping[str, int]) -> npt.NDArray[np.int64]:
         """The rejected pairs that are covered, as rows of the two vocabularies, each once, shape (n, 2)."""
         distinct = dict.fromkeys(self.rejected)
         found = [(source[a], target[b]) for a, b in distinct if a in source and b in target]

@@ -9,7 +9,9 @@ from bilex.errors import BilexError, nearest_name
 from bilex.languages import code_of, is_code, is_language_name
 
 _SOURCE_NAMES = frozenset(("source", "src", "source word", "from", "word", "term", "lemma", "headword"))
-_TARGET_NAMES = frozenset(("target", "tgt", "trg", "target word", "to", "translation", "translations", "meaning"))
+_TARGET_NAMES = frozenset(
+    ("target", "tgt", "trg", "target word", "to", "translation", "translations", "meaning")
+)
 _VERDICT_NAMES = frozenset(("verdict", "right", "correct", "ok", "accepted", "judgement", "judgment"))
 
 

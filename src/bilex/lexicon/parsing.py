@@ -35,8 +35,10 @@ _EXPECTED: dict[Form, str] = {
     "csv": "source,target",
     "jsonl": '{"source": ..., "target": ...}',
 }
-_REJECTED = frozenset("no n wrong false reject rejected bad - 0 x ✗ ✘".split())
-_ACCEPTED = frozenset("yes y right true accept accepted good ok correct + 1 ✓ ✔".split()) | {""}
+_REJECTED = frozenset(["no", "n", "wrong", "false", "reject", "rejected", "bad", "-", "0", "x", "✗", "✘"])
+_ACCEPTED = frozenset(
+    ["yes", "y", "right", "true", "accept", "accepted", "good", "ok", "correct", "+", "1", "✓", "✔"]
+) | {""}
 _SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
 _FEW_CELLS, _SHARE_OF_CELLS = 3, 0.02
 _NEARLY_ALL, _SNIFFED_LINES = 0.9, 200
@@ -216,7 +218,7 @@ def decode(path: Path) -> str:
         raise BilexError(f"{path}: is compressed with gzip; unpack it first (gunzip) and give the text file.")
     if data.startswith(b"PK\x03\x04"):
         raise BilexError(
-            f"{path}: is a spreadsheet or an archive, not text; save the sheet as CSV or as tab-separated text."
+            f"{path}: is a spreadsheet or an archive, not text; save the sheet as CSV or tab-separated text."
         )
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
@@ -289,7 +291,7 @@ def _csv_delimiter(lines: list[str]) -> str:
 
     def whole_lines(delimiter: str) -> tuple[int, bool]:
         rows = sum(len(row.cells) > 1 for row in _csv_rows(sample, delimiter))
-        return rows, delimiter == "," or _regular(sample, delimiter) and not _regular(sample, ",")
+        return rows, delimiter == "," or (_regular(sample, delimiter) and not _regular(sample, ","))
 
     return max(_DELIMITERS, key=lambda delimiter: (*whole_lines(delimiter), delimiter == ","))
 

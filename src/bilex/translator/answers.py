@@ -17,17 +17,24 @@ class Translation:
         score: CSLS or similarity, as asked for.
         confidence: The chance that a dictionary would agree, or None where none was calibrated.
         rank: The word's place in its vocabulary by frequency, from 1.
+        known: Whether it is a translation that the seeds or the corrections give, not one that was found.
     """
 
     word: str
     score: float
     confidence: float | None
     rank: int
+    known: bool = False
 
 
-@dataclass(frozen=True)
+def _shown(found: Translation) -> str:
+    sure = " (known)" if found.known else "" if found.confidence is None else f" ({found.confidence:.0%})"
+    return f"{found.word}{sure}"
+
+
+@dataclass(frozen=True, repr=False)
 class Answer:
-    """All that is known about one word: a sequence of `Translation`s, best first.
+    """All that is known about one word: a sequence of `Translation`s, known ones first, then best first.
 
     Args:
         word: The word that was asked for.
@@ -43,6 +50,16 @@ class Answer:
 
     def __len__(self) -> int:
         return len(self.translations)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(_shown(translation) for translation in self)
+        return f"Answer({self.word}: {shown or 'unknown'})"
+
+    def _repr_html_(self) -> str:
+        from bilex.notebook import html_table
+
+        rows = [(t.word, t.score, "known" if t.known else t.confidence) for t in self]
+        return html_table(("translation", "score", "confidence"), rows, len(rows), self.word)
 
     def __iter__(self) -> Iterator[Translation]:
         return iter(self.translations)

@@ -141,6 +141,24 @@ def calibrate(space: Space, held_out: Lexicon, seed: int = 0) -> Calibration:
     return Calibration(parts, f"calibrated on {words} held-out source words")
 
 
+def first_answers_right(space: Space, held_out: Lexicon, direction: Direction) -> tuple[int, int]:
+    """How many words of some pairs can be asked, and how many of those get a right first answer.
+
+    Args:
+        space: Two vocabularies in one space, learned without `held_out`.
+        held_out: Word pairs with known answers, source word first.
+        direction: Who asks.
+    """
+    asking, answering = space.sides(direction)
+    pairs = held_out if direction == "forward" else held_out.swapped()
+    covered = pairs.covered(asking.key_to_index, answering.key_to_index).golds()
+    if not covered:
+        return 0, 0
+    _, rows = _retrieve(space, asking.rows(covered), direction)["csls"]
+    golds = [answering.rows(targets) for targets in covered.values()]
+    return len(covered), sum(int(found[0] in gold) for found, gold in zip(rows, golds, strict=True))
+
+
 def _retrieve(space: Space, queries: Rows, direction: Direction) -> dict[Retrieval, tuple[Floats, Rows]]:
     """The best candidates of some words by CSLS and by plain similarity.
 

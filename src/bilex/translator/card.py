@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bilex.translator.calibration import Calibration
+from bilex.translator.expectation import languages_of, sentences
 
 if TYPE_CHECKING:
     from bilex.translator.core import Translator
@@ -14,10 +14,10 @@ def card(translator: Translator) -> str:
     """The README.md of a model folder."""
     made = translator.provenance
     parts = [
-        "# A bilex translation model",
+        f"# A bilex translation model: {' and '.join(translator.languages)}",
         _from_what(translator, made),
         _how(made),
-        _how_well(translator.calibration),
+        _how_well(translator),
         _use(translator),
     ]
     return "\n\n".join(parts) + "\n"
@@ -28,8 +28,8 @@ def _from_what(translator: Translator, made: dict[str, Any]) -> str:
     pairs, covered = made.get("seed_pairs", len(translator.seeds)), made.get("seed_pairs_covered", "?")
     case = "lower-cased" if translator.lowercase else "case kept"
     rows = [
-        ("source", made.get("source_file"), len(space.source), made.get("source_dim")),
-        ("target", made.get("target_file"), len(space.target), made.get("target_dim")),
+        (translator.languages[0], made.get("source_file"), len(space.source), made.get("source_dim")),
+        (translator.languages[1], made.get("target_file"), len(space.target), made.get("target_dim")),
     ]
     lines = [
         "## From what",
@@ -69,12 +69,12 @@ def _how(made: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _how_well(calibration: Calibration) -> str:
+def _how_well(translator: Translator) -> str:
+    calibration, made = translator.calibration, translator.provenance
+    lines = ["## How well", "", *sentences(made, "THIS_FOLDER"), ""]
     if not calibration.parts:
-        return f"## How well\n\nNothing was measured: {calibration.note}. Test it with `bilex evaluate`."
-    lines = [
-        "## How well",
-        "",
+        return "\n".join([*lines, f"There are no confidences: {calibration.note}."])
+    lines += [
         "On seed words held out of a second fit, made for this table and the confidences only (the model "
         "itself learned from all seeds); no test dictionary was looked at. These are words of the kind "
         "that the seed dictionary holds, as a rule frequent ones.",
@@ -83,8 +83,9 @@ def _how_well(calibration: Calibration) -> str:
         "|---|---|---|---|---|---|",
     ]
     for (direction, method), part in calibration.parts.items():
+        languages = " to ".join(languages_of(made, direction))
         lines.append(
-            f"| {direction} | {method.upper()} | {part.words} | {part.accuracy:.1%} | {part.error:.3f} "
+            f"| {languages} | {method.upper()} | {part.words} | {part.accuracy:.1%} | {part.error:.3f} "
             f"| {part.error_by_chance:.3f} |"
         )
     lines += [

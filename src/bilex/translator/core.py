@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from bilex.aligners.maps import Map
 from bilex.errors import BilexError
+from bilex.languages import code_of, language_of_file
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, Progress
-from bilex.space import Direction, Floats, Retrieval, Rows, Space, map_words
+from bilex.progress import SILENT, Progress, chosen_progress
+from bilex.space import Direction, Floats, Retrieval, Space, map_words
 from bilex.translator.answers import Answer, Translation
 from bilex.translator.calibration import Calibration
+from bilex.translator.expectation import languages_of
+from bilex.translator.known import KnownPairs, Proposals, Proposer, own_proposer
 from bilex.translator.spelling import closest_spellings
 from bilex.translator.unknown import OutOfVocabulary, Side
 from bilex.vectors import WordVectors
@@ -24,7 +28,11 @@ from bilex.vectors import WordVectors
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
     from bilex.encoders.stage import StageC2
+    from bilex.translator.filters import Keep
     from bilex.translator.induction import InducedLexicon
+
+# How many more answers are looked at where some of them may not be given.
+_TO_CHOOSE_FROM = 50
 
 
 @dataclass(eq=False, repr=False)
@@ -37,7 +45,7 @@ class Translator:
         target_map: Likewise for the target language.
         calibration: From scores to confidences.
         unknown: Who gives vectors to words outside the vocabulary, asked in order.
-        seeds: The pairs it was learned from.
+        seeds: The pairs it was learned from, and pairs that were rejected.
         provenance: From what and how it was made: method, settings, report, files.
         lowercase: Whether the vocabularies were lower-cased, so that questions are too.
 
@@ -58,7 +66,9 @@ class Translator:
 
     def __repr__(self) -> str:
         method = self.provenance.get("method", "unknown method")
-        return f"Translator({len(self.space.source)} × {len(self.space.target)} words, {method})"
+        source, target = self.languages
+        sizes = f"{len(self.space.source):,} × {len(self.space.target):,} words"
+        return f"Translator({source}–{target}, {sizes}, {method})"
 
     @classmethod
     def fit(
@@ -72,7 +82,8 @@ class Translator:
         calibrate: bool = True,
         held_out: float = 0.1,
         lowercase: bool = True,
-        progress: Progress = SILENT,
+        languages: tuple[str | None, str | None] = (None, None),
+        progress: Progress | bool | None = None,
         checkpoint: Path | None = None,
     ) -> Translator:
         """Align two languages and make a translator of them.
@@ -89,7 +100,9 @@ class Translator:
             calibrate: Whether to learn confidences.
             held_out: The share of the seed's source words that they are learned on.
             lowercase: Whether the vocabularies were lower-cased when they were read.
-            progress: Who is told how far the work is.
+            languages: Codes of the two languages, such as ("en", "fi"); None takes what the files' names say.
+            progress: Who is told how far the work is. None shows bars in a terminal or a notebook and nothing
+                elsewhere; True always shows it, False never.
             checkpoint: A folder where a method that can be resumed keeps its state.
 
         Raises:
@@ -106,7 +119,8 @@ class Translator:
             calibrated=calibrate,
             held_out=held_out,
             lowercase=lowercase,
-            progress=progress,
+            languages=known_languages(source, target, languages),
+            progress=chosen_progress(progress),
             checkpoint=checkpoint,
         )
 
@@ -138,9 +152,21 @@ class Translator:
 
         save_translator(self, folder)
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The names of the two languages, or "source" and "target" where they are not known."""
+        return languages_of(self.provenance, "forward")
+
     @overload
     def translate(  # type: ignore[overload-overlap]
-        self, words: str, k: int = 5, *, direction: Direction = "forward", method: Retrieval = "csls"
+        self,
+        words: str,
+        k: int = 5,
+        *,
+        direction: Direction = "forward",
+        method: Retrieval = "csls",
+        model_only: bool = False,
+        keep: Keep | None = None,
     ) -> Answer: ...
 
     @overload
@@ -151,6 +177,8 @@ class Translator:
         *,
         direction: Direction = "forward",
         method: Retrieval = "csls",
+        model_only: bool = False,
+        keep: Keep | None = None,
     ) -> list[Answer]: ...
 
     def translate(
@@ -160,8 +188,12 @@ class Translator:
         *,
         direction: Direction = "forward",
         method: Retrieval = "csls",
+        model_only: bool = False,
+        keep: Keep | None = None,
     ) -> Answer | list[Answer]:
         """The best translations of a word, or of each of several.
+
+        Translations that the seeds give come first and are marked as known; rejected ones are left out.
 
         Args:
             words: One word or several. A word is looked up as it is, then lower-cased if the
@@ -169,33 +201,59 @@ class Translator:
             k: How many translations a word.
             direction: "forward" from source to target, "backward" the other way.
             method: "csls", or "nn" for the plain similarity.
+            model_only: Only what the model itself finds, as if no word were known.
+            keep: Says of a word and its side ("source" or "target") whether it may be an answer, as
+                `bilex.translator.filters.word_filter` does; known translations always may.
 
         Returns:
             An `Answer` for a single word, a list of them for several. An unknown word has an answer
             without translations that knows the closest spellings.
         """
         if isinstance(words, str):
-            return self.translate([words], k, direction=direction, method=method)[0]
+            wishes: dict[str, Any] = {"direction": direction, "method": method}
+            return self.translate([words], k, **wishes, model_only=model_only, keep=keep)[0]
         if k < 1:
             raise BilexError(f"{k} translations were asked for; ask for at least 1.")
         asked = list(words)
         asking, answering = self.space.sides(direction)
         rows = [self._row(asking, word) for word in asked]
         known = [place for place, row in enumerate(rows) if row is not None]
-        propose = partial(self._propose, answering=answering, k=k, direction=direction, method=method)
+        side: Side = "target" if direction == "forward" else "source"
+        may = None if keep is None else (lambda word: keep(word, side))
+        depth = k if may is None else k + _TO_CHOOSE_FROM
         found: dict[int, Answer] = {}
         if known:
             queries = np.array([rows[place] for place in known], np.int64)
-            for place, translations in zip(known, propose(queries), strict=True):
-                found[place] = Answer(asked[place], translations, "vocabulary")
-        for place, (vector, origin) in self._read_unknown(asked, rows, direction).items():
-            found[place] = Answer(asked[place], propose(vector[None], confident=False)[0], origin)
+            proposals = self.proposer(direction, method, model_only=model_only)(queries, depth)
+            for number, place in enumerate(known):
+                chosen = _translations(proposals, number, answering, k, may)
+                found[place] = Answer(asked[place], chosen, "vocabulary")
+        beyond = self._read_unknown(asked, rows, direction)
+        if beyond:
+            propose = own_proposer(self.space, self.calibration, direction, method, confident=False)
+        for place, (vector, origin) in beyond.items():
+            proposals = propose(vector[None], depth)
+            found[place] = Answer(asked[place], _translations(proposals, 0, answering, k, may), origin)
         return [
             found[place]
             if place in found
             else Answer(word, (), None, partial(closest_spellings, word, asking.index_to_key))
             for place, word in enumerate(asked)
         ]
+
+    @cached_property
+    def known_pairs(self) -> KnownPairs:
+        """The seeds and the rejected pairs that both vocabularies hold, by row."""
+        return KnownPairs.of(self.seeds, self.space)
+
+    def proposer(self, direction: Direction, method: Retrieval, *, model_only: bool = False) -> Proposer:
+        """A function from rows of a vocabulary and k to answers as arrays, for many calls in one direction.
+
+        The arguments are those of `translate`.
+        """
+        if model_only:
+            return own_proposer(self.space, self.calibration, direction, method)
+        return self.known_pairs.proposer(self.space, self.calibration, direction, method)
 
     def _row(self, asking: WordVectors, word: str) -> int | None:
         row = asking.key_to_index.get(word)
@@ -217,48 +275,70 @@ class Translator:
                     found[place] = (vector, source.kind)
         return found
 
-    def _propose(
+    def lexicon(
         self,
-        queries: Rows | Floats,
         *,
-        answering: WordVectors,
-        k: int,
-        direction: Direction,
-        method: Retrieval,
-        confident: bool = True,
-    ) -> list[tuple[Translation, ...]]:
-        """The k best words for each query; confidences are for words of the vocabulary only."""
-        scores, found = self.space.search(queries, max(k, 2), direction=direction, method=method)
-        confidence = self.calibration.confidence(scores, direction, method) if confident else None
-        return [
-            tuple(
-                Translation(
-                    word=answering.index_to_key[row],
-                    score=float(scores[query, place]),
-                    confidence=None if confidence is None else float(confidence[query, place]),
-                    rank=int(row) + 1,
-                )
-                for place, row in enumerate(found[query][:k])
-            )
-            for query in range(len(found))
-        ]
+        k: int = 1,
+        direction: Literal["forward", "backward", "both"] = "forward",
+        method: Retrieval = "csls",
+        mutual: bool = False,
+        min_score: float | None = None,
+        min_confidence: float | None = None,
+        ranks: tuple[int, int | None] = (1, None),
+        model_only: bool = False,
+        keep: Keep | None = None,
+        progress: Progress = SILENT,
+    ) -> InducedLexicon:
+        """Induce a whole dictionary: every word with its best translations, known ones first.
 
-    def lexicon(self, **wishes: Any) -> InducedLexicon:
-        """Induce a whole dictionary; the arguments are those of `bilex.translator.induction.induce`."""
-        from bilex.translator.induction import induce
+        Args:
+            k: How many translations a word.
+            direction: Who asks: source words ("forward"), target words ("backward"), or "both" (pairs
+                that either found, each once).
+            method: "csls", or "nn" for the plain similarity.
+            mutual: Keep only pairs in which each word is the other's best (at most one a word, whatever k).
+            min_score: Of pairs that are not known, keep only those that score at least this.
+            min_confidence: Of pairs that are not known, keep only those of at least this confidence.
+            ranks: The frequency range of the words to translate, first and last rank from 1; None for no end.
+            model_only: Only what the model itself finds, as if no word were known.
+            keep: Says of a word and its side ("source" or "target") whether it may stand in the dictionary.
+            progress: Who is told how far the work is.
 
-        return induce(self.space, self.calibration, **wishes)
+        Raises:
+            BilexError: A wish makes no sense, or confidences are asked for where none were calibrated.
+        """
+        from bilex.translator.induction import Wishes, induce
 
-    def map_vectors(self, vectors: WordVectors, side: Side) -> WordVectors:
+        wishes = Wishes(k, direction, method, mutual, min_score, min_confidence, ranks, model_only, keep)
+        return induce(self, wishes, progress)
+
+    @overload
+    def map_vectors(self, vectors: Floats, side: Side) -> Floats: ...
+
+    @overload
+    def map_vectors(self, vectors: Any, side: Side) -> WordVectors: ...
+
+    def map_vectors(self, vectors: Any, side: Side) -> WordVectors | Floats:
         """Take new vectors of one language, as they come from their file, into the common space.
 
         Args:
-            vectors: Vectors from the same training run as those the maps were learned on.
+            vectors: Vectors from the same training run as those the maps were learned on: `WordVectors`,
+                gensim's `KeyedVectors`, or a numpy array of one vector or of one a row.
             side: Their language: "source" or "target".
+
+        Returns:
+            `WordVectors`; for an array, an array of the same shape but for the dimension.
 
         Raises:
             BilexError: Their dimension is not the one the map was learned on.
         """
+        if isinstance(vectors, np.ndarray):
+            rows = np.atleast_2d(vectors).astype(np.float32)
+            named = WordVectors([str(number) for number in range(len(rows))], rows)
+            mapped = np.asarray(self.map_vectors(named, side).vectors)
+            return mapped[0] if vectors.ndim == 1 else mapped
+        if not isinstance(vectors, WordVectors):
+            vectors = WordVectors.from_gensim(vectors)
         sides: dict[str, Map] = {"source": self.source_map, "target": self.target_map}
         if side not in sides:
             raise BilexError(f"side '{side}' is not known; use source or target.")
@@ -269,3 +349,41 @@ class Translator:
                 "use vectors of the model that the map was learned on."
             )
         return map_words(vectors, sides[side], self.space.metric)
+
+
+def _translations(
+    proposals: Proposals, query: int, answering: WordVectors, k: int, may: Callable[[str], bool] | None
+) -> tuple[Translation, ...]:
+    """One query's first k answers of those that may be given, as a user meets them."""
+    confidence = proposals.confidence[query]
+    found = (
+        Translation(
+            word=answering.index_to_key[row],
+            score=float(proposals.scores[query, place]),
+            confidence=None if np.isnan(confidence[place]) else float(confidence[place]),
+            rank=int(row) + 1,
+            known=bool(proposals.known[query, place]),
+        )
+        for place, row in enumerate(proposals.rows[query])
+        if row >= 0
+    )
+    return tuple(islice((t for t in found if may is None or t.known or may(t.word)), k))
+
+
+def known_languages(
+    source: WordVectors, target: WordVectors, given: tuple[str | None, str | None] = (None, None)
+) -> tuple[str | None, str | None]:
+    """The codes of two languages: those given, else what the names of the vectors' files say.
+
+    Args:
+        source: Source vectors.
+        target: Target vectors.
+        given: Codes or names of the languages; a name that is not known is kept as it is.
+    """
+    found: list[str | None] = []
+    for wish, vectors in zip(given, (source, target), strict=True):
+        if wish is not None:
+            found.append(code_of(wish) or wish)
+        else:
+            found.append(language_of_file(vectors.report.source) if vectors.report else None)
+    return (None, None) if found[0] == found[1] else (found[0], found[1])

@@ -21,6 +21,7 @@ from bilex.progress import Progress
 from bilex.space import Space
 from bilex.translator.calibration import FEWEST_WORDS, Calibration, calibrate
 from bilex.translator.core import Translator
+from bilex.translator.expectation import Expectation, from_calibration, from_few_seeds
 from bilex.translator.subwords import FromSubwords
 from bilex.translator.unknown import OutOfVocabulary, Side
 from bilex.vectors import Subwords, WordVectors
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 CALIBRATION_VOCABULARY = 20_000
 _HELD_OUT_AT_LEAST = 200
 _HELD_OUT_SHARE = 5
+_FEWEST_TO_PREDICT = 3
 
 
 @dataclass(eq=False)
@@ -54,6 +56,7 @@ def fit_translator(
     calibrated: bool,
     held_out: float,
     lowercase: bool,
+    languages: tuple[str | None, str | None],
     progress: Progress,
     checkpoint: Path | None,
 ) -> Translator:
@@ -78,6 +81,12 @@ def fit_translator(
     calibration = Calibration(note="not calibrated: it was switched off")
     if calibrated:
         calibration = _calibration(aligner, source, target, lexicon, stage, made, held_out, progress)
+    made.remembered["expectation"] = _expectation(
+        calibration, aligner, source, target, lexicon, progress, calibrated
+    ).as_dict()
+    made.remembered.update(
+        {f"{side}_language": code for side, code in zip(("source", "target"), languages, strict=True)}
+    )
     seeds = lexicon if lexicon is not None else Lexicon([], "no seeds")
     return Translator(
         made.space,
@@ -159,12 +168,32 @@ def _calibration(
     return calibrate_held_out(refit, source, target, lexicon, share, aligner.seed, progress)
 
 
+def _expectation(
+    calibration: Calibration,
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    progress: Progress,
+    measured: bool,
+) -> Expectation:
+    """What held-out seeds say; where they are too few for confidences, what the seeds say of each other."""
+    found = from_calibration(calibration)
+    if found.measured or not measured or lexicon is None:
+        return found
+    usable = lexicon.covered(source.key_to_index, target.key_to_index)
+    if len(usable.golds()) < _FEWEST_TO_PREDICT:
+        return found
+    return from_few_seeds(refitter(aligner, source, target, None, progress), usable, aligner.seed, progress)
+
+
 def refitter(
     aligner: Aligner,
     source: WordVectors,
     target: WordVectors,
     stage: StageC2 | None,
     progress: Progress,
+    vocabulary: int = CALIBRATION_VOCABULARY,
 ) -> Callable[[Lexicon, Lexicon], Space]:
     """How to make, with the same method, a space that has not seen some pairs.
 
@@ -180,8 +209,8 @@ def refitter(
     def make(learned: Lexicon, held_out: Lexicon) -> Space:
         again = aligner.again()
         pairs = [*learned.pairs, *held_out.pairs]
-        small_source = _frequent_and(source, {a for a, _ in pairs})
-        small_target = _frequent_and(target, {b for _, b in pairs})
+        small_source = _frequent_and(source, {a for a, _ in pairs}, vocabulary)
+        small_target = _frequent_and(target, {b for _, b in pairs}, vocabulary)
         again.fit(small_source, small_target, learned, progress=progress)
         if stage is None:
             return Space.from_aligner(again, source, target)
@@ -215,8 +244,8 @@ def calibrate_held_out(
     count = max(round(share * words), min(_HELD_OUT_AT_LEAST, words // _HELD_OUT_SHARE))
     if count < FEWEST_WORDS:
         note = (
-            f"not calibrated: {words} seed words are too few to hold {FEWEST_WORDS} of them out; "
-            f"{FEWEST_WORDS * _HELD_OUT_SHARE} would do"
+            f"not calibrated: confidences need {FEWEST_WORDS * _HELD_OUT_SHARE} seed words that are in the "
+            f"vectors, and there are {words}"
         )
         progress.say(f"Confidences: {note}.")
         return Calibration(note=note)
@@ -255,10 +284,10 @@ def describe(
     }
 
 
-def _frequent_and(words: WordVectors, extra: set[str]) -> WordVectors:
+def _frequent_and(words: WordVectors, extra: set[str], frequent: int) -> WordVectors:
     """The most frequent words and some others, in order of frequency."""
     beyond = (words.key_to_index[word] for word in extra if word in words)
-    chosen = sorted({*range(min(CALIBRATION_VOCABULARY, len(words))), *beyond})
+    chosen = sorted({*range(min(frequent, len(words))), *beyond})
     if len(chosen) == len(words):
         return words
     return WordVectors(

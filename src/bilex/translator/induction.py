@@ -6,9 +6,9 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,18 @@ from bilex.lexicon import Lexicon
 from bilex.lexicon.writing import OutputFormat, format_of
 from bilex.progress import SILENT, Progress
 from bilex.space import Direction, Floats, Retrieval, Rows, Space
-from bilex.translator.calibration import Calibration
+from bilex.translator.known import Proposals
+from bilex.translator.unknown import Side
+
+if TYPE_CHECKING:
+    import pandas
+
+    from bilex.translator.core import Translator
+    from bilex.translator.filters import Keep
 
 _WORDS_A_BLOCK = 16384
+_SHOWN_PAIRS = 3
+_SHOWN_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -34,13 +43,20 @@ class Entry:
     confidence: float | None
     source_rank: int
     target_rank: int
+    known: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InducedLexicon:
-    """Pairs with their scores, in order of the source words' frequency, best translation first."""
+    """Pairs with their scores, in order of the frequency of the words that asked, best translation first.
+
+    Args:
+        entries: The pairs.
+        asking: Whose words were translated; their column is written first.
+    """
 
     entries: tuple[Entry, ...]
+    asking: Side = "source"
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -52,35 +68,83 @@ class InducedLexicon:
         """The pairs alone, as a word list that an aligner can learn from."""
         return Lexicon([(entry.source, entry.target) for entry in self.entries], "the induced dictionary")
 
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{entry.source}–{entry.target}" for entry in self.entries[:_SHOWN_PAIRS])
+        more = ", ..." if len(self) > _SHOWN_PAIRS else ""
+        return f"InducedLexicon({len(self):,} pairs: {shown}{more})"
+
+    def _repr_html_(self) -> str:
+        from bilex.notebook import html_table
+
+        rows = [(e.source, e.target, e.score, "known" if e.known else e.confidence) for e in self.entries]
+        return html_table(
+            ("source", "target", "score", "confidence"), rows, _SHOWN_ROWS, f"{len(self):,} pairs"
+        )
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The pairs as a pandas DataFrame, one column for each field of `Entry`.
+
+        Raises:
+            BilexError: pandas is not installed.
+        """
+        from bilex.notebook import data_frame
+
+        return data_frame([asdict(entry) for entry in self.entries], [f.name for f in fields(Entry)])
+
     def text(self, form: OutputFormat) -> str:
-        """The whole dictionary as text.
+        """The whole dictionary as text, the words that asked first.
 
         Args:
-            form: "tsv" (source, target, score, confidence; no header, so that every reader of word
-                lists takes it), "csv" (with a header) or "jsonl".
+            form: "tsv" (both words, score, confidence, "known" or "found"; no header, so that every reader
+                of word lists takes it), "csv" (with a header) or "jsonl".
         """
         if form == "jsonl":
             return "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries)
         buffer = io.StringIO(newline="")
+        first, second = ("source", "target") if self.asking == "source" else ("target", "source")
         if form == "csv":
             writer = csv.writer(buffer, lineterminator="\n")
-            writer.writerow(("source", "target", "score", "confidence", "source_rank", "target_rank"))
+            ranks = (f"{first}_rank", f"{second}_rank")
+            writer.writerow((first, second, "score", "confidence", "known", *ranks))
             writer.writerows(
-                [*_columns(entry), entry.source_rank, entry.target_rank] for entry in self.entries
+                [*_columns(entry, first, second), *(getattr(entry, name) for name in ranks)]
+                for entry in self.entries
             )
         else:
-            buffer.writelines("\t".join(_columns(entry)) + "\n" for entry in self.entries)
+            buffer.writelines("\t".join(_columns(entry, first, second)) + "\n" for entry in self.entries)
         return buffer.getvalue()
 
     def write(self, path: str | Path, form: OutputFormat | None = None) -> None:
         """Write the dictionary, atomically, in the format named or the one that the file's name says."""
+        form = format_of(path, form)
         with atomic_file(path) as temporary:
-            temporary.write_text(self.text(format_of(path, form)), encoding="utf-8", newline="")
+            temporary.write_text(self.text(form), encoding="utf-8", newline="")
 
 
-def _columns(entry: Entry) -> list[str]:
+def _columns(entry: Entry, first: str, second: str) -> list[str]:
     confidence = "" if entry.confidence is None else f"{entry.confidence:.4f}"
-    return [entry.source, entry.target, f"{entry.score:.4f}", confidence]
+    words = [getattr(entry, first), getattr(entry, second)]
+    return [*words, f"{entry.score:.4f}", confidence, "known" if entry.known else "found"]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What to export; the fields are the arguments of `Translator.lexicon`."""
+
+    k: int = 1
+    direction: Literal["forward", "backward", "both"] = "forward"
+    method: Retrieval = "csls"
+    mutual: bool = False
+    min_score: float | None = None
+    min_confidence: float | None = None
+    ranks: tuple[int, int | None] = (1, None)
+    model_only: bool = False
+    keep: Keep | None = None
+
+    @property
+    def asking(self) -> tuple[Direction, ...]:
+        """The directions in which words ask."""
+        return ("forward", "backward") if self.direction == "both" else (self.direction,)
 
 
 @dataclass(frozen=True)
@@ -91,140 +155,137 @@ class _Found:
     target: Rows
     score: Floats
     confidence: npt.NDArray[np.float64]
+    known: npt.NDArray[np.bool_]
 
     def only(self, chosen: npt.NDArray[np.bool_] | Rows) -> _Found:
-        return _Found(self.source[chosen], self.target[chosen], self.score[chosen], self.confidence[chosen])
+        return _Found(*(part[chosen] for part in vars(self).values()))
 
 
-def induce(
-    space: Space,
-    calibration: Calibration,
-    *,
-    k: int = 1,
-    direction: Literal["forward", "backward", "both"] = "forward",
-    method: Retrieval = "csls",
-    mutual: bool = False,
-    min_score: float | None = None,
-    min_confidence: float | None = None,
-    ranks: tuple[int, int | None] = (1, None),
-    progress: Progress = SILENT,
-) -> InducedLexicon:
+def induce(translator: Translator, wishes: Wishes, progress: Progress = SILENT) -> InducedLexicon:
     """Every word with its best translations.
 
     Args:
-        space: Both vocabularies in one space.
-        calibration: From scores to confidences.
-        k: How many translations a word.
-        direction: Who asks: source words ("forward"), target words ("backward"), or "both" (pairs
-            that either found, each once).
-        method: "csls", or "nn" for the plain similarity.
-        mutual: Keep only pairs in which each word is the other's best (at most one a word, whatever k).
-        min_score: Keep only pairs that score at least this.
-        min_confidence: Keep only pairs of at least this confidence.
-        ranks: The frequency range of asking words, first and last rank from 1; None for no end.
+        translator: Who translates.
+        wishes: What to export.
         progress: Who is told how far the work is.
-
-    Returns:
-        The pairs, source word first whichever side asked.
 
     Raises:
         BilexError: A wish makes no sense, or confidences are asked for where none were calibrated.
     """
-    asking: tuple[Direction, ...] = ("forward", "backward") if direction == "both" else (direction,)
-    if any((side, method) not in calibration.parts for side in asking) and min_confidence is not None:
+    _check(translator, wishes)
+    lists = []
+    for side in wishes.asking:
+        answers = _ask(translator, wishes, side, progress)
+        lists.append(
+            answers.only(_answered_back(translator, wishes, answers, side, progress))
+            if wishes.mutual
+            else answers
+        )
+    backward = wishes.direction == "backward"
+    found = _joined(lists, len(translator.space.target), by_target=backward)
+    if wishes.min_score is not None:
+        found = found.only(found.known | (found.score >= wishes.min_score))
+    if wishes.min_confidence is not None:
+        found = found.only(found.known | (found.confidence >= wishes.min_confidence))
+    return InducedLexicon(tuple(_entries(translator.space, found)), "target" if backward else "source")
+
+
+def _check(translator: Translator, wishes: Wishes) -> None:
+    calibration, ranks = translator.calibration, wishes.ranks
+    if wishes.min_confidence is not None and any(
+        (side, wishes.method) not in calibration.parts for side in wishes.asking
+    ):
         raise BilexError(
             f"a least confidence was asked for, but this model has none ({calibration.note}); "
             "use a least score instead."
         )
-    if ranks[0] < 1 or (ranks[1] is not None and ranks[1] < ranks[0]) or k < 1:
+    if ranks[0] < 1 or (ranks[1] is not None and ranks[1] < ranks[0]) or wishes.k < 1:
         raise BilexError(
-            f"ranks {ranks[0]} to {ranks[1]} with {k} translations a word name no words; "
+            f"ranks {ranks[0]} to {ranks[1]} with {wishes.k} translations a word name no words; "
             "ranks count from 1, and at least 1 translation is needed."
         )
-    lists = []
-    for side in asking:
-        answers = _ask(space, calibration, side, method, 1 if mutual else k, ranks, progress)
-        lists.append(
-            answers.only(_answered_back(space, answers, side, method, progress)) if mutual else answers
-        )
-    found = _joined(lists, len(space.target))
-    if min_score is not None:
-        found = found.only(found.score >= min_score)
-    if min_confidence is not None:
-        found = found.only(found.confidence >= min_confidence)
-    return InducedLexicon(tuple(_entries(space, found)))
 
 
-def _ask(
-    space: Space,
-    calibration: Calibration,
-    direction: Direction,
-    method: Retrieval,
-    k: int,
-    ranks: tuple[int, int | None],
-    progress: Progress,
-) -> _Found:
+def _ask(translator: Translator, wishes: Wishes, direction: Direction, progress: Progress) -> _Found:
     """The k best answers of every asking word within a range of ranks."""
-    asking, _ = space.sides(direction)
-    queries = np.arange(ranks[0] - 1, min(ranks[1] or len(asking), len(asking)), dtype=np.int64)
+    asking, _ = translator.space.sides(direction)
+    first, last = wishes.ranks
+    queries = np.arange(first - 1, min(last or len(asking), len(asking)), dtype=np.int64)
+    side: Side = "source" if direction == "forward" else "target"
+    if wishes.keep is not None and len(queries):
+        queries = queries[[wishes.keep(asking.index_to_key[row], side) for row in queries.tolist()]]
+        if not len(queries):
+            raise BilexError("the filters leave no word to translate; ask for less.")
     if not len(queries):
-        raise BilexError(f"there are {len(asking)} words and none of rank {ranks[0]} or above; ask for less.")
-    scores, answers = _search(space, queries, max(k, 2), direction, method, progress)
-    confidence = calibration.confidence(scores, direction, method)
-    if confidence is None:
-        confidence = np.full(scores.shape, np.nan)
-    shown = scores[:, :k].shape[1]
-    query = np.repeat(queries, shown)
-    answer = answers[:, :k].reshape(-1)
+        raise BilexError(f"there are {len(asking)} words and none of rank {first} or above; ask for less.")
+    found = _search(translator, wishes, queries, 1 if wishes.mutual else wishes.k, direction, progress)
+    query = np.repeat(queries, found.rows.shape[1])
+    answer = found.rows.reshape(-1)
     source, target = (query, answer) if direction == "forward" else (answer, query)
-    return _Found(source, target, scores[:, :k].reshape(-1), confidence[:, :k].reshape(-1))
+    scores, confidence, known = (
+        found.scores.reshape(-1),
+        found.confidence.reshape(-1),
+        found.known.reshape(-1),
+    )
+    chosen = answer >= 0
+    if wishes.keep is not None:
+        chosen &= _may_answer(translator, wishes.keep, direction)[answer] | known
+    return _Found(source, target, scores, confidence, known).only(chosen)
+
+
+def _may_answer(translator: Translator, keep: Keep, direction: Direction) -> npt.NDArray[np.bool_]:
+    answering = translator.space.sides(direction)[1]
+    side: Side = "target" if direction == "forward" else "source"
+    return np.array([keep(word, side) for word in answering.index_to_key], bool)
 
 
 def _search(
-    space: Space, queries: Rows, k: int, direction: Direction, method: Retrieval, progress: Progress
-) -> tuple[Floats, Rows]:
-    """`Space.search`, some thousand words at a time, for progress and so that no more are copied."""
-    search = space.searcher(direction=direction, method=method)
+    translator: Translator,
+    wishes: Wishes,
+    queries: Rows,
+    k: int,
+    direction: Direction,
+    progress: Progress,
+) -> Proposals:
+    """The answers of many words, some thousand at a time, for progress and so that no more are copied."""
+    propose = translator.proposer(direction, wishes.method, model_only=wishes.model_only)
     blocks = []
-    with progress.task(f"translate ({direction})", len(queries)) as task:
+    with progress.task(f"Translating {direction}", len(queries)) as task:
         for start in range(0, len(queries), _WORDS_A_BLOCK):
             block = queries[start : start + _WORDS_A_BLOCK]
-            blocks.append(search(block, k))
+            blocks.append(propose(block, k))
             task.advance(len(block))
-    return np.concatenate([scores for scores, _ in blocks]), np.concatenate([rows for _, rows in blocks])
+    return Proposals(
+        *(np.concatenate(parts) for parts in zip(*(vars(b).values() for b in blocks), strict=True))
+    )
 
 
 def _answered_back(
-    space: Space, found: _Found, asked: Direction, method: Retrieval, progress: Progress
+    translator: Translator, wishes: Wishes, found: _Found, asked: Direction, progress: Progress
 ) -> npt.NDArray[np.bool_]:
-    """Whether the best answer to each answer is the word that asked."""
+    """Whether each pair's asking word is the best answer of its answer."""
     query, answer = (found.source, found.target) if asked == "forward" else (found.target, found.source)
     distinct, place = np.unique(answer, return_inverse=True)
     back: Direction = "backward" if asked == "forward" else "forward"
-    _, best = _search(space, distinct, 1, back, method, progress)
+    best = _search(translator, wishes, distinct, 1, back, progress).rows
     mutual: npt.NDArray[np.bool_] = best[place.reshape(-1), 0] == query
     return mutual
 
 
-def _joined(lists: list[_Found], targets: int) -> _Found:
-    """All pairs, each once (the first list's own), sorted by source word and falling score."""
-    source = np.concatenate([found.source for found in lists])
-    target = np.concatenate([found.target for found in lists])
-    score = np.concatenate([found.score for found in lists])
-    confidence = np.concatenate([found.confidence for found in lists])
-    joined = _Found(source, target, score, confidence)
-    _, first = np.unique(source * targets + target, return_index=True)
+def _joined(lists: list[_Found], targets: int, *, by_target: bool) -> _Found:
+    """All pairs, each once (the first list's own): by asking word, known ones first, by falling score."""
+    joined = _Found(
+        *(np.concatenate(parts) for parts in zip(*(vars(f).values() for f in lists), strict=True))
+    )
+    _, first = np.unique(joined.source * targets + joined.target, return_index=True)
     joined = joined.only(np.sort(first))
-    return joined.only(np.lexsort((joined.target, -joined.score, joined.source)))
+    asking, answer = (joined.target, joined.source) if by_target else (joined.source, joined.target)
+    return joined.only(np.lexsort((answer, -joined.score, ~joined.known, asking)))
 
 
 def _entries(space: Space, found: _Found) -> Iterator[Entry]:
-    for source, target, score, confidence in zip(
-        found.source.tolist(),
-        found.target.tolist(),
-        found.score.tolist(),
-        found.confidence.tolist(),
-        strict=True,
+    for source, target, score, confidence, known in zip(
+        *(part.tolist() for part in vars(found).values()), strict=True
     ):
         yield Entry(
             source=space.source.index_to_key[source],
@@ -233,4 +294,5 @@ def _entries(space: Space, found: _Found) -> Iterator[Entry]:
             confidence=None if np.isnan(confidence) else confidence,
             source_rank=source + 1,
             target_rank=target + 1,
+            known=known,
         )

@@ -118,7 +118,11 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         for source in translator.unknown:
             (path / UNKNOWN / source.kind).mkdir(parents=True)
             source.save(path / UNKNOWN / source.kind)
-        seeds = {"name": translator.seeds.name, "pairs": list(translator.seeds.pairs)}
+        seeds = {
+            "name": translator.seeds.name,
+            "pairs": list(translator.seeds.pairs),
+            "rejected": list(translator.seeds.rejected),
+        }
         (path / SEEDS).write_text(json_text(seeds), encoding="utf-8")
         (path / CONFIG).write_text(json_text(config), encoding="utf-8")
         (path / CARD).write_bytes(text.encode("utf-8"))
@@ -153,7 +157,11 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
             maps["target"],
             Calibration.from_dict(config["calibration"]),
             [load_source(kind, path / UNKNOWN / kind, maps) for kind in config["unknown"]],
-            Lexicon([(str(a), str(b)) for a, b in seeds["pairs"]], str(seeds["name"])),
+            Lexicon(
+                [(str(a), str(b)) for a, b in seeds["pairs"]],
+                str(seeds["name"]),
+                rejected=tuple((str(a), str(b)) for a, b in seeds.get("rejected", [])),
+            ),
             {key: value for key, value in config.items() if key not in _STORED},
             config["lowercase"],
         )

@@ -1,0 +1,66 @@
+"""How long C1's contrastive updates will take on this machine, from a few of them on few pairs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from bilex.aligners.base import Pairs
+from bilex.aligners.unit_rows import UnitRows
+from bilex.device import resolve_device
+from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from bilex.aligners.c1 import C1
+
+_PAIRS = (128, 384)
+_STEPS = 3
+
+
+def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
+    """Seconds of all contrastive updates of a fit.
+
+    A first update searches for the negatives of every pair, later ones mostly keep them. Both are timed for
+    two small numbers of pairs; a straight line through them gives the time for all.
+
+    Args:
+        c1: The aligner with its settings.
+        source: Source vectors.
+        target: Target vectors.
+        pairs: The usable seed pairs.
+    """
+    constants = c1.constants(len(pairs), min(len(source), len(target)))
+    if not constants.updates:
+        return 0.0
+    device = resolve_device(c1.device)
+    limit = c1.negative_vocabulary or max(len(source), len(target))
+    x, y = (UnitRows(part.head(limit), device) for part in (source, target))
+    inside = pairs[(pairs < limit).all(axis=1)]
+    if len(inside) < _PAIRS[-1]:
+        rows = np.arange(min(len(x), len(y), _PAIRS[-1]))
+        inside = np.stack([rows, rows], axis=1)
+    common = min(source.dim, target.dim)
+    maps = tuple(torch.eye(part.dim, common, device=device) for part in (source, target))
+    timed: list[tuple[int, float, float]] = []
+    for count in (min(_PAIRS[0], len(inside)), *(min(size, len(inside)) for size in _PAIRS)):
+        contrast = c1.objective(x, y, inside[:count], constants)
+        moments = [time.perf_counter()]
+        now = (maps[0], maps[1])
+        for _ in range(1 + _STEPS):
+            now, _loss = c1.update(contrast, now, constants.learning_rate)
+            moments.append(time.perf_counter())
+        timed.append((count, moments[1] - moments[0], (moments[-1] - moments[1]) / _STEPS))
+    contrasted = len(pairs)
+    if constants.contrast_on_augmented or not len(pairs):
+        contrasted += constants.augment
+    first, later = (_line(timed[1][0], timed[1][i], timed[2][0], timed[2][i], contrasted) for i in (1, 2))
+    return constants.iterations * (first + (constants.updates - 1) * later)
+
+
+def _line(a: int, at_a: float, b: int, at_b: float, wanted: int) -> float:
+    """The value at `wanted` of the straight line through two timings; never less than the greater of them."""
+    slope = max(0.0, (at_b - at_a) / max(1, b - a))
+    return max(at_a, at_b, at_b + slope * (wanted - b)) if wanted > b else max(at_a, at_b)

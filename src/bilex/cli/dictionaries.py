@@ -1,0 +1,116 @@
+"""Options for dictionaries that a spreadsheet wrote, and reading seeds, corrections and rejected pairs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bilex.errors import BilexError
+
+if TYPE_CHECKING:
+    from bilex.lexicon import Lexicon
+
+Languages = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True)
+class DictionaryLayout:
+    """How the dictionaries of a command line are laid out, where they do not say so themselves."""
+
+    columns: tuple[str, str] | None = None
+    delimiter: str | None = None
+    split: str | None = None
+
+    def read(
+        self, path: str, lowercase: bool, languages: Languages = (None, None), *, verdicts: bool = False
+    ) -> Lexicon:
+        """Read a dictionary and warn of what was odd about it."""
+        from bilex.cli.console import warn
+        from bilex.lexicon import Lexicon
+
+        lexicon = Lexicon.read(
+            path,
+            lowercase=lowercase,
+            columns=self.columns,
+            delimiter=self.delimiter,
+            split=self.split,
+            languages=languages,
+            verdicts=verdicts,
+        )
+        report = lexicon.report
+        extra = report is not None and report.extra_columns and not verdicts
+        if report and (report.broken or extra or report.several[0]):
+            warn(report.sentence())
+        return lexicon
+
+
+def dictionary_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--columns`, `--delimiter` and `--split` to a command, which gets them as `layout`."""
+
+    @click.option(
+        "--columns",
+        metavar="A,B",
+        help="Columns of a dictionary's source and target words: numbers from 1, or names of its first line.",
+    )
+    @click.option("--delimiter", metavar="CHAR", help="What divides the columns; found out by default.")
+    @click.option(
+        "--split", metavar="CHARS", help="Characters between several translations in one cell, such as ';/'."
+    )
+    @functools.wraps(function)
+    def wrapped(
+        *args: Any, columns: str | None, delimiter: str | None, split: str | None, **rest: Any
+    ) -> Any:
+        return function(*args, layout=DictionaryLayout(_columns(columns), delimiter, split), **rest)
+
+    return wrapped
+
+
+def _columns(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names):
+        raise BilexError(
+            f"--columns {text}: name two columns, source word's first, for example 1,3 or en,fi."
+        )
+    return names[0], names[1]
+
+
+def read_seeds(
+    layout: DictionaryLayout,
+    lowercase: bool,
+    languages: Languages,
+    *,
+    seeds: Sequence[str],
+    corrections: Sequence[str] = (),
+    rejected: Sequence[str] = (),
+) -> Lexicon | None:
+    """All that is known about pairs, as one list: seeds joined, then corrected, rejected pairs noted.
+
+    Args:
+        layout: How the files are laid out.
+        lowercase: Whether words are lower-cased.
+        languages: Codes of the two languages, where known.
+        seeds: Files of pairs to learn from.
+        corrections: Files of pairs that outweigh the seeds; a third column may reject a pair.
+        rejected: Files of pairs that are no translations.
+
+    Returns:
+        The list; None if no file was given.
+    """
+    if not (seeds or corrections or rejected):
+        return None
+    from bilex.lexicon import Lexicon
+
+    lists = [layout.read(path, lowercase, languages) for path in seeds]
+    joined = functools.reduce(lambda one, other: one + other, lists) if lists else Lexicon([], "no seeds")
+    for path in corrections:
+        joined = joined.corrected(layout.read(path, lowercase, languages, verdicts=True))
+    for path in rejected:
+        wrong = layout.read(path, lowercase, languages)
+        joined = joined.corrected(Lexicon([], wrong.name, rejected=tuple(wrong.pairs)))
+    return joined

@@ -1,0 +1,178 @@
+"""What to expect of a model, in words, from how well seed pairs that a fit has not seen were translated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from bilex.errors import BilexError
+from bilex.languages import language_name
+from bilex.lexicon import Lexicon
+from bilex.progress import Progress
+from bilex.space import Direction, Space
+from bilex.translator.calibration import DIRECTIONS, Calibration, first_answers_right
+
+# Below these shares of right first answers a model is of no use, and of use only to a reader who checks.
+_NO_USE, _WITH_CARE = 0.1, 0.3
+_FOLDS = 3
+_FEW_SEEDS = 200
+_Z = 1.96
+
+MakeSpace = Callable[[Lexicon, Lexicon], Space]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """How many seed words were translated rightly by a fit that had not seen their pairs.
+
+    Args:
+        words: Words asked, by direction.
+        right: Of these, the words whose first answer was a translation.
+        how: "held out" (a tenth of the seeds, one fit), "in turn" (each third of few seeds predicted from the
+            other two), or why nothing was measured.
+    """
+
+    words: dict[str, int]
+    right: dict[str, int]
+    how: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, and for the model's memory."""
+        return asdict(self)
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything was measured."""
+        return bool(self.words)
+
+    @property
+    def share(self) -> float:
+        """The share of right first answers over both directions; 0 where nothing was measured."""
+        return sum(self.right.values()) / max(1, sum(self.words.values()))
+
+    @property
+    def of_use(self) -> Literal["unknown", "none", "with care", "good"]:
+        """What the model is good for."""
+        if not self.measured:
+            return "unknown"
+        return "none" if self.share < _NO_USE else "with care" if self.share < _WITH_CARE else "good"
+
+
+def from_calibration(calibration: Calibration) -> Expectation:
+    """What the held-out words of the confidences say."""
+    parts = {
+        side: calibration.parts[side, "csls"] for side in DIRECTIONS if (side, "csls") in calibration.parts
+    }
+    return Expectation(
+        {side: part.words for side, part in parts.items()},
+        {side: round(part.accuracy * part.words) for side, part in parts.items()},
+        "held out" if parts else calibration.note,
+    )
+
+
+def from_few_seeds(make_space: MakeSpace, usable: Lexicon, seed: int, progress: Progress) -> Expectation:
+    """How well few pairs predict each other: each third of their words from the pairs of the other two.
+
+    Args:
+        make_space: From the pairs to learn from and the pairs held out to a space.
+        usable: The pairs with both words in the vectors.
+        seed: Fixes the thirds.
+        progress: Who is told how far the work is.
+    """
+    words, right = dict.fromkeys(DIRECTIONS, 0), dict.fromkeys(DIRECTIONS, 0)
+    _, shuffled = usable.split(1.0, seed)
+    sources = sorted(shuffled.golds())
+    progress.say(
+        f"There are few seeds, so each third of them is now predicted from the others ({_FOLDS} fits)."
+    )
+    for fold in range(_FOLDS):
+        drawn = set(sources[fold::_FOLDS])
+        held_out = Lexicon([pair for pair in usable.pairs if pair[0] in drawn], usable.name)
+        try:
+            space = make_space(usable.without(held_out, by="word"), held_out)
+        except BilexError as error:
+            return Expectation({}, {}, f"not measured: the method cannot learn from fewer seeds ({error})")
+        for side in DIRECTIONS:
+            asked, found = first_answers_right(space, held_out, side)
+            words[side] += asked
+            right[side] += found
+    return Expectation(
+        {side: words[side] for side in words}, {side: right[side] for side in right}, "in turn"
+    )
+
+
+def sentences(made: dict[str, Any], model: str = "MODEL") -> list[str]:
+    """What to expect, and what to do if that is little.
+
+    Args:
+        made: A model's provenance.
+        model: The model's name, for commands to copy.
+    """
+    expected = Expectation(**made.get("expectation", {"words": {}, "right": {}, "how": "not measured"}))
+    pairs = made.get("seed_pairs_covered", 0)
+    if not expected.measured:
+        why = "there were no seeds to test it on" if not made.get("seed_pairs") else expected.how
+        return [
+            f"How good this model is was not measured ({why}): run 'bilex evaluate {model}' on a test list."
+        ]
+    told = [_figures(expected, made)]
+    if expected.of_use == "none":
+        told.append(f"That is too little to use this model. {_advice(made, pairs, model)}")
+    elif expected.of_use == "with care":
+        told.append(
+            f"Look at several answers of each word (-k 5) before you use one. {_advice(made, pairs, model)}"
+        )
+    return told
+
+
+def _figures(expected: Expectation, made: dict[str, Any]) -> str:
+    """One sentence with the shares of both directions."""
+    clauses = []
+    for side in expected.words:
+        words, right = expected.words[side], expected.right[side]
+        asking, answering = languages_of(made, side)  # type: ignore[arg-type]
+        low, high = _interval(right, words)
+        clauses.append(f"{asking} to {answering} {right / max(1, words):.0%} ({low:.0%} to {high:.0%})")
+    count = max(expected.words.values())
+    how = "that a second fit had not seen" if expected.how == "held out" else "each predicted from the others"
+    return (
+        f"Expect the first answer to be right for this share of words: {'; '.join(clauses)}. "
+        f"Measured on {count} seed words {how}; other words are easier or harder."
+    )
+
+
+def _advice(made: dict[str, Any], pairs: int, model: str) -> str:
+    if pairs < _FEW_SEEDS:
+        without = (
+            " or none at all (without --seeds the method finds its own start)"
+            if made.get("method") == "c1"
+            else ""
+        )
+        return f"{pairs} seed pairs are few: give more, a thousand if you can,{without}."
+    if made.get("seed_pairs", 0) > 2 * pairs:
+        return "Most seeds are not in the vectors: check that words are written alike in both."
+    return (
+        "With so many seeds the vectors are the likely reason (little text, or texts of different kinds), or "
+        f"wrong seeds: see 'bilex info {model} --doubtful'."
+    )
+
+
+def languages_of(made: dict[str, Any], direction: Direction) -> tuple[str, str]:
+    """The names of the asking and the answering language, as far as a model knows them."""
+    names = [
+        language_name(made[f"{side}_language"]) if made.get(f"{side}_language") else side
+        for side in ("source", "target")
+    ]
+    return (names[0], names[1]) if direction == "forward" else (names[1], names[0])
+
+
+def _interval(right: int, words: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    if not words:
+        return 0.0, 1.0
+    share, squared = right / words, _Z * _Z
+    middle = (share + squared / (2 * words)) / (1 + squared / words)
+    half = _Z / (1 + squared / words) * math.sqrt(share * (1 - share) / words + squared / (4 * words * words))
+    return max(0.0, middle - half), min(1.0, middle + half)
