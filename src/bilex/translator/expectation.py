@@ -84,9 +84,7 @@ def from_few_seeds(make_space: MakeSpace, usable: Lexicon, seed: int, progress: 
     words, right = dict.fromkeys(DIRECTIONS, 0), dict.fromkeys(DIRECTIONS, 0)
     _, shuffled = usable.split(1.0, seed)
     sources = sorted(shuffled.golds())
-    progress.say(
-        f"There are few seeds, so each third of them is now predicted from the others ({_FOLDS} fits)."
-    )
+    progress.say("Seeds are few: each third of them is predicted from the others, on frequent words.")
     for fold in range(_FOLDS):
         drawn = set(sources[fold::_FOLDS])
         held_out = Lexicon([pair for pair in usable.pairs if pair[0] in drawn], usable.name)

@@ -17,7 +17,7 @@ from bilex.aligners.base import Aligner
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.progress import Progress
+from bilex.progress import SILENT, Progress
 from bilex.space import Space
 from bilex.translator.calibration import FEWEST_WORDS, Calibration, calibrate
 from bilex.translator.core import Translator
@@ -33,6 +33,7 @@ CALIBRATION_VOCABULARY = 20_000
 _HELD_OUT_AT_LEAST = 200
 _HELD_OUT_SHARE = 5
 _FEWEST_TO_PREDICT = 3
+_FEW_SEEDS_VOCABULARY = 5_000
 
 
 @dataclass(eq=False)
@@ -184,7 +185,8 @@ def _expectation(
     usable = lexicon.covered(source.key_to_index, target.key_to_index)
     if len(usable.golds()) < _FEWEST_TO_PREDICT:
         return found
-    return from_few_seeds(refitter(aligner, source, target, None, progress), usable, aligner.seed, progress)
+    refit = refitter(aligner, source, target, None, SILENT, _FEW_SEEDS_VOCABULARY)
+    return from_few_seeds(refit, usable, aligner.seed, progress)
 
 
 def refitter(
@@ -197,8 +199,8 @@ def refitter(
 ) -> Callable[[Lexicon, Lexicon], Space]:
     """How to make, with the same method, a space that has not seen some pairs.
 
-    To be cheap the method learns on the 20,000 most frequent words of each language and those of the
-    seeds; its maps are then applied to the whole vocabularies. For methods that use nothing but the
+    To be cheap the method learns on the most frequent words of each language, 20,000 unless told otherwise,
+    and those of the seeds; its maps are then applied to the whole vocabularies. For methods that use nothing but the
     seeds' vectors (Procrustes, the advanced mapping) that changes nothing. With stage C2 the space
     itself stays that small, since encoding every word a second time would cost too much.
 
