@@ -73,6 +73,7 @@ _ALSO_WORDS = frozenset(
     ]
 )
 _PUBLISHED = re.compile(r"(?:wiki|cc|wiki\.multi|crawl)\.([a-z]{2,3})(?:\.\d+)?(?:\.|$)")
+_SUFFIXES = re.compile(r"(\.(vec|txt|bin|npy|gz|bz2|xz))+$")
 _TOKENS = re.compile(r"[^\W\d_]+")
 
 _NAMES: dict[str, str] = {}
@@ -118,7 +119,7 @@ def language_of_file(path: str | Path) -> str | None:
     stem = name.split(".")[0]
     if is_code(stem):
         return stem
-    tokens = _TOKENS.findall(name)
+    tokens = _TOKENS.findall(_SUFFIXES.sub("", name))
     named = [_CODES[token] for token in tokens if token in _CODES]
     coded = [token for token in tokens if token in _NAMES and token not in _ALSO_WORDS]
     found = dict.fromkeys(named or coded)

@@ -14,7 +14,12 @@ OK, UNEXPECTED, BAD_INPUT, INTERRUPTED, TERMINATED, PIPE_CLOSED = 0, 1, 2, 130, 
 
 
 def main() -> None:
-    """The entry point of `bilex`."""
+    """The entry point of `bilex`, and of a shell that asks how a line could go on."""
+    asked = os.environ.get("_BILEX_COMPLETE")
+    if asked is not None:
+        from bilex.cli.completion import complete
+
+        sys.exit(complete(asked))
     sys.exit(run(sys.argv[1:]))
 
 

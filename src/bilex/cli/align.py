@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from bilex.cli.completion import complete_methods, complete_presets
 from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds
 from bilex.cli.lm_names import check_lm
 from bilex.cli.options import (
@@ -67,7 +68,13 @@ _OLD_LIGHT = "cpu"
     is_flag=True,
     help="Only read the files: coverage and an estimate of the time; nothing is made.",
 )
-@click.option("--method", default="c1", show_default=True, help="How to align; see 'bilex methods'.")
+@click.option(
+    "--method",
+    default="c1",
+    show_default=True,
+    shell_complete=complete_methods,
+    help="How to align; see 'bilex methods'.",
+)
 @click.option(
     "--lm",
     metavar="NAME",
@@ -80,7 +87,12 @@ _OLD_LIGHT = "cpu"
     help="The language model's weight, 0 to 1; auto chooses it on held-out seeds.  "
     f"[default: {DEFAULT_MIXING}]",
 )
-@click.option("--preset", metavar="NAME", help="A preset of the method: of c1 auto, paper or best.")
+@click.option(
+    "--preset",
+    metavar="NAME",
+    shell_complete=complete_presets,
+    help="A preset of the method: of c1 auto, paper, best or quick.",
+)
 @click.option(
     "--tuning",
     type=click.Choice(["auto", "paper", "light"]),

@@ -20,6 +20,7 @@ _SUMMARIES = {
     "methods": "List the alignment methods and their settings.",
     "data": "List, fetch and check the data sets of the benchmark.",
     "benchmark": "Run a grid of setups; tables, figures and a report from it.",
+    "completion": "Let your shell complete what you type.",
     "demo": "Align the packaged sample, and show what comes out.",
 }
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from bilex.cli.completion import complete_methods
 from bilex.cli.options import examples, json_option, write_json_line
 
 
 @click.command(epilog=examples("bilex methods", "bilex methods c1", "bilex methods --json"))
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_methods)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
     """List the alignment methods, or the settings and presets of the method called NAME."""

@@ -200,8 +200,8 @@ def refitter(
     """How to make, with the same method, a space that has not seen some pairs.
 
     To be cheap the method learns on the most frequent words of each language, 20,000 unless told otherwise,
-    and those of the seeds; its maps are then applied to the whole vocabularies. For methods that use nothing but the
-    seeds' vectors (Procrustes, the advanced mapping) that changes nothing. With stage C2 the space
+    and those of the seeds; its maps are then applied to the whole vocabularies. For methods that use nothing
+    but the seeds' vectors (Procrustes, the advanced mapping) that changes nothing. With stage C2 the space
     itself stays that small, since encoding every word a second time would cost too much.
 
     Returns:

@@ -1,0 +1,189 @@
+"""bilex as a library: what a notebook shows, tables of pandas, progress, languages, estimates."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bilex.aligners import get_method, methods
+from bilex.errors import BilexError
+from bilex.languages import code_of, language_name, language_of_file
+from bilex.lexicon import Lexicon
+from bilex.progress import SILENT, chosen_progress
+from bilex.translator import Translator
+from bilex.translator.estimate import estimated_seconds
+from bilex.vectors import WordVectors
+from planted import Planted, planted
+
+PAIRS = [(f"word{i}", f"sana{i}") for i in range(5000)]
+
+
+@pytest.fixture(scope="module")
+def world() -> Planted:
+    return planted(600, 16, 0.5)
+
+
+@pytest.fixture(scope="module")
+def translator(world: Planted) -> Translator:
+    procrustes = get_method("procrustes")(device="cpu")
+    return Translator.fit(
+        procrustes, world.source, world.target, world.pairs(0, 300), languages=("en", "fi"), calibrate=False
+    )
+
+
+def test_reprs_are_short(translator: Translator) -> None:
+    assert repr(Lexicon(PAIRS, "seeds.tsv")) == (
+        "Lexicon(5,000 pairs of seeds.tsv: word0–sana0, word1–sana1, word2–sana2, ...)"
+    )
+    assert repr(translator) == "Translator(English–Finnish, 600 × 600 words, procrustes)"
+    for shown in (repr(translator.lexicon()), repr(translator.translate("nosuchword"))):
+        assert len(shown) < 120
+
+
+def test_notebooks_get_tables(translator: Translator, world: Planted) -> None:
+    page = Lexicon([("<b>", "a&b"), *PAIRS])._repr_html_()
+    assert page.count("<tr>") == 11 and "&lt;b&gt;" in page and "a&amp;b" in page and "5,001 rows" in page
+    answer = translator.translate(world.source.index_to_key[0], 3)
+    assert answer[0].word in answer._repr_html_() and "known" in answer._repr_html_()
+    assert translator.lexicon()._repr_html_().startswith("<table>")
+
+
+def test_pandas_in_and_out(translator: Translator) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed: its tables are NOT tested")
+    frame = pandas.DataFrame(
+        {"nr": [1, 2, 3], "English": ["Dog", "cat", None], "Finnish": ["koira", "kissa", "x"]}
+    )
+    lexicon = Lexicon.from_pandas(frame, "English", "Finnish")
+    assert list(lexicon.pairs) == [("dog", "koira"), ("cat", "kissa")]
+    assert list(Lexicon.from_pandas(lexicon.to_pandas()).pairs) == list(lexicon.pairs)
+    with pytest.raises(BilexError, match="it has nr, English, Finnish"):
+        Lexicon.from_pandas(frame, "Swedish", "Finnish")
+    found = translator.lexicon(k=2)
+    table = found.to_pandas()
+    assert list(table.columns) == [
+        "source",
+        "target",
+        "score",
+        "confidence",
+        "source_rank",
+        "target_rank",
+        "known",
+    ]
+    assert list(zip(table.source, table.target, strict=True)) == list(found.pairs().pairs)
+    assert table.known.sum() == 300
+
+
+def test_without_pandas_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(BilexError, match="pip install pandas"):
+        Lexicon(PAIRS).to_pandas()
+
+
+def test_arrays_and_keyed_vectors_are_mapped(translator: Translator, world: Planted) -> None:
+    whole = translator.map_vectors(world.source, "source")
+    array = translator.map_vectors(world.source.vectors[:7], "source")
+    assert isinstance(array, np.ndarray)
+    assert np.allclose(array, whole.vectors[:7], atol=1e-6)
+    one = translator.map_vectors(np.asarray(world.source.vectors[3], np.float64), "source")
+    assert one.shape == (16,) and np.allclose(one, whole.vectors[3], atol=1e-6)
+    with pytest.raises(BilexError, match="dimension 5"):
+        translator.map_vectors(np.zeros((2, 5), np.float32), "target")
+
+
+def test_gensims_vectors_are_mapped(translator: Translator, world: Planted) -> None:
+    pytest.importorskip("gensim", reason="gensim is not installed: its vectors are NOT tested")
+    mapped = translator.map_vectors(world.target.to_gensim(), "target")
+    assert mapped.index_to_key == world.target.index_to_key
+    assert np.allclose(mapped.vectors, translator.map_vectors(world.target, "target").vectors, atol=1e-6)
+
+
+@pytest.mark.parametrize("function", [Translator.lexicon, Translator.fit, Translator.translate, Lexicon.read])
+def test_signatures_name_every_argument(function: Any) -> None:
+    kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+def test_progress_is_shown_in_terminals_and_notebooks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bilex.cli.console import BarProgress, LineProgress
+
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    assert chosen_progress(None) is SILENT and chosen_progress(False) is SILENT
+    assert isinstance(chosen_progress(True), LineProgress)
+    assert chosen_progress(SILENT) is SILENT
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert isinstance(chosen_progress(None), BarProgress)
+    assert chosen_progress(False) is SILENT
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    assert isinstance(chosen_progress(None), BarProgress)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("wiki.fi.vec", "fi"),
+        ("cc.de.300.vec.gz", "de"),
+        ("data/en.vec", "en"),
+        ("en", "en"),
+        ("finnish-vectors.txt", "fi"),
+        ("vectors_ru.npy", "ru"),
+        ("my-vectors.vec", None),
+        ("no.idea.about.it.vec", "no"),
+        ("model.bin", None),
+        ("en-fi.vec", None),
+    ],
+)
+def test_languages_of_file_names(name: str, code: str | None) -> None:
+    assert language_of_file(name) == code
+
+
+def test_codes_and_names() -> None:
+    assert code_of("Suomi") == code_of("finnish") == code_of("FI") == "fi"
+    assert code_of("Klingon") is None and language_name("tlh") == "tlh" and language_name("fi") == "Finnish"
+
+
+def test_languages_come_from_the_files_unless_told(tmp_path: Any, world: Planted) -> None:
+    for name, side in (("wiki.sv.vec", world.source), ("et.vec", world.target)):
+        side.save(tmp_path / name)
+    source, target = WordVectors.load(tmp_path / "wiki.sv.vec"), WordVectors.load(tmp_path / "et.vec")
+    fit = {"calibrate": False, "progress": False}
+    aligner = get_method("procrustes")
+    assert Translator.fit(aligner(), source, target, world.pairs(0, 50), **fit).languages == (
+        "Swedish",
+        "Estonian",
+    )
+    assert Translator.fit(
+        aligner(), source, source, Lexicon([(w, w) for w in source.index_to_key[:50]]), **fit
+    ).languages == (
+        "source",
+        "target",
+    )
+
+
+@pytest.mark.parametrize("method", sorted(methods()))
+def test_every_method_can_be_estimated(method: str) -> None:
+    """More words or seeds never make it less; the trial itself leaves the aligner as it was."""
+    aligner = get_method(method)(device="cpu")
+    assert 0 <= aligner.comparisons(10_000, 10_000, 1000) <= aligner.comparisons(200_000, 200_000, 1000)
+    small = planted(400, 8)
+    assert estimated_seconds(aligner, small.source, small.target, small.pairs(0, 100)) == 0
+
+
+def test_the_estimate_of_c1_grows_with_its_updates() -> None:
+    rng = np.random.default_rng(0)
+    sides = [
+        WordVectors([f"{side}{i}" for i in range(4000)], rng.normal(size=(4000, 20)).astype(np.float32))
+        for side in "st"
+    ]
+    seeds = Lexicon([(f"s{i}", f"t{i}") for i in range(1000)])
+    few, many = (
+        estimated_seconds(get_method("c1")(device="cpu", updates=updates), *sides, seeds)
+        for updates in (1, 100_000)
+    )
+    assert 0 < few < many
