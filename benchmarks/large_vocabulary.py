@@ -10,8 +10,8 @@
 
 **The vocabulary.** A word's meaning is the mean of the language, a topic, a narrower field inside it, and a
 part of its own, each Gaussian with variances that fall as a power of the dimension; topics and fields have
-sizes by Zipf's law. The constants were set so that the spectrum and the similarities of neighbours lie
-between those of the Finnish and the Russian vectors (`compare` shows them side by side).
+sizes by Zipf's law. The constants were set so that the spectrum and the similarities of neighbours are
+near those of the Finnish and the Russian vectors (`compare` shows them side by side).
 **The two languages.** In each, a share of the word's own part is noise of that language, a share that grows
 with the rank; the target is rotated as well. A share of the words has no partner: the target has another
 word there. Inside a block the target's order of frequency differs from the source's.
