@@ -16,5 +16,5 @@ class BilexError(Exception):
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the nearest known one, as a question, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1)
+    near = difflib.get_close_matches(str(name), list(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""

@@ -12,11 +12,12 @@ import pkgutil
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
+from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
 from bilex.errors import BilexError, nearest_name
 from bilex.lexicon import Lexicon
@@ -51,6 +52,7 @@ class Aligner(ABC):
     needs_seeds: ClassVar[bool] = True
     fewest_pairs: ClassVar[int] = 2
     equal_dimensions: ClassVar[bool] = False
+    limits: ClassVar[Limits] = {}
     presets: ClassVar[dict[str, str]] = {}
 
     device: str = "auto"
@@ -106,6 +108,8 @@ class Aligner(ABC):
             BilexError: The data cannot serve this method; nothing has been computed then.
         """
         self.report_ = {}
+        kinds = {name: kind for name, kind in get_type_hints(type(self)).items() if name in self.settings()}
+        check_settings(self.name, self.settings(), kinds, {"seed": (0, 2**32 - 1), **self.limits})
         if self.equal_dimensions and source.dim != target.dim:
             raise BilexError(
                 f"method '{self.name}' needs vectors of one dimension, not {source.dim} and {target.dim}; "
@@ -115,7 +119,21 @@ class Aligner(ABC):
         wrong = lexicon if lexicon is not None else Lexicon([])
         self.rejected_ = wrong.rejected_index(source.key_to_index, target.key_to_index)
         self._fit(source, target, pairs, progress, checkpoint)
+        self._refuse_not_finite()
         return self
+
+    def _refuse_not_finite(self) -> None:
+        """Never hand out a map with NaN or infinity in it.
+
+        Raises:
+            BilexError: The fit came to one.
+        """
+        for side in (self.source_map_, self.target_map_):
+            if not all(np.isfinite(tensor).all() for tensor in side.state("map")[1].values()):
+                raise BilexError(
+                    f"method '{self.name}' ended in numbers that are not finite; use a smaller learning "
+                    "rate, or leave its settings at their defaults."
+                )
 
     def _usable_pairs(self, source: WordVectors, target: WordVectors, lexicon: Lexicon | None) -> Pairs:
         """The seed pairs as rows of the two vocabularies, repeats kept."""

@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from bilex.aligners.c1_settings import PRESET_SUMMARIES, C1Constants, check_pres
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, forbidden_partners
 from bilex.aligners.induction import augmentation, induce_pairs
+from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.rejected import KnownNegatives, rejected_partners, without_pairs
 from bilex.aligners.unit_rows import UnitRows
@@ -72,6 +73,16 @@ class C1(Aligner):
     summary = "the paper's stage C1: contrastive, self-learning; minutes; the default"
     needs_seeds = False
     presets = PRESET_SUMMARIES
+    limits: ClassVar[Limits] = {
+        "iterations": (1, None),
+        "negatives": (1, None),
+        "frequent": (1, None),
+        "learning_rate": (SMALLEST, None),
+        "decay": (SMALLEST, None),
+        "temperature": (SMALLEST, None),
+        "clip": (SMALLEST, None),
+        "neighbours": (1, None),
+    }
 
     preset: str = "auto"
     iterations: int | None = None

@@ -69,7 +69,7 @@ def check_preset(preset: str) -> None:
     Raises:
         BilexError: The preset is not known; the nearest name is told.
     """
-    if preset not in PRESET_SUMMARIES:
+    if str(preset) not in PRESET_SUMMARIES:
         known = ", ".join(PRESET_SUMMARIES)
         raise BilexError(
             f"preset '{preset}' of c1 is not known; use {known}.{nearest_name(preset, PRESET_SUMMARIES)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,10 @@ import torch
 from bilex.aligners.base import Aligner, Metric, Pairs
 from bilex.aligners.eigen import top_eigenpairs
 from bilex.aligners.greedy import greedy_matching
+from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.device import resolve_device
-from bilex.errors import BilexError
 from bilex.progress import Progress
 from bilex.vectors import WordVectors
 
@@ -55,6 +55,12 @@ class FIPP(Aligner):
     name = "fipp"
     summary = "fits the inner products of the seed pairs, then rotates; seconds"
     equal_dimensions = True
+    limits: ClassVar[Limits] = {
+        "epsilon": (SMALLEST, None),
+        "strength": (0, None),
+        "pairs": (1, None),
+        "frequent": (1, None),
+    }
 
     epsilon: float = 0.05
     strength: float = 1.0
@@ -75,8 +81,6 @@ class FIPP(Aligner):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        if self.epsilon <= 0 or self.strength < 0:
-            raise BilexError(f"epsilon is {self.epsilon} and strength {self.strength}; use positive numbers.")
         extend = len(pairs) < _FEW_SEEDS if self.self_learning is None else self.self_learning
         x, y = _without_first_direction(source.vectors), _without_first_direction(target.vectors)
         with progress.task("fipp", total=4 if extend else 3) as task:
@@ -99,7 +103,9 @@ class FIPP(Aligner):
 
     def _extended(self, x: Array, y: Array, seeds: Pairs) -> Pairs:
         """The seeds, and the best one-to-one matches of words described by their products with the seeds."""
-        new = max(0, self.pairs - len(seeds))
+        new = self.pairs - len(seeds)
+        if new < 1:
+            return seeds
         left = np.setdiff1d(np.arange(min(self.frequent, len(x))), seeds[:, 0])
         right = np.setdiff1d(np.arange(min(self.frequent, len(y))), seeds[:, 1])
         unit = Map([Unit()])

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import torch
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.checkpoint import Checkpoint
+from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Map, MapStep
 from bilex.aligners.network_steps import Dense, MappedBesideOwn, OwnBesideMapped, PReLU, Tanh
 from bilex.aligners.preparation import Prepared, unit_center_unit
@@ -93,6 +94,14 @@ class LNMap(Aligner):
     name = "lnmap"
     summary = "non-linear maps between latent spaces, with self-training; minutes, best on a GPU"
 
+    limits: ClassVar[Limits] = {
+        **dict.fromkeys(("hidden", "latent", "batch", "mapper_batch"), (1, None)),
+        **dict.fromkeys(("autoencoder_epochs", "autoencoder_samples", "mapper_steps"), (1, None)),
+        **dict.fromkeys(("candidates", "queries", "neighbours"), (1, None)),
+        **dict.fromkeys(("dropout", "mapper_dropout", "mapper_momentum"), (0, 0.99)),
+        **dict.fromkeys(("autoencoder_rate", "mapper_rate"), (SMALLEST, None)),
+    }
+
     hidden: int = 400
     latent: int = 350
     dropout: float = 0.25
@@ -124,9 +133,6 @@ class LNMap(Aligner):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        for name in ("hidden", "latent", "batch", "mapper_batch", "autoencoder_epochs", "mapper_steps"):
-            if getattr(self, name) < 1:
-                raise BilexError(f"{name} is {getattr(self, name)}; method 'lnmap' needs at least 1.")
         device = resolve_device(self.device)
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import scipy.linalg
 import torch
 
 from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.device import resolve_device
@@ -54,6 +55,7 @@ class RCSLS(Aligner):
     name = "rcsls"
     summary = "gradient descent on the CSLS of the seed pairs; best for retrieval with many seeds, minutes"
     equal_dimensions = True
+    limits: ClassVar[Limits] = {"neighbours": (1, None), "learning_rate": (SMALLEST, None)}
 
     neighbours: int = 10
     iterations: int = 10

@@ -12,6 +12,7 @@ import time
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 
@@ -19,6 +20,7 @@ from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.collapse import COLLAPSED, recovered_share, rotation
+from bilex.aligners.limits import Limits
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
 from bilex.aligners.starts import identical_strings, unsupervised_similarity_distributions
@@ -74,6 +76,16 @@ class _SelfLearning(Aligner):
         patience: Rounds without improvement until then.
         threshold: The least improvement.
     """
+
+    limits: ClassVar[Limits] = {
+        "frequent": (1, None),
+        "neighbours": (1, None),
+        "keep": (1e-3, 1),  # less would hide all, and take for ever to grow
+        "growth": (1.01, None),
+        "patience": (1, None),
+        "threshold": (0, None),
+        "described": (1, None),
+    }
 
     frequent: int = 20000
     neighbours: int = 10
