@@ -14,12 +14,26 @@ from bilex.aligners.maps import Linear, Map, Unit
 from bilex.progress import Progress
 from bilex.vectors import WordVectors
 
+_SAYS_NOTHING = 1e-10  # of the greatest singular value; float32 vectors give 1e-16 where there is nothing
+
 
 def common_rotations(
     covariance: npt.NDArray[np.float64],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """U, singular values and V of a cross-covariance, U and V with as many columns as its smaller side."""
+    """U, singular values and V of a cross-covariance, U and V with as many columns as its smaller side.
+
+    Fewer pairs than dimensions leave directions of which the covariance says nothing; an SVD pairs them up as
+    its rounding has it, which differs with the number of threads. They are paired so that UVᵀ is as near to
+    the identity as can be, which has one answer.
+    """
     u, values, vt = scipy.linalg.svd(covariance, full_matrices=False)
+    known = int(np.count_nonzero(values > _SAYS_NOTHING * values[0]))
+    if known < len(values):
+        (seen_x, seen_y), (rows, columns) = (u[:, :known], vt[:known].T), covariance.shape
+        rest_x = np.eye(rows) - seen_x @ seen_x.T
+        rest_y = np.eye(columns) - seen_y @ seen_y.T
+        more_u, _, more_vt = scipy.linalg.svd(rest_x @ np.eye(rows, columns) @ rest_y, full_matrices=False)
+        u[:, known:], vt[known:] = more_u[:, : len(values) - known], more_vt[: len(values) - known]
     return u, values, vt.T
 
 
