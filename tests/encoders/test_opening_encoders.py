@@ -124,9 +124,10 @@ def test_presets_are_the_papers() -> None:
 def test_lighter_presets_do_less_work() -> None:
     full = TuningSettings()
     assert lightened(full, "paper") is full
-    work = [s.negatives * s.epochs for s in (full, lightened(full, "light"), lightened(full, "demo"))]
+    light, demo = lightened(full, "light"), lightened(full, "demo")
+    work = [(1 + s.negatives) * s.epochs for s in (full, light, demo)]
     assert work[0] > 4 * work[1] > 8 * work[2]
-    assert lightened(full, "light").precision == "auto"
+    assert light.precision == demo.precision == "auto", "which precision is fast is the machine's to say"
     with pytest.raises(BilexError, match="paper, light or demo"):
         lightened(full, "fast")
 

@@ -32,6 +32,16 @@ def test_fewer_words_than_negatives_give_all_but_one() -> None:
     assert [sorted(row) for row in found.tolist()] == [[1, 2, 3, 4], [0, 2, 3, 4]]
 
 
+def test_no_negatives_but_those_of_the_batch() -> None:
+    source, target = planted()
+    seeds = np.array([[3, 3], [8, 8]])
+    found = training_pairs(source, target, seeds, TuningSettings(negatives=0, induced=0, whole_batch=True), "cpu")
+    assert found.source_negatives.shape == found.target_negatives.shape == (2, 0)
+    assert found.positives.tolist() == seeds.tolist()
+    with pytest.raises(BilexError, match="negatives is 0; stage C2 needs at least 1"):
+        TuningSettings(negatives=0)
+
+
 def test_lists_are_taken_in_turn() -> None:
     forward = np.array([[0, 0], [1, 1], [2, 2]])
     backward = np.array([[7, 7]])

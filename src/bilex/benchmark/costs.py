@@ -149,7 +149,7 @@ _FITS: dict[str, Callable[[Mapping[str, Any], Size, Device], float]] = {
 
 def _tune_words(tuning: Mapping[str, Any], seeds: int) -> int:
     """Words that are passed through the encoder while it is tuned."""
-    light = {"light": (8, 2, 5_000), "demo": (4, 1, 1_000)}.get(str(tuning.get("preset")), (28, 5, 10**9))
+    light = {"light": (8, 2, 5_000), "demo": (0, 1, 1_000)}.get(str(tuning.get("preset")), (28, 5, 10**9))
     names = ("negatives", "epochs", "max_pairs")
     negatives, epochs, most = (tuning.get(name, usual) for name, usual in zip(names, light, strict=True))
     pairs = seeds if seeds >= _MANY_SEEDS else seeds + _INDUCED

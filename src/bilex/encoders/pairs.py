@@ -86,6 +86,8 @@ def hard_negatives(
     Returns:
         Rows of `keys`, fewer than `count` a query if there are not as many.
     """
+    if count == 0:
+        return np.zeros((len(queries), 0), np.int64)
     _, nearest = top_k(queries, keys, count + 1, device=device)
     left_out = nearest == partners[:, None]
     left_out[~left_out.any(axis=1), -1] = True

@@ -59,7 +59,7 @@ class TuningSettings:
     """How an encoder is tuned on word pairs (stage C2).
 
     Args:
-        negatives: Hard negatives a side and pair (N_neg).
+        negatives: Hard negatives a side and pair (N_neg); 0 leaves those of the batch, with `whole_batch`.
         frequent: Negatives are taken from this many most frequent words of a language.
         induced: How many induced pairs join a small dictionary (N_aug).
         temperature: The τ of the loss.
@@ -91,9 +91,9 @@ class TuningSettings:
     seed: int = 33
 
     def __post_init__(self) -> None:
-        for name in ("negatives", "epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise BilexError(f"{name} is {getattr(self, name)}; stage C2 needs at least 1.")
+        for name, least in (("negatives", 0 if self.whole_batch else 1), ("epochs", 1), ("batch_size", 1)):
+            if getattr(self, name) < least:
+                raise BilexError(f"{name} is {getattr(self, name)}; stage C2 needs at least {least}.")
         if self.precision not in ("auto", "float32", "bfloat16"):
             raise BilexError(f"precision '{self.precision}' is not known; use auto, float32 or bfloat16.")
 
@@ -135,7 +135,8 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
     Args:
         settings: The encoder's own settings.
         preset: "paper" leaves them as they are; "light" takes minutes on two cores (fewer negatives, epochs
-            and pairs, smaller batches with a greater learning rate); "demo" takes less than one.
+            and pairs, smaller batches with a greater learning rate); "demo" takes seconds (1,000 pairs with no
+            negatives but each other, once).
 
     Raises:
         BilexError: The preset is not known.
@@ -154,7 +155,15 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
     )
     if preset == "light":
         return light
-    return replace(light, negatives=4, epochs=1, max_pairs=1_000, whole_batch=True)
+    return replace(
+        light,
+        negatives=0,
+        epochs=1,
+        learning_rate=4 * settings.learning_rate,
+        dropout=0.0,
+        max_pairs=1_000,
+        whole_batch=True,
+    )
 
 
 def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:
