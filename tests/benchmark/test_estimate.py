@@ -90,7 +90,7 @@ def test_the_table_agrees_with_what_was_measured() -> None:
     tuned = seconds(setup(lm="e5-small-q4", mixing=0.2), FULL, "cuda")
     assert 15.6 <= tuned["tune"] <= 2 * 15.6 and 1.5 <= tuned["encode"] <= 2 * 1.5
     demo = setup(lm="e5-small-q4", mixing=0.2, tuning={"preset": "demo"})
-    assert 38 <= seconds(demo, FULL, "cpu")["tune"] <= 2 * 38
+    assert 5.5 <= seconds(demo, FULL, "cpu")["tune"] <= 2 * 5.5
 
 
 def test_more_of_anything_never_costs_less() -> None:

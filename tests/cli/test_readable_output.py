@@ -31,3 +31,30 @@ def test_evaluating_a_saved_model_warns_of_nothing(files: Files) -> None:
     done = subprocess.run([*map(str, command), "--device", "cpu"], capture_output=True, text=True, check=True)
     assert "P@1" in done.stdout
     assert "Warning" not in done.stderr
+
+
+def test_lines_say_how_long_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bilex.cli import console
+
+    now = 100.0
+    monkeypatch.setattr(console.time, "monotonic", lambda: now)
+    with console.LineProgress().task("Encoding words", 1_000) as task:
+        now += 14  # the first step compiles, and tells nothing about the others
+        task.advance(100)
+        for _ in range(9):
+            now += 4
+            task.advance(100)
+    assert capsys.readouterr().err.splitlines() == [
+        "Encoding words: 10% after 14.0 s",
+        "Encoding words: 30% after 22.0 s, about 28 s left",
+        "Encoding words: done after 50.0 s",
+    ]
+    with console.LineProgress().task("Measuring") as task:
+        now += 6
+        task.advance(3)
+    assert capsys.readouterr().err.splitlines() == [
+        "Measuring: 3 after 6.0 s",
+        "Measuring: done after 6.0 s",
+    ]

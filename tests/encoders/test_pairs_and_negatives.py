@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from bilex.encoders import pairs as pairs_module
 from bilex.encoders.combine import unit_rows
 from bilex.encoders.pairs import hard_negatives, interleaved, positive_pairs, training_pairs
 from bilex.encoders.presets import TuningSettings
+from bilex.errors import BilexError
 
 
 def planted(words: int = 60, dim: int = 12) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +37,8 @@ def test_fewer_words_than_negatives_give_all_but_one() -> None:
 def test_no_negatives_but_those_of_the_batch() -> None:
     source, target = planted()
     seeds = np.array([[3, 3], [8, 8]])
-    found = training_pairs(source, target, seeds, TuningSettings(negatives=0, induced=0, whole_batch=True), "cpu")
+    settings = TuningSettings(negatives=0, induced=0, whole_batch=True)
+    found = training_pairs(source, target, seeds, settings, "cpu")
     assert found.source_negatives.shape == found.target_negatives.shape == (2, 0)
     assert found.positives.tolist() == seeds.tolist()
     with pytest.raises(BilexError, match="negatives is 0; stage C2 needs at least 1"):

@@ -206,7 +206,8 @@ def command(
         raise
     if not is_first_process():
         return
-    translator.save(model)
+    with listener.task("Writing the model"):
+        translator.save(model)
     _report(translator, model, time.monotonic() - started, as_json)
 
 

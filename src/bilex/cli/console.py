@@ -14,9 +14,9 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from bilex.progress import Progress, Task
+from bilex.progress import Progress, Task, duration
 
-_LINE_EVERY_SECONDS = 30
+_FIRST_LINE_SECONDS, _LINE_EVERY_SECONDS = 5, 30
 _WIDTH_IN_PIPES = 160
 
 
@@ -111,24 +111,37 @@ class _Line:
     def __init__(self, name: str, total: float | None) -> None:
         self._name, self._total = name, total
         self._done = 0.0
-        self._started = self._told = time.monotonic()
+        self._started = time.monotonic()
+        self._next = self._started + _FIRST_LINE_SECONDS
+        self._first: tuple[float, float] | None = None
         self._figures: dict[str, Any] = {}
 
     def advance(self, steps: float = 1, **figures: float | int | str) -> None:
-        """Move on; tell it if half a minute has gone by since the last line."""
+        """Move on; after some seconds, and then every half minute, say how far it is and what is left."""
         self._done += steps
         self._figures.update(figures)
         now = time.monotonic()
-        if now - self._told >= _LINE_EVERY_SECONDS:
-            self._told = now
+        if self._first is None:
+            self._first = now, self._done
+        if now >= self._next:
+            paced = self._total is None or now > self._first[0]
+            self._next = now + (_LINE_EVERY_SECONDS if paced else _FIRST_LINE_SECONDS)
             share = f"{self._done / self._total:.0%}" if self._total else f"{self._done:g}"
-            self.tell(share)
+            self.tell(share, self._left(now))
 
-    def tell(self, state: str) -> None:
+    def _left(self, now: float) -> str:
+        """The time left at the pace since the first step, which may have compiled something."""
+        since, done = self._first or (now, self._done)
+        if not self._total or not done < self._done < self._total:
+            return ""
+        seconds = (now - since) * (self._total - self._done) / (self._done - done)
+        return f", about {duration(seconds)} left"
+
+    def tell(self, state: str, left: str = "") -> None:
         """Write one line."""
         seconds = time.monotonic() - self._started
         figures = f"; {_shown(self._figures)}" if self._figures else ""
-        sys.stderr.write(f"{self._name}: {state} after {seconds:.1f} s{figures}\n")
+        sys.stderr.write(f"{self._name}: {state} after {seconds:.1f} s{left}{figures}\n")
         sys.stderr.flush()
 
 
@@ -137,7 +150,7 @@ class LineProgress:
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A task that tells its end, and every half minute how far it is."""
+        """A task that tells its end, and before that every half minute how far it is and what is left."""
         line = _Line(name, total)
         yield line
         line.tell("done")

@@ -85,7 +85,8 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
         results[method] = evaluate(alone, test, train=seeds, progress=listener)
     name = f"{method} + {lm}" if lm else method
     results[name] = evaluate(translator.space, test, train=seeds, progress=listener)
-    translator.save(model)
+    with listener.task("Writing the model"):
+        translator.save(model)
     translator.lexicon(mutual=True, progress=listener).write(Path(output) / "en-fi.tsv")
     write_text(Path(output) / "scores.json", results[name].to_json() + "\n")
     show(_accuracies(results))

@@ -135,8 +135,8 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
     Args:
         settings: The encoder's own settings.
         preset: "paper" leaves them as they are; "light" takes minutes on two cores (fewer negatives, epochs
-            and pairs, smaller batches with a greater learning rate); "demo" takes seconds (1,000 pairs with no
-            negatives but each other, once).
+            and pairs, smaller batches with a greater learning rate); "demo" takes seconds (1,000 pairs, once,
+            with no negatives but each other).
 
     Raises:
         BilexError: The preset is not known.

@@ -73,7 +73,8 @@ class StageC2:
         """The encoder, fresh; tuning it changes no other."""
         if isinstance(self.lm, WordEncoder):
             return self.lm.copy()
-        return WordEncoder.load(self.lm, device=self.device, progress=progress)
+        with progress.task("Opening the language model"):
+            return WordEncoder.load(self.lm, device=self.device, progress=progress)
 
     def settings_for(self, encoder: WordEncoder) -> TuningSettings:
         """The tuning settings in force for an encoder."""
