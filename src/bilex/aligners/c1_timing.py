@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
+from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.base import Pairs
 from bilex.aligners.unit_rows import UnitRows
 from bilex.device import resolve_device
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from bilex.aligners.c1 import C1
 
 _PAIRS = (128, 384)
-_STEPS = 3
+# The first few updates move the maps furthest, so that more negatives are searched for again.
+_UNSETTLED, _STEPS = 3, 4
 
 
 def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
@@ -42,17 +43,17 @@ def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: 
     if len(inside) < _PAIRS[-1]:
         rows = np.arange(min(len(x), len(y), _PAIRS[-1]))
         inside = np.stack([rows, rows], axis=1)
-    common = min(source.dim, target.dim)
-    maps = tuple(torch.eye(part.dim, common, device=device) for part in (source, target))
+    start = advanced_maps(x[inside[:, 0]], y[inside[:, 1]])
+    maps = (start.source.float(), start.target.float())
     timed: list[tuple[int, float, float]] = []
     for count in (min(_PAIRS[0], len(inside)), *(min(size, len(inside)) for size in _PAIRS)):
         contrast = c1.objective(x, y, inside[:count], constants)
         moments = [time.perf_counter()]
-        now = (maps[0], maps[1])
-        for _ in range(1 + _STEPS):
+        now = maps
+        for _ in range(1 + _UNSETTLED + _STEPS):
             now, _loss = c1.update(contrast, now, constants.learning_rate)
             moments.append(time.perf_counter())
-        timed.append((count, moments[1] - moments[0], (moments[-1] - moments[1]) / _STEPS))
+        timed.append((count, moments[1] - moments[0], (moments[-1] - moments[-1 - _STEPS]) / _STEPS))
     contrasted = len(pairs)
     if constants.contrast_on_augmented or not len(pairs):
         contrasted += constants.augment

@@ -41,7 +41,8 @@ def say_how_long(
 
     seconds = estimated_seconds(aligner, source, target, lexicon, calibrate=calibrate)
     if seconds > _WORTH_SAYING:
-        quick = "; --preset quick is quicker" if "quick" in aligner.presets else ""
+        slower = "quick" in aligner.presets and aligner.settings()["preset"] != "quick"
+        quick = "; --preset quick is quicker" if slower else ""
         more = f", then {lm}, which says its own time" if lm else ""
         progress.say(
             f"This will take about {duration(seconds)} on this machine{more} "

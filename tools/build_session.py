@@ -1,0 +1,117 @@
+"""Write docs/first-session.md: a first session with the packaged sample, typed by a program.
+
+    python tools/build_session.py               about a minute on 2 idle cores
+    python tools/build_session.py --output -    to the screen
+
+Every line after a $ is run as it stands, in a fresh folder; what follows it is what came out. Progress is
+left out, since it is never the same twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bilex.data import sample_path
+from bilex.files import write_text
+from bilex.vectors import WordVectors
+
+OUTPUT = Path(__file__).parents[1] / "docs" / "first-session.md"
+STEPS: tuple[tuple[str, str], ...] = (
+    (
+        "What would be done, and how long it would take. The languages are told by the files' names.",
+        "bilex align en.vec fi.vec --seeds seeds.tsv --preset quick --dry-run",
+    ),
+    (
+        "Learn, and write the model. The last lines say what to expect of it.",
+        "bilex align en.vec fi.vec --seeds seeds.tsv --preset quick -o en-fi",
+    ),
+    (
+        "Translate. A translation that the seeds give is known; others have a confidence.",
+        "bilex translate en-fi friend river --format table -k 3",
+    ),
+    ("The other direction.", "bilex translate en-fi --reverse koira -k 3 --format table"),
+    ("What is this model?", "bilex info en-fi"),
+    ("Which seeds does it find unlikely? Wrong ones are found so.", "bilex info en-fi --doubtful -k 6"),
+    (
+        "A whole dictionary: pairs in which each word is the other's first answer.",
+        "bilex lexicon en-fi --mutual --min-confidence 0.5 --no-numbers -o dictionary.tsv",
+    ),
+    ("", "tail -n 4 dictionary.tsv"),
+    (
+        "How right is it? Words that it was not taught, in a test dictionary. NN is the nearest neighbour; CSLS "
+        "corrects it for words that are near to everything, and is the default.",
+        "bilex evaluate en-fi test.tsv",
+    ),
+)
+_PROGRESS = re.compile(r"^(.*: (done|\d+%|[\d.]+) after [\d.]+ s|opened |Measuring|reading ).*$")
+_DURATION = re.compile(r"after \d+ s\.")
+
+
+def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
+    """Run the session in a folder of its own, and write it down.
+
+    Args:
+        sample: The folder of the sample.
+        steps: What is said before each command, and the command.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for side in ("en", "fi"):
+            WordVectors.load(sample / side).save(folder / f"{side}.vec")
+        for name in ("seeds.tsv", "test.tsv"):
+            (folder / name).write_bytes((sample / name).read_bytes())
+        parts = [part for step in steps for part in _step(*step, folder)]
+    start = (
+        "# A first session\n\nWritten by `python tools/build_session.py`, which types every line after a `$` and notes "
+        "what comes out (in a terminal, tables have lines around them). `en.vec`, `fi.vec`, `seeds.tsv` and "
+        "`test.tsv` are the packaged sample; the [README](../README.md) says how to get files for your languages."
+    )
+    return "\n\n".join([start, *parts]) + "\n"
+
+
+def _step(said: str, command: str, folder: Path) -> Iterator[str]:
+    if said:
+        yield said
+    told = "\n".join(line.rstrip() for line in _run(command, folder).splitlines() if not _PROGRESS.match(line))
+    yield f"```console\n$ {command}\n{_DURATION.sub('after a while.', told).rstrip()}\n```"
+
+
+def _run(command: str, folder: Path) -> str:
+    """What a command writes, stdout and stderr together.
+
+    Raises:
+        SystemExit: It failed.
+    """
+    words = shlex.split(command)
+    if words[0] == "bilex":
+        words = [sys.executable, "-m", "bilex", *words[1:]]
+    done = subprocess.run(
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=os.environ
+    )
+    if done.returncode:
+        raise SystemExit(f"{command}: failed\n{done.stdout}")
+    return done.stdout
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", default=str(OUTPUT))
+    options = parser.parse_args()
+    page = session(sample_path())
+    if options.output == "-":
+        sys.stdout.write(page)
+    else:
+        write_text(options.output, page)
+
+
+if __name__ == "__main__":
+    main()
