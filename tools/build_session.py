@@ -80,7 +80,9 @@ def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
 def _step(said: str, command: str, folder: Path) -> Iterator[str]:
     if said:
         yield said
-    told = "\n".join(line.rstrip() for line in _run(command, folder).splitlines() if not _PROGRESS.match(line))
+    told = "\n".join(
+        line.rstrip() for line in _run(command, folder).splitlines() if not _PROGRESS.match(line)
+    )
     yield f"```console\n$ {command}\n{_DURATION.sub('after a while.', told).rstrip()}\n```"
 
 
@@ -94,7 +96,13 @@ def _run(command: str, folder: Path) -> str:
     if words[0] == "bilex":
         words = [sys.executable, "-m", "bilex", *words[1:]]
     done = subprocess.run(
-        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=os.environ
+        words,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env=os.environ,
     )
     if done.returncode:
         raise SystemExit(f"{command}: failed\n{done.stdout}")
@@ -103,7 +111,9 @@ def _run(command: str, folder: Path) -> str:
 
 def main() -> None:
     """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output", default=str(OUTPUT))
     options = parser.parse_args()
     page = session(sample_path())

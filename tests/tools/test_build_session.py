@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tools.build_session import STEPS, session
 
 from planted import planted
-from tools.build_session import STEPS, session
 
 
 def test_every_command_of_the_session_is_run_and_noted(tmp_path: Path) -> None:
@@ -30,4 +30,6 @@ def test_every_command_of_the_session_is_run_and_noted(tmp_path: Path) -> None:
 
 def test_the_session_written_down_is_that_of_the_program() -> None:
     page = (Path(__file__).parents[2] / "docs" / "first-session.md").read_text(encoding="utf-8")
-    assert [line[2:] for line in page.splitlines() if line.startswith("$ ")] == [command for _, command in STEPS]
+    assert [line[2:] for line in page.splitlines() if line.startswith("$ ")] == [
+        command for _, command in STEPS
+    ]
