@@ -46,8 +46,8 @@ STEPS: tuple[tuple[str, str], ...] = (
     ),
     ("", "tail -n 4 dictionary.tsv"),
     (
-        "How right is it? Words that it was not taught, in a test dictionary. NN is the nearest neighbour; CSLS "
-        "corrects it for words that are near to everything, and is the default.",
+        "How right is it? Words that it was not taught, in a test dictionary. NN is the nearest neighbour; "
+        "CSLS corrects it for words that are near to everything, and is the default.",
         "bilex evaluate en-fi test.tsv",
     ),
 )
@@ -70,9 +70,10 @@ def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
             (folder / name).write_bytes((sample / name).read_bytes())
         parts = [part for step in steps for part in _step(*step, folder)]
     start = (
-        "# A first session\n\nWritten by `python tools/build_session.py`, which types every line after a `$` and notes "
-        "what comes out (in a terminal, tables have lines around them). `en.vec`, `fi.vec`, `seeds.tsv` and "
-        "`test.tsv` are the packaged sample; the [README](../README.md) says how to get files for your languages."
+        "# A first session\n\nWritten by `python tools/build_session.py`, which types every line after a `$` "
+        "and notes what comes out (in a terminal, tables have lines around them). `en.vec`, `fi.vec`, "
+        "`seeds.tsv` and `test.tsv` are the packaged sample, which the [README](../README.md) says how to write "
+        "out, and how to get files for your languages."
     )
     return "\n\n".join([start, *parts]) + "\n"
 

@@ -56,7 +56,7 @@ PRESET_SUMMARIES = {
     "auto": "the paper's constants, chosen by the number of seeds; the default",
     "paper": "the same, whatever auto will be in later versions",
     "best": "better than the paper on held-out seeds of six language pairs, and slower",
-    "quick": f"at most {_QUICK_UPDATES} updates a round: a first look, a point or two less exact",
+    "quick": f"at most {_QUICK_UPDATES} updates a round: a first look in a fraction of the time",
     "5k": "the paper's constants for 5,000 seeds",
     "1k": "the paper's constants for 1,000 seeds",
 }
