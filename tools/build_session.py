@@ -72,8 +72,8 @@ def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
     start = (
         "# A first session\n\nWritten by `python tools/build_session.py`, which types every line after a `$` "
         "and notes what comes out (in a terminal, tables have lines around them). `en.vec`, `fi.vec`, "
-        "`seeds.tsv` and `test.tsv` are the packaged sample, which the [README](../README.md) says how to write "
-        "out, and how to get files for your languages."
+        "`seeds.tsv` and `test.tsv` are the packaged sample, which the [README](../README.md) says how to "
+        "write out, and how to get files for your languages."
     )
     return "\n\n".join([start, *parts]) + "\n"
 
