@@ -318,3 +318,12 @@ def test_a_file_of_before_there_were_checksums_is_read_and_gets_them(tmp_path: P
         store.name([])
         assert [comparable(one) for one in store.results()] == expected
     assert connection.execute("SELECT count(*) FROM checksums").fetchone()[0] == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"x"])
+def test_reading_does_not_turn_a_small_file_into_a_results_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes"
+    path.write_bytes(content)
+    with pytest.raises(BilexError, match="is not a results file"):
+        ResultsStore.open(path, create=False)
+    assert path.read_bytes() == content

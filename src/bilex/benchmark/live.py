@@ -162,7 +162,7 @@ class LiveView:
         self._begun = time.monotonic()
         self._running: dict[int, _Running] = {}
         self._last: deque[Result] = deque(maxlen=_SHOWN_RESULTS)
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._live = Live(
             console=self._console, get_renderable=self._picture, refresh_per_second=4, transient=True
         )

@@ -22,6 +22,7 @@ from bilex.evaluation import Prediction
 if TYPE_CHECKING:
     from typing import Self
 
+_SMALLEST_FILE = 100  # the header of an SQLite file; a smaller one would be made into a new results file
 _WAIT_SECONDS = 60  # for another process's write to end
 _JSON_COLUMNS = ("evaluation", "seconds", "environment", "report")
 _PLAIN_COLUMNS = ("status", "error", "gigabytes", "gpu_gigabytes", "device", "started", "attempts")
@@ -76,6 +77,8 @@ class ResultsStore:
             raise BilexError(f"{path}: is a folder; a results file is one SQLite file.")
         if create:
             _make_folder(path.parent)
+        elif path.stat().st_size < _SMALLEST_FILE:
+            raise BilexError(f"{path}: is not a results file; choose another name.")
         with _told_plainly(path):
             connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
             try:

@@ -64,7 +64,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _tell(sentence: str, code: int) -> int:
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"bilex: {sentence}\n")
+        from bilex.visible import visible
+
+        sys.stderr.write(f"bilex: {visible(sentence)}\n")
     return code
 
 

@@ -15,19 +15,33 @@ from rich.table import Table
 from rich.text import Text
 
 from bilex.progress import Progress, Task, duration
+from bilex.visible import visible
 
 _FIRST_LINE_SECONDS, _LINE_EVERY_SECONDS = 5, 30
 _WIDTH_IN_PIPES = 160
 
 
+class SafeConsole(Console):
+    """A console that shows words as they are: no markup in brackets, no emoji, no control characters.
+
+    Args:
+        settings: As those of rich's console.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **settings)
+
+    def render_str(self, text: str, **wishes: Any) -> Text:
+        """The text of a cell or a line, made harmless."""
+        return super().render_str(visible(text), **wishes)
+
+
 def show(what: RenderableType) -> None:
     """Write a table or a text to stdout; into a pipe without boxes, and wide enough that nothing is cut."""
     if sys.stdout.isatty():
-        Console(file=sys.stdout, soft_wrap=isinstance(what, str), highlight=False).print(what)
+        SafeConsole(file=sys.stdout, soft_wrap=isinstance(what, str)).print(what)
         return
-    console = Console(
-        file=sys.stdout, width=_WIDTH_IN_PIPES, soft_wrap=isinstance(what, str), highlight=False
-    )
+    console = SafeConsole(file=sys.stdout, width=_WIDTH_IN_PIPES, soft_wrap=isinstance(what, str))
     for part in what.renderables if isinstance(what, Group) else [what]:
         if isinstance(part, Table):
             part.box = None
@@ -39,7 +53,8 @@ def show(what: RenderableType) -> None:
 
 def warn(sentence: str) -> None:
     """Write a warning to stderr."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"warning: {sentence}", style="yellow"))
+    text = Text(visible(f"warning: {sentence}"), style="yellow")
+    SafeConsole(stderr=True, soft_wrap=True).print(text)
 
 
 def progress() -> Progress:
@@ -80,7 +95,7 @@ class BarProgress:
             MofNCompleteColumn(),
             TimeRemainingColumn(elapsed_when_finished=True),
             TextColumn("{task.fields[figures]}"),
-            console=Console(stderr=True, highlight=False),
+            console=SafeConsole(stderr=True),
             transient=True,
         )
         self._open = 0
@@ -157,5 +172,5 @@ class LineProgress:
 
     def say(self, message: str) -> None:
         """One line."""
-        sys.stderr.write(message + "\n")
+        sys.stderr.write(visible(message) + "\n")
         sys.stderr.flush()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.errors import BilexError
+from bilex.visible import encodable
 
 if TYPE_CHECKING:
     from bilex.lexicon import Coverage, Lexicon
@@ -104,7 +105,8 @@ def direction_options(*directions: str) -> Callable[[Callable[..., Any]], Callab
 
 def write_json_line(value: Any, *, indent: int | None = None) -> None:
     """One JSON value to stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=indent, default=str) + "\n")
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    sys.stdout.write(encodable(text) + "\n")
 
 
 def check_device(device: str) -> None:

@@ -21,6 +21,7 @@ from typing import Literal
 
 from bilex.errors import BilexError
 from bilex.lexicon.headers import Columns, find_columns
+from bilex.visible import encodable
 
 Pair = tuple[str, str]
 Form = Literal["tab", "space", "csv", "jsonl"]
@@ -359,6 +360,9 @@ def _json_lines(lines: list[str], layout: Layout) -> Iterator[_Line]:
         words = [field for field in fields if isinstance(field, str)]
         if len(words) < 2:
             yield _Line(number, fault='no strings "source" and "target" in it')
+            continue
+        if any(encodable(word) != word for word in words):
+            yield _Line(number, fault="half of a character (a lone surrogate) in a word")
             continue
         verdict = str(record.get("verdict", "")) if layout.verdicts else ""
         yield _line(number, words[0].strip(), words[1].strip(), verdict, layout, extra=False)

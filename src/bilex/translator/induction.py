@@ -111,7 +111,9 @@ class InducedLexicon:
                 for entry in self.entries
             )
         else:
-            buffer.writelines("\t".join(_columns(entry, first, second)) + "\n" for entry in self.entries)
+            for entry in self.entries:
+                _refuse_line_breaks(entry)
+                buffer.write("\t".join(_columns(entry, first, second)) + "\n")
         return buffer.getvalue()
 
     def write(self, path: str | Path, form: OutputFormat | None = None) -> None:
@@ -119,6 +121,19 @@ class InducedLexicon:
         form = format_of(path, form)
         with atomic_file(path) as temporary:
             temporary.write_text(self.text(form), encoding="utf-8", newline="")
+
+
+def _refuse_line_breaks(entry: Entry) -> None:
+    """TSV has no way to write a tab or a line end inside a word.
+
+    Raises:
+        BilexError: There is one.
+    """
+    if any(char in word for word in (entry.source, entry.target) for char in "\t\n\r"):
+        raise BilexError(
+            f"the pair {entry.source!r}, {entry.target!r} does not fit into a TSV file; write .csv or .jsonl "
+            "instead."
+        )
 
 
 def _columns(entry: Entry, first: str, second: str) -> list[str]:

@@ -115,11 +115,30 @@ def _unpacker(compression: str, stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, lzma.LZMAFile(stream, "rb"))
 
 
+class _TimelessGzip(gzip.GzipFile):
+    """A gzip file without name and time of its making in it, so that the same content gives the same bytes.
+
+    Args:
+        path: The file to write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        super().__init__(filename="", mode="wb", fileobj=self._file, compresslevel=6, mtime=0)
+
+    def close(self) -> None:
+        """Write what is left, and close the file below too."""
+        try:
+            super().close()
+        finally:
+            self._file.close()
+
+
 def open_for_writing(path: Path, suffix: str) -> BinaryIO:
     """Open `path` for bytes that are packed as the `suffix` of the final name says."""
     kind = SUFFIXES.get(suffix)
     if kind == "gzip":
-        return cast(BinaryIO, gzip.open(path, "wb", compresslevel=6))
+        return cast(BinaryIO, _TimelessGzip(path))
     if kind == "bz2":
         return cast(BinaryIO, bz2.open(path, "wb"))
     if kind == "xz":

@@ -1,0 +1,82 @@
+"""Words that would steer a terminal, break a table or a file: shown as they are, or refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bilex.aligners import get_method
+from bilex.cli import run
+from bilex.lexicon import Lexicon
+from bilex.translator import Translator
+from bilex.vectors import WordVectors
+
+Told = pytest.CaptureFixture[str]
+HOSTILE = ["[/b]", "[red]", ":smile:", "\x1b[31mred", "\u202eabc", "\x07bell", "\x9bx", "<script>", "=1+1"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    numbers = np.random.default_rng(0)
+    rows = numbers.normal(size=(60, 8)).astype(np.float32)
+    source = WordVectors([*HOSTILE, *(f"s{i}" for i in range(60 - len(HOSTILE)))], rows)
+    target = WordVectors([*HOSTILE, *(f"t{i}" for i in range(60 - len(HOSTILE)))], rows)
+    seeds = Lexicon(list(zip(source.index_to_key, target.index_to_key, strict=True)))
+    path = tmp_path_factory.mktemp("hostile") / "model [bold]"
+    aligner = get_method("procrustes")(device="cpu")
+    Translator.fit(aligner, source, target, seeds, calibrate=False, lowercase=False).save(path)
+    return path
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_words_are_shown_and_not_obeyed(model: Path, capsys: Told, word: str) -> None:
+    for command in (["translate", str(model), word, "-k", "1", "--format", "table"], ["info", str(model)]):
+        assert run(command) == 0
+        told = capsys.readouterr()
+        shown = told.out + told.err
+        assert not set(shown) & set("\x1b\u202e\x07\x9b")
+        if command[0] == "translate":
+            assert word.translate({0x1B: "\\x1b", 0x202E: "\\u202e", 0x07: "\\x07", 0x9B: "\\x9b"}) in shown
+
+
+@pytest.mark.parametrize("word", ["[/nope]", "\x1b[2J", "\ud800"])
+def test_unknown_words_are_named_harmlessly(model: Path, capsys: Told, word: str) -> None:
+    assert run(["translate", str(model), word]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+    assert run(["translate", str(model), word, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["word"] in (word, word.encode("utf-8", "replace").decode())
+
+
+def test_a_tab_in_a_word_is_not_written_into_tsv(tmp_path: Path, capsys: Told) -> None:
+    rows = np.eye(4, dtype=np.float32)
+    source = WordVectors(["a\tb", "c", "d", "e"], rows)
+    seeds = Lexicon([("c", "c"), ("d", "d"), ("e", "e")])
+    fitted = Translator.fit(
+        get_method("procrustes")(device="cpu"), source, WordVectors(["x", "c", "d", "e"], rows), seeds
+    )
+    fitted.save(tmp_path / "m")
+    assert run(["lexicon", str(tmp_path / "m"), "-o", str(tmp_path / "d.tsv")]) == 2
+    assert "does not fit into a TSV file" in capsys.readouterr().err
+    assert not (tmp_path / "d.tsv").exists()
+    assert run(["lexicon", str(tmp_path / "m"), "-o", str(tmp_path / "d.jsonl")]) == 0
+
+
+def test_half_a_character_in_a_json_dictionary_is_a_broken_line(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.jsonl"
+    lines = [{"source": f"a{i}", "target": f"b{i}"} for i in range(50)]
+    path.write_text("\n".join(json.dumps(line) for line in [*lines, {"source": "\ud800", "target": "b"}]))
+    lexicon = Lexicon.read(path)
+    assert len(lexicon) == 50
+    assert lexicon.report is not None and lexicon.report.broken == 1
+
+
+def test_the_same_vectors_give_the_same_gzip_bytes(tmp_path: Path) -> None:
+    vectors = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
+    vectors.save(tmp_path / "x.vec.gz")
+    vectors.save(tmp_path / "y.vec.gz")
+    first = (tmp_path / "x.vec.gz").read_bytes()
+    assert first == (tmp_path / "y.vec.gz").read_bytes()
+    assert b"bilex" not in first and first[4:8] == bytes(4)
