@@ -301,3 +301,17 @@ def test_languages_that_cannot_be_fetched(
     with pytest.raises(BilexError, match=sentence):
         list(fetch(known(name), tmp_path, languages, words=None))
     assert left_in(tmp_path) == []
+
+
+def test_an_archive_that_unpacks_to_gigabytes_is_refused(
+    server: DataServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bilex.benchmark.datasets.fetching._LARGEST_DICTIONARY", 3)
+    files = [
+        RemoteFile(
+            server.add("/bg-l2.zip", archive("bg-ca.test.9.cc.trans")), "dictionaries/panlex/bg-l2.zip"
+        )
+    ]
+    with pytest.raises(BilexError, match="too much for a dictionary"):
+        list(fetch(replace(known("panlex"), files=lambda languages: files), tmp_path, words=None))
+    assert not list(tmp_path.rglob("*.trans"))

@@ -16,6 +16,7 @@ from bilex.errors import BilexError
 from bilex.files import atomic_file
 from bilex.progress import SILENT, Progress
 
+_LARGEST_DICTIONARY = 256 << 20
 _PANLEX_FILE = re.compile(rf"(({LANGUAGE})-({LANGUAGE}))\.(?:train|test)\.\d+\.cc\.trans")
 
 
@@ -94,10 +95,15 @@ def _unpack(archive: Path, languages: Collection[str]) -> None:
                 if match is None:
                     continue
                 count += 1
+                if member.file_size > _LARGEST_DICTIONARY:
+                    raise BilexError(
+                        f"{archive}: '{match[0]}' in it would unpack to {member.file_size:,} bytes, "
+                        "too much for a dictionary; remove it and fetch it again."
+                    )
                 if {match[2], match[3]} <= set(languages):
                     with atomic_file(archive.parent / match[1] / match[0]) as temporary:
                         temporary.write_bytes(content.read(member))
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # encrypted: RuntimeError
         archive.unlink()
         raise BilexError(
             f"{archive}: was no whole zip archive and is removed; run the same command again."
