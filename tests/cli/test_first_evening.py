@@ -108,6 +108,17 @@ def test_few_seeds_are_warned_of(files: Files, tmp_path: Path, capsys: Told, cou
     assert expected["words"]["forward"] == count
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_seeds_too_few_to_measure_are_warned_of(
+    files: Files, tmp_path: Path, capsys: Told, count: int
+) -> None:
+    few = tmp_path / "few.tsv"
+    few.write_text("".join(files.seeds.read_text().splitlines(keepends=True)[:count]))
+    assert bilex(*align(files, tmp_path / "m", seeds=[few])) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"warning: Expect little of it. {count} seed pairs are few" in told or "too little to use" in told
+
+
 def test_unsuitable_vectors_are_warned_of(files: Files, tmp_path: Path, capsys: Told) -> None:
     target = WordVectors.load(files.target)
     noise = np.random.default_rng(99).normal(size=target.vectors.shape).astype(np.float32)

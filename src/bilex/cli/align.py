@@ -285,7 +285,7 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
     """A few translations, what the held-out seeds say, and what to do next."""
     from bilex.cli.console import show, warn
     from bilex.cli.tables import answers_table, calibration_lines, unseen_words
-    from bilex.translator.expectation import Expectation, sentences
+    from bilex.translator.expectation import sentences
 
     words = unseen_words(translator, _SHOWN_WORDS)
     answers = translator.translate(words, 3)
@@ -306,9 +306,9 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
         show(answers_table(answers, title, languages=translator.languages))
     for line in calibration_lines(translator):
         show(line)
-    expected = sentences(translator.provenance, output)
-    poor = Expectation(**translator.provenance["expectation"]).of_use in ("none", "with care")
-    for sentence in expected:
-        warn(sentence) if poor and sentence != expected[0] else show(sentence)
+    expected, *warnings = sentences(translator.provenance, output)
+    show(expected)
+    for sentence in warnings:
+        warn(sentence)
     following = f"bilex translate {output} {' '.join(words[:2])}"
     show(f"Saved {output} after {seconds:.0f} s. Next: {following}")

@@ -90,8 +90,8 @@ def from_few_seeds(make_space: MakeSpace, usable: Lexicon, seed: int, progress: 
         held_out = Lexicon([pair for pair in usable.pairs if pair[0] in drawn], usable.name)
         try:
             space = make_space(usable.without(held_out, by="word"), held_out)
-        except BilexError as error:
-            return Expectation({}, {}, f"not measured: the method cannot learn from fewer seeds ({error})")
+        except BilexError:
+            return Expectation({}, {}, "there are too few seeds to predict some of them from the others")
         for side in DIRECTIONS:
             asked, found = first_answers_right(space, held_out, side)
             words[side] += asked
@@ -112,9 +112,12 @@ def sentences(made: dict[str, Any], model: str = "MODEL") -> list[str]:
     pairs = made.get("seed_pairs_covered", 0)
     if not expected.measured:
         why = "there were no seeds to test it on" if not made.get("seed_pairs") else expected.how
-        return [
+        told = [
             f"How good this model is was not measured ({why}): run 'bilex evaluate {model}' on a test list."
         ]
+        if 0 < pairs < _FEW_SEEDS:
+            told.append(f"Expect little of it. {_advice(made, pairs, model)}")
+        return told
     told = [_figures(expected, made)]
     if expected.of_use == "none":
         told.append(f"That is too little to use this model. {_advice(made, pairs, model)}")
@@ -144,11 +147,11 @@ def _figures(expected: Expectation, made: dict[str, Any]) -> str:
 def _advice(made: dict[str, Any], pairs: int, model: str) -> str:
     if pairs < _FEW_SEEDS:
         without = (
-            " or none at all (without --seeds the method finds its own start)"
+            ", or none at all (without --seeds the method finds its own start)"
             if made.get("method") == "c1"
             else ""
         )
-        return f"{pairs} seed pairs are few: give more, a thousand if you can,{without}."
+        return f"{pairs} seed pairs are few: give more, a thousand if you can{without}."
     if made.get("seed_pairs", 0) > 2 * pairs:
         return "Most seeds are not in the vectors: check that words are written alike in both."
     return (
