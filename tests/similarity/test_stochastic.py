@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from bilex import arithmetic
 from bilex.similarity import stochastic_cpu
 from bilex.similarity.stochastic import Matches, StochasticMatcher
 from bilex.similarity.stochastic_cpu import CpuMatcher
@@ -122,7 +123,7 @@ def _drift(rows: np.ndarray, size: float, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("drift", [0.02, 0.3, 3.0])
 def test_what_the_last_round_foretells_changes_nothing(sides, monkeypatch, product, drift) -> None:
     """Bars from a round that was alike, or wholly different, against the definition on the rounded rows."""
-    monkeypatch.setattr(stochastic_cpu, "fastest_product", lambda: product)
+    monkeypatch.setattr(arithmetic, "fastest", lambda job: product)
     x, y = sides
     matcher = CpuMatcher(10)
     for number, keep in enumerate((0.1, 0.1, 0.4, 0.8, 1.0, 1.0, 0.1)):
@@ -176,24 +177,3 @@ def test_few_rows_and_lines_without_room() -> None:
         assert (found.forward == 0).all() and (found.backward == 0).all()
         assert found.objective == pytest.approx(1)
     assert (matcher(many, many, 0.5).forward < 30).all()
-
-
-def test_int8_is_not_used_where_it_is_missing_or_wrong(monkeypatch) -> None:
-    def right(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        return out.copy_(a.int() @ b.int())
-
-    def cut_off(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        return out.copy_((a.int() @ b.int()).clamp(-32768, 32767))
-
-    def missing(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        raise NotImplementedError("no kernel for the CPU")
-
-    def of_another_form(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return a.int() @ b.int()
-
-    monkeypatch.setattr(torch, "_int_mm", right)
-    assert stochastic_cpu.multiplies_int8()
-    for replacement in (cut_off, missing, of_another_form):
-        monkeypatch.setattr(torch, "_int_mm", replacement)
-        assert not stochastic_cpu.multiplies_int8()
-        assert stochastic_cpu.fastest_product.__wrapped__() != torch.int8

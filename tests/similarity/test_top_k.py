@@ -12,22 +12,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bilex import arithmetic
 from bilex.errors import BilexError
 from bilex.similarity import (
     KeySearch,
     cpu,
     csls_top_k,
     gpu,
-    hard_negatives_cpu,
     kernels,
     mean_of_best,
     neighbourhoods,
+    proposals,
     top_k,
 )
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
-PRECISIONS = [torch.bfloat16, torch.float32]
+PRECISIONS = [torch.int8, torch.bfloat16, torch.float32]
 PLENTY = 1 << 26
 
 
@@ -238,6 +239,12 @@ def adversarial_units(count: int, dim: int, seed: int) -> Floats:
     return rows.astype(np.float32)
 
 
+def proposed_scores(left: proposals.Proposer, right: proposals.Proposer) -> npt.NDArray[np.float64]:
+    out = torch.empty(len(left.rows), len(right.rows), dtype=arithmetic.cells(left.rows.dtype))
+    products = arithmetic.multiply(left.rows, right.rows, out).double().numpy()
+    return products * left.scale[:, None].astype(np.float64) * right.scale.astype(np.float64)
+
+
 @pytest.mark.parametrize("length", [1.0, 1.05, 1.2, 1.41, 3.0])
 @pytest.mark.parametrize("rows", [units(300, 40, 1), adversarial_units(300, 40, 1)], ids=["random", "worst"])
 def test_proposed_scores_lie_within_the_bound(rows: Floats, length: float) -> None:
@@ -245,10 +252,10 @@ def test_proposed_scores_lie_within_the_bound(rows: Floats, length: float) -> No
     keys = np.concatenate([queries, queries + np.float32(0.05) * units(300, 40, 2), -queries])
     true = queries.astype(np.float64) @ keys.astype(np.float64).T
     for dtype in PRECISIONS:
-        left, right = (cpu.proposer(side, None, 1.0, dtype) for side in (queries, keys))
-        proposed = (left.rows @ right.rows.T).double().numpy()
-        assert (np.abs(proposed - true) <= cpu.slack(left, right)[:, None] / 2).all()
-        assert (np.abs(proposed.T - true.T) <= cpu.slack(right, left)[:, None] / 2).all()
+        left, right = (proposals.proposer(side, dtype) for side in (queries, keys))
+        proposed = proposed_scores(left, right)
+        assert (np.abs(proposed - true) <= proposals.slack(left, right)[:, None] / 2).all()
+        assert (np.abs(proposed.T - true.T) <= proposals.slack(right, left)[:, None] / 2).all()
     left, right = (gpu.proposer(torch.from_numpy(side), None, 1.0) for side in (queries, keys))
     proposed = (left.rows @ right.rows.T).double().numpy()
     assert (np.abs(proposed - true) <= gpu.error_bound(left, right)[:, None].double().numpy()).all()
@@ -258,24 +265,47 @@ def test_unit_rows_lie_within_the_bounds_however_they_round() -> None:
     rows = torch.from_numpy(np.concatenate([adversarial_units(200, 40, 3), units(200, 40, 4)]))
     rows = torch.nn.functional.normalize(rows)
     true = rows.double() @ rows.double().T
-    side = hard_negatives_cpu.unit_proposer(rows, torch.bfloat16)
+    side = proposals.proposer(rows, torch.bfloat16)
     assert torch.equal(side.rows, rows.to(torch.bfloat16))
     rounded = side.rows.double()
     assert ((rounded - rows.double()).norm(dim=1) <= torch.from_numpy(side.error)).all()
     assert (rounded.norm(dim=1) <= torch.from_numpy(side.norm)).all()
     moved = ((side.rows @ side.rows.T).double() - true).abs()
-    assert (moved <= torch.from_numpy(cpu.slack(side, side)).double()[:, None] / 2).all()
+    assert (moved <= torch.from_numpy(proposals.slack(side, side)).double()[:, None] / 2).all()
     low = gpu.rounded_units(rows)
     moved = ((low @ low.T).double() - true).abs()
     assert (moved <= gpu.UNIT_ERROR).all()
     assert float(moved.max()) > 0.3 * gpu.UNIT_ERROR  # the rows are bad enough to mean something
 
 
+def test_eight_bit_rows_of_uneven_coordinates_are_rounded_as_finely_as_even_ones() -> None:
+    even = units(400, 60, 5)
+    uneven = even * np.geomspace(1, 1e-3, 60).astype(np.float32)
+    uneven /= np.linalg.norm(uneven, axis=1, keepdims=True)
+    errors = [proposals.proposer(rows, torch.int8).error.mean() for rows in (even, uneven)]
+    assert errors[1] < 1.3 * errors[0]
+    # Without the rotation a few large coordinates would set the step of all.
+    limit = arithmetic.int8_limit()
+    step = np.abs(uneven).max(1, keepdims=True) / limit
+    assert errors[1] < 0.7 * np.linalg.norm(uneven - np.rint(uneven / step) * step, axis=1).mean()
+
+
+def test_float32_rows_are_not_copied() -> None:
+    rows = units(600, 40, 1)
+    assert proposals.proposer(rows, torch.float32).rows.data_ptr() == rows.ctypes.data
+
+
+def test_few_queries_are_searched_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "fastest", lambda job: torch.int8)
+    assert proposals.precision_for(1, 200_000) == torch.float32
+    assert proposals.precision_for(10_000, 200_000) == torch.int8
+
+
 def test_the_bound_of_bfloat16_rounding_holds_and_is_reached() -> None:
     for largest in (0.3, 0.999, 1.0, 1.002, 1.0039, 1.1, 1.99, 2.0, 700.0):
         numbers = torch.linspace(0, largest, 200_001)
         moved = float((numbers.bfloat16().double() - numbers.double()).abs().max())
-        bound = float(cpu.bfloat16_rounding(numbers.double().numpy()[-1:])[0])
+        bound = float(proposals.bfloat16_rounding(numbers.double().numpy()[-1:])[0])
         assert moved <= bound * (1 + 1e-6)
         assert moved >= 0.9 * bound
 

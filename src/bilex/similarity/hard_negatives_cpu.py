@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -12,6 +9,9 @@ import torch
 from bilex.similarity import cpu, pool_kernels
 from bilex.similarity.hard_negatives import Forbidden, Moment, Nearest, updates_ahead
 from bilex.similarity.kernels import Lists, scan_one_way
+from bilex.similarity.locality import near_together
+from bilex.similarity.proposals import precision_for, proposer
+from bilex.similarity.threads import in_threads
 
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
@@ -20,7 +20,8 @@ Indices = npt.NDArray[np.int64]
 _POOL_FACTOR = 3
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
-_QUERIES_PER_TASK = 64
+_QUERIES_PER_TASK = 256
+_ROWS_PER_TASK = 2048
 _BLOCK_MEMORY = 1 << 26
 
 
@@ -32,6 +33,7 @@ class CpuHardNegatives:
         self.temperature = temperature
         self.searched = 0
         self.looked_at: Moment | None = None
+        self.order: Indices | None = None
         queries = len(forbidden.starts) - 1
         self.pool_size = min(len(self.keys), max(_POOL_FACTOR * n, n + forbidden.most + 1))
         capacity = cpu.list_capacity(self.pool_size, len(self.keys))
@@ -64,48 +66,51 @@ class CpuHardNegatives:
         """See `HardNegatives.nearest`."""
         if self.looked_at is not now:
             self.look(now)
-        everyone = np.arange(len(self.pools.size))
-        self._attend(now, everyone)
+        if self.order is None:
+            self.order = near_together(now.query_units.numpy())
+        self._attend(now, self.order, self.step)
         unsettled = int(np.count_nonzero(~self.pools.settled))
         if unsettled:
-            ahead = updates_ahead(unsettled, len(everyone))
+            ahead = updates_ahead(unsettled, len(self.order))
             margin = self.pools.level - (self.pools.outside + self.pools.drift)
-            due = everyone[~self.pools.settled | (margin <= ahead * self.step)]
+            due = self.order[(~self.pools.settled | (margin <= ahead * self.step))[self.order]]
             self._search(now, due, self.step[due])
-            self._attend(now, due)
+            self._attend(now, due, np.zeros_like(self.step))
             self._remember_depth(due)
             tied = due[~self.pools.settled[due]]
             if len(tied):
                 self._search_exactly(now, tied)
         return Nearest(*(torch.from_numpy(part) for part in self.output))
 
-    def _attend(self, now: Moment, wanted: Indices) -> None:
+    def _attend(self, now: Moment, wanted: Indices, fallen: Floats) -> None:
         queries, inverse = now.queries.contiguous().numpy(), now.inverse_norm.contiguous().numpy()
-        _in_threads(
+        in_threads(
             len(wanted),
             lambda start, stop: pool_kernels.attend(
-                queries, self.keys, inverse, self.temperature, self.pools, wanted, start, stop, self.output
+                queries, self.keys, inverse, self.temperature, self.pools, wanted, start, stop, fallen, self.output
             ),
+            _QUERIES_PER_TASK,
         )
 
     def _search(self, now: Moment, wanted: Indices, step: Floats) -> None:
         """Give the `wanted` queries new pools from a product with all keys."""
         self.searched += len(wanted)
-        dtype = cpu.fastest_precision()
+        dtype = precision_for(len(wanted), len(self.keys))
         units = now.query_units[torch.from_numpy(wanted)]
-        left, right = unit_proposer(units, dtype), unit_proposer(now.key_units, dtype)
-        slack = cpu.slack(left, right) + np.float32(_ROUNDING)
-        lists = cpu.new_lists(units.numpy(), now.key_units.numpy(), self.pool_size, slack)
+        left, right = proposer(units, dtype), proposer(now.key_units, dtype)
+        lists = cpu.new_lists(units.numpy(), now.key_units.numpy(), self.pool_size, left, right)
+        lists.slack[:] += np.float32(_ROUNDING)
         self._raise_bars(lists, wanted, step)
         cpu.Sweep(left, right, _BLOCK_MEMORY).run(
             lambda block, row, key, _: scan_one_way(block, row, key, lists)
         )
-        half = slack / np.float32(2)
-        _in_threads(
+        self._store(wanted, lists.candidate, lists.value, lists.filled, lists.bar, lists.slack / np.float32(2))
+
+    def _store(self, wanted: Indices, *found: npt.NDArray[np.generic]) -> None:
+        in_threads(
             len(wanted),
-            lambda start, stop: pool_kernels.store(
-                self.pools, wanted, lists.candidate, lists.value, lists.filled, lists.bar, half, start, stop
-            ),
+            lambda start, stop: pool_kernels.store(self.pools, wanted, *found, start, stop),
+            _QUERIES_PER_TASK,
         )
 
     def _raise_bars(self, lists: Lists, wanted: Indices, step: Floats) -> None:
@@ -128,25 +133,10 @@ class CpuHardNegatives:
         """For queries with masses of equal scores: as many nearest keys as a pool holds, by exact search."""
         units = now.query_units[torch.from_numpy(wanted)].numpy()
         scores, keys = cpu.top_k(units, now.key_units.numpy(), self.pool_size, None, _BLOCK_MEMORY)
-        self.pools.candidate[wanted, : self.pool_size] = keys
-        self.pools.stale[wanted, : self.pool_size] = scores + np.float32(_ROUNDING)
-        self.pools.size[wanted] = self.pool_size
-        self.pools.outside[wanted] = -np.inf
-        self.pools.drift[wanted] = 0
-        self._attend(now, wanted)
+        everything = np.full(len(wanted), self.pool_size), np.full(len(wanted), -np.inf, np.float32)
+        self._store(wanted, keys, scores, *everything, np.full(len(wanted), _ROUNDING, np.float32))
+        self._attend(now, wanted, np.zeros_like(self.step))
         self.pools.outside[wanted] = np.inf
-
-
-def unit_proposer(rows: torch.Tensor, dtype: torch.dtype) -> cpu.Proposer:
-    """Round unit rows to `dtype` in one pass, and measure what was lost."""
-    count = len(rows)
-    if dtype == torch.float32:
-        return cpu.Proposer(rows, np.zeros(count), np.full(count, 1 + 1e-6))
-    low = torch.empty(rows.shape, dtype=torch.bfloat16)
-    error, norm = np.empty(count, np.float32), np.empty(count, np.float32)
-    arrays = (rows.contiguous().view(torch.uint32).numpy(), low.view(torch.uint16).numpy(), error, norm)
-    _in_threads(count, lambda start, stop: pool_kernels.round_rows(*arrays, start, stop), 2048)
-    return cpu.Proposer(low, error.astype(np.float64) * (1 + 1e-5), norm.astype(np.float64) * (1 + 1e-5))
 
 
 def make_units(
@@ -156,12 +146,5 @@ def make_units(
     count = len(image)
     inverse, step = torch.empty(count), torch.empty(count)
     arrays = [t.numpy() for t in (image, image if previous is None else previous, inverse, step)]
-    _in_threads(count, lambda start, stop: pool_kernels.make_units(*arrays, start, stop), 2048)
+    in_threads(count, lambda start, stop: pool_kernels.make_units(*arrays, start, stop), _ROWS_PER_TASK)
     return inverse, image, step
-
-
-def _in_threads(count: int, work: Callable[[int, int], None], size: int = _QUERIES_PER_TASK) -> None:
-    """Do `work(start, stop)` over the whole range, in as many threads as torch may use."""
-    with ThreadPoolExecutor(cpu.worker_count()) as pool:
-        for done in [pool.submit(work, start, min(start + size, count)) for start in range(0, count, size)]:
-            done.result()

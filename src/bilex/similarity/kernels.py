@@ -2,8 +2,9 @@
 
 For each query row a *list* is kept: an unordered buffer of candidates (`candidate`, `value`), their number
 (`filled`), and the bar below which a proposed score cannot belong to the row's k best (`bar`). Proposed
-scores come in blocks, as float32 or as the upper 16 bits of one (bfloat16, seen as uint16). Every
-function releases the GIL, so that Python threads run them side by side.
+scores come in blocks whose cells are float32, the upper 16 bits of one (bfloat16, seen as uint16), or int32;
+a score is its cell times the scale of its row, for int32 also times that of its column, plus the shift of its
+key. Every function releases the GIL, so that Python threads run them side by side.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Lists(NamedTuple):
     filled: npt.NDArray[np.int32]
     bar: npt.NDArray[np.float32]
     slack: npt.NDArray[np.float32]
+    query_scale: npt.NDArray[np.float32]
+    key_scale: npt.NDArray[np.float32]
     queries: npt.NDArray[np.float32]
     keys: npt.NDArray[np.float32]
     shift: npt.NDArray[np.float32]
@@ -35,16 +38,21 @@ class Lists(NamedTuple):
     k: int
 
 
-def _score(cell: Any) -> Any:
+def _score(cell: Any, row_scale: Any, column_scale: Any) -> Any:
     """The score in a cell of a block."""
     raise NotImplementedError
 
 
 @overload(_score, inline="always", strict=False)
-def _score_overload(cell: Any) -> Any:
+def _score_overload(cell: Any, row_scale: Any, column_scale: Any) -> Any:
+    if isinstance(cell, types.Integer) and cell.signed:
+        return lambda cell, row_scale, column_scale: np.float32(cell) * row_scale * column_scale
     if isinstance(cell, types.Integer):
-        return lambda cell: np.uint32(np.uint32(cell) << np.uint32(16)).view(np.float32)
-    return lambda cell: cell
+        return (
+            lambda cell, row_scale, column_scale: np.uint32(np.uint32(cell) << np.uint32(16)).view(np.float32)
+            * row_scale
+        )
+    return lambda cell, row_scale, column_scale: cell * row_scale
 
 
 @_compiled
@@ -115,7 +123,7 @@ def _make_room(lists: Any, row: int) -> None:
         scores, index = _exact_order(lists, row)
         lists.candidate[row, :k] = index[:k]
         lists.value[row, :k] = scores[:k]
-        lists.bar[row] = max(lists.bar[row], scores[k - 1] - slack)
+        lists.bar[row] = max(lists.bar[row], scores[k - 1] - slack / np.float32(2))
         lists.filled[row] = k
 
 
@@ -129,20 +137,20 @@ def _add(index: Any, value: Any, count: Any, row: int, key: int, score: float) -
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _any_reaches(scores: Any, length: int, bar: float) -> Any:
+def _any_reaches(cells: Any, length: int, bar: Any, scale: Any, scales: Any, shift: Any) -> Any:
     """Whether one of `length` scores reaches the bar; the loop's length is a constant, so it vectorises."""
     hits = np.int32(0)
     for c in range(length):
-        hits += np.int32(_score(scores[c]) >= bar)
+        hits += np.int32(_score(cells[c], scale, scales[c]) + shift[c] >= bar)
     return hits != 0
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _any_reaches_either(scores: Any, length: int, bar: float, bars: Any) -> Any:
+def _any_reaches_either(cells: Any, length: int, bar: Any, scale: Any, scales: Any, bars: Any) -> Any:
     """Whether one of `length` scores reaches the row's bar or its column's."""
     hits = np.int32(0)
     for c in range(length):
-        hits += np.int32(_score(scores[c]) >= min(bar, bars[c]))
+        hits += np.int32(_score(cells[c], scale, scales[c]) >= min(bar, bars[c]))
     return hits != 0
 
 
@@ -151,18 +159,25 @@ def scan_one_way(block: Any, first_row: int, first_key: int, lists: Any) -> None
     """Add to each row's list the keys of a block whose proposed score reaches the row's bar."""
     rows, columns = block.shape
     index, value, count, bar = lists.candidate, lists.value, lists.filled, lists.bar
+    scales = lists.key_scale[first_key : first_key + columns]
+    shift = lists.shift[first_key : first_key + columns]
     for r in range(rows):
-        row, scores = first_row + r, block[r]
+        row, cells = first_row + r, block[r]
+        scale = lists.query_scale[row]
         for start in range(0, columns, _CHUNK):
             stop = start + _CHUNK
-            if stop <= columns and not _any_reaches(scores[start:stop], _CHUNK, bar[row]):
+            if stop <= columns and not _any_reaches(
+                cells[start:stop], _CHUNK, bar[row], scale, scales[start:stop], shift[start:stop]
+            ):
                 continue
             for first in range(start, min(stop, columns), _PART):
                 last = min(first + _PART, columns)
-                if last - first == _PART and not _any_reaches(scores[first:last], _PART, bar[row]):
+                if last - first == _PART and not _any_reaches(
+                    cells[first:last], _PART, bar[row], scale, scales[first:last], shift[first:last]
+                ):
                     continue
                 for c in range(first, last):
-                    score = _score(scores[c])
+                    score = _score(cells[c], scale, scales[c]) + shift[c]
                     if score >= bar[row]:
                         if count[row] == index.shape[1]:
                             _make_room(lists, row)
@@ -178,22 +193,24 @@ def scan_both_ways(  # noqa: C901 - one compiled loop; calls with lists cost mor
     index, value, count, bar = forward.candidate, forward.value, forward.filled, forward.bar
     back_index, back_value, back_count = backward.candidate, backward.value, backward.filled
     bars = backward.bar[first_key : first_key + columns]
+    scales = forward.key_scale[first_key : first_key + columns]
     for r in range(rows):
-        row, scores = first_row + r, block[r]
+        row, cells = first_row + r, block[r]
+        scale = forward.query_scale[row]
         for start in range(0, columns, _CHUNK):
             stop = start + _CHUNK
             if stop <= columns and not _any_reaches_either(
-                scores[start:stop], _CHUNK, bar[row], bars[start:stop]
+                cells[start:stop], _CHUNK, bar[row], scale, scales[start:stop], bars[start:stop]
             ):
                 continue
             for first in range(start, min(stop, columns), _PART):
                 last = min(first + _PART, columns)
                 if last - first == _PART and not _any_reaches_either(
-                    scores[first:last], _PART, bar[row], bars[first:last]
+                    cells[first:last], _PART, bar[row], scale, scales[first:last], bars[first:last]
                 ):
                     continue
                 for c in range(first, last):
-                    score = _score(scores[c])
+                    score = _score(cells[c], scale, scales[c])
                     if score >= bar[row]:
                         if count[row] == index.shape[1]:
                             _make_room(forward, row)

@@ -1,4 +1,9 @@
-"""Compiled loop of `hard_negatives_cpu`: score a query's pool, prove it sufficient, weigh the nearest."""
+"""Compiled loops of `hard_negatives_cpu`: score a query's pool, prove it sufficient, weigh the nearest.
+
+Most of the time goes into fetching the keys' rows, so a row is fetched as seldom as the bounds allow: keys
+that cannot be among the nearest are not scored at all, and those that must be are weighed while their row is
+still at hand.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,24 @@ import numpy.typing as npt
 from bilex.compiling import njit
 from bilex.similarity.kernels import kth_largest
 
-_LOOK_AGAIN = 32
+_AT_ONCE = 4
+_AT_HAND = 8
 
 
 class Pools(NamedTuple):
-    """Pools of all queries. A pool is sorted by falling `stale` score (an upper bound at search time)."""
+    """Pools of all queries.
+
+    Attributes:
+        candidate: The keys of a pool, none of them forbidden to its query.
+        stale: With `drift` added, an upper bound on each key's score.
+        size: Keys in the pool.
+        outside: With `drift` added, an upper bound on the score of every key outside the pool.
+        drift: How much a score may have risen since the pool was filled.
+        level: The n-th best score in the pool when it was last looked at.
+        settled: Whether the n best of the pool are the n best of all keys.
+        forbidden_starts: Where a query's keys begin in `forbidden_keys`.
+        forbidden_keys: Keys that a query may not have.
+    """
 
     candidate: npt.NDArray[np.int32]
     stale: npt.NDArray[np.float32]
@@ -37,25 +55,66 @@ class Output(NamedTuple):
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _dot(x: Any, y: Any) -> Any:
-    total = np.float32(0)
-    for d in range(x.shape[0]):
-        total += x[d] * y[d]
-    return total
+def _score(query: Any, keys: Any, inverse_norm: Any, index: Any, first: int, last: int, scores: Any) -> None:
+    """Scores of the keys at index[first:last], four rows at once while there are four."""
+    j = first
+    while j + _AT_ONCE <= last:
+        a, b, c, d = keys[index[j]], keys[index[j + 1]], keys[index[j + 2]], keys[index[j + 3]]
+        of_a, of_b, of_c, of_d = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+        for k in range(query.shape[0]):
+            of_a += query[k] * a[k]
+            of_b += query[k] * b[k]
+            of_c += query[k] * c[k]
+            of_d += query[k] * d[k]
+        scores[j] = of_a * inverse_norm[index[j]]
+        scores[j + 1] = of_b * inverse_norm[index[j + 1]]
+        scores[j + 2] = of_c * inverse_norm[index[j + 2]]
+        scores[j + 3] = of_d * inverse_norm[index[j + 3]]
+        j += _AT_ONCE
+    for rest in range(j, last):
+        row = keys[index[rest]]
+        total = np.float32(0)
+        for k in range(query.shape[0]):
+            total += query[k] * row[k]
+        scores[rest] = total * inverse_norm[index[rest]]
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _add_scaled(sums: Any, weight: Any, row: Any) -> None:
-    for d in range(sums.shape[0]):
-        sums[d] += weight * row[d]
+def _add_rows(context: Any, keys: Any, index: Any, weights: Any, first: int, last: int) -> None:
+    """Add the keys at index[first:last] times their weights to the context, four rows at once."""
+    j = first
+    while j + _AT_ONCE <= last:
+        a, b, c, d = keys[index[j]], keys[index[j + 1]], keys[index[j + 2]], keys[index[j + 3]]
+        w_a, w_b, w_c, w_d = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        for k in range(context.shape[0]):
+            context[k] += w_a * a[k] + w_b * b[k] + w_c * c[k] + w_d * d[k]
+        j += _AT_ONCE
+    for rest in range(j, last):
+        row, weight = keys[index[rest]], weights[rest]
+        for k in range(context.shape[0]):
+            context[k] += weight * row[k]
 
 
 @njit(nogil=True, cache=True)
-def _holds(keys: Any, key: int) -> Any:
-    held = False
-    for other in keys:
-        held |= other == key
-    return held
+def _weigh(
+    keys: Any,
+    inverse_norm: Any,
+    temperature: float,
+    index: Any,
+    scores: Any,
+    first: int,
+    last: int,
+    weights: Any,
+    context: Any,
+) -> float:
+    """Add the rows of the keys at index[first:last], weighted by exp(score/τ); the sum of the weights."""
+    total = 0.0
+    for c in range(first, last):
+        weight = np.exp(scores[c] / np.float32(temperature))
+        total += weight
+        weights[c] = np.float32(weight * inverse_norm[index[c]])
+    _add_rows(context, keys, index, weights, first, last)
+    return total
 
 
 @njit(nogil=True, cache=True)
@@ -82,6 +141,30 @@ def _choose(found: Any, scores: Any, count: int, n: int, level: Any, chosen: Any
 
 
 @njit(nogil=True, cache=True)
+def _sort_out(
+    candidate: Any, stale: Any, size: int, drift: Any, bar: Any, sure_bar: Any, most: int, places: Any
+) -> Any:
+    """Which keys of a pool must be scored: first those that are surely among the nearest, then the others.
+
+    Returns:
+        How many are sure (at most `most`), and how many in all.
+    """
+    sure = 0
+    for c in range(size):
+        if sure < most and stale[c] + drift > sure_bar:
+            places[sure] = c
+            sure += 1
+    count = sure
+    last = places[sure - 1] if sure else -1
+    for c in range(size):
+        bound = stale[c] + drift
+        if bound >= bar and (bound <= sure_bar or c > last):
+            places[count] = c
+            count += 1
+    return sure, count
+
+
+@njit(nogil=True, cache=True)
 def attend(
     queries: Any,
     keys: Any,
@@ -91,59 +174,76 @@ def attend(
     wanted: Any,
     start: int,
     stop: int,
+    fallen: Any,
     output: Any,
 ) -> None:
-    """Find the n nearest keys of the `wanted` queries from `start` to `stop`, or mark them unsettled."""
+    """Find the n nearest keys of the `wanted` queries from `start` to `stop`, or mark them unsettled.
+
+    At least n keys reach the pool's old level less `fallen`, so what cannot is not scored. Where `fallen` is
+    positive, the old level was that of all keys and has risen by at most as much: a key that was scored then
+    and lies over the level by three times as much is among the nearest now, whatever the others do.
+
+    Args:
+        queries: One row a query, in the keys' unmapped space.
+        keys: Unmapped keys.
+        inverse_norm: 1/length of each mapped key.
+        temperature: τ of the weights.
+        pools: The pools.
+        wanted: The queries in the order in which they are served.
+        start: First of them.
+        stop: Last of them, not included.
+        fallen: How far a score may have moved since the pool's level was found; 0 if that was just now.
+        output: Where the results go.
+    """
     n = output.chosen.shape[1]
     capacity = pools.candidate.shape[1]
-    scores, found = np.empty(capacity, np.float32), np.empty(capacity, np.int64)
+    scores, weights = np.empty(capacity, np.float32), np.empty(capacity, np.float32)
+    found, places = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     for place in range(start, stop):
         i = wanted[place]
-        query = queries[i]
-        drift = pools.drift[i]
-        candidate, stale = pools.candidate[i], pools.stale[i]
-        forbidden = pools.forbidden_keys[pools.forbidden_starts[i] : pools.forbidden_starts[i + 1]]
-        count, check = 0, n
-        level = np.float32(-np.inf)
-        enough = False
-        for c in range(pools.size[i]):
-            if count == check:
-                level = kth_largest(scores, count, n)
-                check += _LOOK_AGAIN
-            if count >= n and stale[c] + drift < level:
-                enough = True
-                break
-            key = candidate[c]
-            if _holds(forbidden, key):
-                continue
-            scores[count] = _dot(query, keys[key]) * inverse_norm[key]
-            found[count] = key
-            count += 1
+        query, drift, candidate, stale = queries[i], pools.drift[i], pools.candidate[i], pools.stale[i]
+        bar = pools.level[i] - fallen[i]
+        sure_bar = np.float32(np.inf)
+        if fallen[i] > 0 and pools.level[i] > -np.inf:
+            sure_bar = pools.level[i] + np.float32(3) * fallen[i]
+        sure, count = _sort_out(candidate, stale, pools.size[i], drift, bar, sure_bar, n - 1, places)
+        for c in range(count):
+            found[c] = candidate[places[c]]
         pools.settled[i] = False
         pools.level[i] = -np.inf
         if count < n:
             continue
-        level = kth_largest(scores, count, n)
+        context = output.context[i]
+        context[:] = 0
+        total = 0.0
+        for first in range(0, sure, _AT_HAND):
+            last = min(first + _AT_HAND, sure)
+            _score(query, keys, inverse_norm, found, first, last, scores)
+            total += _weigh(
+                keys, inverse_norm, temperature, found, scores, first, last, weights, context
+            )
+        _score(query, keys, inverse_norm, found, sure, count, scores)
+        for c in range(count):
+            stale[places[c]] = scores[c] - drift
+        level = kth_largest(scores[sure:count], count - sure, n - sure)
         pools.level[i] = level
-        if not enough and pools.outside[i] + drift >= level:
+        if pools.outside[i] + drift >= level:
             continue
         pools.settled[i] = True
-        _choose(found, scores, count, n, level, output.chosen[i], output.score[i])
-        _weigh(keys, inverse_norm, temperature, i, output)
+        chosen, score = output.chosen[i], output.score[i]
+        chosen[:sure] = found[:sure]
+        score[:sure] = scores[:sure]
+        _choose(found[sure:], scores[sure:], count - sure, n - sure, level, chosen[sure:], score[sure:])
+        total += _weigh(keys, inverse_norm, temperature, chosen, score, sure, n, weights, context)
+        output.total[i] = total
 
 
 @njit(nogil=True, cache=True)
-def _weigh(keys: Any, inverse_norm: Any, temperature: float, i: int, output: Any) -> None:
-    """The sum of the weights of a query's nearest keys, and the weighted sum of their rows."""
-    total = 0.0
-    context = output.context[i]
-    context[:] = 0
-    for c in range(output.chosen.shape[1]):
-        weight = np.exp(output.score[i, c] / np.float32(temperature))
-        total += weight
-        key = output.chosen[i, c]
-        _add_scaled(context, np.float32(weight * inverse_norm[key]), keys[key])
-    output.total[i] = total
+def _holds(keys: Any, key: int) -> Any:
+    held = False
+    for other in keys:
+        held |= other == key
+    return held
 
 
 @njit(nogil=True, cache=True)
@@ -160,11 +260,14 @@ def store(
 ) -> None:
     """Turn the candidate lists of a search into the pools of the queries it was made for."""
     for place in range(start, stop):
-        i, count = wanted[place], filled[place]
-        order = np.argsort(-value[place, :count], kind="mergesort")
-        for c in range(count):
-            pools.candidate[i, c] = candidate[place, order[c]]
-            pools.stale[i, c] = value[place, order[c]] + half_slack[place]
+        i = wanted[place]
+        forbidden = pools.forbidden_keys[pools.forbidden_starts[i] : pools.forbidden_starts[i + 1]]
+        count = 0
+        for c in range(filled[place]):
+            if not _holds(forbidden, candidate[place, c]):
+                pools.candidate[i, count] = candidate[place, c]
+                pools.stale[i, count] = value[place, c] + half_slack[place]
+                count += 1
         pools.size[i] = count
         pools.outside[i] = bar[place] + half_slack[place]
         pools.drift[i] = 0
@@ -184,24 +287,3 @@ def make_units(image: Any, previous: Any, inverse: Any, step: Any, start: int, s
             row[d] *= inverse[i]
             moved += (row[d] - old[d]) * (row[d] - old[d])
         step[i] = np.sqrt(moved)
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def round_rows(rows: Any, low: Any, error: Any, norm: Any, start: int, stop: int) -> None:
-    """Round float32 rows (seen as uint32) to bfloat16 (uint16), to nearest even, and measure the loss."""
-    for i in range(start, stop):
-        lost, length = np.float32(0), np.float32(0)
-        row, out = rows[i], low[i]
-        for d in range(row.shape[0]):
-            bits = row[d]
-            kept = np.uint32(
-                np.uint32(bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
-                >> np.uint32(16)
-            )
-            out[d] = np.uint16(kept)
-            value = np.uint32(kept << np.uint32(16)).view(np.float32)
-            off = value - np.uint32(bits).view(np.float32)
-            lost += off * off
-            length += value * value
-        error[i] = np.sqrt(lost)
-        norm[i] = np.sqrt(length)

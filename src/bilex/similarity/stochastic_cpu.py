@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from bilex import arithmetic
+from bilex.arithmetic import cells, multiply
 from bilex.similarity import stochastic_kernels as kernels
-from bilex.similarity.cpu import Proposer, as_numpy, fastest_precision, slack
+from bilex.similarity.cpu import as_numpy
+from bilex.similarity.proposals import Proposer, slack
 
 Floats = npt.NDArray[np.float32]
 
@@ -34,43 +35,6 @@ _ROOM = 256
 
 _UNLUCKY = 0.005
 """The share of lines of which chance may hide every candidate that was wanted."""
-
-
-@lru_cache(maxsize=1)
-def fastest_product() -> torch.dtype:
-    """int8 where torch and the processor multiply it right and faster than floating-point numbers."""
-    floating = fastest_precision()
-    if not multiplies_int8():
-        return floating
-    times = {torch.int8: math.inf, floating: math.inf}
-    for _ in range(8):
-        for dtype in list(times):
-            a, b = torch.ones(_ROWS, 320, dtype=dtype), torch.ones(_COLUMNS, 320, dtype=dtype)
-            started = time.perf_counter()
-            _multiply(a, b, torch.empty(len(a), len(b), dtype=_cells(dtype)))
-            times[dtype] = min(times[dtype], time.perf_counter() - started)
-    return min(times, key=lambda dtype: times[dtype])
-
-
-def multiplies_int8() -> bool:
-    """Whether sums of the largest products come out right: older processors cut them off at 16 bits."""
-    rows = torch.full((32, 320), 127, dtype=torch.int8)
-    rows[::2] = -127
-    try:
-        found = _multiply(rows, rows, torch.empty(len(rows), len(rows), dtype=torch.int32))
-    except (AttributeError, RuntimeError, TypeError):
-        return False
-    return torch.equal(found, (rows.double() @ rows.double().T).to(found.dtype))
-
-
-def _cells(dtype: torch.dtype) -> torch.dtype:
-    """In what the products of rows come out."""
-    return torch.int32 if dtype == torch.int8 else dtype
-
-
-def _multiply(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """The products of all rows of a with all rows of b."""
-    return torch._int_mm(a, b.T, out=out) if a.dtype == torch.int8 else torch.mm(a, b.T, out=out)
 
 
 class Rounded(NamedTuple):
@@ -86,10 +50,10 @@ class Rounded(NamedTuple):
 
 
 def rounded(rows: torch.Tensor, dtype: torch.dtype) -> Rounded:
-    """Round rows; for int8 each row's largest number becomes 127."""
+    """Round rows; for int8 each row's largest number becomes the largest that this CPU adds up right."""
     if dtype != torch.int8:
         return Rounded(rows.to(dtype), np.ones(len(rows), np.float32))
-    scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1e-30) / 127
+    scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1e-30) / arithmetic.int8_limit()
     low = torch.zeros(len(rows), -(-rows.shape[1] // 64) * 64, dtype=torch.int8)
     low[:, : rows.shape[1]] = (rows / scale).round_()
     return Rounded(low, scale[:, 0].numpy())
@@ -99,7 +63,7 @@ def measured(rows: torch.Tensor, low: Rounded) -> Proposer:
     """How far rounded rows lie from the true ones, for `slack`."""
     kept = low.low[:, : rows.shape[1]].float() * torch.from_numpy(low.scale)[:, None]
     error, norm = (torch.linalg.vector_norm(some, dim=1).double().numpy() for some in (rows - kept, kept))
-    return Proposer(low.low, error * (1 + 1e-5), norm * (1 + 1e-5))
+    return Proposer(low.low, low.scale, error * (1 + 1e-5), norm * (1 + 1e-5))
 
 
 class _Side:
@@ -182,7 +146,7 @@ class _Round:
         self.sides, self.keep = sides, keep
         self.keys = np.array(keys, np.uint64)
         self.limit = np.uint64(round(keep * 2**32))
-        self.low = tuple(rounded(rows, fastest_product()) for rows in self.rows)
+        self.low = tuple(rounded(rows, arithmetic.fastest("matching")) for rows in self.rows)
         self.exact = keep >= 1
         self.threads = torch.get_num_threads()
 
@@ -226,13 +190,13 @@ class _Round:
 
         def strip(number: int) -> None:
             if not hasattr(local, "cells"):
-                local.cells = torch.empty(_ROWS * _COLUMNS, dtype=_cells(x.low.dtype))
+                local.cells = torch.empty(_ROWS * _COLUMNS, dtype=cells(x.low.dtype))
             rows = x.low[starts[number] : starts[number] + _ROWS]
             for turn in range(len(blocks)):
                 block = (turn + number * len(blocks) // self.threads) % len(blocks)
                 columns = y.low[blocks[block] : blocks[block] + _COLUMNS]
-                cells = local.cells[: len(rows) * len(columns)].view(len(rows), len(columns))
-                scores = as_numpy(_multiply(rows, columns, cells))
+                block_cells = local.cells[: len(rows) * len(columns)].view(len(rows), len(columns))
+                scores = as_numpy(multiply(rows, columns, block_cells))
                 with locks[block]:
                     kernels.collect(scores, starts[number], blocks[block], x.scale, y.scale, *lists)
 
@@ -282,7 +246,7 @@ class _Round:
 
         def part(first: int) -> None:
             some = lines[first : first + _ROWS]
-            cells = torch.empty(len(some), len(others), dtype=_cells(others.dtype))
-            read(as_numpy(_multiply(rows[some], others, cells)), some, *scales)
+            out = torch.empty(len(some), len(others), dtype=cells(others.dtype))
+            read(as_numpy(multiply(rows[some], others, out)), some, *scales)
 
         list(self.map(part, range(0, len(lines), _ROWS)))

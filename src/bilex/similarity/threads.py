@@ -1,0 +1,35 @@
+"""Sharing work over the CPU's cores by threads of our own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import torch
+
+
+def worker_count() -> int:
+    """How many threads torch would use, which is what the user allows."""
+    return max(1, min(torch.get_num_threads(), os.cpu_count() or 1))
+
+
+@contextmanager
+def single_threaded_torch() -> Iterator[Callable[[], None]]:
+    """Let our own threads be the parallelism; each calls what is yielded before its first product."""
+    before = torch.get_num_threads()
+    try:
+        yield lambda: torch.set_num_threads(1)
+    finally:
+        torch.set_num_threads(before)
+
+
+def in_threads(count: int, work: Callable[[int, int], None], size: int) -> None:
+    """Do `work(start, stop)` over the whole range, `size` at a time, in as many threads as torch may use."""
+    if count <= size:
+        work(0, count)
+        return
+    with ThreadPoolExecutor(worker_count()) as pool:
+        for done in [pool.submit(work, start, min(start + size, count)) for start in range(0, count, size)]:
+            done.result()
