@@ -26,7 +26,9 @@ def forget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         function.cache_clear()
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, processor: Processor, times: dict[torch.dtype, float]) -> list[torch.dtype]:
+def pretend(
+    monkeypatch: pytest.MonkeyPatch, processor: Processor, times: dict[torch.dtype, float]
+) -> list[torch.dtype]:
     """A processor whose products take these times; what is tried is noted."""
     tried: list[torch.dtype] = []
     monkeypatch.setattr(arithmetic, "processor", lambda: processor)
@@ -140,7 +142,11 @@ def test_a_slow_candidate_is_given_up_after_its_first_products() -> None:
 IMITATIONS = {
     "as it is": {},
     "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
-    "sse": {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+    "sse": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+    },
 }
 NUMBA = {"avx2": "haswell", "sse": "nehalem"}
 PROGRAM = """
@@ -166,7 +172,15 @@ def test_searches_give_the_same_bytes_on_every_kind_of_processor(tmp_path: Path)
     found = {}
     for name, variables in IMITATIONS.items():
         numba = {"NUMBA_CPU_NAME": NUMBA[name]} if name in NUMBA else {}
-        environment = {**os.environ, **variables, **numba, "NUMBA_CACHE_DIR": str(tmp_path / name), "OMP_NUM_THREADS": "2"}
-        run = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+        environment = {
+            **os.environ,
+            **variables,
+            **numba,
+            "NUMBA_CACHE_DIR": str(tmp_path / name),
+            "OMP_NUM_THREADS": "2",
+        }
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+        )
         found[name] = run.stdout.strip()
     assert len(set(found.values())) == 1, found

@@ -49,7 +49,7 @@ class _Candidate(NamedTuple):
     handicap: float
 
 
-# The rest of a search (looking at what int8 proposes) takes longer than with float32, since its bounds are wider.
+# The rest of a search (looking at what int8 proposes) takes longer than with float32: its bounds are wider.
 _CANDIDATES: dict[Job, tuple[_Candidate, ...]] = {
     "search": (_Candidate("int8", 1.25), _Candidate("bfloat16", 1.1)),
     "matching": (_Candidate("int8", 1.1), _Candidate("bfloat16", 1.1)),
@@ -137,7 +137,9 @@ def _timed(job: Job) -> Outcome:
     trial = _layer if job in ("tuning", "encoding") else _block
     with _threads(torch.get_num_threads() if trial is _layer else 1):
         reference = _best_time(trial(torch.float32), math.inf)
-        ratios = {each.name: _best_time(trial(_PRECISIONS[each.name]), reference) / reference for each in wanted}
+        ratios = {
+            each.name: _best_time(trial(_PRECISIONS[each.name]), reference) / reference for each in wanted
+        }
     best = min(wanted, key=lambda each: ratios[each.name] * each.handicap)
     won = ratios[best.name] * best.handicap < 1
     return Outcome(best.name if won else "float32", {name: round(ratio, 3) for name, ratio in ratios.items()})
@@ -207,7 +209,11 @@ def _remembered() -> dict[Job, Outcome]:
     for job in JOBS:
         kept = entry.get(job) if isinstance(entry, dict) else None
         allowed = {"float32", *(candidate.name for candidate in _CANDIDATES[job])}
-        if isinstance(kept, dict) and kept.get("precision") in allowed and isinstance(kept.get("ratios"), dict):
+        if (
+            isinstance(kept, dict)
+            and kept.get("precision") in allowed
+            and isinstance(kept.get("ratios"), dict)
+        ):
             found[job] = Outcome(kept["precision"], kept["ratios"])
     return found
 
@@ -224,7 +230,10 @@ def _remember(job: Job, found: Outcome) -> None:
     """Keep an outcome beside the others; that it cannot be kept costs only a probe next time."""
     stored = _stored()
     entry = stored.get(_machine())
-    kept = {**(entry if isinstance(entry, dict) else {}), job: {"precision": found.precision, "ratios": found.ratios}}
+    kept = {
+        **(entry if isinstance(entry, dict) else {}),
+        job: {"precision": found.precision, "ratios": found.ratios},
+    }
     try:
         write_json(_path(), {**stored, _machine(): kept})
     except BilexError:

@@ -3,10 +3,10 @@
 For a pair i with unit mapped vectors x̂ᵢ, ŷᵢ the logits are x̂ᵢ·ŷᵢ, x̂ᵢ·ŷ for its target negatives and
 ŷᵢ·x̂ for its source negatives, over τ; the loss is the mean of log Σ exp(logits) − positive. With p the
 softmax weights and g = (p − [positive])/(nτ), the gradient is a sum over all logits of g·x̄ᵀŷ for W_x and
-g·ȳᵀx̂ for W_y, where x̄ = x/‖xW_x‖. Grouped by pair, with a = Σ g·ȳ over target negatives and the
-positive, and b = Σ g·x̄ over source negatives:
+g·ȳᵀx̂ for W_y, where x̄ = x/‖xW_x‖ and ŷ = ȳW_y. Grouped by pair, with a = Σ g·ȳ over target negatives and the
+positive, and b = Σ g·x̄ over source negatives, both come from one matrix:
 
-    ∂L/∂W_x = X̄ᵀ(a W_y) + bᵀŶ        ∂L/∂W_y = aᵀX̂ + Ȳᵀ(b W_x)
+    M = X̄ᵀa + bᵀȲ        ∂L/∂W_x = M W_y        ∂L/∂W_y = Mᵀ W_x
 
 That is exact when the norms count as constants, as in the authors' program. Letting the gradient through
 the norms takes s·x̂ off each ŷ (and s·ŷ off each x̂).
@@ -109,8 +109,8 @@ class Contrast:
         pull = weight * share - 1 / (len(total) * self.temperature)
         a = of_target.context * share[:, None] + y_bar * pull[:, None]
         b = of_source.context * share[:, None]
-        source = x_bar.T @ (a @ w_target) + b.T @ y.unit
-        target = a.T @ x.unit + y_bar.T @ (b @ w_source)
+        joint = x_bar.T @ a + b.T @ y_bar
+        source, target = joint @ w_target, joint.T @ w_source
         if self.through_norms:
             pull_target = (of_target.score / self.temperature).exp() * of_target.score * share[:, None]
             pull_source = (of_source.score / self.temperature).exp() * of_source.score * share[:, None]

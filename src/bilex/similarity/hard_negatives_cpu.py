@@ -87,7 +87,16 @@ class CpuHardNegatives:
         in_threads(
             len(wanted),
             lambda start, stop: pool_kernels.attend(
-                queries, self.keys, inverse, self.temperature, self.pools, wanted, start, stop, fallen, self.output
+                queries,
+                self.keys,
+                inverse,
+                self.temperature,
+                self.pools,
+                wanted,
+                start,
+                stop,
+                fallen,
+                self.output,
             ),
             _QUERIES_PER_TASK,
         )
@@ -104,7 +113,9 @@ class CpuHardNegatives:
         cpu.Sweep(left, right, _BLOCK_MEMORY).run(
             lambda block, row, key, _: scan_one_way(block, row, key, lists)
         )
-        self._store(wanted, lists.candidate, lists.value, lists.filled, lists.bar, lists.slack / np.float32(2))
+        self._store(
+            wanted, lists.candidate, lists.value, lists.filled, lists.bar, lists.slack / np.float32(2)
+        )
 
     def _store(self, wanted: Indices, *found: npt.NDArray[np.generic]) -> None:
         in_threads(

@@ -48,9 +48,8 @@ def _score_overload(cell: Any, row_scale: Any, column_scale: Any) -> Any:
     if isinstance(cell, types.Integer) and cell.signed:
         return lambda cell, row_scale, column_scale: np.float32(cell) * row_scale * column_scale
     if isinstance(cell, types.Integer):
-        return (
-            lambda cell, row_scale, column_scale: np.uint32(np.uint32(cell) << np.uint32(16)).view(np.float32)
-            * row_scale
+        return lambda cell, row_scale, column_scale: (
+            np.uint32(np.uint32(cell) << np.uint32(16)).view(np.float32) * row_scale
         )
     return lambda cell, row_scale, column_scale: cell * row_scale
 

@@ -1,4 +1,4 @@
-"""Putting rows that resemble each other side by side, so that what one needs is still in the cache for the next."""
+"""Putting rows that resemble each other side by side: what one needs is still in the cache for the next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def near_together(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     The rows are halved along the direction in which they differ most, and each half again, down to a few.
     It decides how long work over the rows takes, never what comes out.
     """
-    start = np.random.default_rng(0).standard_normal(rows.shape[1]).astype(np.float32)
+    start = np.asarray(np.random.default_rng(0).standard_normal(rows.shape[1]), np.float32)
     halves, groups = [np.arange(len(rows))], []
     while halves:
         group = halves.pop()

@@ -219,9 +219,7 @@ def attend(
         for first in range(0, sure, _AT_HAND):
             last = min(first + _AT_HAND, sure)
             _score(query, keys, inverse_norm, found, first, last, scores)
-            total += _weigh(
-                keys, inverse_norm, temperature, found, scores, first, last, weights, context
-            )
+            total += _weigh(keys, inverse_norm, temperature, found, scores, first, last, weights, context)
         _score(query, keys, inverse_norm, found, sure, count, scores)
         for c in range(count):
             stale[places[c]] = scores[c] - drift

@@ -128,7 +128,9 @@ def _rotation(width: int) -> torch.Tensor:
     return torch.from_numpy((signs[:, None] * dct(np.eye(width), norm="ortho")).astype(np.float32))
 
 
-def _round_to_int8(part: torch.Tensor, low: torch.Tensor, scale: Floats, error: Doubles, norm: Doubles) -> None:
+def _round_to_int8(
+    part: torch.Tensor, low: torch.Tensor, scale: Floats, error: Doubles, norm: Doubles
+) -> None:
     width = part.shape[1]
     rotated = (part @ _rotation(width)).numpy()
     limit, out = np.float32(arithmetic.int8_limit()), low.numpy()

@@ -31,7 +31,9 @@ def to_bfloat16(rows: Any, low: Any, error: Any, norm: Any, start: int, stop: in
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def to_int8(rows: Any, limit: Any, low: Any, scale: Any, error: Any, norm: Any, start: int, stop: int) -> None:
+def to_int8(
+    rows: Any, limit: Any, low: Any, scale: Any, error: Any, norm: Any, start: int, stop: int
+) -> None:
     """Round float32 rows to whole numbers of at most `limit` times a scale a row, and measure the loss.
 
     Columns of `low` beyond the width of the rows stay as they are.
