@@ -88,7 +88,7 @@ def test_a_precision_without_instructions_is_never_tried(monkeypatch) -> None:
 def test_the_fastest_product_wins_if_it_wins_clearly(monkeypatch) -> None:
     times = {torch.float32: 1.0, torch.int8: 0.25, torch.bfloat16: 0.5}
     pretend(monkeypatch, WITH_BFLOAT16, times)
-    assert arithmetic.decided() == {
+    assert {job: found.precision for job, found in arithmetic.outcomes().items()} == {
         "search": "int8",
         "matching": "int8",
         "tuning": "bfloat16",
@@ -97,7 +97,7 @@ def test_the_fastest_product_wins_if_it_wins_clearly(monkeypatch) -> None:
     arithmetic.outcome.cache_clear()
     monkeypatch.setenv("BILEX_CACHE", os.environ["BILEX_CACHE"] + "2")
     pretend(monkeypatch, WITH_BFLOAT16, {torch.float32: 1.0, torch.int8: 0.95, torch.bfloat16: 0.95})
-    assert set(arithmetic.decided().values()) == {"float32"}
+    assert {found.precision for found in arithmetic.outcomes().values()} == {"float32"}
 
 
 def test_what_was_found_is_remembered_for_this_machine_alone(monkeypatch) -> None:

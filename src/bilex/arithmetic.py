@@ -40,6 +40,7 @@ _RESTRAINTS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", 
 _ROWS, _COLUMNS, _WIDTH = 128, 1024, 320
 _CHECKED_ROWS = 32
 _TIMES = 3
+_used: set[Job] = set()
 
 
 class _Candidate(NamedTuple):
@@ -78,6 +79,7 @@ class Outcome:
 
 def fastest(job: Job) -> torch.dtype:
     """The precision in which a job is fastest on this CPU."""
+    _used.add(job)
     return outcome(job).dtype
 
 
@@ -92,9 +94,14 @@ def outcome(job: Job) -> Outcome:
     return found
 
 
-def decided() -> dict[Job, str]:
-    """The precision of each job, decided for this machine."""
-    return {job: outcome(job).precision for job in JOBS}
+def outcomes() -> dict[Job, Outcome]:
+    """What was found for every job."""
+    return {job: outcome(job) for job in JOBS}
+
+
+def used() -> dict[str, str]:
+    """The precision of each job that this process has asked for so far, for the record."""
+    return {job: outcome(job).precision for job in JOBS if job in _used}
 
 
 @lru_cache(maxsize=1)

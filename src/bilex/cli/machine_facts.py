@@ -15,6 +15,8 @@ def machine_facts() -> dict[str, Any]:
     """The processor, memory, GPU and libraries as plain values."""
     import torch
 
+    from bilex.arithmetic import outcomes
+
     here = processor()
     return {
         "bilex": bilex.__version__,
@@ -27,6 +29,8 @@ def machine_facts() -> dict[str, Any]:
         "torch_threads": torch.get_num_threads(),
         "memory_gigabytes": round(total_memory() / _GIGABYTE, 1),
         "memory_available_gigabytes": round(available_memory() / _GIGABYTE, 1),
+        "arithmetic": {job: found.precision for job, found in outcomes().items()},
+        "products_over_float32": {job: found.ratios for job, found in outcomes().items() if found.ratios},
         "gpu": _gpu(),
         "cache_folder": str(cache_folder()),
         "libraries": library_versions(),

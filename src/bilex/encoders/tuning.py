@@ -93,7 +93,7 @@ class Tuner:
         self.micro_batch = settings.batch_size
         self.updates = 0
         self.replay: ReplayedPass[Batch] | None = None
-        self.dtype = dtype_in_force(encoder.device, settings.precision)
+        self.dtype = dtype_in_force(encoder.device, settings.precision, "tuning")
 
     def run(self) -> TuningReport:
         """Tune; afterwards the encoder holds the last good weights and is in evaluation mode.

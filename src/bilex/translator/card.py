@@ -56,6 +56,9 @@ def _how(made: dict[str, Any]) -> str:
         f"Fitted in {made.get('fit_seconds', '?')} s with bilex {made.get('bilex_version', '?')} "
         f"on {made.get('made', '?')}.",
     ]
+    if made.get("arithmetic"):
+        jobs = ", ".join(f"{job} in {precision}" for job, precision in made["arithmetic"].items())
+        lines.append(f"Computed on {made.get('processor', 'a CPU')}: {jobs}.")
     lm = made.get("language_model")
     if lm:
         tuned = "tuned on" if lm.get("tuned") else "not tuned; combined through"

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import bilex
+from bilex import arithmetic
 from bilex.aligners.base import Aligner
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
+from bilex.machine import processor
 from bilex.progress import SILENT, Progress
 from bilex.space import Space
 from bilex.translator.calibration import FEWEST_WORDS, Calibration, calibrate
@@ -282,6 +284,8 @@ def describe(
         "seed_pairs_covered": len(seeds.index(source.key_to_index, target.key_to_index)),
         "bilex_version": bilex.__version__,
         "python_version": platform.python_version(),
+        "processor": processor().name,
+        "arithmetic": arithmetic.used(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
