@@ -10,6 +10,7 @@ import scipy.linalg
 from c1_worlds import World
 
 from bilex.aligners import get_method
+from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.procrustes import common_rotations
 from bilex.lexicon import Lexicon
 
@@ -55,3 +56,11 @@ def test_the_order_of_few_seeds_does_not_change_answers(name: str, settings: dic
         x, y = fitted.source_map_(world.source.vectors), fitted.target_map_(world.target.vectors)
         found.append((x @ y.T).argmax(axis=1))
     assert (found[0] == found[1]).mean() > 0.99
+
+
+def test_directions_without_weight_hold_nothing() -> None:
+    world = World(words=50, dim=30)
+    x, y = world.source.vectors[:8], world.target.vectors[:8]
+    maps = advanced_maps(x, y)
+    for one in (maps.source, maps.target):
+        assert int((one.abs().amax(dim=0) > 0).sum()) == 8

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # A direction of the seed words counts as empty below this fraction of the strongest one: float32 vectors
 # hold nothing but rounding there, and whitening would blow that up.
 _EMPTY_DIRECTION = 1e-6
+_NO_WEIGHT = 1e-10
 
 
 class AdvancedMaps(NamedTuple):
@@ -64,6 +65,8 @@ def advanced_maps(x: Rows, y: Rows) -> AdvancedMaps:
     ridge = ridge_for(len(x), max(x.shape[1], y.shape[1]))
     (white_x, color_x), (white_y, color_y) = whitening(x, ridge), whitening(y, ridge)
     p, s, q_transposed = torch.linalg.svd(white_x @ (x.T @ y) @ white_y, full_matrices=False)
+    # Fewer pairs than dimensions leave directions without weight; what stands there is rounding.
+    p, q_transposed = p * (s > _NO_WEIGHT * s[0]), q_transposed * (s > _NO_WEIGHT * s[0])[:, None]
     q, weights = q_transposed.T, s.sqrt()
     return AdvancedMaps(
         white_x @ (p * weights) @ (p.T @ color_x @ p), white_y @ (q * weights) @ (q.T @ color_y @ q), ridge
