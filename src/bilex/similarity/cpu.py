@@ -18,17 +18,18 @@ import torch
 
 from bilex.arithmetic import cells, multiply
 from bilex.similarity import kernels
-from bilex.similarity.proposals import Proposer, precision_for, proposer, slack
+from bilex.similarity.proposals import Proposer, coarse_parts, float32_slack, precision_for, proposer, slack
 from bilex.similarity.search import Floats, Rows
 from bilex.similarity.threads import in_threads, single_threaded_torch, worker_count
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 256, 2048
 _FEWEST_BLOCK_ROWS = 16
+_ROOM = 16
 
 
 def list_capacity(k: int, keys: int) -> int:
     """Candidates that a list has room for: enough that its bar rises seldom."""
-    return min(keys, 2 * k + 64)
+    return min(keys, 2 * k + _ROOM)
 
 
 def new_lists(
@@ -49,12 +50,22 @@ def new_lists(
     n = len(queries)
     capacity = list_capacity(k, len(keys))
     shift = np.zeros(len(keys), np.float32) if shift is None else np.ascontiguousarray(shift, np.float32)
+    largest_shift = float(np.abs(shift).max(initial=0.0))
+    coarse, key_coarse = np.zeros(n, np.float32), np.zeros(len(keys), np.float32)
+    if left.rows.dtype == torch.int8:
+        slacks = float32_slack(left, right, largest_shift)
+        coarse, key_coarse = coarse_parts(left, right)
+        coarse += slacks
+    else:
+        slacks = slack(left, right, largest_shift)
     return kernels.Lists(
         candidate=np.empty((n, capacity), np.int32),
         value=np.empty((n, capacity), np.float32),
         filled=np.zeros(n, np.int32),
         bar=np.full(n, -np.inf, np.float32),
-        slack=slack(left, right, float(np.abs(shift).max(initial=0.0))),
+        slack=slacks,
+        coarse=coarse,
+        key_coarse=key_coarse,
         query_scale=left.scale,
         key_scale=right.scale,
         queries=np.ascontiguousarray(queries, np.float32),

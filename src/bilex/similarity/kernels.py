@@ -4,7 +4,8 @@ For each query row a *list* is kept: an unordered buffer of candidates (`candida
 (`filled`), and the bar below which a proposed score cannot belong to the row's k best (`bar`). Proposed
 scores come in blocks whose cells are float32, the upper 16 bits of one (bfloat16, seen as uint16), or int32;
 a score is its cell times the scale of its row, for int32 also times that of its column, plus the shift of its
-key. Every function releases the GIL, so that Python threads run them side by side.
+key. An int32 cell is coarse: one that comes within `coarse` of its row and `key_coarse` of its key together of a
+bar is scored in float32, while both rows are still in the cache, and that score is what counts. Every function releases the GIL, so that Python threads run them side by side.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Lists(NamedTuple):
     filled: npt.NDArray[np.int32]
     bar: npt.NDArray[np.float32]
     slack: npt.NDArray[np.float32]
+    coarse: npt.NDArray[np.float32]
+    key_coarse: npt.NDArray[np.float32]
     query_scale: npt.NDArray[np.float32]
     key_scale: npt.NDArray[np.float32]
     queries: npt.NDArray[np.float32]
@@ -52,6 +55,28 @@ def _score_overload(cell: Any, row_scale: Any, column_scale: Any) -> Any:
             np.uint32(np.uint32(cell) << np.uint32(16)).view(np.float32) * row_scale
         )
     return lambda cell, row_scale, column_scale: cell * row_scale
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _float32_dot(x: Any, y: Any) -> Any:
+    total = np.float32(0)
+    for d in range(x.shape[0]):
+        total += x[d] * y[d]
+    return total
+
+
+def _refined(cell: Any, score: Any, lists: Any, row: int, key: int) -> Any:
+    """The score that counts: that of the cell, or for a coarse cell that of float32."""
+    raise NotImplementedError
+
+
+@overload(_refined, inline="always", strict=False)
+def _refined_overload(cell: Any, score: Any, lists: Any, row: int, key: int) -> Any:
+    if isinstance(cell, types.Integer) and cell.signed:
+        return lambda cell, score, lists, row, key: (
+            np.float32(lists.scale) * _float32_dot(lists.queries[row], lists.keys[key]) + lists.shift[key]
+        )
+    return lambda cell, score, lists, row, key: score
 
 
 @_compiled
@@ -120,9 +145,10 @@ def _make_room(lists: Any, row: int) -> None:
     capacity = lists.candidate.shape[1]
     if kept > capacity - (capacity - k) // 4:
         scores, index = _exact_order(lists, row)
-        lists.candidate[row, :k] = index[:k]
-        lists.value[row, :k] = scores[:k]
-        lists.bar[row] = max(lists.bar[row], scores[k - 1] - slack / np.float32(2))
+        for c in range(k):
+            lists.candidate[row, c] = index[c]
+            lists.value[row, c] = scores[c]
+        lists.bar[row] = max(lists.bar[row], scores[k - 1] - slack)
         lists.filled[row] = k
 
 
@@ -145,11 +171,14 @@ def _any_reaches(cells: Any, length: int, bar: Any, scale: Any, scales: Any, shi
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _any_reaches_either(cells: Any, length: int, bar: Any, scale: Any, scales: Any, bars: Any) -> Any:
-    """Whether one of `length` scores reaches the row's bar or its column's."""
+def _any_reaches_either(
+    cells: Any, length: int, bar: Any, scale: Any, scales: Any, bars: Any, coarse: Any, coarses: Any
+) -> Any:
+    """Whether one of `length` scores can reach its row's bar or its column's, with what both may be off."""
     hits = np.int32(0)
     for c in range(length):
-        hits += np.int32(_score(cells[c], scale, scales[c]) >= min(bar, bars[c]))
+        score = _score(cells[c], scale, scales[c]) + coarses[c]
+        hits |= np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
     return hits != 0
 
 
@@ -160,23 +189,28 @@ def scan_one_way(block: Any, first_row: int, first_key: int, lists: Any) -> None
     index, value, count, bar = lists.candidate, lists.value, lists.filled, lists.bar
     scales = lists.key_scale[first_key : first_key + columns]
     shift = lists.shift[first_key : first_key + columns]
+    raised = shift + lists.key_coarse[first_key : first_key + columns]
     for r in range(rows):
         row, cells = first_row + r, block[r]
-        scale = lists.query_scale[row]
+        scale, coarse = lists.query_scale[row], lists.coarse[row]
         for start in range(0, columns, _CHUNK):
             stop = start + _CHUNK
             if stop <= columns and not _any_reaches(
-                cells[start:stop], _CHUNK, bar[row], scale, scales[start:stop], shift[start:stop]
+                cells[start:stop], _CHUNK, bar[row] - coarse, scale, scales[start:stop], raised[start:stop]
             ):
                 continue
             for first in range(start, min(stop, columns), _PART):
                 last = min(first + _PART, columns)
                 if last - first == _PART and not _any_reaches(
-                    cells[first:last], _PART, bar[row], scale, scales[first:last], shift[first:last]
+                    cells[first:last], _PART, bar[row] - coarse, scale, scales[first:last], raised[first:last]
                 ):
                     continue
                 for c in range(first, last):
-                    score = _score(cells[c], scale, scales[c]) + shift[c]
+                    score = _score(cells[c], scale, scales[c])
+                    if score + raised[c] < bar[row] - coarse:
+                        continue
+                    score += shift[c]
+                    score = _refined(cells[c], score, lists, row, first_key + c)
                     if score >= bar[row]:
                         if count[row] == index.shape[1]:
                             _make_room(lists, row)
@@ -193,23 +227,41 @@ def scan_both_ways(  # noqa: C901 - one compiled loop; calls with lists cost mor
     back_index, back_value, back_count = backward.candidate, backward.value, backward.filled
     bars = backward.bar[first_key : first_key + columns]
     scales = forward.key_scale[first_key : first_key + columns]
+    off = forward.key_coarse[first_key : first_key + columns]
     for r in range(rows):
         row, cells = first_row + r, block[r]
-        scale = forward.query_scale[row]
+        scale, coarse = forward.query_scale[row], forward.coarse[row]
         for start in range(0, columns, _CHUNK):
             stop = start + _CHUNK
             if stop <= columns and not _any_reaches_either(
-                cells[start:stop], _CHUNK, bar[row], scale, scales[start:stop], bars[start:stop]
+                cells[start:stop],
+                _CHUNK,
+                bar[row] - coarse,
+                scale,
+                scales[start:stop],
+                bars[start:stop],
+                coarse,
+                off[start:stop],
             ):
                 continue
             for first in range(start, min(stop, columns), _PART):
                 last = min(first + _PART, columns)
                 if last - first == _PART and not _any_reaches_either(
-                    cells[first:last], _PART, bar[row], scale, scales[first:last], bars[first:last]
+                    cells[first:last],
+                    _PART,
+                    bar[row] - coarse,
+                    scale,
+                    scales[first:last],
+                    bars[first:last],
+                    coarse,
+                    off[first:last],
                 ):
                     continue
                 for c in range(first, last):
                     score = _score(cells[c], scale, scales[c])
+                    if score + coarse + off[c] < min(bar[row], bars[c]):
+                        continue
+                    score = _refined(cells[c], score, forward, row, first_key + c)
                     if score >= bar[row]:
                         if count[row] == index.shape[1]:
                             _make_room(forward, row)
@@ -233,5 +285,6 @@ def settle(lists: Any, start: int, stop: int, scores: Any, keys: Any) -> None:
                     kept += 1
             lists.filled[row] = kept
         best, index = _exact_order(lists, row)
-        scores[row] = best[: lists.k]
-        keys[row] = index[: lists.k]
+        for c in range(lists.k):
+            scores[row, c] = best[c]
+            keys[row, c] = index[c]

@@ -89,6 +89,27 @@ def proposer(rows: Any, dtype: torch.dtype) -> Proposer:
     return Proposer(low, scale, error * (1 + 1e-9), norm * (1 + 1e-9))
 
 
+def float32_slack(own: Proposer, other: Proposer, largest_shift: float = 0.0) -> Floats:
+    """Per row of `own`, twice the largest error of a score that float32 computes from the true rows."""
+    if not len(other.norm):
+        return np.zeros(len(own.norm), np.float32)
+    largest = (own.norm + own.error) * (other.norm.max() + other.error.max())
+    bound = _FLOAT32_ROUNDING * ((own.rows.shape[1] + 4) * largest + largest_shift)
+    return np.asarray(2.0 * bound * (1 + 1e-6), np.float32)
+
+
+def coarse_parts(own: Proposer, other: Proposer) -> tuple[Floats, Floats]:
+    """How far a product can be off through the rounding of a row of `own`, and through that of one of `other`.
+
+    The error of the product of two rows is at most the sum of their parts.
+    """
+    if not len(own.norm) or not len(other.norm):
+        return np.zeros(len(own.norm), np.float32), np.zeros(len(other.norm), np.float32)
+    of_own = own.error * (other.norm.max() + other.error.max())
+    of_other = other.error * own.norm.max()
+    return np.asarray(of_own * (1 + 1e-6), np.float32), np.asarray(of_other * (1 + 1e-6), np.float32)
+
+
 def slack(own: Proposer, other: Proposer, largest_shift: float = 0.0) -> Floats:
     """Per row of `own`, twice the largest error that a proposed score with a row of `other` can have.
 
