@@ -1,10 +1,15 @@
 # make demo   run the main job on the packaged sample
 # make test   run the tests           make test-all   the slow ones too
-# make lint   ruff and mypy           make bench DATA=../shared/data [QUICK=1]
+# make lint   ruff and mypy           make bench DATA=../shared/data [QUICK=1] [CPU=avx2]
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# CPU=avx2 and CPU=sse imitate a smaller processor: torch, oneDNN, MKL, OpenBLAS and numba use no newer instructions.
+AS_AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=haswell
+AS_SSE := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem NUMBA_CPU_NAME=nehalem
+AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,$(CPU)),$(AS_SSE)),$(error CPU=$(CPU) is not known; use avx2 or sse)))
 
 .PHONY: demo test test-all lint bench clean
 
@@ -19,7 +24,7 @@ $(VENV)/dev: $(VENV)/python
 	touch $@
 
 demo: $(VENV)/python
-	$(BIN)/bilex demo --lm e5-small-q4 --output demo-output
+	$(AS) $(BIN)/bilex demo --lm e5-small-q4 --output demo-output
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow"
@@ -35,7 +40,7 @@ lint: $(VENV)/dev
 bench: $(VENV)/dev
 	@test -n "$(DATA)" || (echo "make bench needs the data folder: make bench DATA=../shared/data" >&2; exit 2)
 	$(PIP) -e ".[compare]"
-	$(BIN)/python -m benchmarks $(DATA) $(if $(QUICK),--quick)
+	$(AS) $(BIN)/python -m benchmarks $(DATA) $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache

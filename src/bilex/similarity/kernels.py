@@ -2,10 +2,11 @@
 
 For each query row a *list* is kept: an unordered buffer of candidates (`candidate`, `value`), their number
 (`filled`), and the bar below which a proposed score cannot belong to the row's k best (`bar`). Proposed
-scores come in blocks whose cells are float32, the upper 16 bits of one (bfloat16, seen as uint16), or int32;
-a score is its cell times the scale of its row, for int32 also times that of its column, plus the shift of its
-key. An int32 cell is coarse: one that comes within `coarse` of its row and `key_coarse` of its key together of a
-bar is scored in float32, while both rows are still in the cache, and that score is what counts. Every function releases the GIL, so that Python threads run them side by side.
+scores come in blocks whose cells are float32, the upper 16 bits of one (bfloat16, seen as uint16), or int32.
+A score is its cell times the scale of its row, for int32 also times that of its column, plus the shift of
+its key. An int32 cell is coarse: where it comes within `coarse` of its row and `key_coarse` of its key
+together of a bar, it is scored in float32 while both rows are still in the cache, and that score counts.
+Every function releases the GIL, so that Python threads run them side by side.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def float32_slack(own: Proposer, other: Proposer, largest_shift: float = 0.0) ->
 
 
 def coarse_parts(own: Proposer, other: Proposer) -> tuple[Floats, Floats]:
-    """How far a product can be off through the rounding of a row of `own`, and through that of one of `other`.
+    """How far a product is off at most through the rounding of a row of `own`, and through that of `other`.
 
     The error of the product of two rows is at most the sum of their parts.
     """
