@@ -13,7 +13,7 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.c1_settings import PRESET_SUMMARIES, C1Constants, check_preset, constants_for
+from bilex.aligners.c1_settings import PRESET_SUMMARIES, C1Constants, check_preset, check_start, constants_for
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, forbidden_partners
 from bilex.aligners.induction import augmentation, induce_pairs
@@ -108,6 +108,7 @@ class C1(Aligner):
 
     def __post_init__(self) -> None:
         check_preset(self.preset)
+        check_start(self.start)
 
     def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
         """The constants that hold for a problem of this size."""

@@ -60,6 +60,7 @@ PRESET_SUMMARIES = {
     "5k": "the paper's constants for 5,000 seeds",
     "1k": "the paper's constants for 1,000 seeds",
 }
+STARTS = ("auto", "identical", "numerals", "unsupervised")
 _MAY_BE_ZERO = ("updates", "warm_up", "augment")
 
 
@@ -74,6 +75,17 @@ def check_preset(preset: str) -> None:
         raise BilexError(
             f"preset '{preset}' of c1 is not known; use {known}.{nearest_name(preset, PRESET_SUMMARIES)}"
         )
+
+
+def check_start(start: str) -> None:
+    """Refuse a start without seeds that there is not.
+
+    Raises:
+        BilexError: The start is not known; the nearest name is told.
+    """
+    if str(start) not in STARTS:
+        known = ", ".join(STARTS)
+        raise BilexError(f"start '{start}' of c1 is not known; use {known}.{nearest_name(start, STARTS)}")
 
 
 def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: object) -> C1Constants:

@@ -25,7 +25,7 @@ def rejected_partners(asking: np.ndarray, rejected: Pairs, side: int) -> tuple[n
     Args:
         asking: The word of each pair, as a row of its vocabulary.
         rejected: The rejected pairs.
-        side: Which column of `rejected` holds the asking words: 0 for source words, 1 for target words.
+        side: Which column of `rejected` holds the queries: 0 for source words, 1 for target words.
 
     Returns:
         Numbers of pairs, rising, and the row of a partner for each.

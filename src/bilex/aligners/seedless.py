@@ -28,7 +28,6 @@ from bilex.vectors import WordVectors
 if TYPE_CHECKING:
     from bilex.aligners.c1 import C1
 
-STARTS = ("identical", "numerals", "unsupervised")
 # Fewer shared words or numerals than this carry no start.
 _FEWEST_SHARED = 20
 # Words of each language on which starts are compared, and self-learning's patience there.
@@ -80,8 +79,6 @@ def first_dictionary(
 
 def _possible(c1: C1, source: WordVectors, target: WordVectors) -> list[tuple[str, Aligner, Lexicon | None]]:
     """The starts that the vocabularies and the user's wish allow."""
-    if c1.start not in ("auto", *STARTS):
-        raise BilexError(f"start '{c1.start}' of c1 is not known; use auto, {', '.join(STARTS)}.")
     settings: dict[str, Any] = {
         "device": c1.device,
         "seed": c1.seed,

@@ -82,7 +82,7 @@ def _how_well(translator: Translator) -> str:
         "itself learned from all seeds); no test dictionary was looked at. These are words of the kind "
         "that the seed dictionary holds, as a rule frequent ones.",
         "",
-        "| direction | search | held-out words | P@1 | calibration error | by chance alone |",
+        "| direction | search | held-out words | P@1 | calibration error | of exact confidences |",
         "|---|---|---|---|---|---|",
     ]
     for (direction, method), part in calibration.parts.items():

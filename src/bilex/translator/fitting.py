@@ -239,7 +239,7 @@ def calibrate_held_out(
         source: The source vocabulary.
         target: The target vocabulary.
         lexicon: All seed pairs.
-        share: The share of source words to hold out; at least 200 words or a fifth, whichever is less.
+        share: The share of source words to hold out; at least 200 words, but never more than a fifth.
         seed: Fixes the draw.
         progress: Who is told how far the work is.
     """
