@@ -84,3 +84,15 @@ def test_training_pairs_know_the_side_of_every_negative() -> None:
         source, target, seeds, TuningSettings(negatives=4, induced=0, max_pairs=7), "cpu"
     )
     assert len(limited) == 7
+
+
+def test_rejected_pairs_never_join_the_seeds() -> None:
+    source, target = planted()
+    seeds = np.array([[3, 3], [8, 8]])
+    before = positive_pairs(source, target, seeds, 20, "cpu")
+    wrong = before[2:5]
+    after = positive_pairs(source, target, seeds, 20, "cpu", wrong)
+    assert len(before) > 5
+    kept = set(map(tuple, after.tolist()))
+    assert not kept & set(map(tuple, wrong.tolist()))
+    assert set(map(tuple, before[5:].tolist())) <= kept

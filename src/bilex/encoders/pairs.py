@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.induction import induce_pairs, without_words_of
+from bilex.aligners.rejected import without_pairs
 from bilex.encoders.presets import TuningSettings
 from bilex.similarity import top_k
 
@@ -40,7 +41,14 @@ class TrainingPairs:
         return len(self.positives)
 
 
-def positive_pairs(source: Floats, target: Floats, seeds: Pairs, induced: int, device: str = "auto") -> Pairs:
+def positive_pairs(
+    source: Floats,
+    target: Floats,
+    seeds: Pairs,
+    induced: int,
+    device: str = "auto",
+    rejected: Pairs | None = None,
+) -> Pairs:
     """The pairs to tune on: the seeds, and with few seeds the surest induced pairs besides.
 
     The paper has two cases: 5,000 seeds stand alone, 1,000 seeds are joined by 4,000 induced pairs. For
@@ -55,11 +63,14 @@ def positive_pairs(source: Floats, target: Floats, seeds: Pairs, induced: int, d
         seeds: The usable seed pairs.
         induced: How many pairs may join.
         device: "auto", "cpu" or "cuda".
+        rejected: Pairs that a person has said to be wrong, which never join.
     """
     if len(seeds) >= ENOUGH_SEEDS or induced == 0:
         return seeds
     found = induce_pairs(source, target, frequent=_ASKING, keep=_KEPT_A_SIDE, device=device)
     fresh = without_words_of(interleaved(found.forward, found.backward), seeds)
+    if rejected is not None:
+        fresh = without_pairs(fresh, rejected)
     _, first = np.unique(fresh, axis=0, return_index=True)
     return np.concatenate([seeds, fresh[np.sort(first)][:induced]])
 
@@ -96,7 +107,12 @@ def hard_negatives(
 
 
 def training_pairs(
-    source: Floats, target: Floats, seeds: Pairs, settings: TuningSettings, device: str = "auto"
+    source: Floats,
+    target: Floats,
+    seeds: Pairs,
+    settings: TuningSettings,
+    device: str = "auto",
+    rejected: Pairs | None = None,
 ) -> TrainingPairs:
     """Positives and negatives in the aligner's space.
 
@@ -106,8 +122,10 @@ def training_pairs(
         seeds: The usable seed pairs.
         settings: How many of each.
         device: "auto", "cpu" or "cuda".
+        rejected: Pairs that are no translations.
     """
-    positives = positive_pairs(source, target, seeds, settings.induced, device)[: settings.max_pairs]
+    positives = positive_pairs(source, target, seeds, settings.induced, device, rejected)
+    positives = positives[: settings.max_pairs]
     xs, ys = positives[:, 0], positives[:, 1]
     return TrainingPairs(
         positives,

@@ -119,7 +119,7 @@ def run_stage_c2(
     mixing = _mixing(stage, encoder, trial)
     run = _Run(source, target, aligned_views(aligner, source, target), encoder, stage, settings, progress)
     seeds = _seeds(lexicon, source, target)
-    result = run.complete(seeds, mixing, checkpoint)
+    result = run.complete(seeds, _rejected(lexicon, source, target), mixing, checkpoint)
     result.trial = trial
     if trial is not None:
         result.report["mixing_scores"] = trial.choice.scores
@@ -146,6 +146,12 @@ def _seeds(lexicon: Lexicon | None, source: WordVectors, target: WordVectors) ->
     return lexicon.index(source.key_to_index, target.key_to_index)
 
 
+def _rejected(lexicon: Lexicon | None, source: WordVectors, target: WordVectors) -> Pairs:
+    if lexicon is None:
+        return np.zeros((0, 2), np.int64)
+    return lexicon.rejected_index(source.key_to_index, target.key_to_index)
+
+
 class _Run:
     """One pass of tuning, encoding and combining over given vocabularies."""
 
@@ -167,9 +173,9 @@ class _Run:
         self.progress = progress
         self.report: dict[str, Any] = {"encoder": encoder.name, "tuned": stage.tune}
 
-    def complete(self, seeds: Pairs, mixing: float, checkpoint: Path | None) -> StageResult:
+    def complete(self, seeds: Pairs, rejected: Pairs, mixing: float, checkpoint: Path | None) -> StageResult:
         """Tune on the seeds (and what they induce), encode everything, combine with λ = `mixing`."""
-        pairs = training_pairs(*self.static, seeds, self.settings, self.stage.device)
+        pairs = training_pairs(*self.static, seeds, self.settings, self.stage.device, rejected)
         if len(pairs) < FEWEST_PAIRS:
             raise BilexError(
                 f"stage C2 has {len(pairs)} word pairs with both words in the vectors and needs at least "
@@ -284,7 +290,8 @@ def _trial(
     encoder = stage.open(progress)
     static = aligned_views(again, small_source, small_target)
     run = _Run(small_source, small_target, static, encoder, replace(stage, cache=None), settings, progress)
-    result = run.complete(_seeds(learned, small_source, small_target), 0.5, None)
+    words = (small_source, small_target)
+    result = run.complete(_seeds(learned, *words), _rejected(lexicon, *words), 0.5, None)
     choice = choose_mixing(
         result.combination,
         result.static,
