@@ -53,21 +53,21 @@ def _exchanging_call() -> Callable[[bytes, bytes], int] | None:
 
 def sync_file(path: Path) -> None:
     """Wait until a file's content is on the disk."""
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    _sync(path, os.O_RDWR)
 
 
 def sync_folder(path: Path) -> None:
     """Wait until a folder's list of names is on the disk; nothing where folders cannot be synced."""
     with contextlib.suppress(OSError):  # Windows opens no folders, some network disks sync none
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(path, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_tree(folder: Path) -> None:

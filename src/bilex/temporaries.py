@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 try:
@@ -31,14 +31,7 @@ _TAKEN = (errno.EWOULDBLOCK, errno.EACCES, errno.ENOENT)
 @contextlib.contextmanager
 def temporary_file(path: Path) -> Iterator[Path]:
     """An empty file beside `path`, removed at the end of the block unless it was renamed."""
-    remove_abandoned(path.parent)
-    while True:
-        descriptor, name = tempfile.mkstemp(prefix=beginning(path), suffix=NEW, dir=path.parent)
-        os.close(descriptor)
-        temporary = Path(name)
-        held = _hold(temporary)
-        if held is not None:
-            break
+    temporary, held = _made_and_held(path, _new_file)
     try:
         yield temporary
     finally:
@@ -49,17 +42,32 @@ def temporary_file(path: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
     """An empty folder beside `path`, removed at the end of the block unless it was renamed."""
-    remove_abandoned(path.parent)
-    while True:
-        temporary = Path(tempfile.mkdtemp(prefix=beginning(path), suffix=NEW, dir=path.parent))
-        held = _hold(temporary)
-        if held is not None:
-            break
+    temporary, held = _made_and_held(path, _new_folder)
     try:
         yield temporary
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         _release(held)
+
+
+def _new_file(path: Path) -> Path:
+    descriptor, name = tempfile.mkstemp(prefix=beginning(path), suffix=NEW, dir=path.parent)
+    os.close(descriptor)
+    return Path(name)
+
+
+def _new_folder(path: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=beginning(path), suffix=NEW, dir=path.parent))
+
+
+def _made_and_held(path: Path, make: Callable[[Path], Path]) -> tuple[Path, int]:
+    """A new temporary beside `path` that this process holds; made anew if another took it for abandoned."""
+    remove_abandoned(path.parent)
+    while True:
+        temporary = make(path)
+        held = _hold(temporary)
+        if held is not None:
+            return temporary, held
 
 
 @contextlib.contextmanager
