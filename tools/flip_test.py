@@ -29,11 +29,6 @@ import torch
 
 from bilex.aligners import get_method
 from bilex.aligners.checkpoint import Checkpoint
-from bilex.benchmark.datasets import DataFolder
-from bilex.benchmark.setups import Setup
-from bilex.benchmark.store import ResultsStore
-from bilex.benchmark.work import run_family
-from bilex.benchmark.workplace import Workplace, WorkPlan
 from bilex.encoders.encodings import encode_cached
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
@@ -43,6 +38,11 @@ from bilex.lexicon import Lexicon
 from bilex.sealed import check_seal
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
+from bilex_bench.datasets import DataFolder
+from bilex_bench.setups import Setup
+from bilex_bench.store import ResultsStore
+from bilex_bench.work import run_family
+from bilex_bench.workplace import Workplace, WorkPlan
 
 WORDS, DIM, SEEDS = 60, 8, 40
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

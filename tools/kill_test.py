@@ -30,16 +30,16 @@ import numpy as np
 import torch
 
 from bilex import files
-from bilex.benchmark.datasets import DataFolder
-from bilex.benchmark.setups import Setup
-from bilex.benchmark.store import ResultsStore
-from bilex.benchmark.work import run_family
-from bilex.benchmark.workplace import Workplace, WorkPlan
 from bilex.cli import run
 from bilex.lexicon import Lexicon
 from bilex.temporaries import restore
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
+from bilex_bench.datasets import DataFolder
+from bilex_bench.setups import Setup
+from bilex_bench.store import ResultsStore
+from bilex_bench.work import run_family
+from bilex_bench.workplace import Workplace, WorkPlan
 
 WORDS, DIM, SEEDS = 400, 24, 150
 _FAST = ("--device", "cpu", "--no-calibrate")

@@ -1,4 +1,4 @@
-"""The plain programs of benchmarks/: each against something plainer still, and all beside ours."""
+"""The plain programs of timings/: each against something plainer still, and all beside ours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def plain(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     monkeypatch.syspath_prepend(str(ROOT))
     names = ("vecmap", "rcsls", "fipp", "rivals")
-    return {name: importlib.import_module(f"benchmarks.plain_{name}") for name in names}
+    return {name: importlib.import_module(f"timings.plain_{name}") for name in names}
 
 
 @pytest.fixture

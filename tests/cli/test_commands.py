@@ -30,6 +30,43 @@ def test_every_help_teaches_with_examples(name: str, capsys: Told) -> None:
     assert "Examples:" in shown and f"  bilex {name}" in shown
 
 
+@pytest.mark.parametrize("name", ["benchmark", "data"])
+def test_without_the_benchmark_its_commands_say_how_to_install_it(
+    name: str, capsys: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())
+    assert bilex(name, "list") == 2
+    reported = capsys.readouterr().err
+    assert f"'bilex {name}' is part of bilex-bench" in reported and "pip install bilex-bench" in reported
+    assert bilex("--help") == 0
+    assert f"\n  {name} " not in capsys.readouterr().out
+
+
+def test_another_distribution_adds_a_command(
+    tmp_path: Path, capsys: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = tmp_path / "greeting-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+    lines = (
+        "[bilex.commands]",
+        "greet = greeting:command",
+        "broken = greeting:missing",
+        "align = greeting:command",
+    )
+    (described / "entry_points.txt").write_text("\n".join(lines))
+    (tmp_path / "greeting.py").write_text(
+        "import click\n\n@click.command()\ndef command():\n    '''Greet.'''\n    click.echo('hello')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert bilex("greet") == 0
+    assert capsys.readouterr().out == "hello\n"
+    assert bilex("align", "--help") == 0
+    assert "Examples:" in capsys.readouterr().out
+    assert bilex("broken") == 2
+    assert "greeting:missing" in capsys.readouterr().err
+
+
 def test_align_tells_translations_and_calibration(files: Files, tmp_path: Path, capsys: Told) -> None:
     code = bilex(
         "align",

@@ -129,16 +129,6 @@ def test_a_lexicon_is_not_written_over_its_model(model: Path, capsys: Told) -> N
     assert run(["lexicon", str(model), "-o", str(model / "dictionary.tsv"), "--ranks", "1-30"]) == 0
 
 
-def test_a_report_is_not_written_over_its_results(tmp_path: Path, capsys: Told) -> None:
-    from bilex.benchmark.store import ResultsStore
-
-    path = tmp_path / "q.sqlite"
-    ResultsStore.open(path).close()
-    before = path.read_bytes()
-    assert "is an input" in refused(capsys, "benchmark", "report", path, "-o", path)
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize("output", ["file/model", "/proc/model", "x" * 300])
 def test_an_output_that_cannot_be_written_is_told_before_the_fit(
     files: Files, tmp_path: Path, capsys: Told, monkeypatch: pytest.MonkeyPatch, output: str

@@ -20,7 +20,7 @@ WORDS, DIM, NOISE = 400, 12, 0.5
 
 def _module(monkeypatch: pytest.MonkeyPatch, name: str) -> ModuleType:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
-    return importlib.import_module(f"benchmarks.data_or_program.{name}")
+    return importlib.import_module(f"timings.data_or_program.{name}")
 
 
 def _languages() -> dict[str, WordVectors]:

@@ -11,7 +11,7 @@ import pytest
 
 from bilex.errors import BilexError
 
-MODULE = Path(__file__).parents[2] / "benchmarks" / "method_tables.py"
+MODULE = Path(__file__).parents[2] / "timings" / "method_tables.py"
 
 
 @pytest.fixture(scope="module")

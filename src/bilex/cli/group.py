@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import bilex
-from bilex.errors import nearest_name
+from bilex.errors import BilexError, nearest_name
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+COMMANDS = "bilex.commands"  # the entry-point group in which other distributions register commands
 
 _SUMMARIES = {
     "align": "Two vector files and a seed dictionary become a translation model.",
@@ -18,11 +23,11 @@ _SUMMARIES = {
     "convert": "Convert vectors or dictionaries between formats.",
     "info": "Describe a vector file, a dictionary or a model.",
     "methods": "List the alignment methods and their settings.",
-    "data": "List, fetch and check the data sets of the benchmark.",
-    "benchmark": "Run a grid of setups; tables, figures and a report from it.",
     "completion": "Let your shell complete what you type.",
     "demo": "Align the packaged sample, and show what comes out.",
 }
+# Commands of distributions that are installed on their own; they register in the entry-point group.
+_ELSEWHERE = {"benchmark": "bilex-bench", "data": "bilex-bench"}
 
 # \b is how click is told to leave the lines of a paragraph as they are.
 _HELP = """Word translation for every language pair.
@@ -42,61 +47,119 @@ class LazyCommands(click.Group):
 
     Args:
         summaries: One sentence for each command, in the order a user meets them.
-        prefix: What the names of the commands' modules begin with.
+        modules: What the full names of the commands' modules begin with.
         rest: click's own arguments of a group.
     """
 
-    def __init__(self, *, summaries: dict[str, str], prefix: str = "", **rest: Any) -> None:
+    def __init__(self, *, summaries: dict[str, str], modules: str, **rest: Any) -> None:
         super().__init__(**rest)
         self.summaries = summaries
-        self.prefix = prefix
+        self.modules = modules
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order a user meets them."""
-        return list(self.summaries)
+        return list(self.all_summaries())
+
+    def all_summaries(self) -> dict[str, str]:
+        """One sentence for each command; a group that takes more commands adds theirs."""
+        return self.summaries
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""
         if cmd_name not in self.summaries:
             return None
-        command: click.Command = importlib.import_module(f"bilex.cli.{self.prefix}{cmd_name}").command
+        command: click.Command = importlib.import_module(f"{self.modules}{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, written without importing any."""
+        """The list of commands, written without importing any of this group's own."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.summaries.items()))
+            formatter.write_dl(list(self.all_summaries().items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command named first, or say which name is near."""
-        if args and args[0] not in self.summaries and not args[0].startswith("-"):
-            hint = nearest_name(args[0], self.summaries) or f" See '{ctx.command_path} --help'."
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = nearest_name(args[0], self.list_commands(ctx)) or f" See '{ctx.command_path} --help'."
             raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
-def subcommands(name: str, summaries: dict[str, str], text: str) -> LazyCommands:
-    """A command that is a group itself, each of whose commands has the module `NAME_COMMAND`.
+class OpenCommands(LazyCommands):
+    """The commands of `bilex`: its own, and those that other distributions register as entry points.
+
+    The entry points are read only for a command that is not bilex's own and for the list of all commands.
+    """
+
+    def all_summaries(self) -> dict[str, str]:
+        """Own commands first, then those of other distributions."""
+        more = {
+            name: self._load(found).get_short_help_str(limit=100) for name, found in _registered().items()
+        }
+        return self.summaries | more
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command, of bilex or of another distribution.
+
+        Raises:
+            BilexError: It is a command of a distribution that is not installed or cannot be imported.
+        """
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        registered = _registered()
+        if cmd_name in registered:
+            return self._load(registered[cmd_name])
+        if cmd_name in _ELSEWHERE:
+            home = _ELSEWHERE[cmd_name]
+            raise BilexError(
+                f"'bilex {cmd_name}' is part of {home}, which is not installed here; "
+                f"run: pip install {home} (in a copy of the repository: pip install ./bench)."
+            )
+        return None
+
+    @staticmethod
+    def _load(found: EntryPoint) -> click.Command:
+        try:
+            command: click.Command = found.load()
+        except (ImportError, AttributeError) as error:
+            raise BilexError(
+                f"the command '{found.name}' ({found.value}) cannot be imported: {error}; "
+                "install the distribution that provides it again."
+            ) from error
+        return command
+
+
+def _registered() -> dict[str, EntryPoint]:
+    """The commands of other distributions by name; bilex's own names cannot be taken."""
+    from importlib.metadata import entry_points
+
+    return {found.name: found for found in entry_points(group=COMMANDS) if found.name not in _SUMMARIES}
+
+
+def subcommands(name: str, summaries: dict[str, str], text: str, *, package: str) -> LazyCommands:
+    """A command that is a group itself, each of whose commands has the module `PACKAGE.NAME_COMMAND`.
 
     Args:
         name: Its name.
         summaries: One sentence for each of its commands.
         text: Its help.
+        package: The full name of the package that holds the modules.
     """
     return LazyCommands(
         name=name,
         summaries=summaries,
-        prefix=f"{name}_",
+        modules=f"{package}.{name}_",
         help=text,
         epilog=f"'bilex {name} COMMAND --help' shows examples.",
     )
 
 
 @click.group(
-    cls=LazyCommands,
+    cls=OpenCommands,
     summaries=_SUMMARIES,
+    modules="bilex.cli.",
     help=_HELP,
     epilog="'bilex COMMAND --help' shows examples. Start with 'bilex demo'.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

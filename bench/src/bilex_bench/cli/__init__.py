@@ -1,0 +1,1 @@
+"""The commands `bilex benchmark` and `bilex data`, registered in the entry-point group `bilex.commands`."""

@@ -1,0 +1,364 @@
+"""`bilex benchmark run`: every setup of a grid, here or on a cluster."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bilex.cli.options import check_device, command_line, examples
+from bilex.errors import BilexError
+from bilex.progress import duration
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bilex_bench.datasets import DataFolder
+    from bilex_bench.estimate import Estimate
+    from bilex_bench.listener import Engine
+    from bilex_bench.runner import Outcome
+    from bilex_bench.setups import Setup
+    from bilex_bench.store import ResultsStore
+    from bilex_bench.workplace import WorkPlan
+
+_HERE = "local"
+_SOME_FAILED = 1
+_LISTED_PAIRS = 3
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    """Who does the work, as the command line says.
+
+    Args:
+        device: "auto", "cpu" or "cuda".
+        workers: Local processes; None for as many as make sense.
+        ray: The address of a Ray cluster; None for local processes.
+        cpus: Cores a family, on Ray.
+        gpus: GPUs a family, on Ray; None for what is usual.
+        gigabytes: Memory a family, on Ray; None for what is estimated.
+    """
+
+    device: str
+    workers: int | None
+    ray: str | None
+    cpus: int | None
+    gpus: float | None
+    gigabytes: float | None
+
+    def at_a_time(self) -> int:
+        """How many families run at a time; with Ray only that it may be several is known."""
+        from bilex.device import resolve_device
+        from bilex_bench.local import default_workers
+
+        if self.ray is not None:
+            return 2
+        return self.workers or default_workers(resolve_device(self.device).type)
+
+    def threads(self) -> int:
+        """How many threads a local worker may use."""
+        from bilex_bench.local import threads_for
+
+        return threads_for(self.at_a_time())
+
+    def engine(self, estimates: Sequence[Estimate]) -> Engine:
+        """Who does the work."""
+        if self.ray is None:
+            from bilex_bench.local import LocalEngine
+
+            return LocalEngine(self.at_a_time())
+        from bilex_bench.cluster import Needs, RayEngine
+
+        needs = Needs(cpus=self.cpus, gpus=self.gpus, gigabytes=self.gigabytes)
+        return RayEngine(self.ray, needs, _most_memory(estimates))
+
+
+@click.command(
+    epilog=examples(
+        "bilex benchmark run quick -o quick.sqlite",
+        "bilex benchmark run paper-main --data xling=DATA -o main.sqlite --dry-run",
+        "bilex benchmark run shared-data --data xling=DATA -o results.sqlite --lm e5-small-q4 --workers 3",
+        "bilex benchmark run my-grid.toml --pairs en-fi,en-fr --seeds 5k --methods C1,RCSLS",
+        "bilex benchmark run paper-main --data xling=DATA --ray auto --ray-gpus 0.5",
+    )
+)
+@click.argument("grid", metavar="GRID")
+@click.option(
+    "-o",
+    "--output",
+    metavar="RESULTS",
+    help="The results file, added to if it is there; GRID.sqlite unless named.",
+)
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="NAME=FOLDER",
+    help="Where a data set of the grid lies; may be given several times. FOLDER alone if the grid has one.",
+)
+@click.option("--lm", metavar="NAME", help="This language model in the place of the grid's.")
+@click.option("--pairs", metavar="XX-YY,...", help="Only these language pairs.")
+@click.option("--seeds", metavar="NAME,...", help="Only these seed dictionaries, such as 5k,1k; 0 for none.")
+@click.option(
+    "--methods",
+    metavar="LABEL,...",
+    help="Only setups with these labels; a method's name stands for all its setups.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="So many words of each language.")
+@click.option(
+    "--device", metavar="auto|cpu|cuda", help="Where to compute; the grid's own unless named, mostly auto."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes that share the cores. Unless told: 1 with a GPU, otherwise 1 for every 4 cores and 6 GB.",
+)
+@click.option(
+    "--work",
+    metavar="FOLDER",
+    help="Fits, tuned models and encodings are kept here and never made twice; RESULTS.work unless named.",
+)
+@click.option(
+    "--ray",
+    is_flag=False,
+    flag_value=_HERE,
+    metavar="[ADDRESS]",
+    help="Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a fresh one "
+    "on this machine. Needs bilex-bench[cluster]; docs/benchmark-cluster.md tells how clusters are started.",
+)
+@click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores a family; 4 unless told.")
+@click.option(
+    "--ray-gpus",
+    "gpus",
+    type=float,
+    help="GPUs a family, such as 0.5, or 0; 1 unless told, where there are GPUs.",
+)
+@click.option(
+    "--ray-memory", "gigabytes", type=float, metavar="GB", help="Memory a family; as estimated unless told."
+)
+@click.option(
+    "--cache",
+    metavar="FOLDER",
+    help="Vector files in quick form, on each machine; RESULTS.work/vectors, with --ray a temporary folder.",
+)
+@click.option("--retry-failed", is_flag=True, help="Try setups again that failed earlier.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would run, how long and in how much memory; run nothing."
+)
+def command(
+    grid: str,
+    output: str | None,
+    data: tuple[str, ...],
+    lm: str | None,
+    pairs: str | None,
+    seeds: str | None,
+    methods: str | None,
+    limit: int | None,
+    device: str | None,
+    workers: int | None,
+    work: str | None,
+    ray: str | None,
+    cpus: int | None,
+    gpus: float | None,
+    gigabytes: float | None,
+    cache: str | None,
+    retry_failed: bool,
+    dry_run: bool,
+) -> int:
+    """Run every setup of a grid, and keep each result in RESULTS as soon as it is there.
+
+    GRID is the name of a ready grid ('bilex benchmark grids' lists them) or a TOML file.
+
+    Stop it whenever you like, with Ctrl-C or by switching the machine off: the same command goes on where
+    it was. Setups that are done are never run again; a fit, a tuned model or an encoding that several
+    setups need is made once and kept in the work folder, which may be removed when all is done. A setup
+    that fails is recorded with its reason and the rest goes on; the exit code is 1 then. A family of setups
+    whose worker dies or runs out of memory is tried once more, alone, and then given up.
+    """
+    from bilex_bench.grid import Grid
+    from bilex_bench.runner import check_data
+    from bilex_bench.workplace import WorkPlan
+
+    if ray is not None:
+        grid, data = _from_anywhere(grid, data)
+    chosen = Grid.read(grid).choosing(
+        data=data, lm=lm, pairs=_names(pairs), seeds=_names(seeds), limit=limit, device=device
+    )
+    if ray is None:
+        check_device(chosen.device)
+    folders = chosen.open_data()
+    setups = _of_methods(chosen.setups(folders), _names(methods))
+    check_data(setups, folders)
+    results = Path(output or f"{chosen.name}.sqlite")
+    wishes = _Wishes(chosen.device, workers, ray, cpus, gpus, gigabytes)
+    if dry_run:
+        return _show_plan(setups, folders, results, wishes, retry_failed)
+    folder = Path(work or f"{results}.work").absolute()
+    here = Path(tempfile.gettempdir()) / "bilex-vectors" if ray else folder / "vectors"
+    plan = WorkPlan(
+        folders=folders,
+        work=str(folder),
+        cache=str(Path(cache).absolute() if cache else here),
+        device=chosen.device,
+        threads=wishes.threads(),
+        sampled=chosen.sampled(folders),
+        command=command_line(),
+    )
+    return _run(setups, plan, results, wishes, retry_failed)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    """The parts of 'a,b'."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def _from_anywhere(grid: str, data: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The grid's file and the data folders by absolute paths, since workers of Ray run in other folders."""
+    folders = []
+    for text in data:
+        name, equals, folder = text.rpartition("=")
+        folders.append(f"{name}{equals}{Path(folder).expanduser().absolute()}")
+    return str(Path(grid).absolute()) if Path(grid).is_file() else grid, tuple(folders)
+
+
+def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
+    """The setups with the labels that are wanted, or where no label is so the methods; all if none is named.
+
+    Raises:
+        BilexError: The grid has none of that name.
+    """
+    chosen: set[str] = set()
+    for name in map(str.lower, wanted):
+        named = {setup.key for setup in setups if setup.label.lower() == name}
+        named = named or {setup.key for setup in setups if setup.method == name}
+        if not named:
+            labels = list(dict.fromkeys(setup.label for setup in setups))
+            known = {label.lower(): label for label in labels}
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean '{known[near[0]]}'?" if near else ""
+            raise BilexError(
+                f"--methods {name}: the grid has no such label; it has {', '.join(labels)}.{hint}"
+            )
+        chosen |= named
+    return [setup for setup in setups if not wanted or setup.key in chosen]
+
+
+def _run(setups: list[Setup], plan: WorkPlan, results: Path, wishes: _Wishes, retry_failed: bool) -> int:
+    """Run what is yet to be run, and tell what came of it."""
+    from bilex_bench.live import view_for
+    from bilex_bench.runner import in_order, run_setups, todo
+    from bilex_bench.store import ResultsStore
+
+    with ResultsStore.open(results) as store, store.claim():
+        waiting = todo(setups, store, retry_failed=retry_failed)
+        estimates = _estimates(waiting, plan.folders, store, wishes)
+        workers = wishes.at_a_time()
+        order = in_order(waiting, _seconds(estimates), workers)
+        outcome = run_setups(
+            setups, plan, store, wishes.engine(estimates), view_for(len(waiting)), order=order
+        )
+        return _tell(outcome, setups, store)
+
+
+def _tell(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
+    """What came of the run, and what to do next."""
+    from bilex.cli.console import show
+
+    asked = {setup.key for setup in setups}
+    done, failed = len(asked & store.keys("done")), len(asked & store.keys("failed"))
+    run = outcome.done + outcome.failed
+    already = f"; {outcome.skipped} were there already" if outcome.skipped else ""
+    show(f"{run} setups were run{already}; {done} of {len(asked)} are done in {store.path}.")
+    if failed:
+        show(f"{failed} failed; --retry-failed tries them again, the report tells why.")
+    show(f"Next: bilex benchmark report {shlex.quote(str(store.path))} -o report.html")
+    return _SOME_FAILED if failed else 0
+
+
+def _estimates(
+    setups: list[Setup], folders: Mapping[str, DataFolder], store: ResultsStore | None, wishes: _Wishes
+) -> list[Estimate]:
+    from bilex.device import resolve_device
+    from bilex_bench.estimate import estimate
+
+    on_gpu = wishes.gpus != 0 if wishes.ray else resolve_device(wishes.device).type == "cuda"
+    return estimate(setups, folders, store, device="cuda" if on_gpu else "cpu")
+
+
+def _seconds(estimates: Sequence[Estimate]) -> dict[str, float]:
+    """The seconds of each family."""
+    found: dict[str, float] = {}
+    for part in estimates:
+        found[part.setup.family] = found.get(part.setup.family, 0.0) + part.seconds
+    return found
+
+
+def _most_memory(estimates: Sequence[Estimate]) -> dict[str, float]:
+    """The gigabytes of each family."""
+    found: dict[str, float] = {}
+    for part in estimates:
+        found[part.setup.family] = max(found.get(part.setup.family, 0.0), part.gigabytes)
+    return found
+
+
+def _show_plan(
+    setups: list[Setup], folders: Mapping[str, DataFolder], results: Path, wishes: _Wishes, retry_failed: bool
+) -> int:
+    """What would run, how long and in how much memory; nothing is written."""
+    from bilex.cli.console import show
+    from bilex_bench.runner import todo
+    from bilex_bench.store import ResultsStore
+
+    distinct = list({setup.key: setup for setup in setups}.values())
+    if results.exists():
+        with ResultsStore.open(results, create=False) as store:
+            waiting = todo(setups, store, retry_failed=retry_failed)
+            estimates = _estimates(waiting, folders, store, wishes)
+    else:
+        waiting, estimates = distinct, _estimates(distinct, folders, None, wishes)
+    if waiting:
+        show(_plan_table(estimates))
+    families = _seconds(estimates)
+    at_a_time = max(1, min(wishes.at_a_time(), len(families)))
+    spread = max([sum(families.values()) / at_a_time, *families.values()])
+    memory = max((part.gigabytes for part in estimates), default=0.0)
+    show(
+        f"{len(waiting)} setups in {len(families)} families would run, "
+        f"{len(distinct) - len(waiting)} of {len(distinct)} need no run."
+    )
+    if waiting and wishes.ray is None:
+        show(
+            f"About {duration(spread)} with {at_a_time} at a time, {wishes.threads()} threads and up to "
+            f"{memory:.1f} GB each."
+        )
+    return 0
+
+
+def _plan_table(estimates: Sequence[Estimate]) -> RenderableType:
+    """One row for each label, in the order of the grid."""
+    from rich.table import Table
+
+    rows: dict[str, list[Estimate]] = {}
+    for part in estimates:
+        rows.setdefault(part.setup.label or part.setup.method, []).append(part)
+    table = Table("setup", "pairs", "seeds", "language model", box=None, padding=(0, 2, 0, 0))
+    for name in ("setups", "time", "memory"):
+        table.add_column(name, justify="right")
+    for label, parts in rows.items():
+        shared = [part.setup for part in parts]
+        pairs = dict.fromkeys(setup.pair for setup in shared)
+        table.add_row(
+            label,
+            ", ".join(pairs) if len(pairs) <= _LISTED_PAIRS else f"{len(pairs)} pairs",
+            ", ".join(dict.fromkeys(setup.seeds for setup in shared)),
+            ", ".join(dict.fromkeys(setup.lm or "" for setup in shared)),
+            str(len(parts)),
+            duration(sum(part.seconds for part in parts)),
+            f"{max(part.gigabytes for part in parts):.1f} GB",
+        )
+    return table

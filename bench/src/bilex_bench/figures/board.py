@@ -1,0 +1,153 @@
+"""The results as figures look at them: by data set and seed size, and within these by method and pair.
+
+A method is what has one name in the tables. Two kinds of results would only clutter a comparison, and are
+held back here: one experiment under a second name, and the points of a λ curve.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bilex_bench.figures.palette import Style, colour_of, styles_for
+from bilex_bench.results import Result
+from bilex_bench.tables.sheet import Direction, Method, Sheet, same_but, sheets
+
+_PAPER_MIXING = 0.2
+_A_SWEEP = 4  # so many λ of one stage are a curve, not methods to compare
+
+
+class Heading(NamedTuple):
+    """What is shown side by side: results on the same data with as many seeds."""
+
+    dataset: str
+    seeds: str
+
+    @property
+    def text(self) -> str:
+        """For titles."""
+        return f"{self.dataset}, {self.seeds} seeds"
+
+
+class Comparison(NamedTuple):
+    """Methods whose means may be compared.
+
+    Attributes:
+        heading: On which data and with which seeds.
+        methods: Those that were run on all `pairs`.
+        pairs: All pairs that any method was run on, or those of the method that was run on most.
+        note: A sentence on who is left out; empty for nobody.
+    """
+
+    heading: Heading
+    methods: list[Method]
+    pairs: list[str]
+    note: str
+
+    @property
+    def directions(self) -> list[Direction]:
+        """Both directions of each pair."""
+        return [Direction(pair, way) for pair in self.pairs for way in ("forward", "backward")]
+
+    def runs(self, method: Method) -> list[Result]:
+        """All results of a method that its means are over."""
+        return [result for pair in self.pairs for result in method.runs[pair, self.heading.seeds]]
+
+    def mean(self, method: Method) -> float | None:
+        """P@1 by CSLS in percent, the mean over pairs and directions."""
+        scores = [method.score(direction, self.heading.seeds, "csls") for direction in self.directions]
+        known = [score for score in scores if score is not None]
+        return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """The results that were reached, sorted for comparison.
+
+    Args:
+        sheets: One a data set, every experiment under one name.
+        styles: How each method is drawn, by name, in the order of legends.
+    """
+
+    sheets: tuple[Sheet, ...]
+    styles: dict[str, Style]
+
+    @classmethod
+    def of(cls, results: Iterable[Result]) -> Board:
+        """Sort results; those that failed are left out."""
+        found = sheets(_named_once([r for r in results if r.status == "done" and r.evaluation is not None]))
+        colours: dict[str, str] = {}
+        for sheet in found:
+            for method in _without_sweeps(sheet.methods):
+                colours.setdefault(method.name, colour_of(method.setup.method, method.setup.lm is not None))
+        return cls(tuple(found), dict(zip(colours, styles_for(colours.values()), strict=True)))
+
+    @property
+    def headings(self) -> list[Heading]:
+        """Data sets and seed sizes, in order."""
+        return [Heading(sheet.dataset, seeds) for sheet in self.sheets for seeds in sheet.seeds]
+
+    def methods(self, heading: Heading) -> list[Method]:
+        """What is compared: of a sweep over λ only the paper's 0.2 and "auto"."""
+        (sheet,) = (sheet for sheet in self.sheets if sheet.dataset == heading.dataset)
+        return [
+            method
+            for method in _without_sweeps(sheet.methods)
+            if any(seeds == heading.seeds for _, seeds in method.runs)
+        ]
+
+    def comparisons(self, dataset: str) -> list[Comparison]:
+        """What may be averaged, for each seed size of a data set."""
+        return [
+            self._comparison(heading)
+            for heading in self.headings
+            if heading.dataset == dataset and self.methods(heading)
+        ]
+
+    def _comparison(self, heading: Heading) -> Comparison:
+        methods = self.methods(heading)
+        run_on = {m.name: [pair for pair, seeds in m.runs if seeds == heading.seeds] for m in methods}
+        most = max(len(those) for those in run_on.values())
+        pairs = sorted(next(those for those in run_on.values() if len(those) == most))
+        whole = [method for method in methods if set(run_on[method.name]) >= set(pairs)]
+        out = [
+            f"{m.name} ({len(set(run_on[m.name]) & set(pairs))} of {len(pairs)} pairs)"
+            for m in methods
+            if m not in whole
+        ]
+        note = f" With {heading.seeds} seeds not everywhere run: {', '.join(out)}." if out else ""
+        return Comparison(heading, whole, pairs, note)
+
+
+def slug(*parts: str) -> str:
+    """A name for a file or a place in a page, of letters, digits and hyphens."""
+    kept = "".join(letter if letter.isalnum() else "-" for letter in "-".join(parts).lower())
+    return "-".join(part for part in kept.split("-") if part)
+
+
+def _named_once(results: Sequence[Result]) -> list[Result]:
+    """Of results that are one experiment under several labels, the one with the commonest label."""
+    common = Counter(result.setup.label for result in results)
+    rank = {label: place for place, (label, _) in enumerate(common.most_common())}
+    best: dict[str, Result] = {}
+    for result in results:
+        known = best.setdefault(result.setup.key, result)
+        if rank[result.setup.label] < rank[known.setup.label]:
+            best[result.setup.key] = result
+    return list(best.values())
+
+
+def _without_sweeps(methods: Iterable[Method]) -> list[Method]:
+    """All methods but those that are points of a λ curve, of which 0.2 and "auto" stay."""
+    methods = list(methods)
+    mixings: dict[str, set[object]] = {}
+    for method in methods:
+        mixings.setdefault(same_but(method.setup, "mixing"), set()).add(method.setup.mixing)
+    return [
+        method
+        for method in methods
+        if len(mixings[same_but(method.setup, "mixing")]) < _A_SWEEP
+        or method.setup.mixing in (_PAPER_MIXING, "auto")
+    ]

@@ -1,0 +1,212 @@
+"""The figures of the paper's tables, and which of our setups each belongs to.
+
+Li et al., Improving Word Translation via Two-Stage Contrastive Learning, ACL 2022. They were measured on
+fastText's Wikipedia vectors with 200,000 words a language; the note beside the file says more.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Literal
+
+from bilex_bench.results import DirectionName
+from bilex_bench.setups import Setup
+
+Retrieval = Literal["nn", "csls"]
+
+CITATION = "Li et al., ACL 2022"
+XLING_LANGUAGES = ("de", "en", "fi", "fr", "hr", "it", "ru", "tr")
+XLING_PAIRS = len(XLING_LANGUAGES) * (len(XLING_LANGUAGES) - 1) // 2
+PANLEX_LANGUAGES = ("bg", "ca", "et", "eu", "he", "hu")
+
+# The paper's weight of the language model, and the model itself.
+PAPER_MIXING = 0.2
+PAPER_LM = "mBERT"
+LM_NAMES = {
+    "bert-base-multilingual-uncased": PAPER_LM,
+    "google-bert/bert-base-multilingual-uncased": PAPER_LM,
+    "xlm-mlm-100-1280": "XLM",
+    "FacebookAI/xlm-mlm-100-1280": "XLM",
+    "google/mt5-small": "mT5",
+}
+
+# Our methods without a language model, by the name of the aligner and the settings that make it what the
+# paper reports. The paper's VecMap learns from seeds alone with 5k of them and by itself with 1k.
+_ALIGNERS: tuple[tuple[str, Mapping[str, Any], tuple[str, ...], str], ...] = (
+    ("rcsls", {}, ("5k", "1k"), "RCSLS"),
+    ("vecmap-supervised", {}, ("5k",), "VecMap"),
+    ("vecmap-semi", {}, ("1k",), "VecMap"),
+    ("lnmap", {}, ("5k", "1k"), "LNMap"),
+    ("fipp", {}, ("5k", "1k"), "FIPP"),
+    ("c1", {}, ("5k", "1k"), "C1"),
+    ("c1", {"contrastive": False}, ("5k", "1k"), "C1 w/o CL"),
+    ("c1", {"self_learning": False}, ("5k", "1k"), "C1 w/o SL"),
+)
+# Settings that do not make another method of an aligner: the authors' own way, or our default written out.
+_HARMLESS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "rcsls": {"restore": (True, False)},
+    "fipp": {"metric": ("dot",)},
+    "c1": {"preset": ("auto", "paper"), "contrastive": (True,), "self_learning": (True,)},
+}
+# What the paper calls stage C2 over an aligner; with another model than mBERT, over C1 only.
+_STAGES = {
+    "C1": ("C2 (C1)", "C2 [mBERT]"),
+    "RCSLS": ("C2 (RCSLS)",),
+    "VecMap": ("C2 (VecMap)",),
+}
+_OTHER_LMS = {"XLM": ("C2 [XLM]",), "mT5": ("C2 [mT5]",)}
+_OTHER_MIXINGS = {0.4: ("C2 (C1, lambda=0.4)",)}
+_PER_DIRECTION = ("full", "panlex", "c2_support", "c2_lm")
+_AVERAGES = ("main", "ablation_full")
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """What the paper reports for a setup, or for the nearest thing to it.
+
+    Attributes:
+        names: Its names in the paper's tables.
+        difference: What the paper did otherwise; empty if nothing but the vectors.
+    """
+
+    names: tuple[str, ...]
+    difference: str = ""
+
+
+def counterpart(setup: Setup) -> Counterpart | None:
+    """The paper's method that a setup is, told by its settings and not by its label.
+
+    A language model that the paper does not have stands beside the paper's mBERT, and the difference is
+    said. Another λ than the paper's, or an aligner with other settings, has no counterpart.
+    """
+    base = _aligner(setup)
+    if setup.lm is None:
+        return None if base is None else Counterpart((base,))
+    model = LM_NAMES.get(setup.lm)
+    names = _stage(setup, base, model)
+    if names is None:
+        return None
+    said = [] if model else [f"with {PAPER_LM}, ours with {setup.lm}"]
+    if setup.tune and setup.tuning:
+        said.append("with its own settings of tuning")
+    return Counterpart(names, ", ".join(said))
+
+
+def benchmark_of(setup: Setup, dictionary: str = "") -> Literal["xling", "panlex"] | None:
+    """The paper's benchmark that a setup is scored on, told by names and languages.
+
+    Args:
+        setup: Whose data set may be called "xling" or "panlex", in any case, with more around it.
+        dictionary: The name of the test dictionary; XLING's file names tell it too.
+    """
+    name, languages = setup.dataset.lower(), set(setup.languages)
+    if ("xling" in name or "yacle.test" in dictionary) and languages <= set(XLING_LANGUAGES):
+        return "xling"
+    if ("panlex" in name or "panlex" in dictionary.lower()) and languages <= set(PANLEX_LANGUAGES):
+        return "panlex"
+    return None
+
+
+def reported(
+    setup: Setup, direction: DirectionName, retrieval: Retrieval, dictionary: str = ""
+) -> float | None:
+    """The paper's P@1 × 100 for a setup in one direction; None where it reports none.
+
+    Args:
+        setup: Of ours.
+        direction: "forward" or "backward"; on PanLex, whose two directions have different dictionaries,
+            only "forward" has figures.
+        retrieval: "nn" or "csls".
+        dictionary: The name of the test dictionary.
+    """
+    found, benchmark = counterpart(setup), benchmark_of(setup, dictionary)
+    if found is None or benchmark is None or (benchmark == "panlex" and direction == "backward"):
+        return None
+    source, target = setup.languages if direction == "forward" else setup.languages[::-1]
+    return reported_by_name(found.names, setup.seeds, source, target, retrieval)
+
+
+def reported_by_name(
+    names: Iterable[str], seeds: str, source: str, target: str, retrieval: Retrieval
+) -> float | None:
+    """The paper's P@1 × 100 of a method in one direction.
+
+    Args:
+        names: Of the method in the paper's tables; the first that is found counts.
+        seeds: "5k" or "1k".
+        source: Language code.
+        target: Language code.
+        retrieval: "nn" or "csls".
+    """
+    direction = f"{source.upper()}->{target.upper()}"
+    return _look_up(_PER_DIRECTION, seeds, direction, tuple(names), retrieval)
+
+
+def reported_average(names: Iterable[str], seeds: str, row: str, retrieval: Retrieval) -> float | None:
+    """The paper's mean over all its pairs.
+
+    Args:
+        names: Of the method in the paper's tables.
+        seeds: "5k" or "1k".
+        row: "EN->*", "*->EN" or "Avg.".
+        retrieval: "nn" or "csls".
+    """
+    return _look_up(_AVERAGES, seeds, row, tuple(names), retrieval)
+
+
+def _aligner(setup: Setup) -> str | None:
+    harmless = _HARMLESS.get(setup.method, {})
+    telling = {k: v for k, v in setup.settings.items() if v not in harmless.get(k, ())}
+    if telling.get("preset") == setup.seeds:  # C1's presets are named after the paper's seeds
+        del telling["preset"]
+    for method, settings, seeds, name in _ALIGNERS:
+        if setup.method == method and telling == settings and setup.seeds in seeds:
+            return name
+    return None
+
+
+def _stage(setup: Setup, base: str | None, model: str | None) -> tuple[str, ...] | None:
+    if setup.mixing == 1:  # the model alone; the aligner serves to find pairs and negatives only
+        alone = f"{PAPER_LM} (tuned)" if setup.tune else PAPER_LM
+        return (alone,) if model in (PAPER_LM, None) and base == "C1" else None
+    if model in _OTHER_LMS:
+        fits = base == "C1" and setup.tune and setup.mixing == PAPER_MIXING
+        return _OTHER_LMS[model] if fits else None
+    if setup.mixing in _OTHER_MIXINGS and setup.tune and base == "C1":
+        return _OTHER_MIXINGS[setup.mixing]  # type: ignore[index]
+    if setup.mixing != PAPER_MIXING or base is None:
+        return None
+    if not setup.tune:
+        return (f"C1+{PAPER_LM}",) if base == "C1" else None
+    return _STAGES.get(base)
+
+
+def _look_up(
+    tables: tuple[str, ...], seeds: str, direction: str, names: tuple[str, ...], retrieval: Retrieval
+) -> float | None:
+    figures = _figures()
+    for name in names:
+        for table in tables:
+            value = figures.get((table, seeds, direction, name, retrieval))
+            if value is not None:
+                return value
+    return None
+
+
+@functools.cache
+def _figures() -> dict[tuple[str, str, str, str, Retrieval], float]:
+    """All figures of the packaged file."""
+    text = (resources.files("bilex.data") / "reported_results.csv").read_text(encoding="utf-8")
+    retrievals: tuple[Retrieval, ...] = ("nn", "csls")
+    return {
+        (row["table"], row["seeds"], row["direction"], row["method"], retrieval): float(
+            row[f"p1_{retrieval}"]
+        )
+        for row in csv.DictReader(text.splitlines())
+        for retrieval in retrievals
+        if row[f"p1_{retrieval}"]
+    }

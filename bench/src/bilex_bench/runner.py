@@ -1,0 +1,178 @@
+"""From setups to results in a file: what is done is skipped, the rest is run and kept at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bilex.errors import BilexError
+from bilex_bench.datasets import DataFolder
+from bilex_bench.events import Said, Step
+from bilex_bench.listener import Engine
+from bilex_bench.live import View
+from bilex_bench.results import Result
+from bilex_bench.setups import Setup, families
+from bilex_bench.store import ResultsStore
+from bilex_bench.workplace import WorkPlan, sweep
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has brought.
+
+    Attributes:
+        done: Setups that were run and went well.
+        failed: Setups that were run and failed.
+        skipped: Setups that needed no run: done before, or failed before and not to be tried again.
+    """
+
+    done: int
+    failed: int
+    skipped: int
+
+
+def todo(setups: Iterable[Setup], store: ResultsStore, *, retry_failed: bool = False) -> list[Setup]:
+    """The setups that are yet to be run, each experiment once.
+
+    Args:
+        setups: The setups of a grid.
+        store: The results so far.
+        retry_failed: Whether setups that failed are tried again.
+    """
+    known = store.keys("done") if retry_failed else store.keys(None)
+    found: dict[str, Setup] = {}
+    for setup in setups:
+        if setup.key not in known:
+            found.setdefault(setup.key, setup)
+    return list(found.values())
+
+
+def check_data(setups: Iterable[Setup], folders: Mapping[str, DataFolder]) -> None:
+    """See that all vectors and dictionaries are there, before anything runs.
+
+    Raises:
+        BilexError: Some are not; the first one is named, and how many more are missing.
+    """
+    missing: dict[str, None] = {}
+    for dataset, pair, seeds in dict.fromkeys((s.dataset, s.pair, s.seeds) for s in setups):
+        if dataset not in folders:
+            missing[f"data set '{dataset}' has no folder; give one with --data {dataset}=FOLDER."] = None
+            continue
+        try:
+            folders[dataset].check(pair, seeds)
+        except BilexError as error:
+            missing[str(error)] = None
+    if missing:
+        first, *others = missing
+        more = f" ({len(others)} more things are missing, such as: {others[0]})" if others else ""
+        raise BilexError(f"{first}{more}")
+
+
+def in_order(setups: Iterable[Setup], cost: Mapping[str, float], workers: int) -> list[list[Setup]]:
+    """Families in the order of work.
+
+    One worker goes through the families pair by pair, so that vocabularies are read once. Several workers
+    begin with the longest families, so that none is left with a long one when the others have ended; of
+    families that cost about the same, those with the same vocabularies follow each other.
+
+    Args:
+        setups: The setups to run.
+        cost: The seconds that a family is thought to take, by `Setup.family`.
+        workers: How many work at a time.
+    """
+    groups = families(setups)
+    place: dict[tuple[str, str, int | None], int] = {}
+    for group in groups:
+        place.setdefault((group[0].dataset, group[0].pair, group[0].limit), len(place))
+
+    def by_vocabulary(group: list[Setup]) -> int:
+        return place[(group[0].dataset, group[0].pair, group[0].limit)]
+
+    def about(group: list[Setup]) -> float:
+        seconds = cost.get(group[0].family, 0.0)
+        return -(max(1, round(seconds)).bit_length())
+
+    if workers == 1:
+        return sorted(groups, key=by_vocabulary)
+    return sorted(groups, key=lambda group: (about(group), by_vocabulary(group)))
+
+
+def run_setups(
+    setups: Sequence[Setup],
+    plan: WorkPlan,
+    store: ResultsStore,
+    engine: Engine,
+    view: View,
+    *,
+    order: Sequence[Sequence[Setup]],
+) -> Outcome:
+    """Run setups and keep each result as soon as it is there.
+
+    Args:
+        setups: All setups of the grid, whose labels the store remembers.
+        plan: What workers are told.
+        store: The results; this process must have claimed it.
+        engine: Who does the work.
+        view: Who shows it.
+        order: The setups to run, by family, in the order of work.
+
+    Returns:
+        How many went well and how many failed.
+
+    Raises:
+        BilexError: The results cannot be written.
+    """
+    store.name(setups)
+    with contextlib.suppress(OSError):
+        sweep(Path(plan.work))
+    waiting = sum(map(len, order))
+    keeper = _Keeper(store, view)
+    try:
+        if waiting:
+            with view:
+                engine.run(order, plan, keeper)
+    except BaseException as error:
+        kept = keeper.done + keeper.failed
+        if kept or not isinstance(error, BilexError):
+            view.say(
+                f"Stopped: {kept} of {waiting} setups were finished and are kept in {store.path}; "
+                "run the same command to go on."
+            )
+        raise
+    return Outcome(keeper.done, keeper.failed, len({s.key for s in setups}) - waiting)
+
+
+class _Keeper:
+    """A listener that stores every result before it is shown."""
+
+    def __init__(self, store: ResultsStore, view: View) -> None:
+        self._store, self._view = store, view
+        self.done = self.failed = 0
+
+    def started(self, worker: int, setups: Sequence[Setup]) -> None:
+        self._view.started(worker, setups)
+
+    def event(self, worker: int, event: Step | Said) -> None:
+        self._view.event(worker, event)
+
+    def result(self, result: Result) -> None:
+        earlier = self._store.attempts(result.setup.key)
+        if earlier:
+            result = replace(result, attempts=result.attempts + earlier)
+        self._store.add(result)
+        if result.status == "done":
+            self.done += 1
+        else:
+            self.failed += 1
+        self._view.result(result)
+
+    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
+        self._view.retrying(setups, reason)
+
+    def ended(self, worker: int) -> None:
+        self._view.ended(worker)
+
+    def idle(self) -> None:
+        self._view.idle()

@@ -1,0 +1,105 @@
+"""All tables of a results file, by name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import count
+
+from bilex.errors import BilexError
+from bilex.evaluation import Prediction
+from bilex_bench.results import DirectionName, Result
+from bilex_bench.tables.ablation import ablation_tables
+from bilex_bench.tables.comparison import ReadPredictions, significance_tables
+from bilex_bench.tables.examples import example_tables
+from bilex_bench.tables.paper import full_tables, leak_free_tables, main_tables, panlex_tables
+from bilex_bench.tables.record import cost_tables, coverage_tables, missing_tables
+from bilex_bench.tables.sheet import Sheet, sheets
+from bilex_bench.tables.stage_c2 import language_model_tables, mixing_tables, over_others_tables
+from bilex_bench.tables.table import Table
+
+Builder = Callable[[Sheet, ReadPredictions, str | None], list[Table]]
+
+
+def _of_figures(build: Callable[[Sheet], list[Table]]) -> Builder:
+    return lambda sheet, read, baseline: build(sheet)
+
+
+_BUILDERS: dict[str, Builder] = {
+    "main": _of_figures(main_tables),
+    "full": _of_figures(full_tables),
+    "panlex": _of_figures(panlex_tables),
+    "c2-over-others": _of_figures(over_others_tables),
+    "lms": _of_figures(language_model_tables),
+    "ablation": _of_figures(ablation_tables),
+    "lambda": _of_figures(mixing_tables),
+    "significance": significance_tables,
+    "leak-free": _of_figures(leak_free_tables),
+    "coverage": _of_figures(coverage_tables),
+    "examples": lambda sheet, read, baseline: example_tables(sheet, read),
+    "cost": _of_figures(cost_tables),
+    "missing": _of_figures(missing_tables),
+}
+TABLE_NAMES = tuple(_BUILDERS)
+
+
+def build_tables(
+    results: Iterable[Result],
+    *,
+    predictions: ReadPredictions | None = None,
+    names: Iterable[str] = TABLE_NAMES,
+    baseline: str | None = None,
+) -> list[Table]:
+    """The tables that can be made of some results, in the paper's order.
+
+    Args:
+        results: Finished and failed ones; several data sets have their tables one after the other.
+        predictions: Gives the predictions of a result; None takes those in the results themselves.
+        names: Which tables; "full" and "significance" are several.
+        baseline: The name of the method that others are compared with; None for C1.
+
+    Returns:
+        Those with something in them. With several data sets, names and titles end in the data set's.
+
+    Raises:
+        BilexError: There is no such table, or no method is called `baseline`.
+    """
+    wanted = list(names)
+    for name in wanted:
+        if name not in _BUILDERS:
+            near = difflib.get_close_matches(name, _BUILDERS, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(_BUILDERS)}."
+            raise BilexError(f"there is no table '{name}'; {hint}")
+    found = sheets(results)
+    if baseline is not None:
+        _check_baseline(found, baseline)
+    tables: list[Table] = []
+    for sheet in found:
+        for name in wanted:
+            for table in _BUILDERS[name](sheet, predictions or _own_predictions, baseline):
+                tables.append(_named(table, sheet.dataset if len(found) > 1 else "", tables))
+    return tables
+
+
+def _check_baseline(found: list[Sheet], baseline: str) -> None:
+    names = [method.name for sheet in found for method in sheet.methods]
+    if baseline not in names:
+        near = difflib.get_close_matches(baseline, names, n=1, cutoff=0.0)
+        hint = f"; did you mean '{near[0]}'?" if near else "."
+        raise BilexError(f"no finished setup is called '{baseline}'{hint}")
+
+
+def _own_predictions(result: Result) -> Mapping[DirectionName, tuple[Prediction, ...]]:
+    return result.predictions
+
+
+def _named(table: Table, dataset: str, before: list[Table]) -> Table:
+    """The table with a name that no other has and that can be a file's."""
+    name = re.sub(r"[^\w.-]+", "-", f"{table.name}-{dataset}" if dataset else table.name)
+    taken = {other.name for other in before}
+    free = next(
+        one for number in count(1) if (one := f"{name}-{number}" if number > 1 else name) not in taken
+    )
+    return replace(table, name=free, title=f"{table.title} ({dataset})" if dataset else table.title)

@@ -1,0 +1,272 @@
+"""Results ordered for tables: by data set, by method, by pair and seeds."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from bilex_bench.reported import PAPER_MIXING, Retrieval, benchmark_of, reported
+from bilex_bench.results import DIRECTIONS, DirectionName, Result
+from bilex_bench.setups import Setup
+
+# Setups that differ in one of these are different methods; those that differ in `seed` are runs of one.
+_TELLING = ("method", "settings", "limit", "lm", "tune", "tuning", "mixing")
+_METHODS = (
+    "procrustes",
+    "advanced",
+    "rcsls",
+    "vecmap-supervised",
+    "vecmap-semi",
+    "vecmap-identical",
+    "vecmap-unsupervised",
+    "lnmap",
+    "fipp",
+)
+
+
+class Direction(NamedTuple):
+    """A pair read one way."""
+
+    pair: str
+    way: DirectionName
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Asked in, answered in."""
+        source, _, target = self.pair.partition("-")
+        return (source, target) if self.way == "forward" else (target, source)
+
+    def __str__(self) -> str:
+        return "→".join(self.languages)
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """What has one name in tables.
+
+    Args:
+        name: The label of its setups, with more where one label stands for several things.
+        runs: By pair and name of seeds, the finished results; several where only chance differs.
+    """
+
+    name: str
+    runs: Mapping[tuple[str, str], tuple[Result, ...]]
+
+    @property
+    def setup(self) -> Setup:
+        """One of its setups."""
+        return next(iter(self.runs.values()))[0].setup
+
+    def score(
+        self, direction: Direction, seeds: str, retrieval: Retrieval, *, leak_free: bool = False
+    ) -> float | None:
+        """P@1 × 100, the mean over runs; None where there is none."""
+        found = [
+            result.figure(direction.way, retrieval, leak_free=leak_free)
+            for result in self.runs.get((direction.pair, seeds), ())
+        ]
+        values = [value for value in found if value is not None]
+        return 100 * statistics.fmean(values) if values else None
+
+    def reported(self, direction: Direction, seeds: str, retrieval: Retrieval) -> float | None:
+        """What the paper reports for the same."""
+        runs = self.runs.get((direction.pair, seeds))
+        if not runs:
+            return None
+        return reported(runs[0].setup, direction.way, retrieval, dictionary_of(runs[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """All finished results of one data set.
+
+    Args:
+        dataset: Its name.
+        methods: In the paper's order.
+        failed: Results of setups that failed.
+    """
+
+    dataset: str
+    methods: tuple[Method, ...]
+    failed: tuple[Result, ...] = ()
+
+    @property
+    def results(self) -> list[Result]:
+        """All finished ones."""
+        return [result for method in self.methods for runs in method.runs.values() for result in runs]
+
+    @property
+    def seeds(self) -> list[str]:
+        """The names of the seed dictionaries, greatest first."""
+        return sorted({seeds for method in self.methods for _, seeds in method.runs}, key=_by_size)
+
+    @property
+    def pairs(self) -> list[str]:
+        """The pairs, by name."""
+        return sorted({pair for method in self.methods for pair, _ in method.runs})
+
+    @property
+    def directions(self) -> list[Direction]:
+        """Both directions of each pair."""
+        return [Direction(pair, way) for pair in self.pairs for way in DIRECTIONS]
+
+    @property
+    def benchmark(self) -> Literal["xling", "panlex"] | None:
+        """The paper's benchmark that this is, if it is one."""
+        found = {benchmark_of(result.setup, dictionary_of(result)) for result in self.results}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages of the pairs, by name."""
+        return sorted({language for pair in self.pairs for language in pair.split("-")})
+
+    def only(self, methods: Iterable[Method]) -> Sheet:
+        """The same with some of the methods."""
+        return Sheet(self.dataset, tuple(methods), self.failed)
+
+
+def sheets(results: Iterable[Result]) -> list[Sheet]:
+    """Results by data set, in order of first appearance."""
+    by_dataset: dict[str, list[Result]] = {}
+    for result in results:
+        by_dataset.setdefault(result.setup.dataset, []).append(result)
+    return [
+        Sheet(
+            dataset,
+            tuple(_methods([result for result in found if result.status == "done" and result.evaluation])),
+            tuple(result for result in found if result.status == "failed"),
+        )
+        for dataset, found in by_dataset.items()
+    ]
+
+
+def dictionary_of(result: Result) -> str:
+    """The name of the test dictionary."""
+    return str((result.evaluation or {}).get("dictionary", ""))
+
+
+def name_of(setup: Setup) -> str:
+    """The label, or what serves as one."""
+    if setup.label:
+        return setup.label
+    if setup.lm is None:
+        return setup.method
+    return f"{'C2' if setup.tune else 'untuned'}({setup.method}) {setup.lm}"
+
+
+def is_ablation(setup: Setup) -> bool:
+    """Whether a part of the paper's method is switched off."""
+    if setup.lm is not None and (not setup.tune or setup.mixing == 1):
+        return True
+    return not (setup.settings.get("contrastive", True) and setup.settings.get("self_learning", True))
+
+
+def same_but(setup: Setup, *left_out: str) -> str:
+    """A name for what a method is, some fields left out."""
+    return _written([getattr(setup, name) for name in _TELLING if name not in left_out])
+
+
+def without_sweep(methods: Sequence[Method]) -> list[Method]:
+    """All methods, but of a stage C2 that was mixed with more than two λ only the usual of these."""
+    stages: dict[str, list[Method]] = {}
+    for method in methods:
+        if method.setup.lm is not None:
+            stages.setdefault(same_but(method.setup, "mixing"), []).append(method)
+    swept = {
+        method.name
+        for found in stages.values()
+        if len(found) > 2
+        for method in found
+        if method.setup.mixing not in (PAPER_MIXING, "auto", 1)
+    }
+    return [method for method in methods if method.name not in swept]
+
+
+def _methods(results: Sequence[Result]) -> list[Method]:
+    """Results by label; a label that stands for several things in one place becomes several.
+
+    One experiment may come several times, under other labels: that which most experiments have counts.
+    """
+    usual = _usual_names(results)
+    by_name: dict[str, dict[str, Result]] = {}
+    for result in results:
+        name = name_of(result.setup)
+        name = usual.get((name, same_but(result.setup)), name)
+        by_name.setdefault(name, {}).setdefault(result.setup.key, result)
+    methods = []
+    for name, found in by_name.items():
+        for more, part in _told_apart(list(found.values())):
+            runs: dict[tuple[str, str], list[Result]] = {}
+            for result in part:
+                runs.setdefault((result.setup.pair, result.setup.seeds), []).append(result)
+            methods.append(Method(name + more, {place: tuple(those) for place, those in runs.items()}))
+    return sorted(methods, key=_in_papers_order)
+
+
+def _usual_names(results: Sequence[Result]) -> dict[tuple[str, str], str]:
+    """For a label and what it stands for, the more usual label of the same experiments, if they have one."""
+    names_of_keys: dict[str, list[str]] = {}
+    for result in results:
+        names_of_keys.setdefault(result.setup.key, []).append(name_of(result.setup))
+    counts = Counter(name for names in names_of_keys.values() for name in names)
+    return {
+        (name_of(result.setup), same_but(result.setup)): max(
+            names_of_keys[result.setup.key], key=counts.__getitem__
+        )
+        for result in results
+        if len(names_of_keys[result.setup.key]) > 1
+    }
+
+
+def _told_apart(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    """Results of one label, split where one pair and seeds have several setups, with what to add to it."""
+    variants: dict[str, list[Result]] = {}
+    places: dict[tuple[str, str], set[str]] = {}
+    for result in results:
+        variant = same_but(result.setup)
+        variants.setdefault(variant, []).append(result)
+        places.setdefault((result.setup.pair, result.setup.seeds), set()).add(variant)
+    if all(len(found) == 1 for found in places.values()):
+        return [("", list(results))]
+    setups = [found[0].setup for found in variants.values()]
+    telling = [name for name in _TELLING if len({_written(getattr(setup, name)) for setup in setups}) > 1]
+    return [
+        (f" ({', '.join(_said(name, getattr(found[0].setup, name)) for name in telling)})", found)
+        for found in variants.values()
+    ]
+
+
+def _said(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} = {v}" for k, v in value.items()) or f"no {name}"
+    return f"{'λ' if name == 'mixing' else name} = {value}"
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=dict)
+
+
+def _by_size(seeds: str) -> tuple[int, float, str]:
+    """Greatest first, names that are no numbers last."""
+    number = seeds.lower().removesuffix("k")
+    if not number.replace(".", "", 1).isdigit():
+        return 1, 0.0, seeds
+    return 0, -float(number) * (1000 if seeds.lower().endswith("k") else 1), seeds
+
+
+def _in_papers_order(method: Method) -> tuple[Any, ...]:
+    """Rivals, ablations of C1, C1; then the language model alone, mixed in as it is, and stage C2."""
+    setup = method.setup
+    place = (
+        _METHODS.index(setup.method) if setup.method in _METHODS else len(_METHODS) + (setup.method == "c1")
+    )
+    mixing = 2.0 if setup.mixing == "auto" else float(setup.mixing or 0)
+    stage = (setup.lm is not None, setup.tune or setup.mixing == 1, setup.lm or "")
+    if setup.lm is not None and setup.mixing == 1:
+        stage = (True, False, "")
+    return (*stage, setup.tune, place, not is_ablation(setup), mixing, method.name)

@@ -1,0 +1,302 @@
+"""The work itself: one family of setups, from vectors to results.
+
+The aligner is fitted once for the whole family, a language model tuned once for all its λ; both stay in
+the work folder, so that an interrupted family goes on where it was.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bilex.aligners import get_method
+from bilex.errors import BilexError
+from bilex.evaluation import Evaluation, evaluate
+from bilex.lexicon import Lexicon
+from bilex.progress import SILENT, Progress
+from bilex.space import Space
+from bilex.vectors import WordVectors
+from bilex_bench.fits import Fit, fitted
+from bilex_bench.memory import PeakMemory
+from bilex_bench.results import Result, WordSample, now
+from bilex_bench.setups import Setup
+from bilex_bench.stages import FinishedStage, finished_stage, stage_settings
+from bilex_bench.store_codec import plain
+from bilex_bench.word_samples import Sampler
+from bilex_bench.workplace import Workplace
+
+
+class FamilyOutOfMemoryError(Exception):
+    """A family needs more memory than there is; it deserves a try with nothing beside it."""
+
+
+def run_family(
+    setups: Sequence[Setup],
+    workplace: Workplace,
+    *,
+    progress: Progress = SILENT,
+    attempt: int = 1,
+    last_attempt: bool = True,
+) -> Iterator[Result]:
+    """Run setups of one family, and give each result as soon as it is there.
+
+    Whatever goes wrong with a setup becomes its failed result, and the rest goes on.
+
+    Args:
+        setups: Setups that share their aligner's fit.
+        workplace: Data, folders and device.
+        progress: Who is told how far the work is.
+        attempt: Which attempt this is, counted from 1.
+        last_attempt: Whether running out of memory is a failed result too.
+
+    Raises:
+        FamilyOutOfMemoryError: Memory ran out, and this is not the last attempt.
+    """
+    yield from _Family(setups, workplace, progress, attempt, last_attempt).results()
+
+
+@dataclass(frozen=True, eq=False)
+class _Aligned:
+    """Everything that the setups of a family share."""
+
+    source: WordVectors
+    target: WordVectors
+    seeds: Lexicon | None
+    test: Lexicon
+    fit: Fit
+    sampler: Sampler
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """What came of a setup that went well."""
+
+    evaluation: Evaluation
+    seconds: Mapping[str, float]
+    report: Mapping[str, Any]
+    samples: Mapping[str, WordSample] = field(default_factory=dict)
+
+
+class _Family:
+    """One run of `run_family`."""
+
+    def __init__(
+        self,
+        setups: Sequence[Setup],
+        workplace: Workplace,
+        progress: Progress,
+        attempt: int,
+        last_attempt: bool,
+    ) -> None:
+        self.setups = setups
+        self.workplace = workplace
+        self.progress = progress
+        self.attempt = attempt
+        self.last_attempt = last_attempt
+        self.peak = PeakMemory(workplace.device)
+
+    def results(self) -> Iterator[Result]:
+        """The results: the aligner alone first, then one language model after the other."""
+        started = now()
+        try:
+            aligned = self._aligned()
+        except Exception as error:
+            yield from self._all_failed(self.setups, error, started)
+            return
+        for setup in self.setups:
+            if setup.lm is None:
+                yield self._attempted(setup, lambda: self._aligner_alone(setup, aligned))  # noqa: B023
+        for setups in self._stages():
+            started = now()
+            try:
+                stage = self._stage(setups, aligned)
+            except Exception as error:
+                yield from self._all_failed(setups, error, started)
+                continue
+            for setup in setups:
+                yield self._attempted(setup, lambda: self._combined(setup, aligned, stage))  # noqa: B023
+
+    def _stages(self) -> list[list[Setup]]:
+        """The setups with a language model, those together that share its tuning."""
+        found: dict[str, list[Setup]] = {}
+        for setup in self.setups:
+            if setup.stage is not None:
+                found.setdefault(setup.stage, []).append(setup)
+        return list(found.values())
+
+    def _aligned(self) -> _Aligned:
+        """Read and fit."""
+        setup = self.setups[0]
+        source, target = self.workplace.vocabularies(setup, self.progress)
+        seeds, test = self.workplace.dictionaries(setup)
+        try:
+            aligner = get_method(setup.method)(
+                **{"device": self.workplace.device, "seed": setup.seed, **setup.settings}
+            )
+        except TypeError as error:
+            raise BilexError(
+                f"settings of {setup.method}: {error}; see 'bilex methods {setup.method}'."
+            ) from error
+        fit = fitted(
+            aligner,
+            source,
+            target,
+            seeds,
+            device=self.workplace.device,
+            folder=self.workplace.fits,
+            progress=self.progress,
+        )
+        return _Aligned(source, target, seeds, test, fit, Sampler(source, target, test))
+
+    def _stage(self, setups: Sequence[Setup], aligned: _Aligned) -> FinishedStage:
+        first = setups[0]
+        stage = stage_settings(
+            self.workplace.encoder(str(first.lm), self.progress),
+            tune=first.tune,
+            tuning=first.tuning,
+            seed=first.seed,
+            chooses=any(setup.mixing == "auto" for setup in setups),
+            device=self.workplace.device,
+            cache=self.workplace.encodings,
+        )
+        return finished_stage(
+            aligned.fit,
+            aligned.source,
+            aligned.target,
+            aligned.seeds,
+            stage,
+            folder=self.workplace.stages,
+            progress=self.progress,
+        )
+
+    def _aligner_alone(self, setup: Setup, aligned: _Aligned) -> _Scored:
+        started = time.perf_counter()
+        space = Space.from_aligner(aligned.fit.aligner, aligned.source, aligned.target)
+        mapping = time.perf_counter() - started
+        evaluation, seconds = self._evaluated(space, aligned)
+        wanted = setup.key in self.workplace.plan.sampled
+        return _Scored(
+            evaluation,
+            {"fit": aligned.fit.seconds, "evaluate": mapping + seconds},
+            _report(aligned.fit),
+            aligned.sampler.of_aligner(space) if wanted else {},
+        )
+
+    def _combined(self, setup: Setup, aligned: _Aligned, stage: FinishedStage) -> _Scored:
+        if setup.mixing is None:
+            raise BilexError(f"{setup.sentence()}: λ is missing; give the grid a number or auto.")
+        mixing = stage.mixing(setup.mixing)
+        started = time.perf_counter()
+        source, target = stage.mixed(aligned.source, aligned.target, mixing)
+        combining = time.perf_counter() - started
+        space = Space(source, target, "cosine", self.workplace.device)
+        evaluation, seconds = self._evaluated(space, aligned)
+        samples = {}
+        if setup.key in self.workplace.plan.sampled:
+            samples = aligned.sampler.of_stage(
+                stage, space, self.workplace.encoder(str(setup.lm)), tuned=setup.tune
+            )
+        return _Scored(
+            evaluation,
+            {
+                "fit": aligned.fit.seconds,
+                **_stage_seconds(stage.report, chosen=setup.mixing == "auto", combining=combining),
+                "evaluate": seconds,
+            },
+            {**_report(aligned.fit), "stage": stage.report, "mixing": mixing},
+            samples,
+        )
+
+    def _evaluated(self, space: Space, aligned: _Aligned) -> tuple[Evaluation, float]:
+        started = time.perf_counter()
+        evaluation = evaluate(space, aligned.test, train=aligned.seeds, progress=self.progress)
+        return evaluation, time.perf_counter() - started
+
+    def _attempted(self, setup: Setup, work: Callable[[], _Scored]) -> Result:
+        """The result of a setup, whether it goes well or not."""
+        started = now()
+        try:
+            scored = work()
+        except Exception as error:
+            return self._failed(setup, error, started)
+        return Result(
+            setup=setup,
+            status="done",
+            evaluation=scored.evaluation.as_dict(),
+            predictions={
+                "forward": scored.evaluation.forward.predictions,
+                "backward": scored.evaluation.backward.predictions,
+            },
+            seconds={step: round(seconds, 4) for step, seconds in scored.seconds.items()},
+            report=scored.report,
+            samples=scored.samples,
+            **self._circumstances(started),
+        )
+
+    def _all_failed(self, setups: Sequence[Setup], error: Exception, started: str) -> Iterator[Result]:
+        for setup in setups:
+            yield self._failed(setup, error, started)
+
+    def _failed(self, setup: Setup, error: Exception, started: str) -> Result:
+        if is_out_of_memory(error) and not self.last_attempt:
+            raise FamilyOutOfMemoryError(sentence_of(error)) from error
+        lines = traceback.format_exception(error)
+        report = {} if isinstance(error, BilexError) else {"traceback": "".join(lines)[-4000:]}
+        return Result(
+            setup=setup,
+            status="failed",
+            error=sentence_of(error),
+            report=report,
+            **self._circumstances(started),
+        )
+
+    def _circumstances(self, started: str) -> dict[str, Any]:
+        return {
+            "gigabytes": self.peak.gigabytes(),
+            "gpu_gigabytes": self.peak.gpu_gigabytes(),
+            "device": self.workplace.device,
+            "environment": self.workplace.environment,
+            "started": started,
+            "attempts": self.attempt,
+        }
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory, the machine's or a GPU's, was too small."""
+    import torch
+
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def sentence_of(error: BaseException) -> str:
+    """An error in one sentence, for the results file."""
+    if isinstance(error, BilexError):
+        return str(error)
+    lines = str(error).strip().splitlines()
+    said = f": {lines[0]}" if lines else ""
+    if is_out_of_memory(error):
+        return (
+            f"memory ran out ({type(error).__name__}{said}); use --limit for fewer words, or fewer workers."
+        )
+    return f"{type(error).__name__}{said}"
+
+
+def _report(fit: Fit) -> dict[str, Any]:
+    told = plain(fit.aligner.report_)
+    return {"aligner": told, "resumed": True} if fit.resumed else {"aligner": told}
+
+
+def _stage_seconds(report: Mapping[str, Any], *, chosen: bool, combining: float) -> dict[str, float]:
+    """The seconds of stage C2 by step; what is neither tuning, encoding nor trial is combining."""
+    tune, trial = float(report.get("tune_seconds", 0)), float(report.get("trial_seconds", 0))
+    encode = float(report.get("encode_seconds", 0)) + float(report.get("tokenise_seconds", 0))
+    rest = max(0.0, float(report.get("seconds", 0)) - tune - trial - encode)
+    return {
+        "tune": tune,
+        "encode": encode,
+        "combine": rest + combining,
+        **({"trial": trial} if chosen else {}),
+    }

@@ -1,0 +1,115 @@
+"""A worker process: takes families from a pipe, works on them, sends what there is to tell."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from types import FrameType
+
+from bilex_bench.events import Event, Finished, Relay
+from bilex_bench.setups import Setup
+from bilex_bench.workplace import Workplace, WorkPlan
+
+_TERMINATED = 143
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a worker is asked to do: some setups of one family."""
+
+    setups: Sequence[Setup]
+    attempt: int
+    last_attempt: bool
+
+
+def serve(pipe: Connection, plan: WorkPlan) -> None:
+    """The life of a worker process: orders in, events out, until the other end is closed.
+
+    A worker never outlives the process that started it, however that one ended.
+
+    Args:
+        pipe: To the process that started this one.
+        plan: What the run is about.
+    """
+    _end_with_parent()
+    _leave_politely()
+    _limit_threads(plan.threads)
+    workplace = Workplace(plan)
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            order: Order = pipe.recv()
+            follow(order, workplace, pipe.send)
+
+
+def follow(
+    order: Order, workplace: Workplace, send: Callable[[Event], None], *, seconds_between_steps: float = 0.25
+) -> None:
+    """Work on one family.
+
+    Args:
+        order: What to do.
+        workplace: The workplace of this process.
+        send: Takes what there is to tell; the last event is `Finished`.
+        seconds_between_steps: How often at most a step is told.
+    """
+    from bilex_bench.work import FamilyOutOfMemoryError, run_family
+
+    results = run_family(
+        order.setups,
+        workplace,
+        progress=Relay(send, seconds_between_steps),
+        attempt=order.attempt,
+        last_attempt=order.last_attempt,
+    )
+    out_of_memory = None
+    try:
+        for result in results:
+            send(result)
+    except FamilyOutOfMemoryError as error:
+        out_of_memory = str(error)
+    _free_memory()
+    send(Finished(out_of_memory))
+
+
+def _free_memory() -> None:
+    """Give back what this family took, since other processes may share the GPU."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.empty_cache()
+
+
+def _limit_threads(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def _leave_politely() -> None:
+    """On SIGTERM end through Python's own doors, so that half-written files are removed."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(_TERMINATED)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(_TERMINATED)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,202 @@
+"""A small data folder of planted languages, methods that make trouble, and a tiny encoder, for runner tests.
+
+Worker processes know the troublesome methods because the data folder they are sent is of a class of this
+module, which they therefore import.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+from bilex.aligners.base import Pairs
+from bilex.aligners.procrustes import Procrustes
+from bilex.errors import BilexError
+from bilex.progress import Progress
+from bilex.vectors import WordVectors
+from bilex_bench.datasets import DataFolder
+from bilex_bench.events import Said, Step
+from bilex_bench.results import Result
+from bilex_bench.setups import Setup
+from bilex_bench.workplace import WorkPlan
+from planted import planted
+
+WORDS, SEEDS = 300, 120
+PAIRS = ("aa-bb", "cc-dd")
+
+
+class KnownFolder(DataFolder):
+    """A data folder that brings the troublesome methods along wherever it is sent."""
+
+
+@dataclass(kw_only=True, repr=False)
+class Troublesome(Procrustes):
+    """Procrustes, with trouble.
+
+    Args:
+        trouble: "none", "error", "memory", "die", "sleep".
+        times: How often there is trouble, counted in `log`; then all is well.
+        log: A file that gets a line for each fit.
+        seconds: How long to sleep.
+    """
+
+    name = "troublesome"
+    summary = "for tests"
+
+    trouble: str = "none"
+    times: int = 1000
+    log: str = ""
+    seconds: float = 0.3
+
+    def _fit(
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+        progress: Progress,
+        checkpoint: Path | None,
+    ) -> None:
+        before = len(fits_logged(self.log)) if self.log else 0
+        if self.log:
+            with Path(self.log).open("a") as file:
+                file.write(f"{self.trouble}\n")
+        if self.trouble == "sleep":
+            time.sleep(self.seconds)
+        elif before < self.times:
+            self._make_trouble()
+        super()._fit(source, target, pairs, progress, checkpoint)
+
+    def _make_trouble(self) -> None:
+        if self.trouble == "error":
+            raise BilexError("this method fails on purpose; do not use it.")
+        if self.trouble == "bug":
+            raise ZeroDivisionError("a bug on purpose")
+        if self.trouble == "memory":
+            raise MemoryError
+        if self.trouble == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fits_logged(log: str | Path) -> list[str]:
+    return Path(log).read_text().splitlines() if Path(log).exists() else []
+
+
+def make_folder(path: Path) -> KnownFolder:
+    """Write the vectors and dictionaries of two pairs."""
+    for number, pair in enumerate(PAIRS):
+        world = planted(WORDS, 16, 0.6, seed=number)
+        for language, words in zip(pair.split("-"), (world.source, world.target), strict=True):
+            words.save(path / "vectors" / f"{language}.vec")
+        world.pairs(0, SEEDS).write(path / f"{pair}.train.1k.tsv")
+        world.pairs(0, SEEDS // 2).write(path / f"{pair}.train.500.tsv")
+        world.pairs(SEEDS, WORDS).write(path / f"{pair}.test.tsv")
+    return open_folder(path)
+
+
+def open_folder(path: Path) -> KnownFolder:
+    found = DataFolder.open(path, "world")
+    return KnownFolder(**vars(found))
+
+
+def setup(method: str = "procrustes", **changes: Any) -> Setup:
+    return Setup(**{"dataset": "world", "pair": "aa-bb", "seeds": "1k", "method": method, **changes})
+
+
+def grid() -> list[Setup]:
+    """Eight setups in eight families."""
+    return [
+        setup(method, pair=pair, seeds=seeds)
+        for pair in PAIRS
+        for seeds in ("1k", "500")
+        for method in ("procrustes", "advanced")
+    ]
+
+
+def plan_for(folder: DataFolder, tmp_path: Path, **changes: Any) -> WorkPlan:
+    return WorkPlan(
+        **{
+            "folders": {"world": folder},
+            "work": str(tmp_path / "work"),
+            "cache": str(tmp_path / "cache"),
+            "device": "cpu",
+            **changes,
+        }
+    )
+
+
+class Noted:
+    """A listener that remembers everything."""
+
+    def __init__(self) -> None:
+        self.results: list[Result] = []
+        self.retried: list[str] = []
+        self.events: list[Step | Said] = []
+        self.begun: list[Sequence[Setup]] = []
+        self.most_at_once = 0
+        self._now: set[int] = set()
+
+    def started(self, worker: int, setups: Sequence[Setup]) -> None:
+        self.begun.append(setups)
+        self._now.add(worker)
+        self.most_at_once = max(self.most_at_once, len(self._now))
+
+    def event(self, worker: int, event: Step | Said) -> None:
+        self.events.append(event)
+
+    def result(self, result: Result) -> None:
+        self.results.append(result)
+
+    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
+        self.retried.append(reason)
+
+    def ended(self, worker: int) -> None:
+        self._now.discard(worker)
+
+    def idle(self) -> None:
+        pass
+
+
+def outcomes(results: Iterable[Result]) -> dict[str, Any]:
+    """What must be equal however a setup was run: status, all figures, all predictions."""
+    return {r.setup.key: (r.status, r.evaluation, dict(r.predictions)) for r in results}
+
+
+def make_encoder(path: Path, seed: int = 0) -> str:
+    """A tiny random encoder with a character tokenizer, as a model folder."""
+    import torch
+    import transformers
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+
+    from bilex.encoders.model import WordEncoder
+    from bilex.encoders.presets import EncoderPreset, Reading
+
+    pieces = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
+    tokenizer = Tokenizer(models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
+    names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, mask_token="[MASK]", **names)
+    torch.manual_seed(seed)
+    config = transformers.BertConfig(
+        vocab_size=31,
+        hidden_size=24,
+        num_hidden_layers=1,
+        num_attention_heads=3,
+        intermediate_size=32,
+        max_position_embeddings=16,
+        initializer_range=0.3,
+    )
+    model = transformers.BertModel(config, add_pooling_layer=False)
+    preset = EncoderPreset(reading=Reading(pooling="mean", max_length=8))
+    WordEncoder(model, fast, preset, "tiny", "cpu").save(path, "a tiny encoder")
+    return str(path)

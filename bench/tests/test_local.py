@@ -1,0 +1,92 @@
+"""Families in processes of their own: the same results, and no trouble of one is trouble of another."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import runner_world as world
+from bilex.machine import Processor
+from bilex_bench import local
+from bilex_bench.events import Step
+from bilex_bench.local import LocalEngine, default_workers, how_it_ended, threads_for
+from bilex_bench.setups import families
+from bilex_bench.work import run_family
+from bilex_bench.workplace import Workplace
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> world.KnownFolder:
+    return world.make_folder(tmp_path_factory.mktemp("data"))
+
+
+def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
+    folder: world.KnownFolder, tmp_path: Path
+) -> None:
+    """One run with everything in it, since starting processes takes long."""
+
+    def troublesome(trouble: str, times: int = 1000) -> world.Setup:
+        log = str(tmp_path / f"{trouble}-{times}")
+        return world.setup("troublesome", settings={"trouble": trouble, "times": times, "log": log})
+
+    good = [world.setup("procrustes"), world.setup("advanced"), world.setup("procrustes", pair="cc-dd")]
+    once, always = troublesome("die", 1), troublesome("die")
+    error, memory = troublesome("error"), troublesome("memory")
+    plan = world.plan_for(folder, tmp_path)
+    heard = world.Noted()
+    LocalEngine(2).run(families([error, once, always, memory, *good]), plan, heard)
+    assert multiprocessing.active_children() == []
+    found = {r.setup.key: r for r in heard.results}
+    assert len(found) == len(heard.results) == 7
+    elsewhere = Workplace(world.plan_for(folder, tmp_path / "elsewhere"))
+    by_hand = [r for setup in good for r in run_family([setup], elsewhere)]
+    for result in by_hand:
+        assert world.outcomes([result]) == world.outcomes([found[result.setup.key]])
+    assert found[error.key].error == "this method fails on purpose; do not use it."
+    assert found[once.key].status == "done" and found[once.key].attempts == 2
+    assert found[always.key].status == "failed" and found[always.key].attempts == 2
+    assert "SIGKILL" in str(found[always.key].error) and "given up" in str(found[always.key].error)
+    assert found[memory.key].status == "failed" and "memory ran out" in str(found[memory.key].error)
+    logs = {setup.key: world.fits_logged(setup.settings["log"]) for setup in (error, once, always, memory)}
+    assert [len(lines) for lines in logs.values()] == [1, 2, 2, 2]
+    assert len(heard.retried) == 3
+    assert heard.most_at_once == 2
+    assert any(isinstance(event, Step) for event in heard.events)
+
+
+def test_a_listener_that_fails_ends_the_run_and_the_workers(
+    folder: world.KnownFolder, tmp_path: Path
+) -> None:
+    class FullDisk(world.Noted):
+        def result(self, result: object) -> None:
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="disk is full"):
+        LocalEngine(1).run(families(world.grid()), world.plan_for(folder, tmp_path), FullDisk())
+    assert multiprocessing.active_children() == []
+
+
+def test_workers_and_threads_fill_the_cores_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "processor", lambda: Processor("imitated", frozenset(), threads=16))
+    monkeypatch.setattr(local, "total_memory", lambda: 64 << 30)
+    assert default_workers("cpu") == 4 and threads_for(4) == 4
+    assert default_workers("cuda") == 1 and threads_for(1) == 16
+    assert threads_for(3) == 5
+    monkeypatch.setattr(local, "total_memory", lambda: 13 << 30)
+    assert default_workers("cpu") == 2
+    monkeypatch.setattr(local, "processor", lambda: Processor("imitated", frozenset(), threads=2))
+    assert default_workers("cpu") == 1 and threads_for(4) == 1
+
+
+def test_the_end_of_a_worker_is_told_in_words() -> None:
+    assert "SIGKILL, as Linux does when memory runs out" in how_it_ended(-9)
+    assert how_it_ended(-11) == "its worker process was killed by SIGSEGV."
+    assert "exit code 1" in how_it_ended(1)

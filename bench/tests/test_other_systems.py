@@ -1,0 +1,174 @@
+"""The whole way, from vectors to a benchmark, on systems that lack what this one has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bilex
+from bilex_bench.store import ResultsStore
+from planted import planted
+
+PACKAGE = Path(bilex.__file__).parent
+AWKWARD = "Åsa Öberg's 文件 folder"  # spaces, a quote, letters of two scripts
+GRID = """
+[data.world]
+path = "data"
+
+[grid]
+pairs = "all"
+seeds = "1k"
+
+[[method]]
+name = "procrustes"
+
+[[method]]
+name = "c1"
+settings = { iterations = 1, updates = 3, negatives = 5 }
+"""
+# psutil is loaded first and register_at_fork stays: on Linux psutil and torch need themselves what they do
+# without on Windows.
+WITHOUT_UNIX = """
+import os, sys
+import psutil
+for name in ("fcntl", "resource", "grp", "pwd", "termios"):
+    sys.modules[name] = None
+for name in ("sysconf", "sysconf_names", "fork", "forkpty", "sched_getaffinity"):
+    if hasattr(os, name):
+        delattr(os, name)
+"""
+
+
+class Way:
+    """Commands from vectors to a benchmark, each in a process of its own.
+
+    Args:
+        folder: Where files are written, and where the commands run.
+        changes: Environment variables; None removes one.
+    """
+
+    def __init__(self, folder: Path, **changes: str | None) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, **{k: v for k, v in changes.items() if v is not None}}
+        for name in (name for name, value in changes.items() if value is None):
+            self.environment.pop(name, None)
+        self.warnings = ""
+        folder.mkdir(parents=True)
+        world = planted(300, 16, 0.5)
+        data = folder / "data"
+        world.source.save(data / "vectors" / "aa.vec")
+        world.target.save(data / "vectors" / "bb.vec")
+        world.pairs(0, 120).write(data / "aa-bb.train.1k.tsv")
+        world.pairs(120, 300).write(data / "aa-bb.test.tsv")
+        (folder / "grid.toml").write_text(GRID, encoding="utf-8")
+        self.word, self.translation = world.pairs(0, 1).pairs[0]
+
+    def bilex(self, *arguments: object) -> str:
+        """Run a command; what it writes to stdout."""
+        done = subprocess.run(
+            [sys.executable, "-m", "bilex", *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        self.warnings += done.stderr
+        return done.stdout
+
+    def go(self) -> None:
+        """Align, translate, evaluate, run a grid, and check what comes out."""
+        vectors, model = self.folder / "data" / "vectors", self.folder / "my model"
+        seeds, test = (self.folder / "data" / f"aa-bb.{name}.tsv" for name in ("train.1k", "test"))
+        settings = [part for s in ("iterations=1", "updates=3", "negatives=5") for part in ("--set", s)]
+        self.bilex("align", vectors / "aa.vec", vectors / "bb.vec", "--seeds", seeds, "-o", model, *settings)
+        answer = json.loads(self.bilex("translate", model, self.word, "--json"))
+        assert answer["translations"][0]["word"] == self.translation
+        report = json.loads(self.bilex("evaluate", model, test, "--json"))
+        assert report["forward"]["csls"]["p@1"] > 0.9
+        self.bilex("benchmark", "run", "grid.toml", "-o", "results.sqlite", "--workers", 1)
+        with ResultsStore.open(self.folder / "results.sqlite", create=False) as store:
+            results = store.results()
+        assert {result.setup.method for result in results} == {"procrustes", "c1"}
+        assert all(result.error is None for result in results)
+        for result in results:
+            assert result.environment["memory_gigabytes"] > 0
+
+
+def test_without_what_only_unix_has_in_folders_with_awkward_and_long_names(tmp_path: Path) -> None:
+    hiding = tmp_path / "hiding"
+    hiding.mkdir()
+    (hiding / "sitecustomize.py").write_text(WITHOUT_UNIX, encoding="utf-8")
+    long = tmp_path / AWKWARD / ("long " * 30).strip() / ("ä" * 60) / ("n" * 120)
+    way = Way(long, PYTHONPATH=os.pathsep.join([str(hiding), str(PACKAGE.parent)]))
+    shown = subprocess.run(
+        [sys.executable, "-c", "import os; print(hasattr(os, 'fork'), hasattr(os, 'sysconf')); import fcntl"],
+        env=way.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.stdout == "False False\n"
+    assert "ModuleNotFoundError" in shown.stderr
+    way.go()
+
+
+class ReadOnly:
+    """A package and a home in which nothing can be written, also by root: the places for it are files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.package = folder / AWKWARD / "site" / "bilex"
+        self.temporary, home = folder / "temporary", folder / "home"
+        shutil.copytree(PACKAGE, self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        for inside in [self.package, *(path for path in self.package.rglob("*") if path.is_dir())]:
+            (inside / "__pycache__").write_text("a file, so that nothing can be kept in it")
+        home.write_text("a file, so that nothing can be kept in it")
+        self.temporary.mkdir()
+        self.before = self.state()
+        self.way = Way(
+            folder / "files",
+            PYTHONPATH=str(self.package.parent),
+            **dict.fromkeys(("HOME", "USERPROFILE", "LOCALAPPDATA"), str(home)),
+            **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.temporary)),
+            **dict.fromkeys(("BILEX_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")),
+        )
+
+    def state(self) -> list[tuple[Path, int]]:
+        """Everything in the package, and when it was changed."""
+        return sorted((path, path.stat().st_mtime_ns) for path in self.package.rglob("*"))
+
+    def check(self) -> None:
+        """What was compiled was kept for the next process, somewhere else, and the user was told."""
+        assert "takes its place as the cache; set BILEX_CACHE" in self.way.warnings
+        assert list(self.temporary.glob("bilex-*/numba/*/*.nbi")), "nothing that was compiled was kept"
+        assert self.state() == self.before
+
+
+def test_compiled_loops_where_neither_the_home_nor_the_package_can_be_written(tmp_path: Path) -> None:
+    read_only = ReadOnly(tmp_path)
+    read_only.way.bilex("info", "data/vectors/aa.vec")
+    read_only.check()
+
+
+@pytest.mark.slow
+def test_all_the_way_where_neither_the_home_nor_the_package_can_be_written(tmp_path: Path) -> None:
+    read_only = ReadOnly(tmp_path)
+    read_only.way.go()
+    read_only.check()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locales")
+def test_a_word_in_the_c_locale(tmp_path: Path) -> None:
+    way = Way(tmp_path / AWKWARD, LC_ALL="C", LANG=None, PYTHONUTF8=None, PYTHONIOENCODING=None)
+    vectors = [way.folder / "data" / "vectors" / f"{language}.vec" for language in ("aa", "bb")]
+    seeds, model = way.folder / "data" / "aa-bb.train.1k.tsv", way.folder / "ä"
+    saved = way.bilex("align", *vectors, "--seeds", seeds, "-o", model, "--method", "advanced")
+    assert AWKWARD in saved
+    assert way.translation in way.bilex("translate", model, way.word)

@@ -1,0 +1,361 @@
+"""From a grid to a results file: nothing is run twice, nothing that is finished is lost."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import runner_world as world
+from bilex.cli import run as bilex
+from bilex.errors import BilexError
+from bilex_bench.events import Step
+from bilex_bench.listener import Listener
+from bilex_bench.live import LineView, LiveView, in_a_line
+from bilex_bench.results import Result
+from bilex_bench.runner import Outcome, check_data, in_order, run_setups, todo
+from bilex_bench.schedule import failure
+from bilex_bench.setups import Setup
+from bilex_bench.store import ResultsStore
+from bilex_bench.work import run_family
+from bilex_bench.workplace import Workplace, WorkPlan, sweep
+
+SCRIPT = Path(__file__).with_name("world_cli.py")
+
+
+class InProcess:
+    """An engine without processes."""
+
+    def __init__(self) -> None:
+        self.ran: list[Setup] = []
+
+    def run(self, families: Sequence[Sequence[Setup]], plan: WorkPlan, listener: Listener) -> None:
+        place = Workplace(plan)
+        for setups in families:
+            listener.started(0, setups)
+            for result in run_family(setups, place):
+                self.ran.append(result.setup)
+                listener.result(result)
+            listener.ended(0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> world.KnownFolder:
+    return world.make_folder(tmp_path_factory.mktemp("data"))
+
+
+def run(
+    setups: list[Setup], store: ResultsStore, plan: WorkPlan, engine: InProcess, retry_failed: bool = False
+) -> Outcome:
+    waiting = todo(setups, store, retry_failed=retry_failed)
+    order = in_order(waiting, {}, 1)
+    return run_setups(setups, plan, store, engine, LineView(len(waiting)), order=order)
+
+
+def test_what_is_done_is_not_run_again_and_what_failed_only_on_request(
+    folder: world.KnownFolder, tmp_path: Path
+) -> None:
+    fails = world.setup(
+        "troublesome", settings={"trouble": "error", "times": 2, "log": str(tmp_path / "log")}
+    )
+    setups = [world.setup(), world.setup("advanced"), fails]
+    plan, engine = world.plan_for(folder, tmp_path), InProcess()
+    with ResultsStore.open(tmp_path / "r.sqlite") as store:
+        assert run(setups[:1], store, plan, engine) == Outcome(1, 0, 0)
+        assert run(setups, store, plan, engine) == Outcome(1, 1, 1)
+        assert run(setups, store, plan, engine) == Outcome(0, 0, 3)
+        assert run(setups, store, plan, engine, retry_failed=True) == Outcome(0, 1, 2)
+        assert store.attempts(fails.key) == 2
+        assert run(setups, store, plan, engine, retry_failed=True) == Outcome(1, 0, 2)
+        assert [s.method for s in engine.ran] == ["procrustes", "advanced", *["troublesome"] * 3]
+
+
+def test_one_experiment_under_two_labels_is_run_once(folder: world.KnownFolder, tmp_path: Path) -> None:
+    setups = [world.setup(label="this"), world.setup(label="that")]
+    engine = InProcess()
+    with ResultsStore.open(tmp_path / "r.sqlite") as store:
+        run(setups, store, world.plan_for(folder, tmp_path), engine)
+        assert sorted(result.setup.label for result in store.results()) == ["that", "this"]
+    assert len(engine.ran) == 1
+
+
+def test_missing_files_are_told_before_anything_runs(folder: world.KnownFolder) -> None:
+    check_data(world.grid(), {"world": folder})
+    with pytest.raises(BilexError, match="has no dictionaries for 'aa-zz'"):
+        check_data([*world.grid(), world.setup(pair="aa-zz")], {"world": folder})
+    with pytest.raises(BilexError, match=r"--data world=FOLDER"):
+        check_data(world.grid(), {})
+
+
+def test_a_full_disk_ends_the_run_with_one_sentence_and_keeps_what_there_was(
+    folder: world.KnownFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kept = ResultsStore.add
+    added: list[Result] = []
+
+    def add(store: ResultsStore, result: Result) -> bool:
+        if len(added) == 2:
+            raise BilexError(f"{store.path}: the disk is full; earlier results are intact.")
+        added.append(result)
+        return kept(store, result)
+
+    with ResultsStore.open(tmp_path / "r.sqlite") as store:
+        monkeypatch.setattr(ResultsStore, "add", add)
+        with pytest.raises(BilexError, match="disk is full"):
+            run(world.grid(), store, world.plan_for(folder, tmp_path), InProcess())
+        assert "2 of 8 setups were finished" in capsys.readouterr().err
+        monkeypatch.undo()
+        assert run(world.grid(), store, world.plan_for(folder, tmp_path), InProcess()) == Outcome(6, 0, 2)
+
+
+def test_a_second_runner_is_refused(
+    folder: world.KnownFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = write_grid(tmp_path / "grid.toml", folder.path)
+    with ResultsStore.open(tmp_path / "r.sqlite") as store, store.claim():
+        assert (
+            bilex(["benchmark", "run", str(grid), "-o", str(tmp_path / "r.sqlite"), "--device", "cpu"]) == 2
+        )
+    said = capsys.readouterr().err
+    assert "is writing results there" in said and len(said.strip().splitlines()) == 1
+
+
+def test_a_dry_run_shows_a_table_and_writes_nothing(
+    folder: world.KnownFolder,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grid = write_grid(tmp_path / "grid.toml", folder.path)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    assert bilex(["benchmark", "run", str(grid), "--device", "cpu", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "8 setups in 8 families would run, 0 of 8 need no run." in shown
+    assert "Procrustes" in shown and " GB" in shown
+    assert sorted(tmp_path.rglob("*")) == before
+    chosen = ["--methods", "procrustes", "--pairs", "cc-dd", "--seeds", "1k", "--dry-run", "--device", "cpu"]
+    assert bilex(["benchmark", "run", str(grid), *chosen]) == 0
+    assert "1 setups in 1 families would run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wishes", "said"),
+    [
+        (["--methods", "procrutes"], "Did you mean 'Procrustes'?"),
+        (["--pairs", "aa-cc"], "aa-cc"),
+        (["--seeds", "7k"], "7k"),
+        (["--data", "elsewhere=/nowhere"], "elsewhere"),
+        (["--ray", "127.0.0.1:1"], "no Ray cluster answers there"),
+    ],
+)
+def test_senseless_wishes_are_refused_in_one_sentence(
+    wishes: list[str],
+    said: str,
+    folder: world.KnownFolder,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    grid = write_grid(tmp_path / "grid.toml", folder.path)
+    results = tmp_path / "r.sqlite"
+    assert bilex(["benchmark", "run", str(grid), "-o", str(results), "--device", "cpu", *wishes]) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.startswith("bilex: error: ") and len(told.splitlines()) == 1
+
+
+def write_grid(path: Path, data: Path, log: Path | None = None) -> Path:
+    """The grid of `world.grid`, or with a log its slow cousin that writes down each fit."""
+    settings = f'settings = {{ trouble = "sleep", log = "{log}", seconds = 0.4 }}' if log else ""
+    second = "troublesome" if log else "advanced"
+    path.write_text(
+        f"""
+        about = "for tests"
+        [grid]
+        seeds = ["1k", "500"]
+        [data.world]
+        path = "{data}"
+        [[method]]
+        name = "procrustes"
+        label = "Procrustes"
+        [[method]]
+        name = "{second}"
+        {settings}
+        """,
+        encoding="utf-8",
+    )
+    return path
+
+
+def started(grid: Path, results: Path, *more: str) -> subprocess.Popen[str]:
+    """A run in a process group of its own, as a shell would start it."""
+    command = [
+        sys.executable,
+        str(SCRIPT),
+        "benchmark",
+        "run",
+        str(grid),
+        "-o",
+        str(results),
+        "--device",
+        "cpu",
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*command, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env=environment,
+    )
+
+
+def wait_for(what: str, seconds: float, check: object) -> None:
+    deadline = time.monotonic() + seconds
+    while not check():  # type: ignore[operator]
+        assert time.monotonic() < deadline, f"{what} did not happen in {seconds} s"
+        time.sleep(0.05)
+
+
+def processes_of(group: int) -> list[str]:
+    """The commands of the living processes of a session."""
+    found = subprocess.run(["ps", "-e", "-o", "sid=,stat=,args="], capture_output=True, text=True, check=True)
+    rows = [line.split(None, 2) for line in found.stdout.splitlines()]
+    return [row[2] for row in rows if row[0] == str(group) and not row[1].startswith("Z")]
+
+
+def read(results: Path) -> list[Result]:
+    with ResultsStore.open(results, create=False) as store:
+        return store.results(predictions=True)
+
+
+def count_done(results: Path) -> int:
+    if not results.exists():
+        return 0
+    with ResultsStore.open(results, create=False) as store:
+        return len(store.keys("done"))
+
+
+def test_ctrl_c_stops_everything_and_the_same_command_goes_on(
+    folder: world.KnownFolder, tmp_path: Path
+) -> None:
+    results, log = tmp_path / "r.sqlite", tmp_path / "log"
+    grid = write_grid(tmp_path / "grid.toml", folder.path, log)
+    process = started(grid, results, "--workers", "1")
+    try:
+        wait_for("a first result", 60, lambda: process.poll() is not None or count_done(results) >= 1)
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            process.kill()
+    assert process.returncode == 130, output
+    wait_for("the end of all processes", 5, lambda: not processes_of(process.pid))
+    kept = count_done(results)
+    assert 1 <= kept < 8, output
+    assert f"{kept} of 8 setups were finished and are kept in {results}" in output
+    assert "Traceback" not in output
+    again = started(grid, results, "--workers", "1")
+    output, _ = again.communicate(timeout=60)
+    assert again.returncode == 0, output
+    assert f"{8 - kept} setups were run; {kept} were there already; 8 of 8 are done" in output
+    assert len(world.fits_logged(log)) <= 5, "at most the family that was cut off was fitted again"
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_and_resumed_the_results_are_those_of_one_go(
+    folder: world.KnownFolder, tmp_path: Path
+) -> None:
+    whole, log = tmp_path / "whole.sqlite", tmp_path / "log"
+    grid = write_grid(tmp_path / "grid.toml", folder.path, log)
+    begun = time.monotonic()
+    process = started(grid, whole, "--workers", "2")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    one_go = time.monotonic() - begun
+    log.unlink()
+    results, chance = tmp_path / "r.sqlite", random.Random(6)
+    kept = 0
+    for _ in range(3):
+        process = started(grid, results, "--workers", "2")
+        time.sleep(chance.uniform(0.5, 1.0) * one_go)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=30)
+        wait_for("the end of all processes", 5, lambda group=process.pid: not processes_of(group))
+        assert count_done(results) >= kept, "nothing that was finished is lost"
+        kept = count_done(results)
+    process = started(grid, results, "--workers", "2")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert world.outcomes(read(results)) == world.outcomes(read(whole))
+    assert len(world.fits_logged(log)) <= 4 + 3 * 2, "no more fits than families, and those cut off"
+
+
+@pytest.mark.slow
+def test_workers_do_not_outlive_a_runner_that_was_killed(folder: world.KnownFolder, tmp_path: Path) -> None:
+    results = tmp_path / "r.sqlite"
+    grid = write_grid(tmp_path / "grid.toml", folder.path, tmp_path / "log")
+    process = started(grid, results, "--workers", "2")
+    wait_for("a first result", 60, lambda: process.poll() is not None or count_done(results) >= 1)
+    process.kill()
+    process.wait()
+    wait_for("the end of all processes", 10, lambda: not processes_of(process.pid))
+
+
+def done(**more: object) -> Result:
+    figures = {"nn": {"p@1": 0.25}, "csls": {"p@1": 0.5}, "leak_free": None}
+    return Result(
+        setup=world.setup(label="Procrustes"),
+        status="done",
+        evaluation={"forward": figures, "backward": figures},
+        seconds={"fit": 1.0, "evaluate": 0.5},
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_lines_tell_results_failures_and_retries(capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_a_line(done()) == "Procrustes, aa-bb, 1k seeds: P@1 → 50.0, ← 50.0 (1.5 s)"
+    with LineView(2) as view:
+        view.started(0, [world.setup()])
+        view.result(done())
+        view.retrying([world.setup()], "it died.")
+        view.result(failure(world.setup(), "it died.", 2))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("[1/2] Procrustes")
+    assert "It is tried once more." in lines[1]
+    assert lines[2].startswith("[2/2]") and "failed: it died." in lines[2]
+
+
+def test_the_live_picture_shows_bar_running_families_and_last_results() -> None:
+    terminal = io.StringIO()
+    console = Console(file=terminal, force_terminal=True, width=120)
+    with LiveView(3, console) as view:
+        view.started(0, [world.setup()])
+        view.event(0, Step("iteration 2 of 3", 20, 50, {"loss": 0.25}))
+        view.result(done())
+        view.result(failure(world.setup("advanced"), "it died.", 2))
+        console.print(view._picture())
+    shown = terminal.getvalue()
+    for text in ("2/3", "iteration 2 of 3", "loss 0.25", "50.0", "it died.", "left"):
+        assert text in shown
+
+
+def test_what_killed_workers_left_half_written_is_swept(tmp_path: Path) -> None:
+    (tmp_path / "fits" / ".abc.bilex-tmp").mkdir(parents=True)
+    (tmp_path / "fits" / "abc").mkdir()
+    sweep(tmp_path)
+    assert [path.name for path in (tmp_path / "fits").iterdir()] == ["abc"]

@@ -1,6 +1,0 @@
-"""Data sets by name and folder: their dictionaries, their vectors, where to get them."""
-
-from bilex.benchmark.datasets.folder import NO_SEEDS, DataFolder
-from bilex.benchmark.datasets.loading import load_vectors
-
-__all__ = ["NO_SEEDS", "DataFolder", "load_vectors"]

@@ -1,5 +1,0 @@
-"""The benchmark's report: one self-contained HTML page."""
-
-from bilex.benchmark.report.page import report_page
-
-__all__ = ["report_page"]

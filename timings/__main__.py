@@ -1,0 +1,81 @@
+"""All timings, one after the other, each in a process of its own.
+
+    python -m timings DATA                        everything in full: hours on 2 cores
+    python -m timings DATA --quick                small sizes: some minutes; says that all of it runs
+    python -m timings DATA --only loading similarity
+
+The figures of a quick run are not those of the documentation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+FULL = {
+    "loading": "",
+    "similarity": "--rivals",
+    "stage_c1": "",
+    "methods": "",
+    "plain_rivals": "--pairs en-fr en-fi --seeds 5k 1k",
+    "data_or_program": "--words 10000 --noise 0.9 1.1 1.3 --seeds 1000 200",
+    "stage_c2": "--pairs all --timing fi-ru",
+}
+QUICK = {
+    "loading": "",
+    "similarity": "--words 20000 --rivals",
+    "stage_c1": "--pairs en-ru --seeds 1k --limit 10000 --set updates=10",
+    "methods": "--pair en-fr --seeds 1k --methods procrustes advanced --limit 5000",
+    "plain_rivals": "--pairs en-fr --seeds 1k --limit 2000 --held-out --methods advanced rcsls",
+    "data_or_program": "--what planted --words 1000 --kinds plain --noise 0.9 --seeds 200 "
+    "--methods procrustes vecmap-supervised",
+    "stage_c2": "--pairs en-fr --seeds 1k --limit en=5000 fr=5000 --aligner procrustes --tuning demo "
+    "--mixing 0.3 --skip-untuned",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is wanted; the exit status is 1 if any of it failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m timings", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="the folder with vectors/ and dictionaries/")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--only", nargs="+", choices=list(FULL), default=list(FULL), metavar="NAME")
+    options = parser.parse_args(arguments)
+    if not (options.data / "vectors").is_dir():
+        parser.error(f"{options.data}: has no folder vectors/; give the data folder.")
+    failed = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.only:
+            wishes = (QUICK if options.quick else FULL)[name].split()
+            if options.quick and name == "methods":
+                wishes = wishes + elsewhere(Path(scratch))
+            if not run(name, options.data, wishes):
+                failed.append(name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def elsewhere(folder: Path) -> list[str]:
+    """Options that keep a quick run of `methods` away from the kept costs."""
+    return ["--costs", str(folder / "costs.jsonl")]
+
+
+def run(name: str, data: Path, wishes: Sequence[str]) -> bool:
+    """Run one benchmark, its output shown as it comes; whether it went well."""
+    print(f"\n== python -m timings.{name} {data} {' '.join(wishes)}", flush=True)
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", f"timings.{name}", str(data), *wishes], check=False)
+    print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
