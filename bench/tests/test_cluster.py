@@ -43,7 +43,7 @@ def test_needs_are_cut_down_to_the_largest_machine() -> None:
 def test_missing_ray_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     folder = world.make_folder(tmp_path / "data")
-    with pytest.raises(BilexError, match=r"pip install 'bilex\[cluster\]'"):
+    with pytest.raises(BilexError, match=r"pip install 'bilex-bench\[cluster\]'"):
         RayEngine().run([[world.setup()]], world.plan_for(folder, tmp_path), world.Noted())
 
 

@@ -365,7 +365,7 @@ def test_a_missing_library_is_one_sentence(
     results: list[Result], monkeypatch: pytest.MonkeyPatch, library: str, kind: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(BilexError, match=r"pip install 'bilex\[report\]'"):
+    with pytest.raises(BilexError, match=r"pip install 'bilex-bench\[report\]'"):
         draw_figures(results, [kind])
 
 

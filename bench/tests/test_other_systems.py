@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 import bilex
+import bilex_bench
 from bilex_bench.store import ResultsStore
 from planted import planted
 
 PACKAGE = Path(bilex.__file__).parent
+BENCH = Path(bilex_bench.__file__).parents[1]
 AWKWARD = "Åsa Öberg's 文件 folder"  # spaces, a quote, letters of two scripts
 GRID = """
 [data.world]
@@ -107,7 +109,7 @@ def test_without_what_only_unix_has_in_folders_with_awkward_and_long_names(tmp_p
     hiding.mkdir()
     (hiding / "sitecustomize.py").write_text(WITHOUT_UNIX, encoding="utf-8")
     long = tmp_path / AWKWARD / ("long " * 30).strip() / ("ä" * 60) / ("n" * 120)
-    way = Way(long, PYTHONPATH=os.pathsep.join([str(hiding), str(PACKAGE.parent)]))
+    way = Way(long, PYTHONPATH=os.pathsep.join(map(str, (hiding, PACKAGE.parent, BENCH))))
     shown = subprocess.run(
         [sys.executable, "-c", "import os; print(hasattr(os, 'fork'), hasattr(os, 'sysconf')); import fcntl"],
         env=way.environment,
