@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from bilex import Lexicon, Translator, WordVectors, get_method
-from bilex.translator.calibration import DIRECTIONS, RETRIEVALS
-from bilex.translator.logistic import error_by_chance, expected_calibration_error
+from bilex.recipe.calibration import DIRECTIONS, RETRIEVALS
+from bilex.recipe.logistic import error_by_chance, expected_calibration_error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

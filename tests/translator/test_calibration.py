@@ -7,10 +7,10 @@ import pytest
 
 from bilex.aligners.procrustes import Procrustes
 from bilex.lexicon import Lexicon
+from bilex.recipe.calibration import _retrieve
+from bilex.recipe.logistic import Logistic, error_by_chance, expected_calibration_error, features
 from bilex.space import Space
 from bilex.translator import Calibration, Translator, calibrate
-from bilex.translator.calibration import _retrieve
-from bilex.translator.logistic import Logistic, error_by_chance, expected_calibration_error, features
 from planted import Planted, planted
 
 
@@ -127,7 +127,7 @@ def test_held_out_pairs_were_not_learned_from(world: Planted, monkeypatch: pytes
         return calibrate(space, held_out, seed)
 
     monkeypatch.setattr(Procrustes, "fit", spy)
-    monkeypatch.setattr("bilex.translator.fitting.calibrate", watched)
+    monkeypatch.setattr("bilex.recipe.trial.calibrate", watched)
     Translator.fit(Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 600))
     assert [len(lexicon) for lexicon in learned] == [600, 600 - len(asked[0])]
     assert not {a for a, _ in learned[1].pairs} & {a for a, _ in asked[0].pairs}

@@ -22,11 +22,11 @@ from bilex.cli.options import (
     seed_option,
     write_json_line,
 )
-from bilex.encoders.presets import DEFAULT_MIXING, Mixing
+from bilex.encoders.presets import DEFAULT_MIXING
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
-    from bilex.encoders.stage import StageC2
+    from bilex.recipe import Recipe
 
 _SHOWN_WORDS = 8
 _OLD_LIGHT = "cpu"
@@ -159,6 +159,7 @@ def command(
     from bilex.cli.console import progress
     from bilex.cli.settings import parse_settings
     from bilex.encoders.processes import is_first_process
+    from bilex.recipe import fit
     from bilex.translator import Translator
 
     model = _checked_output(output, force, dry_run)
@@ -166,10 +167,18 @@ def command(
         preset, tuning = None, _renamed(lm, tuning)
     if lm is not None:
         check_lm(lm)
-    stage = _stage(lm, mixing, tuning, device)
-    chosen = get_method(method)
-    wishes = settings if preset is None else (f"preset={preset}", *settings)
-    aligner = chosen(**{"device": device, "seed": seed, **parse_settings(chosen, wishes)})
+    chosen = settings if preset is None else (f"preset={preset}", *settings)
+    recipe = _recipe(
+        method,
+        parse_settings(get_method(method), chosen),
+        lm,
+        mixing,
+        tuning,
+        calibrate=calibrate,
+        random_seed=seed,
+        device=device,
+    )
+    aligner = recipe.aligner()
     listener = progress()
     started = time.monotonic()
     lowercase = not keep_case
@@ -188,15 +197,12 @@ def command(
         return
     say_how_long(aligner, source, target, lexicon, listener, calibrate=calibrate, lm=lm)
     try:
-        translator = Translator.fit(
-            aligner,
+        fitted = fit(
+            recipe,
             source,
             target,
             lexicon,
-            stage=stage,
-            calibrate=calibrate,
-            lowercase=lowercase,
-            languages=languages,
+            aligner=aligner,
             progress=listener,
             checkpoint=Path(checkpoint) if checkpoint else None,
         )
@@ -206,6 +212,7 @@ def command(
         raise
     if not is_first_process():
         return
+    translator = Translator.of(fitted, source, target, lowercase=lowercase, languages=languages)
     with listener.task("Writing the model"):
         translator.save(model)
     _report(translator, model, time.monotonic() - started, as_json)
@@ -254,30 +261,32 @@ def _renamed(lm: str | None, tuning: str | None) -> str:
     return "light"
 
 
-def _stage(lm: str | None, mixing: str | None, tuning: str | None, device: str) -> StageC2 | None:
-    """The settings of stage C2, if a language model was asked for.
+def _recipe(
+    method: str, settings: dict[str, Any], lm: str | None, mixing: str | None, tuning: str | None, **rest: Any
+) -> Recipe:
+    """The recipe that the options describe.
 
     Raises:
-        BilexError: A wish makes no sense, or none without a language model.
+        BilexError: A value makes no sense, or one about the language model was given without any.
     """
-    if lm is None:
-        if mixing is not None or tuning is not None:
-            wish = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"
-            raise BilexError(f"{wish} is about the language model; name one with --lm, such as e5-small-q4.")
-        return None
-    from bilex.encoders.stage import StageC2
+    from bilex.recipe import Recipe
 
-    weight: Mixing | None = None
-    if mixing is not None:
+    if lm is None and (mixing is not None or tuning is not None):
+        given = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"
+        raise BilexError(f"{given} is about the language model; name one with --lm, such as e5-small-q4.")
+    weight: Any = DEFAULT_MIXING
+    if mixing is not None and mixing != "auto":
         try:
-            weight = "auto" if mixing == "auto" else float(mixing)
+            weight = float(mixing)
         except ValueError:
             raise BilexError(f"--lambda {mixing}: give a number from 0 to 1, or auto.") from None
-    return StageC2(
+    return Recipe(
+        method=method,
+        settings=settings,
         lm=lm,
         mixing=weight,
-        preset=cast("Literal['auto', 'paper', 'light']", tuning or "auto"),
-        device=device,
+        tuning=cast("Literal['auto', 'paper', 'light']", tuning or "auto"),
+        **rest,
     )
 
 

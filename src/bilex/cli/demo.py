@@ -41,13 +41,13 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     """
     check_device(device)
     started = time.monotonic()
-    from bilex.aligners import get_method
     from bilex.cli.console import progress, show
     from bilex.cli.tables import answers_table, calibration_lines
     from bilex.data import sample_path
     from bilex.evaluation import evaluate
     from bilex.files import write_text
     from bilex.lexicon import Lexicon
+    from bilex.recipe import Recipe, fit
     from bilex.space import Space
     from bilex.translator import Translator
     from bilex.translator.storage import check_destination
@@ -63,25 +63,20 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
         f"English {len(english):,} words, Finnish {len(finnish):,} words, {len(seeds):,} seed pairs, "
         f"{len(test.golds()):,} test words, method {method}{f' and {lm}' if lm else ''}."
     )
-    aligner = get_method(method)(device=device, **_LIGHTER.get(method, {}))
-    stage = None
-    if lm is not None:
-        from bilex.encoders.stage import StageC2
-
-        stage = StageC2(lm=lm, preset="demo", device=device)
-    translator = Translator.fit(
-        aligner,
-        english,
-        finnish,
-        seeds,
-        stage=stage,
-        calibrate=stage is None,
-        languages=("en", "fi"),
-        progress=listener,
+    recipe = Recipe(
+        method=method,
+        settings=_LIGHTER.get(method, {}),
+        lm=lm,
+        tuning="demo",
+        mixing="prior",
+        calibrate=lm is None,
+        device=device,
     )
+    fitted = fit(recipe, english, finnish, seeds, progress=listener)
+    translator = Translator.of(fitted, english, finnish, languages=("en", "fi"))
     results = {}
-    if stage is not None:
-        alone = Space.from_aligner(aligner, english, finnish)
+    if lm is not None:
+        alone = Space.from_aligner(fitted.aligner, english, finnish)
         results[method] = evaluate(alone, test, train=seeds, progress=listener)
     name = f"{method} + {lm}" if lm else method
     results[name] = evaluate(translator.space, test, train=seeds, progress=listener)

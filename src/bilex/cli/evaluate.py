@@ -50,8 +50,8 @@ def command(
 
     from bilex.cli.console import progress, show, warn
     from bilex.evaluation import evaluate
+    from bilex.recipe.expectation import Expectation
     from bilex.translator import Translator
-    from bilex.translator.expectation import Expectation
 
     translator = Translator.load(model, device=device)
     made = translator.provenance

@@ -69,6 +69,11 @@ class StageC2:
             return self.preset_in_force == "paper" and DEFAULT_MIXING == "auto"
         return self.mixing == "auto"
 
+    @property
+    def open_encoder(self) -> WordEncoder | None:
+        """The encoder, if it was given open."""
+        return self.lm if isinstance(self.lm, WordEncoder) else None
+
     def open(self, progress: Progress = SILENT) -> WordEncoder:
         """The encoder, fresh; tuning it changes no other."""
         if isinstance(self.lm, WordEncoder):

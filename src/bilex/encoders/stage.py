@@ -289,7 +289,8 @@ def _trial(
         settings = replace(settings, induced=0)
     encoder = stage.open(progress)
     static = aligned_views(again, small_source, small_target)
-    run = _Run(small_source, small_target, static, encoder, replace(stage, cache=None), settings, progress)
+    unannounced = replace(stage, cache=None, preset=stage.preset_in_force)
+    run = _Run(small_source, small_target, static, encoder, unannounced, settings, progress)
     words = (small_source, small_target)
     result = run.complete(_seeds(learned, *words), _rejected(lexicon, *words), 0.5, None)
     choice = choose_mixing(

@@ -1,7 +1,7 @@
 """What a user keeps: a space with both directions, confidences, saving and loading."""
 
+from bilex.recipe.calibration import Calibration, calibrate
 from bilex.translator.answers import Answer, Translation
-from bilex.translator.calibration import Calibration, calibrate
 from bilex.translator.core import Translator
 from bilex.translator.induction import Entry, InducedLexicon
 from bilex.translator.unknown import OutOfVocabulary

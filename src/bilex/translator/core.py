@@ -16,9 +16,9 @@ from bilex.errors import BilexError
 from bilex.languages import code_of, language_of_file
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress, chosen_progress
+from bilex.recipe.calibration import Calibration
 from bilex.space import Direction, Floats, Retrieval, Space, map_words
 from bilex.translator.answers import Answer, Translation
-from bilex.translator.calibration import Calibration
 from bilex.translator.expectation import languages_of
 from bilex.translator.known import KnownPairs, Proposals, Proposer, own_proposer
 from bilex.translator.spelling import closest_spellings
@@ -27,7 +27,8 @@ from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
-    from bilex.encoders.stage import StageC2
+    from bilex.encoders.settings import StageC2
+    from bilex.recipe.fitted import Fitted
     from bilex.translator.filters import Keep
     from bilex.translator.induction import InducedLexicon
 
@@ -108,21 +109,43 @@ class Translator:
         Raises:
             BilexError: The data cannot serve this method.
         """
-        from bilex.translator.fitting import fit_translator
+        from bilex.recipe import Recipe, fit
 
-        return fit_translator(
-            aligner,
+        fitted = fit(
+            Recipe.of(aligner, stage, calibrate=calibrate, held_out=held_out),
             source,
             target,
             lexicon,
-            stage=stage,
-            calibrated=calibrate,
-            held_out=held_out,
-            lowercase=lowercase,
-            languages=known_languages(source, target, languages),
+            aligner=aligner,
+            encoder=stage.open_encoder if stage is not None else None,
             progress=chosen_progress(progress),
             checkpoint=checkpoint,
         )
+        return cls.of(fitted, source, target, lowercase=lowercase, languages=languages)
+
+    @classmethod
+    def of(
+        cls,
+        fitted: Fitted,
+        source: WordVectors,
+        target: WordVectors,
+        *,
+        lowercase: bool = True,
+        languages: tuple[str | None, str | None] = (None, None),
+    ) -> Translator:
+        """The translator of a recipe that was fitted with `bilex.recipe.fit`.
+
+        Args:
+            fitted: What `fit` returned.
+            source: The source vectors that it was fitted on.
+            target: The target vectors.
+            lowercase: Whether the vocabularies were lower-cased when they were read.
+            languages: Codes of the two languages; None takes what the files' names say.
+        """
+        from bilex.translator.fitting import translator_of
+
+        known = known_languages(source, target, languages)
+        return translator_of(fitted, source, target, lowercase=lowercase, languages=known)
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = True, device: str = "auto") -> Translator:

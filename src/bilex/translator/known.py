@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
+from bilex.recipe.calibration import Calibration
+from bilex.recipe.logistic import Numbers
 from bilex.space import Direction, Floats, Retrieval, Rows, Space
-from bilex.translator.calibration import Calibration
-from bilex.translator.logistic import Numbers
 
 Truths = npt.NDArray[np.bool_]
 

@@ -23,9 +23,9 @@ from bilex.files import (
     sha256,
 )
 from bilex.lexicon import Lexicon
+from bilex.recipe.calibration import Calibration
 from bilex.space import CSLS_NEIGHBOURS, Space
 from bilex.temporaries import restore
-from bilex.translator.calibration import Calibration
 from bilex.translator.unknown import Side, load_source
 from bilex.vectors import WordVectors
 

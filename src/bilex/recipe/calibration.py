@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from bilex.lexicon import Lexicon
-from bilex.similarity import mean_of_best, top_k
-from bilex.space import CSLS_NEIGHBOURS, Direction, Floats, Retrieval, Rows, Space
-from bilex.translator.logistic import (
+from bilex.recipe.logistic import (
     Logistic,
     Numbers,
     Truths,
     error_by_chance,
     expected_calibration_error,
 )
+from bilex.similarity import mean_of_best, top_k
+from bilex.space import CSLS_NEIGHBOURS, Direction, Floats, Retrieval, Rows, Space
 
 CANDIDATES = 5
 FEWEST_WORDS = 40
