@@ -65,9 +65,9 @@ def test_what_is_no_recipe_is_refused(text: str, message: str) -> None:
 
 
 def test_an_unknown_method_or_setting_is_named() -> None:
-    with pytest.raises(BilexError, match="method 'procrust' is not known.*Did you mean 'procrustes'"):
+    with pytest.raises(BilexError, match=r"method 'procrust' is not known.*Did you mean 'procrustes'"):
         Recipe(method="procrust").aligner()
-    with pytest.raises(BilexError, match="'c1' has no setting 'update'.*Did you mean 'updates'"):
+    with pytest.raises(BilexError, match=r"'c1' has no setting 'update'.*Did you mean 'updates'"):
         Recipe(settings={"update": 3}).aligner()
 
 

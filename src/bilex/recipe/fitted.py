@@ -26,7 +26,7 @@ class Fitted:
     Attributes:
         recipe: What was asked for.
         aligner: The fitted aligner.
-        space: Both vocabularies in the common space: the aligner's, or with a language model the combined one.
+        space: Both vocabularies in one space: the aligner's, or with a language model the combined one.
         stage: What stage C2 made; None without a language model.
         calibration: Confidences, or a note why there are none.
         report: What it was made from, how, and how well it does.
