@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from c1_worlds import World
 
-from bilex.aligners import get_method
-from bilex.aligners.base import methods
+from bilex.aligners import get_method, methods
 from bilex.errors import BilexError
 
 HANGS_AFTER = 120

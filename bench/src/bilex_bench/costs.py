@@ -1,28 +1,30 @@
 """What the steps of a setup cost, roughly, on two cores and on one GPU.
 
-The constants come from docs/performance.md (C1, similarity, stage C2) and docs/stage-c2.md where they are
-measured there, and are generous guesses from counting operations elsewhere. They only serve to tell an hour
-from a day before a grid runs; a results file with earlier results corrects them.
+Each method counts its own work. The rates below come from docs/performance.md and docs/stage-c2.md; they only
+serve to tell an hour from a day before a grid runs, and earlier results correct them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from bilex_bench.about import about
 from bilex_bench.setups import Setup
+
+if TYPE_CHECKING:
+    from bilex.aligners import Aligner
 
 Device = Literal["cpu", "cuda"]
 
 _DIM = 300
 _MANY_SEEDS = 2236  # from here on C1 and C2 learn from the seeds alone
-_NEGATIVE_VOCABULARY = 60_000
 _TRIAL_VOCABULARY = 20_000
 _INDUCED = 4_000
-# Seconds to compare one word with one other in both directions, and for one multiplication with addition.
+# Seconds to compare one word with one other in both directions, and of any fit beside its comparisons.
 _COMPARE = {"cpu": 2e-9, "cuda": 1e-11}
-_MULTIPLY = {"cpu": 2e-11, "cuda": 5e-14}
+_CLOSED_FORM = 3.0
 # Seconds to tune an encoder of E5-small's size on one word (forward and backward), and to encode one.
 _TUNE = {"cpu": 3.8e-3, "cuda": 1.1e-5}
 _ENCODE = {"cpu": 1.3e-3, "cuda": 4e-6}
@@ -93,58 +95,28 @@ def seconds(setup: Setup, size: Size, device: Device) -> dict[str, float]:
 def gigabytes(setup: Setup, size: Size) -> float:
     """Peak memory of the process."""
     floats = 4 * _DIM * size.words  # as read, mapped to unit length, and while they are compared
-    if setup.method == "fipp" and size.seeds < _MANY_SEEDS:
-        floats += 6 * 14_000**2
     if setup.lm is not None:
         work, dim = _ENCODERS.get(setup.lm, _USUAL_ENCODER)
         floats += 3 * max(dim, _DIM) * size.words + round(work * 120e6)
-    return _PROCESS_GIGABYTES + 4 * floats / 1e9
+    aligner = _aligner(setup)
+    working = 0.0 if aligner is None else aligner.working_gigabytes(size.source, size.target, size.seeds)
+    return _PROCESS_GIGABYTES + working + 4 * floats / 1e9
 
 
 def _fit(setup: Setup, size: Size, device: Device) -> float:
-    return _FITS.get(setup.method, _closed_form)(setup.settings, size, device)
+    """Seconds of a fit, from the work that the method counts for itself."""
+    aligner = _aligner(setup)
+    if aligner is None:
+        return _CLOSED_FORM
+    counts = (size.source, size.target, size.seeds)
+    return _CLOSED_FORM + _COMPARE[device] * (
+        aligner.comparisons(*counts) + aligner.timed_comparisons(*counts)
+    )
 
 
-def _closed_form(settings: Mapping[str, Any], size: Size, device: Device) -> float:
-    return 3.0
-
-
-def _c1(settings: Mapping[str, Any], size: Size, device: Device) -> float:
-    many = size.seeds >= _MANY_SEEDS
-    rounds = int(settings.get("iterations", 2 if many else 3)) if settings.get("self_learning", True) else 1
-    updates = int(settings.get("updates", 201 if many else 51)) if settings.get("contrastive", True) else 0
-    share = min(1.0, max(size.source, size.target) / _NEGATIVE_VOCABULARY)
-    update = {"cpu": 0.7, "cuda": 0.006}[device] * share
-    return 3.0 + rounds * updates * update + (rounds - 1) * 2 * size.product * _COMPARE[device]
-
-
-def _rcsls(settings: Mapping[str, Any], size: Size, device: Device) -> float:
-    return 3.0 + int(settings.get("iterations", 10)) * size.seeds * size.words * _DIM * _MULTIPLY[device]
-
-
-def _vecmap(settings: Mapping[str, Any], size: Size, device: Device) -> float:
-    small = size.cut(settings.get("frequent", 20_000))
-    return 10.0 + 500 * {"cpu": 3e-9, "cuda": 1e-10}[device] * small.product
-
-
-def _fipp(settings: Mapping[str, Any], size: Size, device: Device) -> float:
-    pairs = int(settings.get("pairs", 14_000)) if size.seeds < _MANY_SEEDS else size.seeds
-    return 5.0 + (1.0 if device == "cpu" else 0.1) * 150 * (pairs / 14_000) ** 2
-
-
-def _lnmap(settings: Mapping[str, Any], size: Size, device: Device) -> float:
-    return {"cpu": 450.0, "cuda": 25.0}[device]
-
-
-_FITS: dict[str, Callable[[Mapping[str, Any], Size, Device], float]] = {
-    "c1": _c1,
-    "rcsls": _rcsls,
-    "vecmap-semi": _vecmap,
-    "vecmap-identical": _vecmap,
-    "vecmap-unsupervised": _vecmap,
-    "fipp": _fipp,
-    "lnmap": _lnmap,
-}
+def _aligner(setup: Setup) -> Aligner | None:
+    method = about(setup.method)
+    return None if method is None else method(**setup.settings)
 
 
 def _tune_words(tuning: Mapping[str, Any], seeds: int) -> int:

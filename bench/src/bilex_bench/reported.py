@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
+from bilex_bench.about import about
 from bilex_bench.results import DirectionName
 from bilex_bench.setups import Setup
 
@@ -34,24 +35,6 @@ LM_NAMES = {
     "google/mt5-small": "mT5",
 }
 
-# Our methods without a language model, by the name of the aligner and the settings that make it what the
-# paper reports. The paper's VecMap learns from seeds alone with 5k of them and by itself with 1k.
-_ALIGNERS: tuple[tuple[str, Mapping[str, Any], tuple[str, ...], str], ...] = (
-    ("rcsls", {}, ("5k", "1k"), "RCSLS"),
-    ("vecmap-supervised", {}, ("5k",), "VecMap"),
-    ("vecmap-semi", {}, ("1k",), "VecMap"),
-    ("lnmap", {}, ("5k", "1k"), "LNMap"),
-    ("fipp", {}, ("5k", "1k"), "FIPP"),
-    ("c1", {}, ("5k", "1k"), "C1"),
-    ("c1", {"contrastive": False}, ("5k", "1k"), "C1 w/o CL"),
-    ("c1", {"self_learning": False}, ("5k", "1k"), "C1 w/o SL"),
-)
-# Settings that do not make another method of an aligner: the authors' own way, or our default written out.
-_HARMLESS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "rcsls": {"restore": (True, False)},
-    "fipp": {"metric": ("dot",)},
-    "c1": {"preset": ("auto", "paper"), "contrastive": (True,), "self_learning": (True,)},
-}
 # What the paper calls stage C2 over an aligner; with another model than mBERT, over C1 only.
 _STAGES = {
     "C1": ("C2 (C1)", "C2 [mBERT]"),
@@ -159,14 +142,15 @@ def reported_average(names: Iterable[str], seeds: str, row: str, retrieval: Retr
 
 
 def _aligner(setup: Setup) -> str | None:
-    harmless = _HARMLESS.get(setup.method, {})
-    telling = {k: v for k, v in setup.settings.items() if v not in harmless.get(k, ())}
+    """The paper's name of the aligner, which the aligner's class says."""
+    method = about(setup.method)
+    if method is None:
+        return None
+    telling = {k: v for k, v in setup.settings.items() if v not in method.same_method.get(k, ())}
     if telling.get("preset") == setup.seeds:  # C1's presets are named after the paper's seeds
         del telling["preset"]
-    for method, settings, seeds, name in _ALIGNERS:
-        if setup.method == method and telling == settings and setup.seeds in seeds:
-            return name
-    return None
+    fitting = (r for r in method.reported_as if r.settings == telling and setup.seeds in r.seeds)
+    return next((reported_as.name for reported_as in fitting), None)
 
 
 def _stage(setup: Setup, base: str | None, model: str | None) -> tuple[str, ...] | None:

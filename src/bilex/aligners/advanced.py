@@ -83,6 +83,8 @@ class AdvancedMapping(Aligner):
 
     name = "advanced"
     summary = "whitening, rotation, re-weighting, de-whitening in closed form; seconds"
+    place = 10
+    colour = "#56b4e9"
 
     def _fit(
         self,

@@ -1,15 +1,15 @@
-"""The contract of every alignment method, and the list of those that there are.
+"""The contract of every alignment method.
 
 A method is a dataclass whose fields are its settings. `fit` learns two maps into a common space and
-keeps them in `source_map_` and `target_map_`. To add a method, add a module to this folder with a
-subclass of `Aligner`; nothing else needs to be touched.
+keeps them in `source_map_` and `target_map_`. All that the commands, the tables and the plots say about a
+method, the class says itself. To add a method, add a module to this folder with a subclass of `Aligner`, or
+register one from a distribution of your own (`bilex.aligners.registry`); nothing else needs to be touched.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
-from bilex.errors import BilexError, nearest_name
+from bilex.aligners.reported import ReportedAs
+from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
@@ -46,6 +47,8 @@ class Aligner(ABC):
         report_: What happened, in figures and sentences: pairs used, iterations, warnings, ...
     """
 
+    # What a class says about its method: its name in commands and grids, one sentence on it, how its space is
+    # compared, and what its data must be like.
     name: ClassVar[str]
     summary: ClassVar[str]
     metric: ClassVar[Metric] = "cosine"
@@ -54,6 +57,14 @@ class Aligner(ABC):
     equal_dimensions: ClassVar[bool] = False
     limits: ClassVar[Limits] = {}
     presets: ClassVar[dict[str, str]] = {}
+    # In tables lower places come first; the colour is that of plots, None for the one of unknown methods.
+    place: ClassVar[int] = 50
+    colour: ClassVar[str | None] = None
+    # Names in published tables, and values of settings that leave the method what is reported there.
+    reported_as: ClassVar[tuple[ReportedAs, ...]] = ()
+    same_method: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    # Settings with which `bilex demo` shows the method in a minute.
+    demo_settings: ClassVar[Mapping[str, Any]] = {}
 
     device: str = "auto"
     seed: int = 0
@@ -113,7 +124,7 @@ class Aligner(ABC):
         if self.equal_dimensions and source.dim != target.dim:
             raise BilexError(
                 f"method '{self.name}' needs vectors of one dimension, not {source.dim} and {target.dim}; "
-                "use c1, procrustes or advanced."
+                f"use {_of_any_dimensions()}."
             )
         pairs = self._usable_pairs(source, target, lexicon)
         wrong = lexicon if lexicon is not None else Lexicon([])
@@ -168,6 +179,14 @@ class Aligner(ABC):
         """Seconds of that part of a fit which is better timed in miniature than counted."""
         return 0.0
 
+    def timed_comparisons(self, source: int, target: int, pairs: int) -> float:
+        """The part that `timed_seconds` times, counted for where there are no vectors to time."""
+        return 0.0
+
+    def working_gigabytes(self, source: int, target: int, pairs: int) -> float:
+        """Memory that a fit needs beside the vectors, where that is much."""
+        return 0.0
+
     @abstractmethod
     def _fit(
         self,
@@ -180,30 +199,9 @@ class Aligner(ABC):
         """Set `source_map_` and `target_map_`; tell what happened in `report_`."""
 
 
-def methods() -> dict[str, type[Aligner]]:
-    """Every method by name, found in the modules of this folder."""
-    package = importlib.import_module("bilex.aligners")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"bilex.aligners.{module.name}")
-    found: dict[str, type[Aligner]] = {}
-    waiting: list[type[Aligner]] = Aligner.__subclasses__()
-    while waiting:
-        cls = waiting.pop()
-        waiting.extend(cls.__subclasses__())
-        if "name" in vars(cls):
-            found[cls.name] = cls
-    return dict(sorted(found.items()))
+def _of_any_dimensions() -> str:
+    """The methods that take vectors of two dimensions, for an error sentence."""
+    from bilex.aligners.registry import methods
 
-
-def get_method(name: str) -> type[Aligner]:
-    """The method called `name`.
-
-    Raises:
-        BilexError: There is none; the nearest names are told.
-    """
-    known = methods()
-    if name in known:
-        return known[name]
-    raise BilexError(
-        f"method '{name}' is not known; choose one of {', '.join(known)}.{nearest_name(name, known)}"
-    )
+    names = [name for name, method in methods().items() if not method.equal_dimensions]
+    return " or ".join([", ".join(names[:-1]), names[-1]])

@@ -21,6 +21,7 @@ from bilex.aligners.greedy import greedy_matching
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
 from bilex.aligners.procrustes import common_rotations
+from bilex.aligners.reported import ReportedAs
 from bilex.device import resolve_device
 from bilex.progress import Progress
 from bilex.vectors import WordVectors
@@ -55,6 +56,10 @@ class FIPP(Aligner):
     name = "fipp"
     summary = "fits the inner products of the seed pairs, then rotates; seconds"
     equal_dimensions = True
+    place = 41
+    colour = "#e69f00"
+    reported_as = (ReportedAs("FIPP"),)
+    same_method: ClassVar[dict[str, tuple[str, ...]]] = {"metric": ("dot",)}
     limits: ClassVar[Limits] = {
         "epsilon": (SMALLEST, None),
         "strength": (0, None),
@@ -72,6 +77,10 @@ class FIPP(Aligner):
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """Products of Gram matrices of the pairs that it learns from."""
         return 400.0 * max(pairs, min(self.pairs, source, target)) ** 2
+
+    def working_gigabytes(self, source: int, target: int, pairs: int) -> float:
+        """Some six Gram matrices, where pairs are added to the seeds."""
+        return 24e-9 * min(self.pairs, source, target) ** 2 if pairs < _FEW_SEEDS else 0.0
 
     def _fit(
         self,

@@ -22,6 +22,7 @@ from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Map, MapStep
 from bilex.aligners.network_steps import Dense, MappedBesideOwn, OwnBesideMapped, PReLU, Tanh
 from bilex.aligners.preparation import Prepared, unit_center_unit
+from bilex.aligners.reported import ReportedAs
 from bilex.aligners.small_networks import (
     Part,
     Training,
@@ -93,6 +94,9 @@ class LNMap(Aligner):
 
     name = "lnmap"
     summary = "non-linear maps between latent spaces, with self-training; minutes, best on a GPU"
+    place = 40
+    colour = "#999933"
+    reported_as = (ReportedAs("LNMap"),)
 
     limits: ClassVar[Limits] = {
         **dict.fromkeys(("hidden", "latent", "batch", "mapper_batch"), (1, None)),

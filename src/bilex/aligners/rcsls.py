@@ -19,6 +19,7 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
+from bilex.aligners.reported import ReportedAs
 from bilex.device import resolve_device
 from bilex.errors import BilexError
 from bilex.progress import Progress
@@ -55,6 +56,10 @@ class RCSLS(Aligner):
     name = "rcsls"
     summary = "gradient descent on the CSLS of the seed pairs; best for retrieval with many seeds, minutes"
     equal_dimensions = True
+    place = 20
+    colour = "#cc79a7"
+    reported_as = (ReportedAs("RCSLS"),)
+    same_method: ClassVar[dict[str, tuple[bool, ...]]] = {"restore": (True, False)}
     limits: ClassVar[Limits] = {"neighbours": (1, None), "learning_rate": (SMALLEST, None)}
 
     neighbours: int = 10

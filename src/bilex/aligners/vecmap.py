@@ -23,6 +23,7 @@ from bilex.aligners.collapse import COLLAPSED, recovered_share, rotation
 from bilex.aligners.limits import Limits
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
+from bilex.aligners.reported import ReportedAs
 from bilex.aligners.starts import identical_strings, unsupervised_similarity_distributions
 from bilex.device import resolve_device
 from bilex.errors import BilexError
@@ -45,6 +46,9 @@ class VecMapSupervised(Aligner):
 
     name = "vecmap-supervised"
     summary = "whitened, re-weighted mapping of centred vectors from the seed pairs; seconds"
+    place = 30
+    colour = "#009e73"
+    reported_as = (ReportedAs("VecMap", ("5k",)),)  # with 1k seeds the paper's is the self-learning one
 
     def _fit(
         self,
@@ -86,6 +90,7 @@ class _SelfLearning(Aligner):
         "threshold": (0, None),
         "described": (1, None),
     }
+    colour = "#009e73"
 
     frequent: int = 20000
     neighbours: int = 10
@@ -208,6 +213,8 @@ class VecMapSemi(_SelfLearning):
 
     name = "vecmap-semi"
     summary = "self-learning from few seed pairs; minutes"
+    place = 31
+    reported_as = (ReportedAs("VecMap", ("1k",)),)  # with 5k seeds the paper's learns from these alone
 
     def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
         return pairs
@@ -223,6 +230,7 @@ class VecMapIdentical(_SelfLearning):
 
     name = "vecmap-identical"
     summary = "self-learning from words spelled alike, no seeds; for languages in one script"
+    place = 32
     needs_seeds = False
 
     def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
@@ -248,6 +256,7 @@ class VecMapUnsupervised(_SelfLearning):
 
     name = "vecmap-unsupervised"
     summary = "self-learning from the shapes of the two spaces alone, no seeds; may fail, and says so"
+    place = 33
     needs_seeds = False
 
     described: int = 4000

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bilex.evaluation import Evaluation
 
 _SHOWN_WORDS = 12
-# By then the loss on the sample has settled; all updates of the paper take minutes on 2 cores.
-_LIGHTER: dict[str, dict[str, int]] = {"c1": {"updates": 40}}
 
 
 @click.command(
@@ -41,6 +39,7 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     """
     check_device(device)
     started = time.monotonic()
+    from bilex.aligners import get_method
     from bilex.cli.console import progress, show
     from bilex.cli.tables import answers_table, calibration_lines
     from bilex.data import sample_path
@@ -65,7 +64,7 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     )
     recipe = Recipe(
         method=method,
-        settings=_LIGHTER.get(method, {}),
+        settings=dict(get_method(method).demo_settings),
         lm=lm,
         tuning="demo",
         mixing="prior",

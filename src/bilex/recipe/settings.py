@@ -118,7 +118,7 @@ class Recipe:
         Raises:
             BilexError: The method or one of its settings is not known.
         """
-        from bilex.aligners.base import get_method
+        from bilex.aligners import get_method
 
         method = get_method(self.method)
         known = method.settings_fields()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from bilex_bench.about import about
+
 PAPER, INK, MUTED, GRID = "#ffffff", "#1b2430", "#5d6b7a", "#dfe4ea"
 SOURCE, TARGET = "#0072b2", "#d55e00"
 
@@ -29,15 +31,6 @@ DARK = {
     "#882255": "#d0689b",
 }
 
-_OF_METHOD = {
-    "procrustes": "#7a7a7a",
-    "advanced": "#56b4e9",
-    "vecmap": "#009e73",
-    "rcsls": "#cc79a7",
-    "lnmap": "#999933",
-    "fipp": "#e69f00",
-    "c1": "#0072b2",
-}
 _OF_C2 = "#d55e00"
 _OF_OTHERS = "#882255"
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
@@ -57,7 +50,8 @@ def colour_of(method: str, with_model: bool) -> str:
     """The colour of an aligner, or of what a language model makes of it."""
     if with_model and method == "c1":
         return _OF_C2
-    return next((colour for name, colour in _OF_METHOD.items() if method.startswith(name)), _OF_OTHERS)
+    found = about(method)
+    return (found.colour if found is not None else None) or _OF_OTHERS
 
 
 def styles_for(colours: Iterable[str]) -> list[Style]:

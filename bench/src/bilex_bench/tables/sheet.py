@@ -9,23 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from bilex_bench.about import place_of
 from bilex_bench.reported import PAPER_MIXING, Retrieval, benchmark_of, reported
 from bilex_bench.results import DIRECTIONS, DirectionName, Result
 from bilex_bench.setups import Setup
 
 # Setups that differ in one of these are different methods; those that differ in `seed` are runs of one.
 _TELLING = ("method", "settings", "limit", "lm", "tune", "tuning", "mixing")
-_METHODS = (
-    "procrustes",
-    "advanced",
-    "rcsls",
-    "vecmap-supervised",
-    "vecmap-semi",
-    "vecmap-identical",
-    "vecmap-unsupervised",
-    "lnmap",
-    "fipp",
-)
 
 
 class Direction(NamedTuple):
@@ -262,11 +252,8 @@ def _by_size(seeds: str) -> tuple[int, float, str]:
 def _in_papers_order(method: Method) -> tuple[Any, ...]:
     """Rivals, ablations of C1, C1; then the language model alone, mixed in as it is, and stage C2."""
     setup = method.setup
-    place = (
-        _METHODS.index(setup.method) if setup.method in _METHODS else len(_METHODS) + (setup.method == "c1")
-    )
     mixing = 2.0 if setup.mixing == "auto" else float(setup.mixing or 0)
     stage = (setup.lm is not None, setup.tune or setup.mixing == 1, setup.lm or "")
     if setup.lm is not None and setup.mixing == 1:
         stage = (True, False, "")
-    return (*stage, setup.tune, place, not is_ablation(setup), mixing, method.name)
+    return (*stage, setup.tune, place_of(setup.method), not is_ablation(setup), mixing, method.name)
