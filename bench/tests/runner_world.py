@@ -160,9 +160,6 @@ class Noted:
     def ended(self, worker: int) -> None:
         self._now.discard(worker)
 
-    def idle(self) -> None:
-        pass
-
 
 def outcomes(results: Iterable[Result]) -> dict[str, Any]:
     """What must be equal however a setup was run: status, all figures, all predictions."""

@@ -15,9 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import runner_world as world
 from bilex.errors import BilexError
-from bilex_bench.cluster import Needs, RayEngine, fitting
+from bilex_bench.cluster import Needs, RayExecutor, fitting
+from bilex_bench.engine import Engine
 from bilex_bench.events import Said, Step
-from bilex_bench.local import LocalEngine
+from bilex_bench.local import LocalExecutor
 from bilex_bench.setups import Setup, families
 
 torch.set_num_threads(1)
@@ -44,7 +45,7 @@ def test_missing_ray_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setitem(sys.modules, "ray", None)
     folder = world.make_folder(tmp_path / "data")
     with pytest.raises(BilexError, match=r"pip install 'bilex-bench\[cluster\]'"):
-        RayEngine().run([[world.setup()]], world.plan_for(folder, tmp_path), world.Noted())
+        Engine(RayExecutor()).run([[world.setup()]], world.plan_for(folder, tmp_path), world.Noted())
 
 
 class Cluster:
@@ -120,7 +121,7 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     setups += [world.setup("troublesome", settings=dies_once), world.setup("advanced")]
     setups += [world.setup("troublesome", settings={"trouble": "error"})]
     heard = Assassin(cluster)
-    engine = RayEngine(cluster.address, Needs(cpus=1), {setup.family: 0.3 for setup in setups})
+    engine = Engine(RayExecutor(cluster.address, Needs(cpus=1), {s.family: 0.3 for s in setups}))
     engine.run(families(setups), world.plan_for(folder, tmp_path), heard)
     assert len(heard.killed) == 1 and len(heard.results) == len(setups)
     assert heard.most_at_once == 2, "both nodes worked"
@@ -129,7 +130,7 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     failed = [r for r in heard.results if r.status == "failed"]
     assert [r.error for r in failed] == ["this method fails on purpose; do not use it."]
     here = world.Noted()
-    LocalEngine(1).run(families(setups), world.plan_for(folder, tmp_path / "here"), here)
+    Engine(LocalExecutor(1)).run(families(setups), world.plan_for(folder, tmp_path / "here"), here)
     assert world.outcomes(here.results) == world.outcomes(heard.results)
 
 
@@ -138,4 +139,4 @@ def test_no_cluster_at_an_address_is_told_in_one_sentence(address: str, tmp_path
     pytest.importorskip("ray")
     folder = world.make_folder(tmp_path / "data")
     with pytest.raises(BilexError, match="no Ray cluster answers"):
-        RayEngine(address).run([[world.setup()]], world.plan_for(folder, tmp_path), world.Noted())
+        Engine(RayExecutor(address)).run([[world.setup()]], world.plan_for(folder, tmp_path), world.Noted())

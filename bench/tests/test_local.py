@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import runner_world as world
 from bilex.machine import Processor
 from bilex_bench import local
+from bilex_bench.engine import Engine
 from bilex_bench.events import Step
-from bilex_bench.local import LocalEngine, default_workers, how_it_ended, threads_for
+from bilex_bench.local import LocalExecutor, default_workers, how_it_ended, threads_for
 from bilex_bench.setups import families
 from bilex_bench.work import run_family
 from bilex_bench.workplace import Workplace
@@ -42,7 +43,7 @@ def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
     error, memory = troublesome("error"), troublesome("memory")
     plan = world.plan_for(folder, tmp_path)
     heard = world.Noted()
-    LocalEngine(2).run(families([error, once, always, memory, *good]), plan, heard)
+    Engine(LocalExecutor(2)).run(families([error, once, always, memory, *good]), plan, heard)
     assert multiprocessing.active_children() == []
     found = {r.setup.key: r for r in heard.results}
     assert len(found) == len(heard.results) == 7
@@ -70,7 +71,7 @@ def test_a_listener_that_fails_ends_the_run_and_the_workers(
             raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="disk is full"):
-        LocalEngine(1).run(families(world.grid()), world.plan_for(folder, tmp_path), FullDisk())
+        Engine(LocalExecutor(1)).run(families(world.grid()), world.plan_for(folder, tmp_path), FullDisk())
     assert multiprocessing.active_children() == []
 
 

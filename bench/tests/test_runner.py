@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import runner_world as world
 from bilex.cli import run as bilex
 from bilex.errors import BilexError
+from bilex_bench.engine import Listener
 from bilex_bench.events import Step
-from bilex_bench.listener import Listener
 from bilex_bench.live import LineView, LiveView, in_a_line
 from bilex_bench.results import Result
 from bilex_bench.runner import Outcome, check_data, in_order, run_setups, todo

@@ -7,6 +7,7 @@ has arrived is never asked for again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
@@ -17,12 +18,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bilex.errors import BilexError
-from bilex_bench.events import Event, Finished, Said, Step
-from bilex_bench.listener import Listener
-from bilex_bench.results import Result
-from bilex_bench.schedule import Job, Schedule
-from bilex_bench.setups import Setup
-from bilex_bench.worker import Order, follow
+from bilex_bench.engine import Begun, Lost
+from bilex_bench.events import Event, Finished, Step
+from bilex_bench.schedule import Job, Order
+from bilex_bench.worker import follow
 from bilex_bench.workplace import Workplace, WorkPlan
 
 HERE = "local"
@@ -56,18 +55,8 @@ class Located:
     host: str
 
 
-@dataclass(eq=False)
-class _Running:
-    """A task that was handed to Ray."""
-
-    job: Job
-    events: Any
-    slot: int | None = None
-    node: str | None = None
-
-
-@dataclass(eq=False)
-class RayEngine:
+@dataclass(frozen=True)
+class RayExecutor:
     """Runs families as tasks of a Ray cluster.
 
     Args:
@@ -81,150 +70,116 @@ class RayEngine:
     needs: Needs = field(default_factory=Needs)
     estimated: Mapping[str, float] = field(default_factory=dict)
 
-    def run(self, families: Sequence[Sequence[Setup]], plan: WorkPlan, listener: Listener) -> None:
-        """Run families to their end.
-
-        Args:
-            families: Setups by family, in the order of work.
-            plan: What the tasks are told; its paths must mean the same on every machine.
-            listener: Takes every result and is told what happens; an error of its own ends the run.
+    @contextlib.contextmanager
+    def session(self, plan: WorkPlan, families: int) -> Iterator[RaySession]:
+        """Join the cluster; the paths of the plan must mean the same on every machine.
 
         Raises:
-            BilexError: Ray is not installed, the cluster is not there, or its machines have no bilex.
+            BilexError: Ray is not installed, or the cluster is not there.
         """
         ray = _ray()
         started_here = not ray.is_initialized()
         if started_here:
             _connect(ray, self.address)
         try:
-            _Run(ray, families, plan, listener, self.needs, self.estimated).to_the_end()
+            session = RaySession(ray, self, plan)
+            try:
+                yield session
+            finally:
+                session.stop()
         finally:
             if started_here:
                 ray.shutdown()
 
 
-class _Run:
-    def __init__(
-        self,
-        ray: Any,
-        families: Sequence[Sequence[Setup]],
-        plan: WorkPlan,
-        listener: Listener,
-        needs: Needs,
-        estimated: Mapping[str, float],
-    ) -> None:
-        self.ray = ray
-        self.listener = listener
-        self.schedule = Schedule(families)
-        self.wished, self.estimated = needs, estimated
-        self.threads = fitting(needs, _alive(ray), plan.device).cpus or 1
-        self.plan = replace(plan, threads=self.threads)
-        self.task = ray.remote(work_on_family)
-        self.tasks: list[_Running] = []
+class RaySession:
+    """The tasks of one run.
 
-    def to_the_end(self) -> None:
-        try:
-            while self.schedule:
-                self._hand_out()
-                self._listen()
-        finally:
-            for task in self.tasks:
-                self.ray.cancel(task.events, force=True)
+    Args:
+        ray: The library, connected.
+        executor: What the user asked for.
+        plan: What the tasks need to know.
+    """
 
-    def _hand_out(self) -> None:
-        """Hand every family that may run to Ray, which starts them as machines become free."""
-        while (job := self.schedule.next()) is not None:
-            order = Order(tuple(job.setups), job.attempt, job.last_attempt)
-            events = self.task.options(**self._options(job)).remote(order, self.plan)
-            self.tasks.append(_Running(job, events))
+    def __init__(self, ray: Any, executor: RayExecutor, plan: WorkPlan) -> None:
+        self._ray, self._executor = ray, executor
+        threads = fitting(executor.needs, _alive(ray), plan.device).cpus or 1
+        self._plan = replace(plan, threads=threads)
+        self._task = ray.remote(work_on_family)
+        self._jobs: dict[Any, Job] = {}
+        self._nodes: dict[Job, str] = {}
 
-    def _options(self, job: Job) -> dict[str, Any]:
-        """What Ray is told about a family; one to be tried alone asks for a whole machine."""
-        nodes = _alive(self.ray)
-        gigabytes = self.wished.gigabytes or self.estimated.get(job.name)
-        needs = fitting(replace(self.wished, gigabytes=gigabytes), nodes, self.plan.device)
-        return {
+    def has_room(self) -> bool:
+        """Always: Ray keeps what cannot start yet."""
+        return True
+
+    def start(self, job: Job) -> None:
+        """Hand a family to Ray; one to be tried alone asks for a whole machine."""
+        nodes = _alive(self._ray)
+        gigabytes = self._executor.needs.gigabytes or self._executor.estimated.get(job.name)
+        needs = fitting(replace(self._executor.needs, gigabytes=gigabytes), nodes, self._plan.device)
+        options = {
             "num_cpus": _most(nodes, "CPU") if job.alone else needs.cpus,
             "num_gpus": needs.gpus,
             "memory": int(needs.gigabytes * _GIGABYTE) if needs.gigabytes else None,
             "num_returns": "streaming",
             "max_retries": 0,  # lost families are handed out again by the schedule, without what arrived
         }
+        self._jobs[self._task.options(**options).remote(job.order(), self._plan)] = job
 
-    def _listen(self) -> None:
-        by_events = {task.events: task for task in self.tasks}
-        ready, _ = self.ray.wait(list(by_events), num_returns=1, timeout=_WAIT_SECONDS, fetch_local=False)
-        for events in ready:
-            self._take(by_events[events])
-        self.listener.idle()
+    def events(self) -> Iterator[tuple[Job, Event | Begun | Lost]]:
+        """The next event of each task that has one.
 
-    def _take(self, task: _Running) -> None:
-        """One event of a task, or its end."""
+        Raises:
+            BilexError: A machine of the cluster has no bilex, or the work itself cannot go on.
+        """
+        ready, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=_WAIT_SECONDS, fetch_local=False)
+        for stream in ready:
+            job = self._jobs[stream]
+            event = self._next(stream, job)
+            if isinstance(event, Finished | Lost):
+                del self._jobs[stream]
+            yield job, event
+
+    def stop(self) -> None:
+        """End all tasks."""
+        for stream in self._jobs:
+            self._ray.cancel(stream, force=True)
+
+    def _next(self, stream: Any, job: Job) -> Event | Begun | Lost:
         try:
-            event = self.ray.get(next(task.events))
+            event: Event | Located = self._ray.get(next(stream))
         except StopIteration:
-            self._settle(task, self.schedule.finished(task.job))
-            return
-        except self.ray.exceptions.RayError as error:
-            self._settle(task, self._lost(task, error))
-            return
+            return Finished()
+        except self._ray.exceptions.RayError as error:
+            return self._lost(job, error)
         if isinstance(event, Located):
-            task.node = event.node
-            task.slot = self._free_slot()
-            self.listener.started(task.slot, task.job.setups)
-            self.listener.event(task.slot, Step(f"on {event.host}", figures={"node": event.node}))
-        elif isinstance(event, Result):
-            self.schedule.received(task.job, event)
-            self.listener.result(event)
-        elif isinstance(event, Finished) and event.out_of_memory is not None:
-            self.listener.retrying(task.job.setups, event.out_of_memory)
-            self._settle(task, self.schedule.lost(task.job, event.out_of_memory))
-        elif isinstance(event, Step | Said) and task.slot is not None:
-            self.listener.event(task.slot, event)
+            self._nodes[job] = event.node
+            return Begun(Step(f"on {event.host}", figures={"node": event.node}))
+        return event
 
-    def _settle(self, task: _Running, given_up: Sequence[Result]) -> None:
-        self.tasks.remove(task)
-        if task.slot is not None:
-            self.listener.ended(task.slot)
-        for result in given_up:
-            self.listener.result(result)
-
-    def _lost(self, task: _Running, error: Exception) -> list[Result]:
-        """Decide about a family whose task broke off.
+    def _lost(self, job: Job, error: Exception) -> Lost:
+        """Why a task broke off.
 
         Raises:
             BilexError: It broke off in a way that every other task will too.
         """
-        exceptions = self.ray.exceptions
         cause = getattr(error, "cause", None)
-        if isinstance(cause, ImportError) or isinstance(error, exceptions.RuntimeEnvSetupError):
+        if isinstance(cause, ImportError) or isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
             raise BilexError(
                 f"a machine of the cluster cannot run bilex ({_first_sentence(cause or error)}); install the "
                 "same bilex on all of them, as docs/benchmark-cluster.md tells."
             ) from error
         if isinstance(cause, BilexError):
             raise cause
-        reason = f"Ray says: {_first_sentence(error)}."
-        if not task.job.last_attempt or not isinstance(error, exceptions.WorkerCrashedError):
-            self.listener.retrying(task.job.setups, reason)
-        if self._is_own_fault(task, error):
-            return self.schedule.lost(task.job, reason)
-        return self.schedule.interrupted(task.job, reason)
+        return Lost(f"Ray says: {_first_sentence(error)}.", with_machine=self._machine_vanished(job, error))
 
-    def _is_own_fault(self, task: _Running, error: Exception) -> bool:
-        """Whether the family itself brought its worker down, rather than going down with its machine."""
-        exceptions = self.ray.exceptions
-        if isinstance(error, exceptions.OutOfMemoryError):
-            return True
-        if not isinstance(error, exceptions.WorkerCrashedError):
-            return not isinstance(
-                error, exceptions.NodeDiedError | exceptions.LocalRayletDiedError | exceptions.ObjectLostError
-            )
-        return task.node in {node["NodeID"] for node in _alive(self.ray)}
-
-    def _free_slot(self) -> int:
-        taken = {task.slot for task in self.tasks}
-        return next(slot for slot in range(len(self.tasks) + 1) if slot not in taken)
+    def _machine_vanished(self, job: Job, error: Exception) -> bool:
+        """Whether a family went down with its machine, rather than bringing its worker down itself."""
+        known = self._ray.exceptions
+        if isinstance(error, known.WorkerCrashedError) and not isinstance(error, known.OutOfMemoryError):
+            return self._nodes.get(job) not in {node["NodeID"] for node in _alive(self._ray)}
+        return isinstance(error, known.NodeDiedError | known.LocalRayletDiedError | known.ObjectLostError)
 
 
 def fitting(needs: Needs, nodes: Sequence[dict[str, Any]], device: str) -> Needs:

@@ -17,8 +17,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from bilex_bench.engine import Listener
 from bilex_bench.events import Said, Step
-from bilex_bench.listener import Listener
 from bilex_bench.results import Result
 from bilex_bench.setups import Setup
 
@@ -136,9 +136,6 @@ class LineView:
         """Forget what a worker did."""
         self._running.pop(worker, None)
 
-    def idle(self) -> None:
-        """Nothing."""
-
 
 class LiveView:
     """A picture on a terminal: a bar for the whole run, the running families, the last results.
@@ -203,9 +200,6 @@ class LiveView:
     def ended(self, worker: int) -> None:
         """A family leaves the running ones."""
         self._running.pop(worker, None)
-
-    def idle(self) -> None:
-        """Nothing: the picture is drawn by its own clock."""
 
     def _left(self) -> str:
         """The time left if the rest goes as what is done went."""

@@ -12,18 +12,17 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 from bilex.machine import processor, total_memory
+from bilex_bench.engine import Begun, Lost
 from bilex_bench.events import Event, Finished
-from bilex_bench.listener import Listener
-from bilex_bench.results import Result
-from bilex_bench.schedule import Job, Schedule
-from bilex_bench.setups import Setup
-from bilex_bench.worker import Order, serve
+from bilex_bench.schedule import Job
+from bilex_bench.worker import serve
 from bilex_bench.workplace import WorkPlan
 
 _THREADS_A_WORKER = 4
@@ -61,143 +60,101 @@ def threads_for(workers: int) -> int:
 class _Worker:
     """A worker process and what it is doing."""
 
-    number: int
     process: BaseProcess
     pipe: Connection
-    job: Job | None = field(default=None)
+    job: Job | None = None
 
 
-class LocalEngine:
+@dataclass(frozen=True)
+class LocalExecutor:
     """Runs families in processes of this machine.
 
     Args:
-        workers: How many.
+        workers: How many at a time.
     """
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    workers: int
 
-    def run(self, families: Sequence[Sequence[Setup]], plan: WorkPlan, listener: Listener) -> None:
-        """Run families to their end.
-
-        Args:
-            families: Setups by family, in the order of work.
-            plan: What the workers are told.
-            listener: Takes every result and is told what happens; an error of its own ends the run.
-        """
-        _Run(families, plan, listener, min(self.workers, len(families))).to_the_end()
-
-
-class _Run:
-    def __init__(
-        self, families: Sequence[Sequence[Setup]], plan: WorkPlan, listener: Listener, workers: int
-    ) -> None:
-        self.plan = plan
-        self.listener = listener
-        self.schedule = Schedule(families)
-        self.size = workers
-        self.workers: list[_Worker] = []
-
-    def to_the_end(self) -> None:
+    @contextlib.contextmanager
+    def session(self, plan: WorkPlan, families: int) -> Iterator[LocalSession]:
+        """Processes for a run, started as they are needed and ended with the block."""
+        session = LocalSession(plan, min(self.workers, families))
         try:
-            while self.schedule:
-                self._hand_out()
-                self._listen()
+            yield session
         finally:
-            self._stop()
+            session.stop()
 
-    def _hand_out(self) -> None:
-        """Give every idle worker its next family, and start workers as they are needed."""
-        for number in range(self.size):
-            worker = next((w for w in self.workers if w.number == number), None)
-            if worker is not None and worker.job is not None:
-                continue
-            job = self.schedule.next()
-            if job is None:
-                return
-            if job.alone:
-                self._stop()  # what idle workers hold is memory that this job may need
-                worker = None
-            if worker is None:
-                worker = self._start(number)
-            worker.job = job
-            self.listener.started(number, job.setups)
-            with contextlib.suppress(OSError):  # a worker that died meanwhile is found dead by _listen
-                worker.pipe.send(Order(tuple(job.setups), job.attempt, job.last_attempt))
 
-    def _start(self, number: int) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(theirs, self.plan), name=f"bilex worker {number + 1}")
-        with _deaf_to_ctrl_c(), _thread_variables(self.plan.threads):
-            process.start()
-        theirs.close()
-        worker = _Worker(number, process, ours)
-        self.workers.append(worker)
-        return worker
+class LocalSession:
+    """The worker processes of one run.
 
-    def _listen(self) -> None:
-        """Wait for something to happen, and deal with all of it."""
-        by_pipe: dict[object, _Worker] = {w.pipe: w for w in self.workers}
-        ready = wait([*by_pipe, *(w.process.sentinel for w in self.workers)], timeout=1)  # type: ignore[list-item]
-        for pipe in ready:
-            if pipe in by_pipe:
-                self._read(by_pipe[pipe])
-        for worker in list(self.workers):
-            if not worker.process.is_alive():
-                self._read(worker)
-                self._bury(worker)
-        self.listener.idle()
+    Args:
+        plan: What the workers need to know.
+        size: How many there may be at a time.
+    """
 
-    def _read(self, worker: _Worker) -> None:
-        """Take all that a worker has sent."""
-        while (event := _next_event(worker.pipe)) is not None and (job := worker.job) is not None:
-            if isinstance(event, Result):
-                self.schedule.received(job, event)
-                self.listener.result(event)
-            elif isinstance(event, Finished):
-                worker.job = None
-                self.listener.ended(worker.number)
-                self._settle(job, event.out_of_memory)
-            else:
-                self.listener.event(worker.number, event)
+    def __init__(self, plan: WorkPlan, size: int) -> None:
+        self._plan, self._size = plan, size
+        self._workers: list[_Worker] = []
+        self._begun: list[Job] = []
 
-    def _settle(self, job: Job, out_of_memory: str | None) -> None:
-        if out_of_memory is None:
-            given_up = self.schedule.finished(job)
-        else:
-            self.listener.retrying(job.setups, out_of_memory)
-            given_up = self.schedule.lost(job, out_of_memory)
-        for result in given_up:
-            self.listener.result(result)
+    def has_room(self) -> bool:
+        """Whether a worker has nothing to do, or could be started."""
+        return sum(worker.job is not None for worker in self._workers) < self._size
 
-    def _bury(self, worker: _Worker) -> None:
-        """A worker process has died; its family is tried once more, alone, or given up."""
-        self.workers.remove(worker)
-        worker.pipe.close()
-        worker.process.join()
-        if worker.job is None:
-            return
-        self.listener.ended(worker.number)
-        reason = how_it_ended(worker.process.exitcode)
-        if not worker.job.last_attempt:
-            self.listener.retrying(worker.job.setups, reason)
-        for result in self.schedule.lost(worker.job, reason):
-            self.listener.result(result)
+    def start(self, job: Job) -> None:
+        """Give a family to an idle worker, or to a new one."""
+        if job.alone:
+            self.stop()  # what idle workers hold is memory that this job may need
+        worker = next((w for w in self._workers if w.job is None), None) or self._new_worker()
+        worker.job = job
+        self._begun.append(job)
+        with contextlib.suppress(OSError):  # a worker that died meanwhile is found dead by `events`
+            worker.pipe.send(job.order())
 
-    def _stop(self) -> None:
+    def events(self) -> Iterator[tuple[Job, Event | Begun | Lost]]:
+        """What workers have sent, and which of them have died."""
+        while self._begun:
+            yield self._begun.pop(0), Begun()
+        waited: list[Any] = [part for w in self._workers for part in (w.pipe, w.process.sentinel)]
+        wait(waited, timeout=1)
+        for worker in list(self._workers):
+            dead = not worker.process.is_alive()
+            while (job := worker.job) is not None and (event := _next_event(worker.pipe)) is not None:
+                if isinstance(event, Finished):
+                    worker.job = None
+                yield job, event
+            if dead:
+                self._workers.remove(worker)
+                worker.pipe.close()
+                worker.process.join()
+                if worker.job is not None:
+                    yield worker.job, Lost(how_it_ended(worker.process.exitcode))
+
+    def stop(self) -> None:
         """End all workers; those that do not leave by themselves are killed."""
-        for worker in self.workers:
+        for worker in self._workers:
             worker.pipe.close()
             if worker.process.is_alive():
                 worker.process.terminate()
         deadline = time.monotonic() + _SECONDS_TO_LEAVE
-        for worker in self.workers:
+        for worker in self._workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
-        self.workers = []
+        self._workers = []
+
+    def _new_worker(self) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=serve, args=(theirs, self._plan), name="bilex worker")
+        with _deaf_to_ctrl_c(), _thread_variables(self._plan.threads):
+            process.start()
+        theirs.close()
+        worker = _Worker(process, ours)
+        self._workers.append(worker)
+        return worker
 
 
 def _next_event(pipe: Connection) -> Event | None:

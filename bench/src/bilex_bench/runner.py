@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bilex.errors import BilexError
 from bilex_bench.datasets import DataFolder
+from bilex_bench.engine import Engine
 from bilex_bench.events import Said, Step
-from bilex_bench.listener import Engine
 from bilex_bench.live import View
 from bilex_bench.results import Result
 from bilex_bench.setups import Setup, families
@@ -173,6 +173,3 @@ class _Keeper:
 
     def ended(self, worker: int) -> None:
         self._view.ended(worker)
-
-    def idle(self) -> None:
-        self._view.idle()

@@ -16,6 +16,15 @@ ATTEMPTS = 2
 _INTERRUPTIONS = 4  # how often a machine may vanish under a family before the family is given up
 
 
+@dataclass(frozen=True)
+class Order:
+    """What a worker is asked to do: some setups of one family."""
+
+    setups: Sequence[Setup]
+    attempt: int
+    last_attempt: bool
+
+
 @dataclass(eq=False)
 class Job:
     """A family on its way.
@@ -43,6 +52,10 @@ class Job:
     def last_attempt(self) -> bool:
         """Whether it is given up if it fails once more."""
         return self.attempt >= ATTEMPTS
+
+    def order(self) -> Order:
+        """What its worker is asked to do."""
+        return Order(tuple(self.setups), self.attempt, self.last_attempt)
 
 
 class Schedule:

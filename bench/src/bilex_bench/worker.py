@@ -7,25 +7,15 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from types import FrameType
 
 from bilex_bench.events import Event, Finished, Relay
-from bilex_bench.setups import Setup
+from bilex_bench.schedule import Order
 from bilex_bench.workplace import Workplace, WorkPlan
 
 _TERMINATED = 143
-
-
-@dataclass(frozen=True)
-class Order:
-    """What a worker is asked to do: some setups of one family."""
-
-    setups: Sequence[Setup]
-    attempt: int
-    last_attempt: bool
 
 
 def serve(pipe: Connection, plan: WorkPlan) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bilex_bench.datasets import DataFolder
+    from bilex_bench.engine import Engine
     from bilex_bench.estimate import Estimate
-    from bilex_bench.listener import Engine
     from bilex_bench.runner import Outcome
     from bilex_bench.setups import Setup
     from bilex_bench.store import ResultsStore
@@ -69,14 +69,16 @@ class _Wishes:
 
     def engine(self, estimates: Sequence[Estimate]) -> Engine:
         """Who does the work."""
-        if self.ray is None:
-            from bilex_bench.local import LocalEngine
+        from bilex_bench.engine import Engine
 
-            return LocalEngine(self.at_a_time())
-        from bilex_bench.cluster import Needs, RayEngine
+        if self.ray is None:
+            from bilex_bench.local import LocalExecutor
+
+            return Engine(LocalExecutor(self.at_a_time()))
+        from bilex_bench.cluster import Needs, RayExecutor
 
         needs = Needs(cpus=self.cpus, gpus=self.gpus, gigabytes=self.gigabytes)
-        return RayEngine(self.ray, needs, _most_memory(estimates))
+        return Engine(RayExecutor(self.ray, needs, _most_memory(estimates)))
 
 
 @click.command(
