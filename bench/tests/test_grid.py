@@ -12,7 +12,7 @@ from bilex_bench.datasets import DataFolder
 from bilex_bench.grid import Grid
 from bilex_bench.ready import ready_grids, ready_text
 from bilex_bench.setups import families
-from bilex_bench.toml_tables import Lines
+from bilex_bench.toml_lines import Lines
 
 XLING = [f"{a}-{b}" for a, b in combinations(("de", "en", "fi", "fr", "hr", "it", "ru", "tr"), 2)]
 PANLEX = [f"{a}-{b}" for a, b in permutations(("bg", "ca", "et", "eu", "he", "hu"), 2)]
@@ -342,7 +342,7 @@ def test_ready_grids_of_the_paper(name: str, tmp_path: Path) -> None:
         "panlex": folder_with(tmp_path / "panlex", PANLEX),
     }
     grid = Grid.read(name)
-    grid = grid.choosing(data=[f"{entry.name}={folders[entry.name]}" for entry in grid.data])
+    grid = grid.choosing(data=[f"{name}={folders[name]}" for name in grid.data])
     setups = grid.setups(grid.open_data())
     assert (len(setups), {setup.label for setup in setups}) == PAPER[name]
     supervised = {s.method for s in setups if s.label == "VecMap" and s.seeds == "5k"}

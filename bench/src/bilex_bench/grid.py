@@ -2,120 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from bilex.encoders.presets import DEFAULT_MIXING
+from bilex.aligners import get_method
 from bilex.errors import BilexError, nearest_name
 from bilex_bench.datasets import NO_SEEDS, DataFolder
-from bilex_bench.setups import Mixing, Setup
+from bilex_bench.grid_schema import ALL, DataEntry, MethodEntry
+from bilex_bench.setups import Setup
 
-ALL = "all"
 SAMPLE = "sample"
 NO_MODEL = "none"
-_SHORT_NAMES = {
-    "bert-base-multilingual-uncased": "mBERT",
-    "xlm-mlm-100-1280": "XLM",
-    "google/mt5-small": "mT5",
-    "xlm-roberta-base": "XLM-R",
-    "intfloat/multilingual-e5-small": "E5",
-    "e5-small-q4": "E5",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataEntry:
-    """A data set of a grid.
-
-    Args:
-        name: What it is called; it also chooses among several sets of dictionaries in the folder.
-        path: The folder; None if it is told on the command line, or for the packaged sample.
-        vectors: Where the vectors are, as in `DataFolder.open`; None for the usual places in the folder.
-        pairs: Its pairs, "all" for all it has; None for those of the grid.
-        seeds: Its seed dictionaries; None for those of the grid.
-    """
-
-    name: str
-    path: Path | None = None
-    vectors: str | None = None
-    pairs: tuple[str, ...] | None = None
-    seeds: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Restriction:
-    """Where an entry of a grid applies.
-
-    Args:
-        pairs: Only these pairs; None for all of the grid.
-        seeds: Only these seed dictionaries; None for all of the grid.
-    """
-
-    pairs: tuple[str, ...] | None = None
-    seeds: tuple[str, ...] | None = None
-
-    def allows(self, pair: str, seeds: str) -> bool:
-        """Whether it lets a pair and a seed dictionary pass."""
-        return (self.pairs is None or pair in self.pairs) and (self.seeds is None or seeds in self.seeds)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LmEntry:
-    """A language model on top of a method.
-
-    Args:
-        name: The model.
-        label: Its name in tables; "{lm}" stands for the model's short name.
-        tune: Whether it is tuned.
-        tuning: Settings of tuning that differ from the model's own; "preset" names a lighter preset.
-        mixing: Each λ.
-        only: Where it applies.
-        samples: Whether vectors are kept for pictures.
-        where: File and line.
-    """
-
-    name: str
-    label: str
-    tune: bool = True
-    tuning: Mapping[str, Any] = field(default_factory=dict)
-    mixing: tuple[Mixing, ...] = (DEFAULT_MIXING,)
-    only: Restriction = field(default_factory=Restriction)
-    samples: bool = False
-    where: str = ""
-
-    def label_at(self, mixing: Mixing) -> str:
-        """The label of one λ, which is told where there are several."""
-        label = self.label.replace("{lm}", short_name(self.name))
-        if len(self.mixing) == 1:
-            return label
-        return f"{label}, λ {mixing}" if mixing == "auto" else f"{label}, λ = {mixing:g}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class MethodEntry:
-    """A method of a grid, with the language models on top of it.
-
-    Args:
-        name: The aligner.
-        label: Its name in tables.
-        settings: Its settings that differ from the defaults.
-        needs_seeds: Whether it cannot do without seeds.
-        only: Where it applies.
-        samples: Whether vectors are kept for pictures.
-        lms: Language models on top of it.
-        where: File and line.
-    """
-
-    name: str
-    label: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    needs_seeds: bool = True
-    only: Restriction = field(default_factory=Restriction)
-    samples: bool = False
-    lms: tuple[LmEntry, ...] = ()
-    where: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,19 +23,20 @@ class Grid:
     Args:
         name: The grid's name.
         about: What it is for, in one sentence.
-        data: Its data sets.
+        data: Its data sets by name.
         methods: Its methods.
         pairs: Its pairs; "all" for all that a data set has dictionaries for.
         seeds: Its seed dictionaries, "0" for none.
         limit: How many words of each language are read; None for all.
-        seed: For methods with chance in them.
+        seed: The random seed of methods that need one.
         device: "auto", "cpu" or "cuda".
-        sample_pairs: The pairs whose vectors are kept for pictures; empty for the first pair of a data set.
+        sample_pairs: The pairs whose vectors are kept for plots; empty for the first pair of a data set.
+        where: Gives file and line of a table, such as that of ("method", 0).
     """
 
     name: str
     about: str
-    data: tuple[DataEntry, ...]
+    data: Mapping[str, DataEntry]
     methods: tuple[MethodEntry, ...]
     pairs: tuple[str, ...] = (ALL,)
     seeds: tuple[str, ...] = ()
@@ -145,6 +44,7 @@ class Grid:
     seed: int = 0
     device: str = "auto"
     sample_pairs: tuple[str, ...] = ()
+    where: Callable[..., str]
 
     @classmethod
     def read(cls, name: str | Path) -> Grid:
@@ -187,16 +87,13 @@ class Grid:
         Raises:
             BilexError: A data set is not one of the grid's.
         """
-        entries = self._placed(data)
-        if vectors:
-            entries = [replace(entry, vectors=vectors) for entry in entries]
-        if pairs:
-            entries = [replace(entry, pairs=None) for entry in entries]
-        if seeds:
-            entries = [replace(entry, seeds=None) for entry in entries]
+        changes: dict[str, str | None] = {"vectors": vectors} if vectors else {}
+        changes |= {"pairs": None} if pairs else {}
+        changes |= {"seeds": None} if seeds else {}
+        placed = self._placed(data)
         return replace(
             self,
-            data=tuple(entries),
+            data={name: entry.model_copy(update=changes) for name, entry in placed.items()},
             methods=tuple(_with_lm(method, lm) for method in self.methods) if lm else self.methods,
             pairs=tuple(pairs) or self.pairs,
             seeds=tuple(seeds) or self.seeds,
@@ -210,7 +107,7 @@ class Grid:
         Raises:
             BilexError: A folder is not told or not there.
         """
-        return {entry.name: self._opened(entry) for entry in self.data}
+        return {name: self._opened(name, entry) for name, entry in self.data.items()}
 
     def setups(self, datasets: Mapping[str, DataFolder]) -> list[Setup]:
         """Every setup of the grid, pair by pair.
@@ -243,9 +140,9 @@ class Grid:
         """The keys of the setups whose vectors are to be kept for pictures."""
         return frozenset(setup.key for setup, samples, _ in self._rows(datasets) if samples)
 
-    def _placed(self, data: Sequence[str]) -> list[DataEntry]:
+    def _placed(self, data: Sequence[str]) -> dict[str, DataEntry]:
         """The data entries with the folders given."""
-        entries = {entry.name: entry for entry in self.data}
+        entries = dict(self.data)
         for text in data:
             name, equals, folder = text.partition("=")
             if len(entries) == 1 and name not in entries and (not equals or Path(text).is_dir()):
@@ -255,38 +152,38 @@ class Grid:
                     f"--data {text}: write it as NAME=FOLDER; grid '{self.name}' has the data "
                     f"{', '.join(entries)}.{nearest_name(name, entries) if equals else ''}"
                 )
-            entries[name] = replace(entries[name], path=Path(folder).expanduser(), vectors=None)
-        return list(entries.values())
+            placed = {"path": str(Path(folder).expanduser()), "vectors": None}
+            entries[name] = entries[name].model_copy(update=placed)
+        return entries
 
-    def _opened(self, entry: DataEntry) -> DataFolder:
+    def _opened(self, name: str, entry: DataEntry) -> DataFolder:
         if entry.path is not None:
-            return DataFolder.open(entry.path, entry.name, vectors=entry.vectors)
-        if entry.name == SAMPLE:
+            return DataFolder.open(Path(entry.path), name, vectors=entry.vectors)
+        if name == SAMPLE:
             return DataFolder.sample()
         raise BilexError(
-            f"grid '{self.name}': does not say where the data '{entry.name}' lies; give --data "
-            f"{entry.name}=FOLDER, or see 'bilex data get'."
+            f"grid '{self.name}': does not say where the data '{name}' lies; give --data "
+            f"{name}=FOLDER, or see 'bilex data get'."
         )
 
     def _rows(self, datasets: Mapping[str, DataFolder]) -> Iterator[tuple[Setup, bool, str]]:
         """Each setup, whether its vectors are kept, and where it is written."""
         self._check_pairs(datasets)
-        for entry in self.data:
-            folder = datasets[entry.name]
-            pairs = self._pairs_of(entry, folder)
+        for name, entry in self.data.items():
+            pairs = self._pairs_of(entry, datasets[name])
             shown = [pair for pair in pairs if pair in self.sample_pairs] or pairs[:1]
             for pair in pairs:
                 for seeds in entry.seeds or self.seeds:
-                    for method in self.methods:
-                        if method.only.allows(pair, seeds):
-                            base = self._base(entry.name, pair, seeds, method)
-                            yield base, method.samples and pair in shown, method.where
-                            yield from _with_models(base, method, pair in shown)
+                    for number, method in enumerate(self.methods):
+                        if method.allows(pair, seeds):
+                            base = self._base(name, pair, seeds, method, self.where("method", number))
+                            yield base, method.samples and pair in shown, self.where("method", number)
+                            yield from self._with_models(base, number, pair in shown)
 
-    def _base(self, dataset: str, pair: str, seeds: str, method: MethodEntry) -> Setup:
-        if seeds == NO_SEEDS and method.needs_seeds:
+    def _base(self, dataset: str, pair: str, seeds: str, method: MethodEntry, where: str) -> Setup:
+        if seeds == NO_SEEDS and get_method(method.name).needs_seeds:
             raise BilexError(
-                f"{method.where}: method '{method.name}' cannot do without seeds, and the grid has seeds "
+                f"{where}: method '{method.name}' cannot do without seeds, and the grid has seeds "
                 f"\"{NO_SEEDS}\"; restrict the method with 'seeds'."
             )
         return Setup(
@@ -297,8 +194,17 @@ class Grid:
             settings=dict(method.settings),
             limit=self.limit,
             seed=self.seed,
-            label=method.label,
+            label=method.title,
         )
+
+    def _with_models(self, base: Setup, number: int, shown: bool) -> Iterator[tuple[Setup, bool, str]]:
+        """The setups of the language models on top of a method's."""
+        for place, lm in enumerate(self.methods[number].lm):
+            for mixing in lm.mixing if lm.allows(base.pair, base.seeds) else ():
+                label = lm.label_at(base.label, mixing)
+                chosen = {"lm": lm.name, "tune": lm.tune, "tuning": dict(lm.tuning), "mixing": mixing}
+                setup = Setup(**{**base.as_dict(), **chosen, "label": label})
+                yield setup, lm.samples and shown, self.where("method", number, "lm", place)
 
     def _pairs_of(self, entry: DataEntry, folder: DataFolder) -> list[str]:
         """The grid's pairs that a data set has."""
@@ -311,10 +217,12 @@ class Grid:
         """See that every pair named anywhere is in some data set."""
         there = [pair for folder in datasets.values() for pair in folder.pairs()]
         places = [(self.pairs, f"grid '{self.name}'")]
-        places += [(entry.pairs or (), f"grid '{self.name}'") for entry in self.data]
-        for method in self.methods:
-            places.append((method.only.pairs or (), method.where))
-            places += [(lm.only.pairs or (), lm.where) for lm in method.lms]
+        places += [(entry.pairs or (), f"grid '{self.name}'") for entry in self.data.values()]
+        for number, method in enumerate(self.methods):
+            places.append((method.pairs or (), self.where("method", number)))
+            places += [
+                (lm.pairs or (), self.where("method", number, "lm", n)) for n, lm in enumerate(method.lm)
+            ]
         for pairs, where in places:
             for pair in pairs:
                 if pair != ALL and not _is_in(pair, there):
@@ -324,11 +232,6 @@ class Grid:
                     )
 
 
-def short_name(lm: str) -> str:
-    """The name of a language model in tables."""
-    return _SHORT_NAMES.get(lm) or lm.rstrip("/").rpartition("/")[2]
-
-
 def _is_in(pair: str, pairs: Sequence[str]) -> bool:
     """Whether a pair is there in either direction: dictionaries are swapped if need be."""
     source, _, target = pair.partition("-")
@@ -336,23 +239,5 @@ def _is_in(pair: str, pairs: Sequence[str]) -> bool:
 
 
 def _with_lm(method: MethodEntry, lm: str) -> MethodEntry:
-    return replace(
-        method, lms=() if lm == NO_MODEL else tuple(replace(entry, name=lm) for entry in method.lms)
-    )
-
-
-def _with_models(base: Setup, method: MethodEntry, shown: bool) -> Iterator[tuple[Setup, bool, str]]:
-    """The setups of the language models on top of a method's."""
-    for lm in method.lms:
-        if not lm.only.allows(base.pair, base.seeds):
-            continue
-        for mixing in lm.mixing:
-            setup = replace(
-                base,
-                lm=lm.name,
-                tune=lm.tune,
-                tuning=dict(lm.tuning),
-                mixing=mixing,
-                label=lm.label_at(mixing),
-            )
-            yield setup, lm.samples and shown, lm.where
+    models = [] if lm == NO_MODEL else [entry.model_copy(update={"name": lm}) for entry in method.lm]
+    return method.model_copy(update={"lm": models})

@@ -1,207 +1,228 @@
-"""A grid from its TOML file, every key and value checked before anything runs."""
+"""A grid from its TOML file; what is wrong is reported with its line and the nearest valid name."""
 
 from __future__ import annotations
 
+import difflib
+import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from bilex.aligners import Aligner, get_method
-from bilex.encoders.presets import DEFAULT_MIXING, TuningSettings, lightened
+import pydantic
+from pydantic_core import ErrorDetails
+
+from bilex.aligners import get_method
+from bilex.encoders.presets import TuningSettings, lightened
 from bilex.errors import BilexError, nearest_name
-from bilex_bench.grid import ALL, DataEntry, Grid, LmEntry, MethodEntry, Restriction
+from bilex_bench.grid import Grid
+from bilex_bench.grid_schema import (
+    ALL,
+    Common,
+    DataEntry,
+    GridFile,
+    LmEntry,
+    MethodEntry,
+    Restricted,
+    Strict,
+)
 from bilex_bench.ready import grid_text
-from bilex_bench.setups import Mixing
-from bilex_bench.toml_tables import Lines, Table
+from bilex_bench.toml_lines import Lines, Place
 
 _SETTINGS_OF_GRID = ("device", "seed")
-_PRESET = "preset"
+_TABLES: dict[tuple[str, ...], type[Strict]] = {
+    (): GridFile,
+    ("grid",): Common,
+    ("data",): DataEntry,
+    ("method",): MethodEntry,
+    ("method", "lm"): LmEntry,
+}
+_KINDS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a text in quotes",
+    "dict_type": "a table",
+    "model_type": "a table",
+}
 
 
 def read_grid(name: str | Path) -> Grid:
     """A ready grid, or that of a file; see `Grid.read`."""
     title, text, folder = grid_text(name)
-    file = str(name)
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise BilexError(f"{file}: is not valid TOML ({error}); put that right.") from error
-    top = Table(content, file, Lines(text))
-    grid = _Reader(top, title, folder).grid()
-    top.finish()
-    return grid
+        raise BilexError(f"{name}: is not valid TOML ({error}); put that right.") from error
+    return _Reader(str(name), content, Lines(text)).grid(title, folder)
 
 
 class _Reader:
-    """One grid on its way from tables to entries."""
+    """One file on its way to a grid."""
 
-    def __init__(self, top: Table, title: str, folder: Path) -> None:
-        self._top = top
-        self._title = title
-        self._folder = folder
-        self._pairs: tuple[str, ...] = ()
-        self._seeds: tuple[str, ...] = ()
+    def __init__(self, file: str, content: Mapping[str, Any], lines: Lines) -> None:
+        self._file, self._content, self._lines = file, content, lines
 
-    def grid(self) -> Grid:
-        """The whole grid."""
-        about = self._top.take("about", str, "")
-        common = self._top.table("grid")
-        pairs, seeds = _texts(common, "pairs") or (ALL,), _texts(common, "seeds") or ()
-        data = self._data()
-        if not seeds and not all(entry.seeds for entry in data):
-            raise common.fault(
-                '\'seeds\' is missing from [grid]; name seed dictionaries, such as ["5k", "1k"].'
-            )
-        self._pairs = tuple(dict.fromkeys([*pairs, *(pair for entry in data for pair in entry.pairs or ())]))
-        self._seeds = tuple(dict.fromkeys([*seeds, *(name for entry in data for name in entry.seeds or ())]))
-        limit = common.take("limit", int | Literal["all"], 200_000)
-        if limit != "all" and limit < 1:
-            raise common.fault(f"'limit' is {limit}; give a number of words, or \"all\".", "limit")
-        grid = Grid(
-            name=self._title,
-            about=about,
-            data=data,
-            methods=self._methods(),
-            pairs=pairs,
-            seeds=seeds,
-            limit=None if limit == "all" else limit,
-            seed=common.take("seed", int, 0),
-            device=common.take("device", Literal["auto", "cpu", "cuda"], "auto"),
-            sample_pairs=self._known(common, "sample_pairs", self._pairs) or (),
+    def grid(self, title: str, folder: Path) -> Grid:
+        """The whole grid, everything in it checked."""
+        read = self._checked(lambda: GridFile.model_validate(self._content), ())
+        common = read.grid
+        if not read.data:
+            raise self._fault('the grid has no data; write [data.NAME] with path = "FOLDER".')
+        if common.seeds is None and not all(entry.seeds for entry in read.data.values()):
+            fault = '\'seeds\' is missing from [grid]; name seed dictionaries, such as ["5k", "1k"].'
+            raise self._fault(fault, "grid")
+        if not read.method:
+            raise self._fault('the grid has no methods; write [[method]] with name = "c1", say.')
+        self._check_names(read)
+        return Grid(
+            name=title,
+            about=read.about,
+            data={name: _from(folder, entry) for name, entry in read.data.items()},
+            methods=tuple(self._with_settings(entry, n) for n, entry in enumerate(read.method)),
+            pairs=common.pairs,
+            seeds=common.seeds or (),
+            limit=common.limit,
+            seed=common.seed,
+            device=common.device,
+            sample_pairs=common.sample_pairs or (),
+            where=self._where,
         )
-        common.finish()
-        return grid
 
-    def _data(self) -> tuple[DataEntry, ...]:
-        tables = self._top.table("data")
-        entries = []
-        for name in tables.names():
-            table = tables.table(name)
-            path, vectors = table.take("path", str, None), table.take("vectors", str, None)
-            entries.append(
-                DataEntry(
-                    name=name,
-                    path=None if path is None else self._folder / Path(path).expanduser(),
-                    vectors=None if vectors is None else str(self._folder / Path(vectors).expanduser()),
-                    pairs=_texts(table, "pairs"),
-                    seeds=_texts(table, "seeds"),
-                )
-            )
-            table.finish()
-        if not entries:
-            raise tables.fault('the grid has no data; write [data.NAME] with path = "FOLDER".')
-        return tuple(entries)
+    def _check_names(self, read: GridFile) -> None:
+        """See that restrictions name pairs and seeds of the grid; any will do where the grid takes all."""
+        entries = list(read.data.values())
+        own: Place = ("grid",)
+        known = {
+            "pairs": dict.fromkeys([*read.grid.pairs, *(p for e in entries for p in e.pairs or ())]),
+            "seeds": dict.fromkeys([*(read.grid.seeds or ()), *(s for e in entries for s in e.seeds or ())]),
+        }
+        tables: list[tuple[Restricted, Place]] = []
+        for number, method in enumerate(read.method):
+            tables.append((method, ("method", number)))
+            tables += [(lm, ("method", number, "lm", place)) for place, lm in enumerate(method.lm)]
+        named = [(getattr(e, key) or (), key, (*place, key)) for e, place in tables for key in known]
+        named.append((read.grid.sample_pairs or (), "pairs", (*own, "sample_pairs")))
+        for names, key, place in named:
+            for name in names:
+                if name not in known[key] and ALL not in known[key]:
+                    raise self._fault(
+                        f"'{name}' is not among the grid's {', '.join(known[key])}."
+                        f"{nearest_name(name, known[key])}",
+                        *place,
+                    )
 
-    def _methods(self) -> tuple[MethodEntry, ...]:
-        methods = tuple(self._method(table) for table in self._top.tables("method"))
-        if not methods:
-            self._top.finish()  # a misspelt [[method]] is told first
-            raise self._top.fault('the grid has no methods; write [[method]] with name = "c1", say.')
-        return methods
+    def _with_settings(self, entry: MethodEntry, number: int) -> MethodEntry:
+        """A method with its own settings and its models' tuning checked, defaults left out."""
+        method, place = get_method(entry.name), ("method", number, "settings")
+        kinds, defaults = get_type_hints(method), method.settings_fields()
+        kinds = {name: kinds[name] for name in defaults if name not in _SETTINGS_OF_GRID}
+        settings = self._values(entry.settings, kinds, place)
+        settings = {name: value for name, value in settings.items() if value != defaults[name]}
+        self._made(lambda: method(**settings), place)
+        lms = [self._with_tuning(lm, (*place[:2], "lm", n)) for n, lm in enumerate(entry.lm)]
+        return entry.model_copy(update={"settings": settings, "lm": lms})
 
-    def _method(self, table: Table) -> MethodEntry:
-        name = table.take("name", str)
+    def _with_tuning(self, lm: LmEntry, place: Place) -> LmEntry:
+        if not lm.tuning:
+            return lm
+        if not lm.tune:
+            fault = "'tuning' has no meaning with tune = false; take one of them out."
+            raise self._fault(fault, *place, "tuning")
+        hints = get_type_hints(TuningSettings)
+        kinds = {"preset": Literal["paper", "light", "demo"]} | {
+            field.name: hints[field.name] for field in fields(TuningSettings)
+        }
+        tuning = self._values(lm.tuning, kinds, (*place, "tuning"))
+        preset = tuning.pop("preset", "paper")
+        self._made(lambda: replace(lightened(TuningSettings(), preset), **tuning), (*place, "tuning"))
+        return lm.model_copy(update={"tuning": ({} if preset == "paper" else {"preset": preset}) | tuning})
+
+    def _values(self, given: Mapping[str, Any], kinds: Mapping[str, Any], place: Place) -> dict[str, Any]:
+        """Given values as annotations want them, in the order of the annotations."""
+        model = pydantic.create_model(  # type: ignore[call-overload]
+            "settings", __base__=Strict, **{name: (kind, None) for name, kind in kinds.items()}
+        )
+        found = self._checked(lambda: model.model_validate(dict(given)), place, tuple(kinds))
+        return {name: getattr(found, name) for name in kinds if name in given}
+
+    def _made(self, make: Callable[[], object], place: Place) -> None:
+        """Let a class refuse its own settings."""
         try:
-            method = get_method(name)
+            make()
         except BilexError as error:
-            raise table.fault(str(error), "name") from None
-        label = table.take("label", str, name)
-        entry = MethodEntry(
-            name=name,
-            label=label,
-            settings=_settings(table, method),
-            needs_seeds=method.needs_seeds,
-            only=self._restriction(table),
-            samples=table.take("samples", bool, False),
-            lms=tuple(self._lm(part, label) for part in table.tables("lm")),
-            where=table.where(),
-        )
-        table.finish()
-        return entry
+            raise self._fault(str(error), *place) from None
 
-    def _lm(self, table: Table, label: str) -> LmEntry:
-        tune = table.take("tune", bool, True)
-        entry = LmEntry(
-            name=table.take("name", str),
-            label=table.take("label", str, f"C2 ({label})" if tune else f"{label}+{{lm}}"),
-            tune=tune,
-            tuning=_tuning(table, tune),
-            mixing=_mixing(table),
-            only=self._restriction(table),
-            samples=table.take("samples", bool, False),
-            where=table.where(),
-        )
-        table.finish()
-        return entry
+    def _checked(self, check: Callable[[], Any], place: Place, known: tuple[str, ...] | None = None) -> Any:
+        """What a model makes of its content; its first complaint as one sentence."""
+        try:
+            return check()
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            at = (*place, *first["loc"])
+            raise self._fault(self._sentence(first, at, known), *at) from None
 
-    def _restriction(self, table: Table) -> Restriction:
-        return Restriction(
-            pairs=self._known(table, "pairs", self._pairs), seeds=self._known(table, "seeds", self._seeds)
-        )
+    def _sentence(self, fault: ErrorDetails, place: Place, known: tuple[str, ...] | None) -> str:
+        """One complaint of pydantic in our words."""
+        key, table = place[-1], place[:-1]
+        shown = _shown(fault["input"])
+        if fault["type"] == "extra_forbidden":
+            names = known or tuple(_TABLES[_table_of(table)].model_fields)
+            return (
+                f"there is no key '{key}' in {_title(table)}; it has {', '.join(names)}."
+                f"{nearest_name(str(key), names)}"
+            )
+        if fault["type"] == "missing":
+            near = difflib.get_close_matches(str(key), self._keys(table), n=1)
+            advice = f"is '{near[0]}' meant for it?" if near else "add it."
+            return f"'{key}' is missing from {_title(table)}; {advice}"
+        if fault["type"] == "value_error":
+            return str(fault["ctx"]["error"]).replace("{key}", f"'{key}'").replace("{value}", shown)
+        if fault["type"] == "list_type":
+            name = ".".join(part for part in place if isinstance(part, str))
+            return f"'{key}' must be an array of tables; head each with [[{name}]]."
+        if fault["type"] == "literal_error":
+            choices = ", ".join(re.findall(r"'([^']*)'", fault["ctx"]["expected"]))
+            return f"'{key}' is {shown}, not one of {choices}."
+        return f"'{key}' is {shown}, not {_KINDS.get(fault['type'], 'a value of its kind')}."
 
-    @staticmethod
-    def _known(table: Table, key: str, known: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Names that must be among the grid's; any will do where the grid takes all."""
-        names = _texts(table, key)
-        for name in names or ():
-            if name not in known and ALL not in known:
-                raise table.fault(
-                    f"'{name}' is not among the grid's {', '.join(known)}.{nearest_name(name, known)}", key
-                )
-        return names
+    def _keys(self, place: Place) -> list[str]:
+        found: Any = self._content
+        for part in place:
+            found = found[part]
+        return list(found)
+
+    def _where(self, *place: str | int) -> str:
+        """File and line of a table or of one of its keys."""
+        line = self._lines.of(place)
+        return self._file if line is None else f"{self._file}, line {line}"
+
+    def _fault(self, message: str, *place: str | int) -> BilexError:
+        return BilexError(f"{self._where(*place)}: {message}")
 
 
-def _texts(table: Table, key: str) -> tuple[str, ...] | None:
-    """One text or several; None where the key is missing."""
-    value = table.take(key, str | tuple[str, ...], None)
-    if value is None:
-        return None
-    names = (value,) if isinstance(value, str) else value
+def _from(folder: Path, entry: DataEntry) -> DataEntry:
+    """A data set whose paths start at the folder of the grid's file."""
+    given = {"path": entry.path, "vectors": entry.vectors}
+    paths = {name: str(folder / Path(path).expanduser()) for name, path in given.items() if path is not None}
+    return entry.model_copy(update=paths)
+
+
+def _table_of(place: Place) -> tuple[str, ...]:
+    names = tuple(part for part in place if isinstance(part, str))
+    return names[:1] if names[:1] == ("data",) else names
+
+
+def _title(place: Place) -> str:
+    names = ".".join(part for part in place if isinstance(part, str))
     if not names:
-        raise table.fault(f"'{key}' is an empty list; name something, or leave it out.", key)
-    return tuple(dict.fromkeys(names))
+        return "a grid"
+    return f"[[{names}]]" if isinstance(place[-1], int) else f"[{names}]"
 
 
-def _settings(table: Table, method: type[Aligner]) -> dict[str, Any]:
-    """The settings that differ from a method's defaults, so that what is equal looks equal."""
-    given, kinds, defaults = table.table("settings"), get_type_hints(method), method.settings_fields()
-    settings = {
-        name: given.take(name, kinds[name], None) for name in defaults if name not in _SETTINGS_OF_GRID
-    }
-    given.finish()
-    settings = {name: settings[name] for name in given.names() if settings[name] != defaults[name]}
-    try:
-        method(**settings)
-    except BilexError as error:
-        raise table.fault(str(error), "settings") from None
-    return settings
-
-
-def _tuning(table: Table, tune: bool) -> dict[str, Any]:
-    given, kinds = table.table("tuning"), get_type_hints(TuningSettings)
-    names = [field.name for field in fields(TuningSettings)]
-    preset = given.take(_PRESET, Literal["paper", "light", "demo"], "paper")
-    wishes = {name: given.take(name, kinds[name], None) for name in names}
-    given.finish()
-    if given.names() and not tune:
-        raise table.fault("'tuning' has no meaning with tune = false; take one of them out.", "tuning")
-    wishes = {name: wishes[name] for name in names if name in given.names()}
-    try:
-        replace(lightened(TuningSettings(), preset), **wishes)
-    except BilexError as error:
-        raise table.fault(str(error), "tuning") from None
-    return ({} if preset == "paper" else {_PRESET: preset}) | wishes
-
-
-def _mixing(table: Table) -> tuple[Mixing, ...]:
-    kind = float | Literal["auto"]
-    value = table.take("mixing", kind | tuple[kind, ...], DEFAULT_MIXING)  # type: ignore[valid-type]
-    mixings: Sequence[Mixing] = value if isinstance(value, tuple) else (value,)
-    for mixing in mixings:
-        if mixing != "auto" and not 0 <= mixing <= 1:
-            raise table.fault(f'λ is {mixing:g}; give a number from 0 to 1, or "auto".', "mixing")
-    if not mixings:
-        raise table.fault("'mixing' is an empty list; name a λ, or leave it out.", "mixing")
-    return tuple(dict.fromkeys(mixings))
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return f"'{value}'"
+    return str(value).lower() if isinstance(value, bool) else str(value)
