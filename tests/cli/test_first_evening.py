@@ -175,9 +175,9 @@ def test_spreadsheets_as_seeds(files: Files, tmp_path: Path, capsys: Told) -> No
     assert bilex("convert", sheet, "-o", tmp_path / "out.tsv", "--columns", "english,finnish") == 0
     assert list(Lexicon.read(tmp_path / "out.tsv").pairs) == list(pairs)
     capsys.readouterr()
-    assert bilex("convert", sheet, "-o", tmp_path / "out.xlsx") == 2
+    assert bilex("convert", sheet, "-o", tmp_path / "out.ods") == 2
     assert "suffix names no dictionary format" in capsys.readouterr().err
-    assert bilex("lexicon", files.model, "-o", tmp_path / "lex.xlsx") == 2
+    assert bilex("lexicon", files.model, "-o", tmp_path / "lex.ods") == 2
 
 
 def test_info_of_a_model_fits_a_screen(files: Files, capsys: Told) -> None:

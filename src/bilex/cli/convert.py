@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
+from bilex.cli.dictionaries import DictionaryLayout, conversion_options
+from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_options
 from bilex.cli.kinds import kind_of
 from bilex.cli.options import check_readable, examples, read_vectors
 from bilex.errors import BilexError
@@ -21,13 +22,19 @@ from bilex.errors import BilexError
         "bilex convert en -o en.vec                    (our folder to word2vec text)",
         "bilex convert vectors.npy -o en.bin --format binary",
         "bilex convert en-fi.csv -o en-fi.tsv --columns 3,1 --split ';'     (a dictionary)",
+        "bilex convert freedict-eng-fin.index -o en-fi.tmx --languages en,fi",
+        "bilex convert terms.tbx -o terms.csv --from tbx --to deepl",
     )
 )
 @click.argument("input_file", metavar="INPUT", type=click.Path())
 @click.argument("old_output", metavar="[OUTPUT]", required=False, type=click.Path())
 @click.option("-o", "--output", metavar="OUTPUT", help="What to write; may also stand after INPUT.")
 @click.option(
-    "--format", "form", metavar="NAME", help="The format to write; by default what OUTPUT's name says."
+    "--format",
+    "--to",
+    "form",
+    metavar="NAME",
+    help="The format to write; by default what OUTPUT's name says.",
 )
 @click.option(
     "--kind",
@@ -36,7 +43,8 @@ from bilex.errors import BilexError
     show_default=True,
     help="What INPUT is.",
 )
-@dictionary_options
+@conversion_options
+@dictionary_output_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only so many of the first entries.")
 @click.option("--lowercase", is_flag=True, help="Lower-case the words; the first of equal ones stays.")
 @click.option(
@@ -59,6 +67,7 @@ def command(
     form: str | None,
     kind: str,
     layout: DictionaryLayout,
+    writing: DictionaryOutput,
     limit: int | None,
     lowercase: bool,
     dtype: str,
@@ -68,7 +77,8 @@ def command(
 
     Vectors are written as word2vec text (.vec, .txt, also .gz, .bz2, .xz), word2vec binary (.bin),
     npy with a word list (.npy), or, without a suffix, a safetensors folder that opens at once.
-    Dictionaries are written as .tsv, .csv or .jsonl.
+    Dictionaries are read (--from) and written (--to) as tsv, csv, jsonl, muse, deepl, omegat, tbx, tmx,
+    tei, stardict, apertium, synonyms, anki, hunalign and xlsx, and read as dictd and wiktextract too.
     """
     if (output is None) == (old_output is None):
         raise click.UsageError("Name what to write once: bilex convert INPUT -o OUTPUT.")
@@ -79,16 +89,12 @@ def command(
     from bilex.vectors.formats import files_read, files_written
 
     check_not_an_input(output, input_file)
-    kind = kind_of(Path(input_file)) if kind == "auto" else kind
+    if kind == "auto":
+        kind = "dictionary" if layout.format else kind_of(Path(input_file))
     if kind == "model":
         raise BilexError(f"{input_file}: is a model; its vectors are the folders source and target in it.")
     if kind == "dictionary":
-        from bilex.lexicon.writing import format_of
-
-        written_as = format_of(output, form)
-        lexicon = layout.read(input_file, lowercase).head(limit)
-        lexicon.write(output, written_as)
-        sys.stderr.write(f"Wrote {len(lexicon):,} pairs to {output}.\n")
+        _convert_dictionary(input_file, output, form, layout, writing, limit, lowercase)
         return
     for written in files_written(Path(output), form):
         for read in files_read(Path(input_file)):
@@ -99,3 +105,25 @@ def command(
         vectors = vectors.preprocessed(*preprocess)
     vectors.save(output, form, dtype=dtype)
     sys.stderr.write(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.\n")
+
+
+def _convert_dictionary(
+    path: str,
+    output: str,
+    form: str | None,
+    layout: DictionaryLayout,
+    writing: DictionaryOutput,
+    limit: int | None,
+    lowercase: bool,
+) -> None:
+    from bilex.files import check_writable
+    from bilex.lexicon.formats import format_of, write
+
+    written_as = format_of(output, form)
+    check_writable(output)
+    dictionary = layout.read_entries(path, lowercase, writing.languages)
+    kept = dictionary.with_entries(dictionary.entries[:limit])
+    report = write(output, kept, written_as.name, writing.options)
+    sys.stderr.write(f"Wrote {report.written:,} pairs to {output}.\n")
+    if report.left_out:
+        sys.stderr.write(f"{report.sentence()}\n")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bilex.errors import BilexError
+from bilex.format_names import DICTIONARY_FORMATS
 
 if TYPE_CHECKING:
     from bilex.lexicon import Lexicon
+    from bilex.lexicon.entries import Dictionary
 
 Languages = tuple[str | None, str | None]
 
@@ -24,6 +26,7 @@ class DictionaryLayout:
     columns: tuple[str, str] | None = None
     delimiter: str | None = None
     split: str | None = None
+    format: str | None = None
 
     def read(
         self, path: str, lowercase: bool, languages: Languages = (None, None), *, verdicts: bool = False
@@ -34,6 +37,7 @@ class DictionaryLayout:
 
         lexicon = Lexicon.read(
             path,
+            self.format,
             lowercase=lowercase,
             columns=self.columns,
             delimiter=self.delimiter,
@@ -47,10 +51,48 @@ class DictionaryLayout:
             warn(report.sentence())
         return lexicon
 
+    def read_entries(self, path: str, lowercase: bool, languages: Languages) -> Dictionary:
+        """Read a dictionary with all that it says about its pairs, to write it in another format."""
+        from bilex.cli.console import warn
+        from bilex.lexicon.entries import Dictionary
+        from bilex.lexicon.formats import read
+        from bilex.lexicon.reading import Layout, respelt
+
+        reading = read(path, Layout(self.columns, self.delimiter, self.split, languages), self.format)
+        sentence = reading.report.sentence()
+        if sentence:
+            warn(sentence)
+        pairs = [(entry.source, entry.target) for entry in reading.entries]
+        words = zip(reading.entries, respelt(pairs, lowercase=lowercase, normal_form="NFC"), strict=True)
+        entries = [replace(entry, source=source, target=target) for entry, (source, target) in words]
+        return Dictionary(entries, reading.languages)
+
 
 def dictionary_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--columns`, `--delimiter` and `--split` to a command, which gets them as `layout`."""
+    """Add options on how dictionaries are laid out to a command, which gets them as `layout`."""
+    return _options("--dictionary-format")(function)
 
+
+def conversion_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `dictionary_options`, with `--from` for the format."""
+    return _options("--from")(function)
+
+
+def _options(format_option: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        return _with_options(function, format_option)
+
+    return add
+
+
+def _with_options(function: Callable[..., Any], format_option: str) -> Callable[..., Any]:
+    @click.option(
+        format_option,
+        "dictionary_format",
+        type=click.Choice(DICTIONARY_FORMATS),
+        metavar="NAME",
+        help="The format of a dictionary; found out by default.",
+    )
     @click.option(
         "--columns",
         metavar="A,B",
@@ -62,9 +104,15 @@ def dictionary_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     @functools.wraps(function)
     def wrapped(
-        *args: Any, columns: str | None, delimiter: str | None, split: str | None, **rest: Any
+        *args: Any,
+        columns: str | None,
+        delimiter: str | None,
+        split: str | None,
+        dictionary_format: str | None,
+        **rest: Any,
     ) -> Any:
-        return function(*args, layout=DictionaryLayout(_columns(columns), delimiter, split), **rest)
+        layout = DictionaryLayout(_columns(columns), delimiter, split, dictionary_format)
+        return function(*args, layout=layout, **rest)
 
     return wrapped
 

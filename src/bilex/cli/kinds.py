@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bilex.errors import BilexError
 
-_DICTIONARY_SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".dict")
+_OF_SEVERAL_FILES = (".idx", ".dz")
+_OF_VECTORS_TOO = (".txt",)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _FEWEST_NUMBERS = 2
 _HEAD_BYTES = 1 << 16
@@ -26,7 +27,7 @@ def kind_of(path: Path) -> str:
         from bilex.translator.storage import is_model
 
         return "model" if is_model(path) else "vectors"
-    if path.suffix.lower() in _DICTIONARY_SUFFIXES:
+    if path.suffix.lower() in _dictionary_suffixes():
         return "dictionary"
     try:
         with path.open("rb") as file:
@@ -34,6 +35,14 @@ def kind_of(path: Path) -> str:
     except OSError as error:
         raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
     return "dictionary" if _looks_like_pairs(head) else "vectors"
+
+
+def _dictionary_suffixes() -> set[str]:
+    """Suffixes that only dictionaries have."""
+    from bilex.lexicon.formats import all_formats
+
+    known = {suffix for form in all_formats() for suffix in form.suffixes}
+    return (known | set(_OF_SEVERAL_FILES)) - set(_OF_VECTORS_TOO)
 
 
 def _looks_like_pairs(head: bytes) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
+from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_options
 from bilex.cli.filter_options import Filters, filter_options
 from bilex.cli.options import (
     check_device,
@@ -16,6 +18,11 @@ from bilex.cli.options import (
     retrieval_option,
 )
 from bilex.cli.ranks import ranks_of_text
+from bilex.errors import BilexError
+from bilex.format_names import WRITTEN_FORMATS
+
+if TYPE_CHECKING:
+    from bilex.lexicon.entries import Languages
 
 
 @click.command(
@@ -25,6 +32,8 @@ from bilex.cli.ranks import ranks_of_text
         "bilex lexicon en-fi -k 3 --ranks 1-20000 -o frequent.jsonl",
         "bilex lexicon en-fi --direction both --format csv > both.csv",
         "bilex lexicon en-fi --no-numbers --stop-words stop.txt -o words.tsv",
+        "bilex lexicon en-fi -o en-fi.ifo                  (StarDict)",
+        "bilex lexicon en-fi -o glossary.csv --format deepl --skip-unfit",
     )
 )
 @click.argument("model", type=click.Path())
@@ -32,7 +41,7 @@ from bilex.cli.ranks import ranks_of_text
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["tsv", "csv", "jsonl"]),
+    type=click.Choice(WRITTEN_FORMATS),
     help="The format; by default what the file's name says, else tsv.",
 )
 @click.option(
@@ -57,6 +66,7 @@ from bilex.cli.ranks import ranks_of_text
 )
 @model_only_option
 @filter_options
+@dictionary_output_options
 @device_option
 def command(
     model: str,
@@ -71,6 +81,7 @@ def command(
     ranks: str,
     model_only: bool,
     filters: Filters,
+    writing: DictionaryOutput,
     device: str,
 ) -> None:
     """Export a dictionary from a MODEL: every word with its best translations.
@@ -78,13 +89,14 @@ def command(
     The language whose words are translated comes first. Translations that the seeds give come before
     others, are marked as known, and need no score or confidence. TSV has five columns, both words, score,
     confidence, and known or found, and no header, so that it serves as a seed dictionary again; CSV and
-    JSON Lines name their columns and add the words' frequency ranks.
+    JSON Lines name their columns and add the words' frequency ranks. The other formats are those of
+    dictionary programs, translators' tools and search engines: see docs/formats.md.
     """
     wanted = ranks_of_text(ranks, "--ranks")
     check_device(device)
     from bilex.cli.console import progress
     from bilex.files import check_not_a_part, check_writable
-    from bilex.lexicon.writing import format_of
+    from bilex.lexicon.formats import format_of
     from bilex.translator import Translator
     from bilex.translator.storage import own_files
 
@@ -92,6 +104,8 @@ def command(
         check_not_a_part(output, model, own_files)
         check_writable(output)
     written = format_of(output or "-", form)
+    if output is None and written.pieces is None:
+        raise BilexError(f"{written.noun} is no text; name a file to write with -o.")
     translator = Translator.load(model, device=device)
     found = translator.lexicon(
         k=count,
@@ -105,9 +119,14 @@ def command(
         keep=filters.of(translator),
         progress=progress(),
     )
+    made = translator.provenance
+    known: Languages = (made.get("source_language"), made.get("target_language"))
+    languages = writing.languages if writing.languages[0] else known
     if output is None:
-        sys.stdout.write(found.text(written))
+        sys.stdout.write(found.text(written.name, languages=languages, options=writing.options))
         return
-    found.write(output, written)
-    known = sum(entry.known for entry in found)
-    sys.stderr.write(f"Wrote {len(found):,} pairs to {output}, {known:,} of them known from the seeds.\n")
+    report = found.write(output, written.name, languages=languages, options=writing.options)
+    seeds = sum(entry.known for entry in found)
+    sys.stderr.write(f"Wrote {report.written:,} pairs to {output}, {seeds:,} of them known from the seeds.\n")
+    if report.left_out:
+        sys.stderr.write(f"{report.sentence()}\n")

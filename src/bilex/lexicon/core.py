@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from bilex.errors import BilexError
 from bilex.lexicon.coverage import Coverage, measure
+from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
 from bilex.lexicon.leaks import LeakReport, find_leaks
-from bilex.lexicon.parsing import Layout, NormalForm, Pair, ReadReport, parse_file, respelt
 from bilex.lexicon.ranks import RankSummary, summarise_ranks
-from bilex.lexicon.writing import write_pairs
+from bilex.lexicon.reading import Layout, NormalForm, ReadReport, respelt
 
 if TYPE_CHECKING:
     import pandas
@@ -82,26 +82,29 @@ class Lexicon:
     def read(
         cls,
         path: str | Path,
+        format: str | None = None,
         *,
         lowercase: bool = True,
         normal_form: NormalForm | None = "NFC",
         columns: tuple[int | str, int | str] | None = None,
         delimiter: str | None = None,
         split: str | None = None,
-        languages: tuple[str | None, str | None] = (None, None),
+        languages: Languages = (None, None),
         verdicts: bool = False,
     ) -> Lexicon:
         """Read pairs from a file.
 
         Args:
-            path: One pair a line, divided by tab, semicolon or space, or a `.csv` or `.jsonl` file. A first
-                line that names the columns is recognised.
+            path: One pair a line, divided by tab, semicolon or space, a `.csv` or `.jsonl` file, or any other
+                format of `docs/formats.md`. A first line that names the columns is recognised.
+            format: The name of the format; None to find out from what the file holds.
             lowercase: Whether to lower-case the words, as the vectors usually are.
             normal_form: The Unicode normal form to bring the words into; None leaves them.
             columns: The columns of source and target words: numbers from 1, or names of the first line.
             delimiter: What divides the columns; None to find out.
             split: Characters that divide several translations in one cell, such as ";/".
-            languages: Codes of the source and the target language, to recognise their columns by.
+            languages: Codes of the source and the target language, to recognise their columns by, and to
+                choose by in files that hold more than two.
             verdicts: Whether a third column says of each pair "yes" or "no"; a "no" makes it `rejected`.
 
         Returns:
@@ -110,12 +113,14 @@ class Lexicon:
         Raises:
             BilexError: The file cannot be read, is no Unicode text, lacks a column, or holds hardly a pair.
         """
+        from bilex.lexicon import formats
+
         wanted = None if columns is None else (str(columns[0]), str(columns[1]))
-        parsed = parse_file(path, Layout(wanted, delimiter, split, languages, verdicts))
-        pairs = respelt(parsed.pairs, lowercase=lowercase, normal_form=normal_form)
-        rejected = respelt(parsed.rejected, lowercase=lowercase, normal_form=normal_form)
-        spelt = parsed.pairs if pairs != parsed.pairs else ()
-        return cls(pairs, str(path), parsed.report, spelt, tuple(rejected))
+        reading = formats.read(path, Layout(wanted, delimiter, split, languages, verdicts), format)
+        spelt = _pairs(reading.entries)
+        pairs = respelt(spelt, lowercase=lowercase, normal_form=normal_form)
+        rejected = respelt(_pairs(reading.rejected), lowercase=lowercase, normal_form=normal_form)
+        return cls(pairs, str(path), reading.report, spelt if pairs != spelt else (), tuple(rejected))
 
     @classmethod
     def from_pandas(
@@ -173,9 +178,22 @@ class Lexicon:
         rejected = tuple(pair for pair in joined.rejected if pair not in right)
         return Lexicon(joined.pairs, joined.name, joined.report, joined.spelt, rejected)
 
-    def write(self, path: str | Path, format: Literal["tsv", "csv", "jsonl"] | None = None) -> None:
-        """Write the pairs, atomically, in the format named or the one that the file's name says."""
-        write_pairs(path, self.pairs, format)
+    def write(
+        self, path: str | Path, format: str | None = None, *, languages: Languages = (None, None)
+    ) -> None:
+        """Write the pairs, atomically.
+
+        Args:
+            path: The file.
+            format: The name of the format; None for the one that the file's name says.
+            languages: Codes of the two languages, for formats that mark words with them.
+
+        Raises:
+            BilexError: The file cannot be written, or the format cannot hold a pair.
+        """
+        from bilex.lexicon import formats
+
+        formats.write(path, Dictionary([Entry(*pair) for pair in self.pairs], languages), format)
 
     def golds(self) -> dict[str, tuple[str, ...]]:
         """Every source word with its distinct translations, both in file order."""
@@ -278,3 +296,7 @@ class Lexicon:
         chosen = list(positions)
         spelt = [self.spelt[i] for i in chosen] if self.spelt else ()
         return Lexicon([self.pairs[i] for i in chosen], self.name, self.report, spelt, self.rejected)
+
+
+def _pairs(entries: Iterable[Entry]) -> list[Pair]:
+    return [(entry.source, entry.target) for entry in entries]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from bilex.lexicon.parsing import Pair, respelt
+from bilex.lexicon.entries import Pair
+from bilex.lexicon.reading import respelt
 
 _LOW = 0.2
 _CLEAR_GAIN = 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +61,11 @@ def find_columns(
         return Columns()
     third = verdict if verdict is not None else next(p for p in range(len(names) + 1) if p not in header)
     return Columns((header[0], header[1], third), True)
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Whether a row names its columns source and target, or two languages by name."""
+    return _header([cell.strip().casefold() for cell in cells], (None, None), False) is not None
 
 
 def _header(

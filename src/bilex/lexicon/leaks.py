@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bilex.lexicon.parsing import Pair
+from bilex.lexicon.entries import Pair
 
 
 @dataclass(frozen=True)

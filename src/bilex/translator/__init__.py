@@ -1,9 +1,10 @@
 """What a user keeps: a space with both directions, confidences, saving and loading."""
 
+from bilex.lexicon import Entry
 from bilex.recipe.calibration import Calibration, calibrate
 from bilex.translator.answers import Answer, Translation
 from bilex.translator.core import Translator
-from bilex.translator.induction import Entry, InducedLexicon
+from bilex.translator.induction import InducedLexicon
 from bilex.translator.unknown import OutOfVocabulary
 
 __all__ = [

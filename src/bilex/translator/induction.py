@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
-from bilex.files import atomic_file
-from bilex.lexicon import Lexicon
-from bilex.lexicon.writing import OutputFormat, format_of
+from bilex.lexicon import Entry, Lexicon
+from bilex.lexicon.entries import Dictionary, Languages
+from bilex.lexicon.formats import WriteOptions, WriteReport, text_of, write
 from bilex.progress import SILENT, Progress
 from bilex.space import Direction, Floats, Retrieval, Rows, Space
 from bilex.translator.known import Proposals
@@ -31,19 +28,6 @@ if TYPE_CHECKING:
 _WORDS_A_BLOCK = 16384
 _SHOWN_PAIRS = 3
 _SHOWN_ROWS = 10
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One pair of an induced dictionary; ranks count from 1, the most frequent word."""
-
-    source: str
-    target: str
-    score: float
-    confidence: float | None
-    source_rank: int
-    target_rank: int
-    known: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,64 +66,52 @@ class InducedLexicon:
         )
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The pairs as a pandas DataFrame, one column for each field of `Entry`.
+        """The pairs as a pandas DataFrame, one column for each field of `Entry` that any pair has.
 
         Raises:
             BilexError: pandas is not installed.
         """
         from bilex.notebook import data_frame
 
-        return data_frame([asdict(entry) for entry in self.entries], [f.name for f in fields(Entry)])
+        texts = ("part_of_speech", "status", "provenance")
+        unused = [name for name in texts if not any(getattr(entry, name) for entry in self.entries)]
+        names = [field.name for field in fields(Entry) if field.name not in unused]
+        return data_frame([{name: getattr(entry, name) for name in names} for entry in self.entries], names)
 
-    def text(self, form: OutputFormat) -> str:
+    def dictionary(self, languages: Languages = (None, None)) -> Dictionary:
+        """The entries for a file, the words that asked first.
+
+        Args:
+            languages: Codes of the source and the target language, where known.
+        """
+        if self.asking == "source":
+            return Dictionary(self.entries, languages)
+        swapped = tuple(entry.swapped() for entry in self.entries)
+        return Dictionary(swapped, (languages[1], languages[0]), ("target", "source"))
+
+    def text(
+        self, form: str, *, languages: Languages = (None, None), options: WriteOptions | None = None
+    ) -> str:
         """The whole dictionary as text, the words that asked first.
 
         Args:
             form: "tsv" (both words, score, confidence, "known" or "found"; no header, so that every reader
-                of word lists takes it), "csv" (with a header) or "jsonl".
+                of word lists takes it), "csv" (with a header), "jsonl" or another format that is text.
+            languages: Codes of the two languages, for formats that mark words with them.
+            options: How to write.
         """
-        if form == "jsonl":
-            return "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries)
-        buffer = io.StringIO(newline="")
-        first, second = ("source", "target") if self.asking == "source" else ("target", "source")
-        if form == "csv":
-            writer = csv.writer(buffer, lineterminator="\n")
-            ranks = (f"{first}_rank", f"{second}_rank")
-            writer.writerow((first, second, "score", "confidence", "known", *ranks))
-            writer.writerows(
-                [*_columns(entry, first, second), *(getattr(entry, name) for name in ranks)]
-                for entry in self.entries
-            )
-        else:
-            for entry in self.entries:
-                _refuse_line_breaks(entry)
-                buffer.write("\t".join(_columns(entry, first, second)) + "\n")
-        return buffer.getvalue()
+        return text_of(self.dictionary(languages), form, options)[0]
 
-    def write(self, path: str | Path, form: OutputFormat | None = None) -> None:
+    def write(
+        self,
+        path: str | Path,
+        form: str | None = None,
+        *,
+        languages: Languages = (None, None),
+        options: WriteOptions | None = None,
+    ) -> WriteReport:
         """Write the dictionary, atomically, in the format named or the one that the file's name says."""
-        form = format_of(path, form)
-        with atomic_file(path) as temporary:
-            temporary.write_text(self.text(form), encoding="utf-8", newline="")
-
-
-def _refuse_line_breaks(entry: Entry) -> None:
-    """TSV has no way to write a tab or a line end inside a word.
-
-    Raises:
-        BilexError: There is one.
-    """
-    if any(char in word for word in (entry.source, entry.target) for char in "\t\n\r"):
-        raise BilexError(
-            f"the pair {entry.source!r}, {entry.target!r} does not fit into a TSV file; write .csv or .jsonl "
-            "instead."
-        )
-
-
-def _columns(entry: Entry, first: str, second: str) -> list[str]:
-    confidence = "" if entry.confidence is None else f"{entry.confidence:.4f}"
-    words = [getattr(entry, first), getattr(entry, second)]
-    return [*words, f"{entry.score:.4f}", confidence, "known" if entry.known else "found"]
+        return write(path, self.dictionary(languages), form, options)
 
 
 @dataclass(frozen=True)

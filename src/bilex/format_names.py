@@ -1,0 +1,30 @@
+"""The names of the dictionary formats, in a module without imports, so that commands can list them at once.
+
+A new format is one module in `bilex.lexicon.formats` and its line here.
+"""
+
+from __future__ import annotations
+
+# The name of each format, and the module of `bilex.lexicon.formats` that reads and writes it.
+DICTIONARY_MODULES = {
+    "tsv": "tsv",
+    "csv": "comma_separated",
+    "jsonl": "json_lines",
+    "muse": "muse",
+    "deepl": "deepl",
+    "omegat": "omegat",
+    "tbx": "tbx",
+    "tmx": "tmx",
+    "tei": "tei",
+    "stardict": "stardict",
+    "apertium": "apertium",
+    "synonyms": "synonyms",
+    "anki": "anki",
+    "hunalign": "hunalign",
+    "xlsx": "xlsx",
+    "dictd": "dictd",
+    "wiktextract": "wiktextract",
+}
+READ_ONLY = ("dictd", "wiktextract")
+DICTIONARY_FORMATS = tuple(DICTIONARY_MODULES)
+WRITTEN_FORMATS = tuple(name for name in DICTIONARY_MODULES if name not in READ_ONLY)

@@ -1,0 +1,148 @@
+"""One pair of a dictionary with all that is known about it, and a whole dictionary of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Pair = tuple[str, str]
+Languages = tuple[str | None, str | None]
+
+UNKNOWN_LANGUAGE = "und"
+_MARK_OF_A_PART = ";"
+_NOT_IN_A_NOTE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
+_NUMBERS = {"confidence": float, "score": float, "source_rank": int, "target_rank": int}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One pair of a dictionary.
+
+    Attributes:
+        source: The source word.
+        target: Its translation.
+        score: The similarity of the two words; None, as the other numbers, where there is none.
+        confidence: The probability that the pair is right.
+        source_rank: The source word's frequency rank, from 1, the most frequent word.
+        target_rank: The target word's.
+        known: Whether somebody gave the pair, rather than a model.
+        part_of_speech: "noun", "verb" and the like, as the file has it.
+        status: What somebody said about the pair, such as "accepted".
+        provenance: Where the pair is from.
+    """
+
+    source: str
+    target: str
+    score: float | None = None
+    confidence: float | None = None
+    source_rank: int | None = None
+    target_rank: int | None = None
+    known: bool = False
+    part_of_speech: str = ""
+    status: str = ""
+    provenance: str = ""
+
+    def swapped(self) -> Entry:
+        """The same pair in the other direction."""
+        return dataclasses.replace(
+            self,
+            source=self.target,
+            target=self.source,
+            source_rank=self.target_rank,
+            target_rank=self.source_rank,
+        )
+
+    def origin(self) -> str:
+        """Where the pair is from, in one word where nothing else is said: "known", "found" or nothing."""
+        if self.known:
+            return "known"
+        return "" if self.score is None else "found"
+
+    def note(self, *, without: Sequence[str] = ()) -> str:
+        """All but the two words as one line of text, for formats with a place for a comment only.
+
+        Args:
+            without: Fields that the format has a place of its own for.
+        """
+        parts = []
+        for name, kind in _NUMBERS.items():
+            value = getattr(self, name)
+            if value is not None and name not in without:
+                parts.append(f"{name}={number_text(value) if kind is float else value}")
+        if self.origin() and "known" not in without:
+            parts.append(self.origin())
+        for name in ("part_of_speech", "status", "provenance"):  # the last may hold the mark itself
+            value = one_line(getattr(self, name))
+            if value and name not in without:
+                parts.append(f"{name}={value if name == 'provenance' else value.replace(';', ',')}")
+        return f"{_MARK_OF_A_PART} ".join(parts)
+
+    def with_note(self, note: str) -> Entry:
+        """The entry with what a line that `note` wrote says; any other text is ignored."""
+        found: dict[str, object] = {}
+        head, mark, provenance = note.partition("provenance=")
+        if mark:
+            found["provenance"] = provenance.strip()
+        for part in head.split(_MARK_OF_A_PART):
+            name, _, value = (piece.strip() for piece in part.partition("="))
+            if name in _NUMBERS:
+                found[name] = number_of(value, _NUMBERS[name])
+            elif name == "known" and not value:
+                found["known"] = True
+            elif name in ("part_of_speech", "status") and value:
+                found[name] = value
+        return dataclasses.replace(self, **found) if found else self  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Entries to write.
+
+    Args:
+        entries: The pairs in order.
+        languages: Codes of the two languages, where they are known.
+        columns: What the two words' columns are called where a format names them: ("target", "source") for
+            entries whose `source` is a word of a model's target language.
+    """
+
+    entries: Sequence[Entry]
+    languages: Languages = (None, None)
+    columns: tuple[str, str] = ("source", "target")
+
+    def codes(self) -> tuple[str, str]:
+        """The codes of the languages, "und" (undetermined) for one that is not known."""
+        return self.languages[0] or UNKNOWN_LANGUAGE, self.languages[1] or UNKNOWN_LANGUAGE
+
+    def title(self) -> str:
+        """What to call the dictionary where a format wants a name."""
+        return "-".join(self.codes())
+
+    def scored(self) -> bool:
+        """Whether any entry has a score or a confidence."""
+        return any(entry.score is not None or entry.confidence is not None for entry in self.entries)
+
+    def with_entries(self, entries: Sequence[Entry]) -> Dictionary:
+        """The same with other entries."""
+        return dataclasses.replace(self, entries=entries)
+
+
+def one_line(text: str) -> str:
+    """A text without line ends and control characters, for notes in a file."""
+    return " ".join(_NOT_IN_A_NOTE.sub(" ", text).split())
+
+
+def number_text(value: float | None) -> str:
+    """A score or confidence as it is written in every format: four digits, nothing for None."""
+    return "" if value is None else f"{value:.4f}"
+
+
+def number_of(text: str, kind: type = float) -> float | int | None:
+    """The finite number that a text is, or None."""
+    try:
+        value = kind(text)
+    except (ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,145 @@
+"""Every file format of dictionaries, by name: one module a format, each with its reader and writer.
+
+`read` and `write` are all that the rest of the package uses. A new format is one module with a `FORMAT` here
+and one line in `bilex.format_names`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from pathlib import Path
+
+from bilex.errors import BilexError, nearest_name
+from bilex.files import atomic_file
+from bilex.format_names import DICTIONARY_MODULES, WRITTEN_FORMATS
+from bilex.lexicon.entries import Dictionary
+from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, WriteReport
+from bilex.lexicon.reading import Layout, Reading
+
+__all__ = [
+    "DictionaryFormat",
+    "WriteOptions",
+    "WriteReport",
+    "all_formats",
+    "format_named",
+    "format_of",
+    "read",
+    "text_of",
+    "write",
+]
+
+
+@functools.cache
+def format_named(name: str) -> DictionaryFormat:
+    """The format of a name.
+
+    Raises:
+        BilexError: There is none.
+    """
+    if name not in DICTIONARY_MODULES:
+        raise BilexError(
+            f"dictionary format '{name}' is not known; choose one of {', '.join(DICTIONARY_MODULES)}."
+            f"{nearest_name(name, DICTIONARY_MODULES)}"
+        )
+    found: DictionaryFormat = importlib.import_module(f"{__name__}.{DICTIONARY_MODULES[name]}").FORMAT
+    return found
+
+
+def all_formats() -> list[DictionaryFormat]:
+    """All formats, those that are written first."""
+    return [format_named(name) for name in DICTIONARY_MODULES]
+
+
+def format_of(path: str | Path, chosen: str | None = None) -> DictionaryFormat:
+    """The format to write: the one chosen, else the one of the file's name.
+
+    Raises:
+        BilexError: The chosen format is not known or cannot be written, or the file's suffix means none.
+    """
+    if chosen is not None:
+        found = format_named(chosen)
+        if not found.writable:
+            raise BilexError(f"{path}: {found.noun} can be read but not written; choose another format.")
+        return found
+    suffix = Path(path).suffix.lower()
+    if not suffix:
+        return format_named("tsv")
+    for name in WRITTEN_FORMATS:
+        if suffix in format_named(name).suffixes:
+            return format_named(name)
+    raise BilexError(
+        f"{path}: its suffix names no dictionary format; use .tsv, .csv, .jsonl, .tmx, .tbx, .tei, .xlsx or "
+        "another of `bilex lexicon --help`, or name the format with --format."
+    )
+
+
+def read(path: str | Path, layout: Layout | None = None, chosen: str | None = None) -> Reading:
+    """Read a dictionary.
+
+    Args:
+        path: The file; of a StarDict or dictd dictionary any of its files.
+        layout: How it is laid out, where it does not say so itself.
+        chosen: The name of its format; None to find out from what it holds.
+
+    Raises:
+        BilexError: It cannot be read; one sentence with the file and, where there is one, the line.
+    """
+    from bilex.lexicon.formats.rows import read_rows
+    from bilex.lexicon.formats.sniffing import format_in
+
+    path, layout = Path(path), layout or Layout()
+    name = chosen or format_in(path)
+    if name is None:
+        return read_rows(path, layout)
+    reader = format_named(name).read
+    assert reader is not None  # every format can be read
+    return reader(path, layout)
+
+
+def write(
+    path: str | Path,
+    dictionary: Dictionary,
+    chosen: str | None = None,
+    options: WriteOptions | None = None,
+) -> WriteReport:
+    """Write a dictionary, atomically.
+
+    Args:
+        path: The file to write.
+        dictionary: What to write.
+        chosen: The name of the format; None for the one that the file's name says.
+        options: How to write.
+
+    Returns:
+        How many pairs were written and what was left out.
+
+    Raises:
+        BilexError: The file cannot be written, or the format cannot hold a pair.
+    """
+    path, options = Path(path), options or WriteOptions()
+    form = format_of(path, chosen)
+    fitting, report = form.fitting(dictionary, options)
+    if form.save is not None:
+        form.save(path, fitting, options)
+        return report
+    assert form.pieces is not None
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        for piece in form.pieces(fitting, options):
+            file.write(piece)
+    return report
+
+
+def text_of(
+    dictionary: Dictionary, name: str, options: WriteOptions | None = None
+) -> tuple[str, WriteReport]:
+    """A dictionary as the text of a file, for formats that are text.
+
+    Raises:
+        BilexError: The format is no text, or cannot hold a pair.
+    """
+    form, options = format_of("-", name), options or WriteOptions()
+    if form.pieces is None:
+        raise BilexError(f"{form.noun} is no text; name a file to write with -o.")
+    fitting, report = form.fitting(dictionary, options)
+    return "".join(form.pieces(fitting, options)), report

@@ -1,0 +1,151 @@
+"""What a dictionary format is, and what every writer shares."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bilex.errors import BilexError
+from bilex.lexicon.entries import Dictionary, Entry
+from bilex.lexicon.reading import Layout, Reading
+from bilex.visible import encodable, visible
+
+_SHOWN_OF_A_WORD = 60
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How to write.
+
+    Args:
+        defuse_formulas: Whether cells that a spreadsheet would compute get an apostrophe before them.
+        skip_unfit: Whether pairs that the format cannot hold are left out and counted; else the first of
+            them is an error.
+    """
+
+    defuse_formulas: bool = False
+    skip_unfit: bool = False
+
+
+@dataclass(frozen=True)
+class WriteReport:
+    """What was written.
+
+    Attributes:
+        written: How many pairs.
+        left_out: Every reason for which pairs were left out, with its count.
+    """
+
+    written: int
+    left_out: tuple[tuple[str, int], ...] = ()
+
+    def sentence(self) -> str:
+        """One sentence on what was left out; nothing if nothing was."""
+        if not self.left_out:
+            return ""
+        counted = ", ".join(f"{count:,} with {reason}" for reason, count in self.left_out)
+        return f"{sum(count for _, count in self.left_out):,} pairs were left out: {counted}."
+
+
+@dataclass(frozen=True)
+class DictionaryFormat:
+    """One file format of dictionaries.
+
+    Attributes:
+        name: What `--format`, `--from` and `--to` call it.
+        description: What it is, in a few words.
+        suffixes: Suffixes of its files, the usual one first.
+        noun: What a file of it is called in messages, with its article.
+        read: Reads a file; None if the format is only written.
+        pieces: The text of a dictionary, piece by piece; None for formats that are no text.
+        save: Writes a dictionary to a path, for formats that are no text or several files.
+        fault: Why the format cannot hold a pair, as "with ..." would go on; empty if it can.
+        one_translation: Whether a word may have one translation only; the first is kept.
+    """
+
+    name: str
+    description: str
+    suffixes: tuple[str, ...]
+    noun: str
+    read: Callable[[Path, Layout], Reading] | None = None
+    pieces: Callable[[Dictionary, WriteOptions], Iterator[str]] | None = None
+    save: Callable[[Path, Dictionary, WriteOptions], None] | None = None
+    fault: Callable[[Entry], str] = lambda entry: ""
+    one_translation: bool = False
+
+    @property
+    def writable(self) -> bool:
+        """Whether it can be written."""
+        return self.pieces is not None or self.save is not None
+
+    def fitting(self, dictionary: Dictionary, options: WriteOptions) -> tuple[Dictionary, WriteReport]:
+        """The part of a dictionary that the format can hold.
+
+        Raises:
+            BilexError: A pair does not fit and none may be left out; or none fits.
+        """
+        left_out: Counter[str] = Counter()
+        kept: list[Entry] = []
+        translated: set[str] = set()
+        for entry in dictionary.entries:
+            reason = common_fault(entry.source) or common_fault(entry.target) or self.fault(entry)
+            if reason and not options.skip_unfit:
+                raise BilexError(
+                    f"the pair {shown(entry.source)}, {shown(entry.target)} does not fit into {self.noun} "
+                    f"({reason}); write another format, such as .jsonl, or leave such pairs out with "
+                    "--skip-unfit."
+                )
+            if not reason and self.one_translation and entry.source in translated:
+                reason = "a further translation of a word, of which there may be one"
+            if reason:
+                left_out[reason] += 1
+                continue
+            translated.add(entry.source)
+            kept.append(entry)
+        if dictionary.entries and not kept:
+            raise BilexError(f"none of the {len(dictionary.entries):,} pairs fits into {self.noun}.")
+        return dictionary.with_entries(kept), WriteReport(len(kept), tuple(left_out.most_common()))
+
+
+def common_fault(word: str) -> str:
+    """Why no format could give a word back; empty if some can."""
+    if not word.strip():
+        return "an empty word"
+    if word != word.strip():
+        return "a blank before or after a word"
+    return "half of a character (a lone surrogate)" if encodable(word) != word else ""
+
+
+def line_fault(entry: Entry, forbidden: str) -> str:
+    """Why a pair does not fit into a line of a text file.
+
+    Args:
+        entry: The pair.
+        forbidden: Characters, beside line ends, that have another meaning in such a line.
+    """
+    for word in (entry.source, entry.target):
+        if "\n" in word or "\r" in word:
+            return "a line end in a word"
+        if word.startswith(_BYTE_ORDER_MARK):
+            return "a byte order mark before a word"
+        for char in forbidden:
+            if char in word:
+                return f"{ {' ': 'a space', chr(9): 'a tab'}.get(char, repr(char)) } in a word"
+    return ""
+
+
+def shown(word: str) -> str:
+    """A word for a message: quoted, harmless, not too long."""
+    cut = word if len(word) <= _SHOWN_OF_A_WORD else f"{word[:_SHOWN_OF_A_WORD]}…"
+    return visible(repr(cut))
+
+
+def grouped(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Entries by source word, both in the order in which they came."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.source, []).append(entry)
+    return found

@@ -1,0 +1,70 @@
+"""dictd, as FreeDict's Debian packages have it: an `.index` and articles in `.dict` or `.dict.dz`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bilex.errors import BilexError
+from bilex.lexicon.entries import Entry
+from bilex.lexicon.formats.articles import read_article
+from bilex.lexicon.formats.base import DictionaryFormat
+from bilex.lexicon.formats.decoding import text_lines
+from bilex.lexicon.formats.dictzip import Place, articles
+from bilex.lexicon.formats.stardict import stem_of
+from bilex.lexicon.reading import Collector, Layout, Reading
+
+_DIGITS = {
+    char: value
+    for value, char in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+}
+_ABOUT_THE_DATABASE = ("00database", "00-database")
+_MOST_DIGITS = 10
+
+
+def _read(path: Path, layout: Layout) -> Reading:
+    """Read a dictionary by the path of any of its files."""
+    stem = stem_of(path)
+    index, plain, packed = (stem.with_name(stem.name + end) for end in (".index", ".dict", ".dict.dz"))
+    collector = Collector(index, "dictd", layout, units="entries", expected="a word with translations")
+    by_place: dict[Place, tuple[int, str]] = {}
+    for number, line in text_lines(index):
+        cells = line.split("\t")
+        if not line.strip() or cells[0].startswith(_ABOUT_THE_DATABASE):
+            continue
+        place = (_number(cells[1]), _number(cells[2])) if len(cells) > 2 else None
+        if place is None or place[0] is None or place[1] is None:
+            raise BilexError(f"{index}: line {number} is no word, offset and size; the index is damaged.")
+        by_place.setdefault((place[0], place[1]), (number, cells[0]))
+    for place, data in articles(packed if packed.exists() else plain, by_place):
+        number, word = by_place[place]
+        if data is None:
+            collector.leave_out(number, "an article that is not there or larger than 1 MB")
+            continue
+        article = read_article(data.decode("utf-8", "replace"), word)
+        if article.translations:
+            speech = article.part_of_speech
+            collector.add(
+                number, [Entry(article.head, found, part_of_speech=speech) for found in article.translations]
+            )
+        else:
+            collector.leave_out(number, "no translation, only explanations")
+    return collector.finished()
+
+
+def _number(text: str) -> int | None:
+    """A number in dictd's own base 64."""
+    if not 0 < len(text) <= _MOST_DIGITS or any(char not in _DIGITS for char in text):
+        return None
+    value = 0
+    for char in text:
+        value = 64 * value + _DIGITS[char]
+    return value
+
+
+FORMAT = DictionaryFormat(
+    name="dictd",
+    description="dictd (FreeDict): .index and .dict.dz; translations are taken out of the articles",
+    suffixes=(".index",),
+    noun="a dictd dictionary",
+    read=_read,
+)

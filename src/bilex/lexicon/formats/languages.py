@@ -1,0 +1,91 @@
+"""Which two languages of a file are meant, in formats that mark the language of each word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from bilex.errors import BilexError
+from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Languages
+
+_SHOWN = 8
+# The codes of three letters (ISO 639-2 and 639-3) that FreeDict, Apertium and others use.
+_THREE_LETTERS = """
+afr-af ara-ar arg-an bel-be ben-bn bre-br bul-bg cat-ca ces-cs cze-cs cym-cy wel-cy dan-da deu-de ger-de
+ell-el gre-el eng-en epo-eo est-et eus-eu baq-eu fao-fo fas-fa per-fa fin-fi fra-fr fre-fr gla-gd gle-ga
+glg-gl heb-he hin-hi hrv-hr hun-hu hye-hy arm-hy ind-id isl-is ice-is ita-it jpn-ja kat-ka geo-ka kaz-kk
+kor-ko kur-ku lat-la lav-lv lit-lt ltz-lb mkd-mk mac-mk mlt-mt msa-ms may-ms nld-nl dut-nl nno-nn nob-nb
+nor-no oci-oc pol-pl por-pt ron-ro rum-ro rus-ru san-sa slk-sk slo-sk slv-sl sme-se spa-es sqi-sq alb-sq
+srd-sc srp-sr swa-sw swe-sv swh-sw tam-ta tat-tt tel-te tha-th tur-tr uig-ug ukr-uk urd-ur uzb-uz vie-vi
+yid-yi zho-zh chi-zh
+"""
+_TWO_LETTERS = dict(code.split("-") for code in _THREE_LETTERS.split())
+
+
+def matches(marked: str, wanted: str) -> bool:
+    """Whether a word marked "en-GB" is of the language "en"."""
+    marked, wanted = marked.lower().replace("_", "-"), wanted.lower().replace("_", "-")
+    return marked == wanted or marked.split("-")[0] == wanted or short(marked) == short(wanted)
+
+
+def short(code: str) -> str:
+    """A language's code in two letters where it has one: "en" for "eng" and "en-GB"."""
+    main = code.lower().replace("_", "-").split("-")[0]
+    return _TWO_LETTERS.get(main, main)
+
+
+def chosen(path: Path, found: Iterable[str], wanted: Languages, first: str = "") -> tuple[str, str]:
+    """The two languages to read.
+
+    Args:
+        path: The file, for messages.
+        found: The languages that are marked in it, in order of appearance.
+        wanted: The languages that were asked for, where known.
+        first: The language that the file says is the source.
+
+    Raises:
+        BilexError: There are more than two and it is not said which are meant, or one is not there.
+    """
+    languages = list(dict.fromkeys(short(language) for language in found if language))
+    for side in wanted:
+        if side and languages and short(side) not in languages:
+            raise BilexError(
+                f"{path}: holds no words in '{side}'; it has {_listed(languages)}; name two of them with "
+                "--languages."
+            )
+    source, target = (short(side) if side else None for side in wanted)
+    if source is None:
+        rest = [language for language in languages if language != target]
+        source = short(first) if first and short(first) in rest else rest[0] if rest else None
+    if target is None:
+        rest = [language for language in languages if language != source]
+        if len(rest) > 1:
+            raise BilexError(
+                f"{path}: holds {len(languages)} languages ({_listed(languages)}); name the two that you "
+                "mean with --languages, for example --languages en,fi."
+            )
+        target = rest[0] if rest else None
+    if source is None or target is None:
+        raise BilexError(f"{path}: does not mark words of two languages; give a file that does.")
+    return source, target
+
+
+def two_languages(dictionary: Dictionary, noun: str) -> tuple[str, str]:
+    """The languages of a dictionary for a format that marks each word with one.
+
+    Raises:
+        BilexError: They are not known, or are the same.
+    """
+    source, target = dictionary.codes()
+    if short(source) == short(target):
+        what = "are not known" if source == UNKNOWN_LANGUAGE else f"are both '{source}'"
+        raise BilexError(
+            f"the languages of the words {what}, and {noun} marks each word with its language; name them "
+            "with --languages, for example --languages en,fi."
+        )
+    return source, target
+
+
+def _listed(languages: list[str]) -> str:
+    more = ", ..." if len(languages) > _SHOWN else ""
+    return ", ".join(languages[:_SHOWN]) + more

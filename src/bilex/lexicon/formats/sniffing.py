@@ -1,0 +1,72 @@
+"""Which format a dictionary file has, by what it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bilex.lexicon.formats.decoding import cannot_be_read
+from bilex.lexicon.formats.json_lines import parsed
+from bilex.lexicon.formats.stardict import stem_of
+from bilex.lexicon.formats.xml_reading import root_of
+
+_HEAD = 1 << 16
+_ROOTS = {
+    "tmx": "tmx",
+    "martif": "tbx",
+    "tbx": "tbx",
+    "TBX": "tbx",
+    "TEI": "tei",
+    "TEI.2": "tei",
+    "teiCorpus": "tei",
+    "dictionary": "apertium",
+}
+_JSON_SUFFIXES = (".jsonl", ".ndjson")
+_ANKI_DIRECTIVES = (b"#separator:", b"#html:")
+
+
+def format_in(path: Path) -> str | None:
+    """The name of the format that a file is in; None for rows of cells, whatever divides them.
+
+    Raises:
+        BilexError: The file cannot be read.
+    """
+    several = _of_several_files(path)
+    if several:
+        return several
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+    if head.startswith(b"PK\x03\x04"):
+        return "xlsx" if path.suffix.lower() in (".xlsx", ".xlsm") else None
+    if path.suffix.lower() in _JSON_SUFFIXES:
+        return "wiktextract" if _is_wiktextract(head) else "jsonl"
+    if head.startswith(_ANKI_DIRECTIVES):
+        return "anki"
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head[:4] in (b"\xff\xfe<\0", b"\xfe\xff\0<"):
+        return _ROOTS.get(root_of(head))
+    return {".dic": _if_hunalign(head), ".synonyms": "synonyms", ".utf8": "omegat"}.get(path.suffix.lower())
+
+
+def _of_several_files(path: Path) -> str | None:
+    """StarDict and dictd, by the suffix and by the files beside."""
+    stem = stem_of(path)
+    if path.suffix == ".ifo" or (stem != path and stem.with_name(stem.name + ".ifo").exists()):
+        return "stardict"
+    if path.suffix == ".index" or (stem != path and stem.with_name(stem.name + ".index").exists()):
+        return "dictd"
+    return None
+
+
+def _is_wiktextract(head: bytes) -> bool:
+    """Whether the first line, if it is whole, is an entry of Wiktextract rather than a pair."""
+    line, end, _ = head.partition(b"\n")
+    record = parsed(line.decode("utf-8", "replace"))
+    if record is None:
+        return not end and b'"lang_code"' in line and b'"word"' in line and b'"source"' not in line
+    return "source" not in record and isinstance(record.get("word"), str)
+
+
+def _if_hunalign(head: bytes) -> str | None:
+    return "hunalign" if b" @ " in head else None

@@ -1,0 +1,225 @@
+"""StarDict: an `.ifo` with facts, an `.idx` of words, and articles in `.dict` or `.dict.dz`."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from bilex.errors import BilexError
+from bilex.files import atomic_file
+from bilex.lexicon.entries import Dictionary, Entry
+from bilex.lexicon.formats.articles import read_article
+from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped, line_fault
+from bilex.lexicon.formats.decoding import cannot_be_read, decode
+from bilex.lexicon.formats.dictzip import Place, articles, write_packed
+from bilex.lexicon.reading import Collector, Layout, Reading
+
+_FIRST_LINE = "StarDict's dict ifo file"
+_OURS = "One translation a line, written by bilex"
+_LARGEST_INDEX = 1 << 30
+_LONGEST_WORD = 255
+_TEXT_TYPES, _MARKUP_TYPES = frozenset("mtyln"), frozenset("ghxk")
+_BINARY_TYPES = frozenset("WPX")
+
+
+def _read(path: Path, layout: Layout) -> Reading:
+    """Read a dictionary by the path of any of its files."""
+    stem = stem_of(path)
+    path = stem.with_name(stem.name + ".ifo")
+    facts = _facts(path)
+    ours = facts.get("description", "") == _OURS
+    collector = Collector(
+        path, "stardict", layout, units="entries", place="entry", expected="a word with translations"
+    )
+    words = _index(path, facts)
+    by_place: dict[Place, list[tuple[int, str]]] = {}
+    for number, (word, offset, size) in enumerate(words, 1):
+        by_place.setdefault((offset, size), []).append((number, word))
+    for place, data in articles(_articles_file(path), by_place):
+        for number, word in by_place[place]:
+            text, markup = (None, False) if data is None else _text(data, facts.get("sametypesequence", ""))
+            if data is None:
+                collector.leave_out(number, "an article that is not there or larger than 1 MB")
+            elif text is None:
+                collector.leave_out(number, "an article that is no text")
+            else:
+                entries = _our_entries(word, text) if ours else _entries(word, text, markup)
+                if entries:
+                    collector.add(number, entries)
+                else:
+                    collector.leave_out(number, "no translation, only explanations")
+    return collector.finished()
+
+
+def stem_of(path: Path) -> Path:
+    """The path without what the files of a dictionary end in."""
+    name = path.name
+    for suffix in (".ifo", ".idx", ".idx.gz", ".dict", ".dict.dz", ".index", ".syn"):
+        if name.endswith(suffix):
+            return path.with_name(name.removesuffix(suffix))
+    return path
+
+
+def _facts(path: Path) -> dict[str, str]:
+    lines = decode(path).split("\n")
+    if lines[0].strip() != _FIRST_LINE:
+        raise BilexError(
+            f'{path}: line 1 does not say "{_FIRST_LINE}"; give the .ifo of a StarDict dictionary.'
+        )
+    pairs = (line.partition("=") for line in lines[1:])
+    return {name.strip(): value.strip() for name, mark, value in pairs if mark}
+
+
+def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, int, int]]:
+    """Words with the offsets and sizes of their articles."""
+    plain, packed = path.with_suffix(".idx"), path.with_name(path.stem + ".idx.gz")
+    data = _index_bytes(plain if plain.exists() or not packed.exists() else packed)
+    wide = facts.get("idxoffsetbits") == "64"
+    numbers = struct.Struct(">QI" if wide else ">II")
+    at = entry = 0
+    while at < len(data):
+        entry += 1
+        end = data.find(b"\0", at, at + 4096)
+        if end < 0 or end + 1 + numbers.size > len(data):
+            raise BilexError(f"{plain}: entry {entry} is cut off or no word; the index is damaged.")
+        try:
+            word = data[at:end].decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BilexError(f"{plain}: entry {entry} is not UTF-8 text; the index is damaged.") from error
+        offset, size = numbers.unpack_from(data, end + 1)
+        yield word, offset, size
+        at = end + 1 + numbers.size
+
+
+def _index_bytes(path: Path) -> bytes:
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as file:
+                data = file.read(_LARGEST_INDEX + 1)
+        else:
+            with path.open("rb") as plain:
+                data = plain.read(_LARGEST_INDEX + 1)
+    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+        raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+    if len(data) > _LARGEST_INDEX:
+        raise BilexError(f"{path}: is larger than 1 GB, which no index is; give another dictionary.")
+    return data
+
+
+def _articles_file(path: Path) -> Path:
+    packed, plain = path.with_name(path.stem + ".dict.dz"), path.with_suffix(".dict")
+    return packed if packed.exists() else plain
+
+
+def _text(data: bytes, types: str) -> tuple[str | None, bool]:
+    """The first text of an article, and whether it is marked up."""
+    if not types:  # every part says itself what it is
+        while data:
+            kind, data = chr(data[0]), data[1:]
+            if kind in _TEXT_TYPES | _MARKUP_TYPES:
+                return data.partition(b"\0")[0].decode("utf-8", "replace"), kind in _MARKUP_TYPES
+            if kind in _BINARY_TYPES:
+                size = int.from_bytes(data[:4], "big")
+                data = data[4 + size :]
+            else:
+                data = data.partition(b"\0")[2]
+        return None, False
+    for place, kind in enumerate(types):
+        last = place == len(types) - 1
+        if kind in _TEXT_TYPES | _MARKUP_TYPES:
+            part = data if last else data.partition(b"\0")[0]
+            return part.decode("utf-8", "replace"), kind in _MARKUP_TYPES
+        data = data.partition(b"\0")[2]
+    return None, False
+
+
+def _entries(word: str, text: str, markup: bool) -> list[Entry]:
+    article = read_article(text, word, markup=markup)
+    return [Entry(word, found, part_of_speech=article.part_of_speech) for found in article.translations]
+
+
+def _our_entries(word: str, text: str) -> list[Entry]:
+    found = []
+    for line in text.split("\n"):
+        translation, _, note = line.partition("\t")
+        if translation:
+            found.append(Entry(word, translation).with_note(note))
+    return found
+
+
+def _save(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
+    """Write `.dict.dz` and `.idx`, and last the `.ifo`, by which the dictionary is found."""
+    if path.suffix != ".ifo":
+        raise BilexError(
+            f"{path}: a StarDict dictionary is named by its .ifo file; choose a name that ends so."
+        )
+    index, packed = path.with_suffix(".idx"), path.with_name(path.stem + ".dict.dz")
+    _refuse_others(path, index, packed)
+    words = sorted(grouped(dictionary.entries).items(), key=lambda item: _order(item[0]))
+    texts = [_article(entries) for _, entries in words]
+    with atomic_file(packed) as temporary:
+        write_packed(temporary, texts)
+    offset, listed = 0, bytearray()
+    for (word, _), text in zip(words, texts, strict=True):
+        listed += word.encode("utf-8") + b"\0" + struct.pack(">II", offset, len(text))
+        offset += len(text)
+    with atomic_file(index) as temporary:
+        temporary.write_bytes(listed)
+    facts = {
+        "version": "2.4.2",
+        "wordcount": len(words),
+        "idxfilesize": len(listed),
+        "bookname": dictionary.title(),
+        "description": _OURS,
+        "sametypesequence": "m",
+    }
+    lines = [_FIRST_LINE, *(f"{name}={value}" for name, value in facts.items())]
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(("\n".join(lines) + "\n").encode("utf-8"))
+
+
+def _refuse_others(path: Path, *others: Path) -> None:
+    """Files beside the `.ifo` are replaced only if an `.ifo` of ours is there already."""
+    if path.exists() and f"description={_OURS}" in decode(path).split("\n"):
+        return
+    for other in (*others, path.with_suffix(".dict")):
+        if other.exists():
+            raise BilexError(f"{other}: is there already and bilex did not write it; choose another name.")
+
+
+def _order(word: str) -> tuple[bytes, bytes]:
+    """The order that StarDict searches by: ASCII letters without case, then bytes."""
+    encoded = word.encode("utf-8")
+    return encoded.lower(), encoded
+
+
+def _article(entries: list[Entry]) -> bytes:
+    lines = []
+    for entry in entries:
+        note = entry.note()
+        lines.append(f"{entry.target}\t{note}" if note else entry.target)
+    return "\n".join(lines).encode("utf-8")
+
+
+def _fault(entry: Entry) -> str:
+    if len(entry.source.encode("utf-8")) > _LONGEST_WORD:
+        return f"a source word of more than {_LONGEST_WORD} bytes"
+    if "\0" in entry.source + entry.target:
+        return "a control character in a word"
+    return line_fault(entry, "\t")
+
+
+FORMAT = DictionaryFormat(
+    name="stardict",
+    description="StarDict: .ifo, .idx and .dict.dz, a translation a line",
+    suffixes=(".ifo",),
+    noun="a StarDict dictionary",
+    read=_read,
+    save=_save,
+    fault=_fault,
+)

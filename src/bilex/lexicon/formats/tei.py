@@ -1,0 +1,152 @@
+"""TEI P5 as FreeDict has it: an entry a word, a sense a translation."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from bilex.lexicon.entries import Dictionary, Entry, Languages, number_of, number_text
+from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
+from bilex.lexicon.formats.languages import matches, short
+from bilex.lexicon.formats.xml_reading import Node, elements
+from bilex.lexicon.formats.xml_writing import DECLARATION, escape, quoteattr, xml_fault
+from bilex.lexicon.reading import Collector, Layout, Reading
+
+_TRANSLATION_KINDS = ("trans", "translation", "translationEquivalent")
+_OTHER_FORMS = ("infl", "inflected", "variant")
+_MOST_PAIRS = 10_000
+_NAMESPACE = "http://www.tei-c.org/ns/1.0"
+
+
+@dataclasses.dataclass
+class _Direction:
+    """Which languages the file goes between, as far as its marks say, against those that are wanted."""
+
+    wanted: Languages
+    source: str = ""
+    target: str = ""
+
+    def backward(self) -> bool:
+        """Whether the file translates from the target language that is wanted into the source language."""
+        source, target = self.wanted
+        return bool(
+            source
+            and target
+            and self.source
+            and matches(self.source, target)
+            and not matches(self.source, source)
+        )
+
+    def takes(self, language: str) -> bool:
+        """Whether a translation into a language is wanted."""
+        wanted = self.wanted[0 if self.backward() else 1]
+        if wanted and language:
+            return matches(language, wanted)
+        self.target = self.target or language
+        return not language or language == self.target
+
+
+def _read(path: Path, layout: Layout) -> Reading:
+    """Read the translations of every entry; examples and related entries are not read."""
+    direction = _Direction(layout.languages)
+    collector = Collector(path, "tei", layout, units="entries", expected="an <entry> with a translation")
+    for node in elements(path, ("TEI", "TEI.2", "teiCorpus"), ("entry",), ("text", "body")):
+        if node.name != "entry":
+            direction.source = node.language() or direction.source
+            continue
+        _take(collector, node, direction)
+    found: Languages = (short(direction.source) or None, short(direction.target) or None)
+    return collector.finished(languages=found)
+
+
+def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
+    heads = [
+        orth.text()
+        for form in entry.children("form")
+        if form.attributes.get("type") not in _OTHER_FORMS
+        for orth in form.children("orth")
+    ]
+    translations = [node for node in _translations(entry) if direction.takes(node.language())]
+    if not heads:
+        collector.leave_out(entry.line, "no headword")
+    elif not translations:
+        collector.leave_out(entry.line, "no translation")
+    elif len(heads) * len(translations) > _MOST_PAIRS:
+        collector.leave_out(entry.line, f"more than {_MOST_PAIRS:,} pairs in one place")
+    else:
+        speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
+        found = [_entry(head, node, speech) for head, node in itertools.product(heads, translations)]
+        backward = direction.backward()
+        collector.add(entry.line, [one.swapped() for one in found] if backward else found)
+
+
+def _translations(node: Node) -> Iterator[Node]:
+    """The elements that hold translations of a word itself, wherever its senses are."""
+    for child in node.content:
+        if isinstance(child, str) or child.name in ("re", "form", "note", "def"):
+            continue
+        if child.name == "tr" or (child.name == "cit" and child.attributes.get("type") in _TRANSLATION_KINDS):
+            yield child
+        elif child.name != "cit":
+            yield from _translations(child)
+
+
+def _entry(head: str, node: Node, speech: str) -> Entry:
+    quotes = [quote.text() for quote in node.children("quote", "orth")]
+    word = quotes[0] if quotes else node.text()
+    entry = Entry(head, word, confidence=_probability(node), part_of_speech=speech)
+    for note in node.children("note"):
+        entry = entry.with_note(note.text())
+    return entry
+
+
+def _probability(node: Node) -> float | None:
+    value = number_of(node.attributes.get("cert", ""))
+    return value if value is not None and 0 <= value <= 1 else None
+
+
+def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+    source, target = dictionary.codes()
+    heads: dict[tuple[str, str], list[Entry]] = {}
+    for entry in dictionary.entries:
+        heads.setdefault((entry.source, entry.part_of_speech), []).append(entry)
+    yield (
+        f'{DECLARATION}<TEI xmlns="{_NAMESPACE}" version="5.0">\n<teiHeader><fileDesc>'
+        f"<titleStmt><title>{escape(dictionary.title())}</title></titleStmt>"
+        f"<extent>{len(heads)} headwords</extent>"
+        "<publicationStmt><p>Written by bilex.</p></publicationStmt>"
+        "<sourceDesc><p>Word vectors of two languages, aligned.</p></sourceDesc></fileDesc></teiHeader>\n"
+        f"<text xml:lang={quoteattr(source)}><body>\n"
+    )
+    for (word, speech), entries in heads.items():
+        marked = f"<gramGrp><pos>{escape(' '.join(speech.split()))}</pos></gramGrp>" if speech else ""
+        senses = "".join(_sense(entry, target) for entry in entries)
+        yield f"<entry><form><orth>{escape(word)}</orth></form>{marked}{senses}</entry>\n"
+    yield "</body></text>\n</TEI>\n"
+
+
+def _sense(entry: Entry, target: str) -> str:
+    certainty = f' cert="{number_text(entry.confidence)}"' if entry.confidence is not None else ""
+    note = entry.note(without=("confidence", "part_of_speech"))
+    noted = f'<note type="bilex">{escape(note)}</note>' if note else ""
+    return (
+        f'<sense><cit type="trans" xml:lang={quoteattr(target)}{certainty}>'
+        f"<quote>{escape(entry.target)}</quote>{noted}</cit></sense>"
+    )
+
+
+def _fault(entry: Entry) -> str:
+    return xml_fault(entry) or xml_fault(Entry(entry.part_of_speech, ""))
+
+
+FORMAT = DictionaryFormat(
+    name="tei",
+    description="TEI P5 as FreeDict has it, with the part of speech, and confidence as certainty",
+    suffixes=(".tei", ".xml"),
+    noun="a TEI file",
+    read=_read,
+    pieces=_pieces,
+    fault=_fault,
+)

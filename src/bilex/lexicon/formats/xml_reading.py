@@ -1,0 +1,227 @@
+"""Reading XML of strangers, one entry at a time: no entities of its own, nothing opened but the file itself.
+
+Expat parses; a declaration of an entity ends the reading, external ones are never opened, and the depth, the
+size of one entry and the length of one tag are bounded, so that memory is too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from bilex.errors import BilexError
+from bilex.lexicon.formats.decoding import cannot_be_read
+
+DEEPEST = 64
+LARGEST_ENTRY = 1 << 20
+_LONGEST_TAG = 4 << 20
+_CHUNK = 1 << 16
+_NODE_COST = 64
+_BLANKS = re.compile("[ \t\r\n]+")
+
+
+@dataclass
+class Node:
+    """An element: its name without namespace, attributes, line, and content in order."""
+
+    name: str
+    attributes: dict[str, str]
+    line: int
+    content: list[Node | str] = field(default_factory=list)
+
+    def children(self, *names: str) -> Iterator[Node]:
+        """The child elements of some names."""
+        for part in self.content:
+            if isinstance(part, Node) and part.name in names:
+                yield part
+
+    def within(self, *names: str, but: frozenset[str] = frozenset()) -> Iterator[Node]:
+        """All elements of some names at any depth, in order, outside elements called otherwise."""
+        for part in self.content:
+            if isinstance(part, Node) and part.name not in but:
+                if part.name in names:
+                    yield part
+                yield from part.within(*names, but=but)
+
+    def text(self, *, without: frozenset[str] = frozenset()) -> str:
+        """All text in it, with runs of blanks as one space, none at the ends.
+
+        Args:
+            without: Names of elements whose text is left out.
+        """
+        return folded("".join(self._pieces(without)))
+
+    def language(self) -> str:
+        """The language that it is marked with, in lower case, or nothing."""
+        return self.attributes.get("lang", "").strip().lower()
+
+    def _pieces(self, without: frozenset[str]) -> Iterator[str]:
+        for part in self.content:
+            if isinstance(part, str):
+                yield part
+            elif part.name not in without:
+                yield from part._pieces(without)
+
+
+def elements(
+    path: Path, roots: tuple[str, ...], names: tuple[str, ...], opened: tuple[str, ...] = ()
+) -> Iterator[Node]:
+    """The elements of some names in a file, each whole, one after the other.
+
+    An element inside another one that is wanted is a part of that one.
+
+    Args:
+        path: The file.
+        roots: Names that the outermost element may have.
+        names: The elements to give.
+        opened: Further elements around them, given when they begin, with attributes but without content.
+
+    Raises:
+        BilexError: The file cannot be read, is not XML, has another root, declares entities, or holds an
+            element that is too large or too deep.
+    """
+    parser = _Parser(path, roots, frozenset(names), frozenset(opened))
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                parser.feed(chunk)
+                yield from parser.taken()
+        parser.close()
+        yield from parser.taken()
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+
+
+def folded(text: str) -> str:
+    """A text with runs of XML's blanks as one space, and none at its ends."""
+    return _BLANKS.sub(" ", text).strip()
+
+
+def root_of(head: bytes) -> str:
+    """The name, without namespace, of the outermost element of XML that begins so; empty if none is seen."""
+    found: list[str] = []
+
+    def start(name: str, attributes: object) -> None:
+        found.append(_local(name))
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    parser.EntityDeclHandler = _no_entity
+    with contextlib.suppress(expat.ExpatError, ValueError, LookupError):
+        parser.Parse(head, False)
+    return found[0] if found else ""
+
+
+class _EntityError(ValueError):
+    """The file declares an entity."""
+
+
+def _no_entity(*declaration: object) -> None:
+    raise _EntityError
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+class _Parser:
+    """Expat with the bounds, gathering finished elements."""
+
+    def __init__(
+        self, path: Path, roots: tuple[str, ...], names: frozenset[str], opened: frozenset[str]
+    ) -> None:
+        self.path, self.roots, self.names, self.opened = path, roots, names, opened
+        self.depth = self.fed = self.size = 0
+        self.stack: list[Node] = []
+        self.finished: list[Node] = []
+        self.expat = expat.ParserCreate()
+        self.expat.buffer_text = True
+        self.expat.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        self.expat.StartElementHandler = self._start
+        self.expat.EndElementHandler = self._end
+        self.expat.CharacterDataHandler = self._characters
+        self.expat.EntityDeclHandler = _no_entity
+        self.expat.SkippedEntityHandler = self._skipped
+
+    def feed(self, chunk: bytes) -> None:
+        self.fed += len(chunk)
+        self._parse(chunk, final=False)
+        if self.fed - max(self.expat.CurrentByteIndex, 0) > _LONGEST_TAG:
+            raise self._refusal("a tag of more than 4 MB", "give another file")
+
+    def close(self) -> None:
+        self._parse(b"", final=True)
+
+    def taken(self) -> list[Node]:
+        taken, self.finished = self.finished, []
+        return taken
+
+    def _parse(self, chunk: bytes, *, final: bool) -> None:
+        try:
+            self.expat.Parse(chunk, final)
+        except _EntityError as error:
+            raise self._refusal("it declares an entity", "files that do are not read") from error
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code)
+            raise BilexError(
+                f"{self.path}: line {error.lineno} is not XML ({reason}); repair the file there."
+            ) from error
+        except (ValueError, LookupError) as error:  # an encoding that there is not
+            raise self._refusal("its encoding is not known", "save it as UTF-8") from error
+
+    def _refusal(self, what: str, advice: str) -> BilexError:
+        return BilexError(f"{self.path}: line {self.expat.CurrentLineNumber}: {what}; {advice}.")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        name = _local(name)
+        self.depth += 1
+        if self.depth == 1 and name not in self.roots:
+            raise self._refusal(
+                f"the outermost element is '{name[:40]}' where '{self.roots[0]}' is expected",
+                "say the format with --from",
+            )
+        if self.depth > DEEPEST:
+            raise self._refusal(f"elements are nested more than {DEEPEST} deep", "give another file")
+        node = Node(
+            name, {_local(key): value for key, value in attributes.items()}, self.expat.CurrentLineNumber
+        )
+        if self.stack:
+            self._grow(_NODE_COST + sum(len(key) + len(value) for key, value in attributes.items()))
+            self.stack[-1].content.append(node)
+            self.stack.append(node)
+        elif name in self.names:
+            self.size = 0
+            self.stack.append(node)
+        elif name in self.opened:
+            self.finished.append(node)
+
+    def _end(self, name: str) -> None:
+        self.depth -= 1
+        if self.stack:
+            node = self.stack.pop()
+            if not self.stack:
+                self.finished.append(node)
+
+    def _characters(self, text: str) -> None:
+        if self.stack:
+            self._grow(len(text))
+            self.stack[-1].content.append(text)
+
+    def _grow(self, cost: int) -> None:
+        self.size += cost
+        if self.size > LARGEST_ENTRY:
+            raise self._refusal("an entry of more than 1 MB", "give another file")
+
+    def _skipped(self, name: str, is_parameter: bool) -> None:
+        """A reference to an entity of a DTD that is not read: characters that HTML names are meant."""
+        if is_parameter:
+            return
+        text = html.unescape(f"&{name};")
+        if text == f"&{name};":
+            raise self._refusal(f"the entity '&{name[:40]};' is not known", "write the character itself")
+        self._characters(text)

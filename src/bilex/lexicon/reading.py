@@ -1,0 +1,264 @@
+"""What every reader of dictionaries shares: how to read, what was read, and what was left out and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from bilex.errors import BilexError
+from bilex.lexicon.entries import Entry, Languages, Pair
+from bilex.visible import encodable
+
+NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+BROKEN_LINES_KEPT = 20
+LONGEST_WORD = 100_000
+_MOST_PAIRS_A_UNIT = 10_000
+_SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
+_FEW_CELLS, _SHARE_OF_CELLS = 3, 0.02
+_REASONS_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a dictionary file is laid out, where it does not say so itself.
+
+    Args:
+        columns: The columns of source and target words, each a number from 1 or the name that the first
+            line gives it; None for those that a header names, else the first two.
+        delimiter: What divides the columns ("tab" may be written out); None to find out.
+        split: Characters that divide several translations in one cell; None takes a cell as one word.
+        languages: Codes of the source and the target language, to recognise their columns by, and to choose
+            by in files that hold more than two.
+        verdicts: Whether a third column says of each pair whether it is right ("yes") or rejected ("no").
+    """
+
+    columns: tuple[str, str] | None = None
+    delimiter: str | None = None
+    split: str | None = None
+    languages: Languages = (None, None)
+    verdicts: bool = False
+
+    def divided(self, cell: str) -> list[str]:
+        """The words of a cell."""
+        if not self.split:
+            return [cell.strip()]
+        parts = re.split(f"[{re.escape(self.split)}]", cell)
+        return [part.strip() for part in parts if part.strip()]
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """What was found in a dictionary file.
+
+    Attributes:
+        path: The file.
+        form: Its format.
+        lines: Lines (or entries, see `units`) that are neither blank nor comments nor a header.
+        comments: Comment lines, which are skipped.
+        broken: Lines that hold no pair, which are left out.
+        broken_lines: Number and fault of the first of them.
+        extra_columns: Lines with more than two columns, of which two were taken.
+        repeated: Pairs that stand in the file more than once; they are kept.
+        header: The names of the columns, if the first line gives them.
+        several: Cells that seem to hold several words, and what divides most of them.
+        left_out: Every reason for which something was left out, with its count, the most frequent first.
+        units: What was counted: "lines", "entries" or "rows".
+        place: What the numbers of `broken_lines` are: of a "line", an "entry" or a "row".
+    """
+
+    path: str
+    form: str
+    lines: int
+    comments: int
+    broken: int
+    broken_lines: tuple[tuple[int, str], ...]
+    extra_columns: int
+    repeated: int
+    header: tuple[str, ...] = ()
+    several: tuple[int, str] = (0, "")
+    left_out: tuple[tuple[str, int], ...] = ()
+    units: str = "lines"
+    place: str = "line"
+
+    def sentence(self) -> str:
+        """One sentence for the user if anything was odd, else nothing."""
+        parts = []
+        if self.broken:
+            parts.append(self._broken_part())
+        if self.extra_columns:
+            parts.append(
+                f"{self.extra_columns} lines with more than two columns, the first two taken "
+                "(--columns takes others)"
+            )
+        if self.several[0]:
+            parts.append(
+                f"{self.several[0]} cells seem to hold several words and were taken as one "
+                f"(--split '{self.several[1]}' reads each)"
+            )
+        if self.repeated:
+            parts.append(f"{self.repeated} repeated pairs kept")
+        return f"{self.path}: {'; '.join(parts)}." if parts else ""
+
+    def _broken_part(self) -> str:
+        shown = ", ".join(str(number) for number, _ in self.broken_lines[:5])
+        more = ", ..." if self.broken > 5 else ""
+        reasons = self.broken_lines[0][1]
+        if len(self.left_out) > 1:
+            counted = [f"{count} {reason}" for reason, count in self.left_out[:_REASONS_SHOWN]]
+            rest = sum(count for _, count in self.left_out[_REASONS_SHOWN:])
+            reasons = ", ".join([*counted, f"{rest} for other reasons"] if rest else counted)
+        return f"{self.broken} of {self.lines} {self.units} left out ({self.place} {shown}{more}): {reasons}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Entries of a file as spelt there (surrounding blanks removed), those rejected, and the report on it."""
+
+    entries: list[Entry]
+    rejected: list[Entry]
+    report: ReadReport
+    languages: Languages = (None, None)
+
+
+@dataclass
+class Collector:
+    """Gathers the entries of one file and counts what is left out.
+
+    Args:
+        path: The file.
+        form: Its format, for the report.
+        layout: How to read it.
+        units: What a unit of the file is called, in the plural.
+        place: What the numbers of units are numbers of.
+        expected: What a unit should look like, for messages.
+        strict: Whether a file most of whose units are broken is refused.
+    """
+
+    path: Path
+    form: str
+    layout: Layout
+    units: str = "lines"
+    place: str = "line"
+    expected: str = ""
+    strict: bool = False
+    entries: list[Entry] = field(default_factory=list)
+    rejected: list[Entry] = field(default_factory=list)
+    comments: int = 0
+    extra: int = 0
+    _count: int = 0
+    _faults: list[tuple[int, str]] = field(default_factory=list)
+    _reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, number: int, entries: Sequence[Entry], *, rejected: bool = False) -> None:
+        """Take the entries of one unit; one without any is broken.
+
+        Args:
+            number: Where the unit stands.
+            entries: Its pairs; a word may be several, to be divided as the layout says.
+            rejected: Whether the unit says that the pairs are wrong.
+        """
+        found: list[Entry] = []
+        fault = "one of the two words is missing"
+        for entry in entries:
+            sources, targets = self.layout.divided(entry.source), self.layout.divided(entry.target)
+            if len(sources) * len(targets) > _MOST_PAIRS_A_UNIT:
+                self.leave_out(number, f"more than {_MOST_PAIRS_A_UNIT:,} pairs in one place")
+                return
+            for source, target in itertools.product(sources, targets):
+                wrong = _fault_of(source) or _fault_of(target)
+                if wrong:
+                    fault = wrong
+                elif (source, target) == (entry.source, entry.target):
+                    found.append(entry)
+                else:
+                    found.append(dataclasses.replace(entry, source=source, target=target))
+        if not found:
+            self.leave_out(number, fault)
+            return
+        self._count += 1
+        (self.rejected if rejected else self.entries).extend(found)
+
+    def leave_out(self, number: int, reason: str) -> None:
+        """Count a unit that holds no pair."""
+        self._count += 1
+        self._reasons[reason] += 1
+        if len(self._faults) < BROKEN_LINES_KEPT:
+            self._faults.append((number, reason))
+
+    def finished(self, *, header: tuple[str, ...] = (), languages: Languages = (None, None)) -> Reading:
+        """The reading.
+
+        Raises:
+            BilexError: There is no pair, or, of a strict format, most units are none.
+        """
+        self._refuse_hopeless()
+        pairs = [(entry.source, entry.target) for entry in self.entries]
+        report = ReadReport(
+            path=str(self.path),
+            form=self.form,
+            lines=self._count,
+            comments=self.comments,
+            broken=self._reasons.total(),
+            broken_lines=tuple(self._faults),
+            extra_columns=self.extra,
+            repeated=len(pairs) - len(set(pairs)),
+            header=header,
+            several=(0, "") if self.layout.split else _several(pairs),
+            left_out=tuple(self._reasons.most_common()),
+            units=self.units,
+            place=self.place,
+        )
+        given = self.layout.languages
+        return Reading(
+            self.entries, self.rejected, report, (given[0] or languages[0], given[1] or languages[1])
+        )
+
+    def _refuse_hopeless(self) -> None:
+        broken = self._reasons.total()
+        advice = (
+            f"each of its {self.units} should be {self.expected}" if self.expected else "give another file"
+        )
+        if not self._count:
+            raise BilexError(f"{self.path}: holds no word pairs, it is empty; {advice}.")
+        if 2 * broken > self._count if self.strict else not (self.entries or self.rejected):
+            number, fault = self._faults[0]
+            raise BilexError(
+                f"{self.path}: {broken} of {self._count} {self.units} are no word pairs "
+                f"({self.place} {number}: {fault}); {advice}"
+                f"{', or --delimiter and --columns say how it is' if self.strict else ''}."
+            )
+
+
+def respelt(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm | None) -> list[Pair]:
+    """The pairs lower-cased and in a Unicode normal form, as asked."""
+
+    def spell(word: str) -> str:
+        word = word.lower() if lowercase else word
+        return unicodedata.normalize(normal_form, word) if normal_form else word
+
+    return [(spell(source), spell(target)) for source, target in pairs]
+
+
+def _fault_of(word: str) -> str:
+    if not word:
+        return "one of the two words is missing"
+    if len(word) > LONGEST_WORD:
+        return f"a word of more than {LONGEST_WORD:,} characters"
+    return "half of a character (a lone surrogate) in a word" if encodable(word) != word else ""
+
+
+def _several(pairs: list[Pair]) -> tuple[int, str]:
+    """How many target words look like several, and the character that divides most of them."""
+    found = Counter(match[1] for _, target in pairs if (match := _SEVERAL.search(target)))
+    count = found.total()
+    if count < max(_FEW_CELLS, _SHARE_OF_CELLS * len(pairs)):
+        return 0, ""
+    return count, found.most_common(1)[0][0]

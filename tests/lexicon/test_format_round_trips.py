@@ -1,0 +1,237 @@
+"""Every format gives back what was written, or refuses the word by name; nothing in between."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bilex.errors import BilexError
+from bilex.format_names import DICTIONARY_FORMATS, READ_ONLY, WRITTEN_FORMATS
+from bilex.lexicon import Entry, Lexicon
+from bilex.lexicon.entries import Dictionary
+from bilex.lexicon.formats import WriteOptions, all_formats, format_named, read, text_of, write
+from bilex.lexicon.reading import Layout
+
+LANGUAGES = ("en", "fi")
+PAIRS = [("dog", "koira"), ("dog", "hauva"), ("ice cream", "jäätelö"), ("to go", "mennä"), ("ÄITI", "שלום")]
+SUFFIXES = {name: (format_named(name).suffixes or (".csv",))[0] for name in WRITTEN_FORMATS}
+HOSTILE = [
+    *("a\tb", "a\nb", "a\r\nb", "a\rb", '"', '"a', "a'b", "<", "<br>", "&", "&amp;", "a&b;", "a  b", "]]>"),
+    *("\x00", "\x01a", "a\x1b[31m", "\x7f", "a\x85b", "\u2028", "a\u2028b", "\ufeffa", "a\ufeff", "\ufffe"),
+    *(
+        "\u202eabc",
+        "שלום",
+        "مرحبا بالعالم",
+        "a,b",
+        "a;b",
+        "a|b",
+        "a=>b",
+        "=",
+        "=1+1",
+        "@",
+        "a @ b",
+        "#",
+        "# a",
+    ),
+    *(
+        "#a",
+        "\\",
+        "\\,",
+        "a\\",
+        "-x",
+        "_x0041_",
+        "%s",
+        "{}",
+        "a/b",
+        "1",
+        "1.5",
+        "0",
+        "no",
+        "true",
+        "😀",
+        "e\u0301",
+    ),
+    *(
+        "x" * 10_000,
+        "ä" * 10_000,
+        " a",
+        "a ",
+        "",
+        "\ud800",
+        "source",
+        "target",
+        "en",
+        "sep=;",
+        "a\u00a0b",
+        "ﬁ",
+    ),
+]
+characters = st.characters(exclude_categories=("Cs",)) | st.sampled_from(
+    "\t\n\r\"'<>&,;=@#\\ \0\x85\u2028\ufeff"
+)
+words = st.text(characters, min_size=1, max_size=8) | st.sampled_from(HOSTILE)
+
+
+def given_back(name: str, pairs: list[tuple[str, str]], folder: Path) -> list[tuple[str, str]] | str:
+    """The pairs after a round trip, or what the format said against one of them."""
+    path = folder / f"d{SUFFIXES[name]}"
+    try:
+        write(path, Dictionary([Entry(*pair) for pair in pairs], LANGUAGES), name)
+    except BilexError as error:
+        assert not list(folder.iterdir()), "nothing may be left of a dictionary that was refused"
+        return str(error)
+    return [(entry.source, entry.target) for entry in read(path, Layout(), name).entries]
+
+
+def expected(name: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What must come back: formats that group translations under their word may change the order."""
+    if name == "deepl":
+        return [pair for place, pair in enumerate(pairs) if pair[0] not in {a for a, _ in pairs[:place]}]
+    return pairs
+
+
+@pytest.mark.parametrize("name", WRITTEN_FORMATS)
+def test_pairs_come_back(name: str, tmp_path: Path) -> None:
+    pairs = [(a.replace(" ", "_"), b) for a, b in PAIRS] if name == "muse" else PAIRS
+    back = given_back(name, pairs, tmp_path)
+    assert sorted(back) == sorted(expected(name, pairs))
+    if name != "stardict":  # its index is sorted
+        assert back == expected(name, pairs)
+
+
+@pytest.mark.parametrize("name", WRITTEN_FORMATS)
+@pytest.mark.parametrize("other", [False, True])
+def test_hostile_words_come_back_or_are_refused_by_name(name: str, other: bool, tmp_path: Path) -> None:
+    for number, word in enumerate(HOSTILE):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        pairs = [("b", word), ("c", "d")] if other else [(word, "b"), ("c", "d")]
+        back = given_back(name, pairs, folder)
+        if isinstance(back, str):
+            assert "does not fit into" in back and repr(word)[1:20].rstrip("'") in back, back
+            assert "\n" not in back and back.endswith(".")
+        else:
+            assert sorted(back) == sorted(pairs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(words, words), min_size=1, max_size=5), st.sampled_from(WRITTEN_FORMATS))
+@example([("source", "target"), ("a", "b")], "tsv")
+@example([("english", "finnish"), ("a", "b")], "csv")
+@example([("fi", "en")], "tsv")
+def test_any_words_come_back_or_are_refused(made: list[tuple[str, str]], name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        back = given_back(name, made, Path(folder))
+    if isinstance(back, str):
+        assert "does not fit into" in back
+    else:
+        assert sorted(back) == sorted(expected(name, made))
+
+
+@pytest.mark.parametrize(
+    "name", ["csv", "jsonl", "omegat", "tbx", "tmx", "tei", "stardict", "apertium", "xlsx"]
+)
+def test_what_is_known_about_a_pair_comes_back(name: str, tmp_path: Path) -> None:
+    full = Entry("dog", "koira", 0.5, 0.875, 12, 34, True, "noun", "accepted", 'seeds.tsv; page 3 <x> & "y"')
+    path = tmp_path / f"d{SUFFIXES[name]}"
+    write(path, Dictionary([full, Entry("cat", "kissa", 0.25)], LANGUAGES), name)
+    back = {entry.source: entry for entry in read(path, Layout(), name).entries}
+    speech = "n" if name == "apertium" else "noun"
+    assert vars(back["dog"]) == vars(full) | {"part_of_speech": speech}
+    assert vars(back["cat"]) == vars(Entry("cat", "kissa", 0.25))
+
+
+def test_tab_separated_text_keeps_score_confidence_and_origin(tmp_path: Path) -> None:
+    entries = [Entry("a", "b", 0.5, 0.25, known=True), Entry("c", "d", 0.75)]
+    write(tmp_path / "d.tsv", Dictionary(entries))
+    assert read(tmp_path / "d.tsv").entries == entries
+
+
+@pytest.mark.parametrize("name", WRITTEN_FORMATS)
+def test_pairs_that_do_not_fit_can_be_left_out_and_are_counted(name: str, tmp_path: Path) -> None:
+    dictionary = Dictionary([Entry("a", "b"), Entry(" c", "d"), Entry("e", "f")], LANGUAGES)
+    path = tmp_path / f"d{SUFFIXES[name]}"
+    report = write(path, dictionary, name, WriteOptions(skip_unfit=True))
+    assert report.written == 2 and report.left_out == (("a blank before or after a word", 1),)
+    assert "1 pairs were left out: 1 with a blank" in report.sentence()
+    assert {entry.source for entry in read(path, Layout(), name).entries} == {"a", "e"}
+    with pytest.raises(BilexError, match="none of the 1 pairs fits"):
+        write(path, Dictionary([Entry(" c", "d")], LANGUAGES), name, WriteOptions(skip_unfit=True))
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN_FORMATS if name not in ("deepl", "muse")])
+def test_the_format_is_found_out_from_the_file(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"d{SUFFIXES[name]}"
+    Lexicon(PAIRS).write(path, name, languages=LANGUAGES)
+    assert sorted(Lexicon.read(path, lowercase=False, normal_form=None).pairs) == sorted(PAIRS)
+
+
+def test_the_list_of_formats_is_whole() -> None:
+    issue = "tsv csv jsonl muse deepl omegat tbx tmx tei stardict apertium synonyms anki hunalign xlsx"
+    assert tuple(issue.split()) == WRITTEN_FORMATS
+    assert tuple(form.name for form in all_formats()) == DICTIONARY_FORMATS
+    assert all(form.read is not None and form.description for form in all_formats())
+    assert {form.name for form in all_formats() if not form.writable} == set(READ_ONLY)
+    with pytest.raises(BilexError, match=r"not known.*Did you mean 'stardict'"):
+        format_named("startdict")
+    with pytest.raises(BilexError, match="can be read but not written"):
+        Lexicon(PAIRS).write("x.index", "dictd")
+
+
+@pytest.mark.parametrize("name", ["tmx", "tbx"])
+def test_formats_that_mark_languages_ask_for_them(name: str, tmp_path: Path) -> None:
+    with pytest.raises(BilexError, match="--languages en,fi"):
+        Lexicon(PAIRS).write(tmp_path / f"x.{name}")
+    with pytest.raises(BilexError, match="are both 'en'"):
+        Lexicon(PAIRS).write(tmp_path / f"x.{name}", languages=("en", "en"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["tsv", "csv"])
+def test_formulas_are_defused_where_that_is_asked_for(name: str) -> None:
+    dictionary = Dictionary([Entry("=1+1", "+a"), Entry("-b", "@c"), Entry("d", "e=f")])
+    text, _ = text_of(dictionary, name, WriteOptions(defuse_formulas=True))
+    assert [part for part in ("'=1+1", "'+a", "'-b", "'@c", "e=f") if part not in text] == []
+    assert "'e" not in text and "'" not in text_of(dictionary, name)[0]
+
+
+def test_a_workbook_never_holds_a_formula(tmp_path: Path) -> None:
+    import openpyxl
+
+    for defuse in (False, True):
+        dictionary = Dictionary([Entry("=1+1", "@b"), Entry("c", "d")])
+        write(tmp_path / "d.xlsx", dictionary, options=WriteOptions(defuse_formulas=defuse))
+        sheet = openpyxl.load_workbook(tmp_path / "d.xlsx").worksheets[0]
+        assert [(cell.value, cell.data_type, bool(cell.quotePrefix)) for cell in sheet[2]] == [
+            ("=1+1", "s", defuse),
+            ("@b", "s", defuse),
+        ]
+
+
+def test_limits_of_deepl(tmp_path: Path) -> None:
+    many = Dictionary([Entry(f"{number:07d}" + "ä" * 500, "x") for number in range(11_000)])
+    with pytest.raises(BilexError, match=r"up to 10 MiB, which the first [\d,]+ of 11,000 pairs fill"):
+        write(tmp_path / "d.csv", many, "deepl")
+    with pytest.raises(BilexError, match="more than 1,024 bytes"):
+        write(tmp_path / "d.csv", Dictionary([Entry("ä" * 513, "x")]), "deepl")
+    assert not list(tmp_path.iterdir())
+    report = write(tmp_path / "d.csv", Dictionary([Entry("a", "b"), Entry("a", "c")], ("en", "fi")), "deepl")
+    assert (tmp_path / "d.csv").read_text() == "a,b,EN,FI\n"
+    assert report.left_out[0][1] == 1 and "may be one" in report.sentence()
+
+
+def test_stardict_does_not_overwrite_what_others_wrote(tmp_path: Path) -> None:
+    (tmp_path / "d.idx").write_text("precious")
+    with pytest.raises(BilexError, match=r"d\.idx: is there already"):
+        Lexicon(PAIRS).write(tmp_path / "d.ifo")
+    assert [path.name for path in tmp_path.iterdir()] == ["d.idx"]
+    (tmp_path / "d.idx").unlink()
+    Lexicon(PAIRS).write(tmp_path / "d.ifo")
+    Lexicon(PAIRS[:1]).write(tmp_path / "d.ifo")
+    assert list(Lexicon.read(tmp_path / "d.dict.dz").pairs) == PAIRS[:1]
+    with pytest.raises(BilexError, match="ends so"):
+        Lexicon(PAIRS).write(tmp_path / "d", "stardict")
