@@ -102,9 +102,9 @@ def try_all(options: argparse.Namespace, encoder: WordEncoder, task: Task) -> di
             means.append(float(np.mean(score(Space(left, right, device=options.device), held_out))))
         candidate = ", ".join(f"{key} {value}" for key, value in changes.items()) or "as it is"
         found[candidate] = means
-        through = result.report["pairs"] * settings.epochs * (2 + 2 * settings.negatives)
+        through = result.report.pairs * settings.epochs * (2 + 2 * settings.negatives)
         print(
-            f"  {candidate:30} {through:8} words {result.report['tune_seconds']:7.1f} s   {_figures(means)}",
+            f"  {candidate:30} {through:8} words {result.report.tune_seconds:7.1f} s   {_figures(means)}",
             flush=True,
         )
     return found

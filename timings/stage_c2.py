@@ -18,7 +18,7 @@ import functools
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ import torch
 
 from bilex.aligners import Aligner, get_method
 from bilex.encoders.combine import Combination, Floats, mixed_views, unit_rows
-from bilex.encoders.mixing import GRID
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import positive_pairs
 from bilex.encoders.presets import OFFLINE_ENCODER, TuningPreset
@@ -35,6 +34,9 @@ from bilex.encoders.stage import StageC2, run_stage_c2
 from bilex.evaluation.core import evaluate
 from bilex.files import write_json
 from bilex.lexicon import Lexicon
+from bilex.recipe.evidence import MIXING_GRID as GRID
+from bilex.recipe.settings import Recipe
+from bilex.recipe.trial import decide
 from bilex.space import Space
 from bilex.vectors import WordVectors
 from timings.packed import PAIRS, read_dictionary, read_vectors
@@ -150,28 +152,27 @@ class Figures:
         """The rows after tuning with one of the presets, which is done once (and once more to choose λ)."""
         mixings = self.options.mixing
         memory = _Memory()
-        stage = StageC2(
-            lm=self.languages.encoder,
-            mixing="auto" if "auto" in mixings else 0.2,
-            device=self.options.device,
-            preset=preset,
-        )
+        stage = StageC2(lm=self.languages.encoder, mixing=0.2, device=self.options.device, preset=preset)
         result = run_stage_c2(aligner, self.source, self.target, self.train, stage)
-        report = {k: v for k, v in result.report.items() if k not in ("tuning", "mixing_scores")}
+        report = {k: v for k, v in result.report.as_dict().items() if k != "tuning"}
         report.update(memory.peak())
         print(f"# {json.dumps(report, ensure_ascii=False)}", flush=True)
         suffix = "" if preset == "paper" else f" [{preset}]"
         views = _views(result.combination, result.static, result.encoded)
-        seconds = report["seconds"] - report["trial_seconds"]
+        seconds = report["seconds"]
         if not self.options.skip_untuned:
             yield self._mixed(f"LM alone, tuned{suffix}", views, 1.0, seconds, report)
         for mixing in mixings:
             name = f"C2 λ={mixing}{suffix}"
             if mixing == "auto":
-                scores = result.report.get("mixing_scores", {})
-                more = {"λ": result.report["mixing"], "held-out scores": scores}
-                chosen = float(result.report["mixing"])
-                yield self._mixed(name, views, chosen, report["seconds"], {**report, **more})
+                asked = replace(stage, mixing="auto")
+                recipe = Recipe.of(aligner, asked, calibrate=False)
+                trial = decide(
+                    recipe, aligner, self.source, self.target, self.train, stage=asked, chooses_form=False
+                ).report
+                more = {"λ": trial.mixing, "held-out scores": trial.mixing_scores}
+                chosen = float(trial.mixing or 0)
+                yield self._mixed(name, views, chosen, seconds + trial.seconds, {**report, **more})
             else:
                 yield self._mixed(name, views, float(mixing), seconds, report)
 

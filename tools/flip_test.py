@@ -165,7 +165,7 @@ class Things:
 
         def use() -> Any:
             result = run_stage_c2(aligner, self.source, self.target, self.seeds, stage, checkpoint=path)
-            return result.report["losses"], np.asarray(result.source.vectors[:]).tolist()
+            return result.report.losses, np.asarray(result.source.vectors[:]).tolist()
 
         use()
         return Kept("checkpoint of tuning, with encodings", path, use)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import runner_world as world
 from bilex.aligners import get_method
+from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.stage import StageC2, run_stage_c2
 from bilex.evaluation import evaluate
 from bilex.progress import Silent
+from bilex.recipe import Recipe
+from bilex.recipe.trial import decide
 from bilex.space import Space
 from bilex_bench import stages
 from bilex_bench.work import FamilyOutOfMemoryError, run_family
@@ -138,9 +142,12 @@ def test_stage_c2_is_run_once_for_all_mixings(
     source, target = place.vocabularies(setups[0])
     seeds, test = folder.seeds("aa-bb", "1k"), folder.test("aa-bb")
     aligner = get_method("procrustes")(device="cpu").fit(source, target, seeds)
-    settings = StageC2(lm=lm, mixing="auto", tuning=TuningSettings(**TUNING), device="cpu")
-    by_hand = run_stage_c2(aligner, source, target, seeds, settings)
-    for wish, mixing in ((0.2, 0.2), (1.0, 1.0), ("auto", by_hand.combination.mixing)):
+    encoder = WordEncoder.load(lm, device="cpu")
+    settings = StageC2(lm=encoder, mixing="auto", tuning=TuningSettings(**TUNING), device="cpu")
+    recipe = Recipe.of(aligner, settings, calibrate=False)
+    chosen = decide(recipe, aligner, source, target, seeds, stage=settings).mixing
+    by_hand = run_stage_c2(aligner, source, target, seeds, replace(settings, mixing=chosen))
+    for wish, mixing in ((0.2, 0.2), (1.0, 1.0), ("auto", chosen)):
         space = Space(*by_hand.mixed(mixing), "cosine", "cpu")
         assert results[wish].evaluation == evaluate(space, test, train=seeds).as_dict()
         assert results[wish].report["mixing"] == mixing

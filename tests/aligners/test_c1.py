@@ -211,46 +211,11 @@ def test_warm_up_comes_before_the_first_round() -> None:
     assert warmed.report_["history"][0]["dictionary"] > 300
 
 
-def test_cross_validation_chooses_preset_and_rounds() -> None:
-    world, listener = World(noise=0.8), Listener()
-    fitted = world.fit(quick(cross_validate=True), 120, progress=listener)
-    curves = fitted.report_["cross_validation"]
-    assert set(curves) == {"auto", "best"}
-    best = max(curves, key=lambda preset: max(curves[preset]))
-    rounds = int(np.argmax(curves[best])) + 1
-    assert fitted.report_["constants"]["iterations"] == rounds == len(fitted.report_["history"])
-    assert fitted.report_["constants"]["through_norms"] is (best == "best")
-    assert f"preset {best}, {rounds} rounds" in listener.said[-1]
-    assert all(0 <= share <= 1 for curve in curves.values() for share in curve)
-    by_hand = world.fit(quick(preset=best, iterations=rounds), 120)
-    assert same_maps(fitted, by_hand)
-
-
-def test_cross_validation_needs_enough_seeds() -> None:
-    with pytest.raises(BilexError, match=r"needs at least 90 seed pairs .* not 80; leave cross_validate off"):
-        World().fit(quick(cross_validate=True), 80)
-
-
-def test_cross_validation_holds_out_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No trial may learn from a word on which it is judged, and every seed is held out once."""
-    world = World()
-    several = [(f"s{i}", f"t{i + 1}") for i in range(0, 90, 3)]
-    seeds = Lexicon([*world.seeds(90).pairs, *several], "seeds.txt")
-    real, judged = C1.fit, []
-
-    def watched(self: C1, source: Any, target: Any, lexicon: Lexicon, **more: Any) -> C1:
-        held_out = getattr(self, "held_out", None)
-        if held_out is not None:
-            learned_sources, learned_targets = ({pair[side] for pair in lexicon.pairs} for side in (0, 1))
-            for a, b in held_out.tolist():
-                assert f"s{a}" not in learned_sources
-                assert f"t{b}" not in learned_targets
-                judged.append((f"s{a}", f"t{b}"))
-        return real(self, source, target, lexicon, **more)
-
-    monkeypatch.setattr(C1, "fit", watched)
-    world.fit(quick(cross_validate=True, updates=1, iterations=1), seeds)
-    assert sorted(judged) == sorted(2 * list(seeds.pairs))  # once for each of the two presets
+def test_a_pinned_copy_keeps_the_constants_of_the_whole_problem() -> None:
+    whole = C1(device="cpu", learning_rate=0.7)
+    pinned = whole.pinned(5_000, 40_000)
+    assert pinned.constants(100, 300) == whole.constants(5_000, 40_000) != whole.constants(100, 300)
+    assert pinned.learning_rate == 0.7
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])

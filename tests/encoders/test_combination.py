@@ -7,8 +7,6 @@ import pytest
 import scipy.linalg
 
 from bilex.encoders.combine import Combination, generalised_procrustes, unit_rows
-from bilex.encoders.mixing import choose_mixing, held_out_score, split_seeds
-from bilex.lexicon import Lexicon
 
 PAIRS = np.array([[i, i] for i in range(40)])
 
@@ -60,49 +58,9 @@ def test_the_ends_of_mixing_and_words_that_one_view_does_not_know() -> None:
     np.testing.assert_allclose(unread @ unread.T, static @ static.T, atol=1e-5)
 
 
-def noisy_views(noise_static: float, noise_encoder: float) -> tuple[tuple[np.ndarray, ...], ...]:
-    chance = np.random.default_rng(4)
-    truth = chance.normal(size=(400, 30))
-    return tuple(
-        tuple(unit_rows(truth + noise * chance.normal(size=truth.shape)) for _ in range(2))
-        for noise in (noise_static, noise_encoder)
-    )
-
-
-@pytest.mark.parametrize(
-    ("noises", "low", "high"), [((0.3, 3.0), 0.0, 0.3), ((3.0, 0.3), 0.7, 1.0), ((1, 1), 0.3, 0.7)]
-)
-def test_the_better_view_gets_the_greater_weight(
-    noises: tuple[float, float], low: float, high: float
-) -> None:
-    static, encoded = noisy_views(*noises)
-    combination = Combination.fit(static, encoded, PAIRS, 0.5)
-    held_out = np.array([[i, i] for i in range(100, 300)])
-    choice = choose_mixing(combination, static, encoded, held_out, device="cpu")
-    assert low <= choice.mixing <= high
-    assert choice.held_out == 200
-    assert len(choice.scores) == 11
-
-
-def test_the_score_counts_the_best_gold_of_a_word() -> None:
-    source = np.eye(4, 6, dtype=np.float32)
-    target = unit_rows(np.concatenate([np.eye(4, 6), np.eye(4, 6) + 0.5 * np.roll(np.eye(4, 6), 1, axis=1)]))
-    assert held_out_score(source, target, np.array([[0, 0], [0, 5]]), "cpu") == pytest.approx(
-        (1 + np.mean([1, _rank_of_source(target, source, 5, 0)])) / 2, abs=1e-6
-    )
-
-
-def _rank_of_source(target: np.ndarray, source: np.ndarray, query: int, gold: int) -> float:
-    similarity = target @ source.T
-    r = np.sort(similarity, axis=0)[-10:].mean(axis=0)
-    order = np.argsort(-(2 * similarity[query] - r), kind="stable")
-    return 1 / (1 + order.tolist().index(gold))
-
-
-def test_few_seeds_are_not_split() -> None:
-    assert split_seeds(Lexicon([(f"a{i}", f"b{i}") for i in range(99)]), 0) is None
-    split = split_seeds(Lexicon([(f"a{i}", f"b{i}") for i in range(100)]), 0)
-    assert split is not None
-    learned, held_out = split
-    assert (len(learned), len(held_out)) == (80, 20)
-    assert not set(learned.pairs) & set(held_out.pairs)
+def test_a_combination_saves_itself() -> None:
+    combination = Combination(np.eye(2, 3, dtype=np.float32), np.eye(3, dtype=np.float32), 0.3)
+    again = Combination.from_state(combination.state())
+    assert again.mixing == 0.3
+    np.testing.assert_array_equal(again.static_map, combination.static_map)
+    np.testing.assert_array_equal(again.encoder_map, combination.encoder_map)

@@ -67,43 +67,18 @@ def test_the_stage_improves_on_the_aligner_alone(stage: StageC2) -> None:
     both = hits(result.source, result.target, unseen)
     assert tuned_lm > plain_lm + 0.1
     assert both > alone + 0.05
-    assert result.report["losses"][-1] < result.report["losses"][0]
-    assert result.report["pairs"] == 200
+    assert result.report.losses[-1] < result.report.losses[0]
+    assert result.report.pairs == 200
     assert result.source.dim == 24
     np.testing.assert_allclose(np.linalg.norm(result.source.vectors, axis=1), 1, atol=1e-5)
-    assert not untuned.report["tuned"]
+    assert not untuned.report.tuned
 
 
-def test_auto_mixing_never_sees_the_held_out_pairs(stage: StageC2, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lambda_auto_is_left_to_the_recipe(stage: StageC2) -> None:
     source, target, lexicon = languages()
-    seeds = lexicon.head(200)
-    aligner = get_method("procrustes")(device="cpu").fit(source, target, seeds)
-    seen: list[set[tuple[int, int]]] = []
-    ordinary = stage_module.training_pairs
-
-    def spy(x: np.ndarray, y: np.ndarray, pairs: np.ndarray, *others: object) -> object:
-        seen.append({(int(a), int(b)) for a, b in pairs})
-        return ordinary(x, y, pairs, *others)
-
-    monkeypatch.setattr(stage_module, "training_pairs", spy)
-    result = run_stage_c2(
-        aligner, source, target, seeds, replace(stage, mixing="auto", tuning=replace(SETTINGS, epochs=2))
-    )
-    assert result.trial is not None
-    held_out = {(source.key_to_index[a], target.key_to_index[b]) for a, b in result.trial.held_out.pairs}
-    assert len(held_out) == 40
-    assert not seen[0] & held_out
-    assert seen[1] >= held_out
-    assert result.report["mixing"] == result.trial.choice.mixing == result.combination.mixing
-    assert result.trial.source.dim == 24
-
-
-def test_too_few_seeds_for_auto_take_the_usual_weight(stage: StageC2) -> None:
-    source, target, lexicon = languages()
-    seeds = lexicon.head(30)
-    aligner = get_method("procrustes")(device="cpu").fit(source, target, seeds)
-    quick = replace(stage, mixing="auto", tuning=replace(SETTINGS, epochs=1))
-    assert run_stage_c2(aligner, source, target, seeds, quick).report["mixing"] == 0.2
+    aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
+    with pytest.raises(BilexError, match=r"bilex\.recipe\.fit; give a number"):
+        run_stage_c2(aligner, source, target, lexicon, replace(stage, mixing="auto"))
 
 
 def test_no_or_one_pair_is_told(stage: StageC2) -> None:
@@ -120,7 +95,7 @@ def test_unreadable_words_keep_their_static_vectors(stage: StageC2) -> None:
     source = WordVectors(source.index_to_key, source.vectors)
     aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
     result = run_stage_c2(aligner, source, target, lexicon, replace(stage, tune=False))
-    assert result.report["unreadable_words"] == 1
+    assert result.report.unreadable_words == 1
     np.testing.assert_allclose(result.source.vectors[150], result.mixed(0.0)[0].vectors[150], atol=1e-6)
 
 
@@ -136,7 +111,7 @@ def test_the_tuned_encoder_is_saved_with_its_card(stage: StageC2, tmp_path: Path
     card = (tmp_path / "tuned" / "README.md").read_text()
     assert "240 word pairs" in card
     assert "`procrustes`" in card
-    assert f"{result.report['losses'][0]:.4f}" in card
+    assert f"{result.report.losses[0]:.4f}" in card
 
 
 def test_another_weight_from_the_checkpoint_costs_neither_tuning_nor_encoding(
@@ -176,11 +151,9 @@ def test_encodings_are_kept_by_content(make_encoder: Callable[..., WordEncoder],
 def test_a_light_preset_gives_the_encoder_less_weight(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
     encoder.preset = replace(encoder.preset, mixing=0.4)
-    weights = [
-        stage_module._mixing(StageC2(preset=preset), encoder, None) for preset in ("paper", "light", "demo")
-    ]
+    weights = [StageC2(preset=preset).mixing_for(encoder) for preset in ("paper", "light", "demo")]
     assert weights == [0.4, 0.3, 0.3]
-    assert stage_module._mixing(StageC2(preset="light", mixing=0.6), encoder, None) == 0.6
+    assert StageC2(preset="light", mixing=0.6).mixing_for(encoder) == 0.6
 
 
 @pytest.mark.parametrize("mixing", [-0.1, 1.5, "much"])

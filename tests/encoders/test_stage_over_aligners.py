@@ -14,10 +14,10 @@ from test_stage_c2 import SETTINGS, WORDS, hits, languages
 
 from bilex.aligners import get_method
 from bilex.cli import run
-from bilex.encoders import presets
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.stage import StageC2, run_stage_c2
 from bilex.lexicon import Lexicon
+from bilex.recipe import Recipe, fit
 from bilex.space import Space
 from bilex.translator import Translator
 
@@ -50,7 +50,7 @@ def test_the_stage_takes_the_space_of_any_aligner(method: str, tiny_folder: Path
     aligner = get_method(method)(device="cpu", **METHODS[method]).fit(source, target, seeds)
     stage = StageC2(lm=tiny_folder, mixing=0.5, tuning=QUICK, device="cpu")
     result = run_stage_c2(aligner, source, target, seeds, stage)
-    assert result.report["aligner"] == method
+    assert result.report.aligner == method
     static, encoded = result.mixed(0.0), result.mixed(1.0)
     space = Space.from_aligner(aligner, source, target)
     own = [
@@ -65,10 +65,17 @@ def test_the_stage_takes_the_space_of_any_aligner(method: str, tiny_folder: Path
 
 def test_lambda_is_chosen_over_an_aligner_with_networks(tiny_folder: Path) -> None:
     source, target, lexicon = languages()
-    aligner = get_method("lnmap")(device="cpu", **METHODS["lnmap"]).fit(source, target, lexicon)
-    stage = StageC2(lm=tiny_folder, mixing="auto", tuning=replace(QUICK, epochs=1), device="cpu")
-    result = run_stage_c2(aligner, source, target, lexicon, stage)
-    assert result.trial is not None and result.report["mixing"] == result.trial.choice.mixing
+    recipe = Recipe(
+        method="lnmap",
+        settings=METHODS["lnmap"],
+        lm=str(tiny_folder),
+        tuning_settings=replace(QUICK, epochs=1),
+        calibrate=False,
+        device="cpu",
+    )
+    fitted = fit(recipe, source, target, lexicon)
+    assert fitted.combination is not None
+    assert fitted.combination.mixing == fitted.report.trial.mixing is not None
 
 
 def test_an_open_encoder_stays_as_it_is(tiny_folder: Path) -> None:
@@ -81,25 +88,6 @@ def test_an_open_encoder_stays_as_it_is(tiny_folder: Path) -> None:
     assert encoder.fingerprint() == before != result.encoder.fingerprint()
     named = run_stage_c2(aligner, source, target, lexicon, replace(stage, lm=tiny_folder))
     assert named.encoder.fingerprint() == result.encoder.fingerprint()
-
-
-@pytest.mark.parametrize(
-    ("default", "preset", "chooses"),
-    [("auto", "paper", True), ("auto", "light", False), ("auto", "demo", False), (0.2, "paper", False)],
-)
-def test_the_default_weight_is_kept_in_one_place(
-    monkeypatch: pytest.MonkeyPatch, tiny_folder: Path, default: Any, preset: Any, chooses: bool
-) -> None:
-    from bilex.encoders import settings, stage
-
-    for module in (presets, settings, stage):
-        monkeypatch.setattr(module, "DEFAULT_MIXING", default)
-    source, target, lexicon = languages()
-    aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
-    wish = StageC2(lm=tiny_folder, preset=preset, tuning=replace(QUICK, epochs=1), device="cpu")
-    result = run_stage_c2(aligner, source, target, lexicon, wish)
-    assert (result.trial is not None) == chooses
-    assert chooses or result.report["mixing"] == 0.2
 
 
 @pytest.fixture

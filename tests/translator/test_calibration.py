@@ -7,10 +7,10 @@ import pytest
 
 from bilex.aligners.procrustes import Procrustes
 from bilex.lexicon import Lexicon
-from bilex.recipe.calibration import _retrieve
+from bilex.recipe.calibration import Records, _retrieve, ask
 from bilex.recipe.logistic import Logistic, error_by_chance, expected_calibration_error, features
 from bilex.space import Space
-from bilex.translator import Calibration, Translator, calibrate
+from bilex.translator import Calibration, Translator
 from planted import Planted, planted
 
 
@@ -122,16 +122,16 @@ def test_held_out_pairs_were_not_learned_from(world: Planted, monkeypatch: pytes
 
     asked: list[Lexicon] = []
 
-    def watched(space: Space, held_out: Lexicon, seed: int) -> Calibration:
+    def watched(space: Space, held_out: Lexicon) -> Records:
         asked.append(held_out)
-        return calibrate(space, held_out, seed)
+        return ask(space, held_out)
 
     monkeypatch.setattr(Procrustes, "fit", spy)
-    monkeypatch.setattr("bilex.recipe.trial.calibrate", watched)
+    monkeypatch.setattr("bilex.recipe.trial.ask", watched)
     Translator.fit(Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 600))
-    assert [len(lexicon) for lexicon in learned] == [600, 600 - len(asked[0])]
-    assert not {a for a, _ in learned[1].pairs} & {a for a, _ in asked[0].pairs}
-    assert not {b for _, b in learned[1].pairs} & {b for _, b in asked[0].pairs}
+    assert [len(lexicon) for lexicon in learned] == [600 - len(asked[0]), 600]
+    assert not {a for a, _ in learned[0].pairs} & {a for a, _ in asked[0].pairs}
+    assert not {b for _, b in learned[0].pairs} & {b for _, b in asked[0].pairs}
 
 
 def test_too_few_seeds_are_told(world: Planted) -> None:

@@ -134,18 +134,35 @@ def finished_stage(
     """
     from bilex.encoders.combine import aligned_views
     from bilex.encoders.stage import run_stage_c2
+    from bilex.recipe.decisions import TrialReport
+    from bilex.recipe.settings import Recipe
+    from bilex.recipe.trial import decide
 
     name = _name(fit, stage)
     home, unfinished = folder / name, folder / f"{name}.unfinished"
     stored = _stored(home)
-    if stored is not None and (stored.chooses or not stage.chooses):
+    chooses = stage.mixing == "auto"
+    if stored is not None and (stored.chooses or not chooses):
         return replace(stored, static=aligned_views(fit.aligner, source, target))
     resumed = unfinished.exists()
+    found = TrialReport()
+    if chooses:
+        recipe = Recipe.of(fit.aligner, stage, calibrate=False)
+        decisions = decide(
+            recipe, fit.aligner, source, target, lexicon, stage=stage, chooses_form=False, progress=progress
+        )
+        stage, found = replace(stage, mixing=decisions.mixing), decisions.report
     result = run_stage_c2(
         fit.aligner, source, target, lexicon, stage, progress=progress, checkpoint=unfinished
     )
-    report = {**plain(result.report), "resumed": resumed}
-    finished = FinishedStage(result.combination, result.static, result.encoded, stage.chooses, report)
+    report = {
+        **plain(result.report.as_dict()),
+        "mixing_scores": found.mixing_scores,
+        "trial_seconds": found.seconds,
+        "seconds": result.report.seconds + found.seconds,
+        "resumed": resumed,
+    }
+    finished = FinishedStage(result.combination, result.static, result.encoded, chooses, report)
     _store(finished, home)
     shutil.rmtree(unfinished, ignore_errors=True)
     prune(folder)

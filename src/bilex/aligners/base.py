@@ -86,9 +86,18 @@ class Aligner(ABC):
         """All settings and their values."""
         return {name: getattr(self, name) for name in self.settings_fields()}
 
-    def again(self) -> Self:
-        """A copy to fit anew, on fewer seeds say, that goes about it as this one did."""
+    def clone(self) -> Self:
+        """A copy with the same settings, not fitted."""
         return type(self)(**self.settings())
+
+    def pinned(self, pairs: int, smaller_vocabulary: int) -> Self:
+        """A copy with the settings that hold for a problem of some size, whatever it will be fitted on.
+
+        Args:
+            pairs: Usable seed pairs of that problem.
+            smaller_vocabulary: Words in its smaller vocabulary.
+        """
+        return self.clone()
 
     def __repr__(self) -> str:
         changed = {k: v for k, v in self.settings().items() if v != self.settings_fields()[k]}

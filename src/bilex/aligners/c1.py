@@ -37,9 +37,10 @@ _UPDATE = 4.5e8  # comparisons that take as long as one update among 60,000 word
 class C1(Aligner):
     """Advanced mapping, contrastive updates against hard negatives, and a dictionary that grows.
 
-    Every constant of the paper is a setting. Those left at None follow the preset; "auto" picks and
-    scales them by the number of seeds and words (see `c1_settings.constants_for`). Without seeds, the
-    first dictionary is found as `aligners.seedless` describes.
+    Every constant of the paper is a setting. Those left at None follow the preset, which picks and scales
+    them by the number of seeds and words (see `c1_settings.constants_for`); "auto" is what `bilex.recipe`
+    chooses among presets for, and by itself the same as "paper". Without seeds, the first dictionary is found
+    as `aligners.seedless` describes.
 
     Args:
         preset: "auto", "paper", "best", "quick", "5k" or "1k".
@@ -61,7 +62,6 @@ class C1(Aligner):
         through_norms: Let the gradient through the norms of the mapped vectors.
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
-        cross_validate: Choose preset and rounds by cross-validation on the seed pairs (see `c1_selection`).
         start: Without seeds: "auto", "identical", "numerals" or "unsupervised".
 
     References:
@@ -119,7 +119,6 @@ class C1(Aligner):
     through_norms: bool | None = None
     mask_known: bool | None = None
     full_csls: bool | None = None
-    cross_validate: bool = False
     start: str = "auto"
 
     def __post_init__(self) -> None:
@@ -156,9 +155,9 @@ class C1(Aligner):
         share = min(1.0, max(source, target) / limit)
         return constants.iterations * constants.updates * share * _UPDATE
 
-    def again(self) -> C1:
-        """A copy to fit anew with the same constants, even where fewer seeds would call for others."""
-        return C1(**{**self.settings(), **self.report_.get("constants", {}), "cross_validate": False})
+    def pinned(self, pairs: int, smaller_vocabulary: int) -> C1:
+        """A copy with the constants for a problem of some size, whatever it will be fitted on."""
+        return C1(**{**self.settings(), **asdict(self.constants(pairs, smaller_vocabulary))})
 
     def _fit(
         self,
@@ -170,10 +169,6 @@ class C1(Aligner):
     ) -> None:
         device = resolve_device(self.device)
         constants = self.constants(len(pairs), min(len(source), len(target)))
-        if self.cross_validate and len(pairs):
-            from bilex.aligners.c1_selection import choose
-
-            constants = choose(self, source, target, pairs, progress)
         self.report_.update(constants=asdict(constants), history=[])
         x, y = UnitRows(source, device), UnitRows(target, device)
         started = time.perf_counter()
@@ -201,7 +196,6 @@ class C1(Aligner):
             if not healthy:
                 break
             state.save(dict(zip(_SIDES, maps, strict=True)), done=iteration + 1)
-            self._after_round(iteration + 1)
         if maps is not None:
             self._set_maps(maps)
         self.report_["seconds"] = round(time.perf_counter() - started, 3)
@@ -328,9 +322,6 @@ class C1(Aligner):
         squares = [part.square().sum().double() for part in updated]  # if these overflow, so will lengths
         loss, *others = torch.stack([step.loss, norm.double(), *squares]).tolist()
         return updated, loss if all(map(math.isfinite, others)) else math.nan
-
-    def _after_round(self, done: int) -> None:
-        """For those who watch the fit: `source_map_` and `target_map_` are those of round `done`."""
 
     def _set_maps(self, maps: Maps) -> None:
         self.source_map_ = Map([Unit(), Linear(maps[0].cpu().numpy()), Unit()])

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -74,8 +74,12 @@ class Checkpoint:
         """A checkpoint of its own for a part of the work, inside this one."""
         return Checkpoint(None if self.folder is None else self.folder / name, self.identity)
 
-    def load(self) -> Kept | None:
+    def load(self, of_another: Literal["refuse", "ignore"] = "refuse") -> Kept | None:
         """What was kept; None if there is nothing.
+
+        Args:
+            of_another: What to do with the checkpoint of another problem: refuse it, or act as if there were
+                none, so that `save` replaces it.
 
         Raises:
             BilexError: The checkpoint belongs to other data or settings, or cannot be read.
@@ -84,6 +88,8 @@ class Checkpoint:
             return None
         state = read_json(self.folder / _STATE)
         if state["identity"] != self.identity:
+            if of_another == "ignore":
+                return None
             raise BilexError(
                 f"{self.folder}: this checkpoint was made from other vectors, seeds or settings, or by "
                 "another version of bilex; remove it or name another folder."

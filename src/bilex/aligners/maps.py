@@ -7,7 +7,7 @@ vectors are written once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -141,3 +141,31 @@ class Map:
                 raise BilexError(f"map step '{kind}' is not known to this version of bilex; upgrade bilex.")
             steps.append(step(*(tensor(f"{prefix}.{number}.{part}") for part in step.parts)))
         return cls(steps)
+
+
+def maps_state(source: Map, target: Map) -> tuple[dict[str, list[str]], dict[str, Array]]:
+    """Both maps of an alignment, for a JSON file and a safetensors file; `maps_from_state` reads them.
+
+    Args:
+        source: The source map.
+        target: The target map.
+
+    Returns:
+        The kinds of their steps, and the tensors.
+    """
+    source_kinds, source_tensors = source.state("source_map")
+    target_kinds, target_tensors = target.state("target_map")
+    return {"source_map": source_kinds, "target_map": target_kinds}, {**source_tensors, **target_tensors}
+
+
+def maps_from_state(kinds: Mapping[str, Any], tensors: Mapping[str, Any]) -> tuple[Map, Map]:
+    """The source and the target map that `maps_state` described.
+
+    Raises:
+        KeyError: A part is missing.
+        BilexError: A kind of step is not known to this version.
+    """
+    source, target = (
+        Map.from_state(side, kinds[side], tensors.__getitem__) for side in ("source_map", "target_map")
+    )
+    return source, target

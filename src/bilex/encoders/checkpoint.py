@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 
-from bilex.files import read_json, write_json
-from bilex.sealed import check_seal, sealed_folder
+from bilex.aligners.checkpoint import Checkpoint
 
-_KIND = "bilex-tuning"
-_STATE = "state.json"
+_WEIGHT, _MOMENT = "weight.", "moment."
 
 
 def save_checkpoint(
@@ -27,15 +26,12 @@ def save_checkpoint(
     if folder is None:
         return
     moments = {
-        f"{number}.{name}": torch.as_tensor(value).contiguous()
+        f"{_MOMENT}{number}.{name}": torch.as_tensor(value)
         for number, state in optimiser.state_dict()["state"].items()
         for name, value in state.items()
     }
-    weights = {name: p.detach().contiguous() for name, p in module.named_parameters()}
-    with sealed_folder(folder, _KIND) as temporary:
-        save_file(weights, temporary / "weights.safetensors")
-        save_file(moments, temporary / "optimiser.safetensors")
-        write_json(temporary / _STATE, {"stamp": stamp, "losses": losses})
+    weights = {f"{_WEIGHT}{name}": weight for name, weight in module.named_parameters()}
+    _checkpoint(folder, stamp).save({**weights, **moments}, losses=losses)
 
 
 def load_checkpoint(
@@ -49,12 +45,13 @@ def load_checkpoint(
     Raises:
         BilexError: The checkpoint is damaged, or the folder holds something else.
     """
-    if folder is None or not check_seal(folder, _KIND):
+    kept = _checkpoint(folder, stamp).load(of_another="ignore") if folder is not None else None
+    if kept is None:
         return 0, []
-    state = read_json(folder / _STATE)
-    if state["stamp"] != stamp:
-        return 0, []
-    weights = load_file(folder / "weights.safetensors")
+    weights, moments = (
+        {name.removeprefix(prefix): t for name, t in kept.tensors.items() if name.startswith(prefix)}
+        for prefix in (_WEIGHT, _MOMENT)
+    )
     own = dict(module.named_parameters())
     if {n: w.shape for n, w in weights.items()} != {n: p.shape for n, p in own.items()}:
         return 0, []
@@ -63,8 +60,14 @@ def load_checkpoint(
             parameter.copy_(weights[name])
     current = optimiser.state_dict()
     current["state"] = {}
-    for name, value in load_file(folder / "optimiser.safetensors").items():
+    for name, value in moments.items():
         number, part = name.split(".", 1)
         current["state"].setdefault(int(number), {})[part] = value
     optimiser.load_state_dict(current)
-    return len(state["losses"]), list(state["losses"])
+    losses = list(kept.state["losses"])
+    return len(losses), losses
+
+
+def _checkpoint(folder: Path | None, stamp: dict[str, Any]) -> Checkpoint:
+    identity = hashlib.sha256(json.dumps(stamp, sort_keys=True, default=str).encode()).hexdigest()
+    return Checkpoint(folder, identity)

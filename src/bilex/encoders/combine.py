@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +101,23 @@ class Combination:
     def with_mixing(self, mixing: float) -> Combination:
         """The same maps with another λ."""
         return Combination(self.static_map, self.encoder_map, mixing)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """The maps and λ as tensors, for a safetensors file; `from_state` reads them."""
+        return {
+            "static_map": np.ascontiguousarray(self.static_map),
+            "encoder_map": np.ascontiguousarray(self.encoder_map),
+            "mixing": np.array([self.mixing], np.float64),
+        }
+
+    @classmethod
+    def from_state(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Combination:
+        """What `state` gave.
+
+        Raises:
+            KeyError: A tensor is missing.
+        """
+        return cls(tensors["static_map"], tensors["encoder_map"], float(tensors["mixing"][0]))
 
     def __call__(self, static: Floats | None, encoded: Floats) -> Floats:
         """Unit rows (1−λ)·static + λ·encoder in the combined space.

@@ -22,10 +22,9 @@ DEFAULT_ENCODER = "bert-base-multilingual-uncased"
 OFFLINE_ENCODER = "e5-small-q4"
 READING_FILE = "bilex_encoder.json"
 
-# λ where the user names none, in `bilex align --lm` and `StageC2`: "auto", or 0.2, the paper's, whichever is
-# better on average over the pairs of docs/stage-c2.md.
+# λ where the user names none: "auto", the choice of the held-out trial (`bilex.recipe`), or a number.
 DEFAULT_MIXING: Mixing = "auto"
-# The λ of a lightly tuned encoder where none is given, best on held-out seeds (docs/stage-c2.md).
+# The greatest usual λ of a lightly tuned encoder, best on held-out seeds (docs/stage-c2.md).
 LIGHT_MIXING = 0.3
 
 
@@ -125,6 +124,16 @@ PRESETS: dict[str, EncoderPreset] = {
     "intfloat/multilingual-e5-small": EncoderPreset(reading=_E5, mixing=0.4),
     OFFLINE_ENCODER: EncoderPreset(reading=_E5, mixing=0.4),
 }
+
+
+def prior_mixing(preset: EncoderPreset, tuning: TuningPreset) -> float:
+    """The usual λ of an encoder: what is taken where no held-out seeds say otherwise.
+
+    Args:
+        preset: What is known about the encoder.
+        tuning: How it is tuned; a lighter tuning gives it less weight.
+    """
+    return preset.mixing if tuning == "paper" else min(preset.mixing, LIGHT_MIXING)
 
 
 def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:

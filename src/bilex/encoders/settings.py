@@ -10,11 +10,11 @@ from bilex.device import resolve_device
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import (
     DEFAULT_ENCODER,
-    DEFAULT_MIXING,
     Mixing,
     TuningPreset,
     TuningSettings,
     lightened,
+    prior_mixing,
 )
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress
@@ -27,8 +27,8 @@ class StageC2:
     Args:
         lm: The encoder: a hub name, a model folder, or "e5-small-q4"; or an encoder that is open already,
             which is copied and itself stays as it is.
-        mixing: λ; "auto" chooses it on held-out seeds, which fits aligner and encoder a second time; None
-            takes `presets.DEFAULT_MIXING`, or with a lighter tuning a fixed λ.
+        mixing: λ; "auto" is for `bilex.recipe.fit` and `Translator.fit`, whose held-out trial chooses it;
+            None is "auto" there, and the encoder's usual λ in `run_stage_c2`.
         tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
         tuning: How it is tuned; None takes the encoder's preset.
         preset: "paper", or "light" or "demo" for the lighter settings of `presets.lightened`; "auto" is
@@ -62,12 +62,17 @@ class StageC2:
         device = self.lm.device if isinstance(self.lm, WordEncoder) else resolve_device(self.device)
         return "paper" if self.tuning is not None or device.type == "cuda" else "light"
 
-    @property
-    def chooses(self) -> bool:
-        """Whether λ is to be chosen on held-out seeds."""
-        if self.mixing is None:
-            return self.preset_in_force == "paper" and DEFAULT_MIXING == "auto"
-        return self.mixing == "auto"
+    def mixing_for(self, encoder: WordEncoder) -> float:
+        """λ as a number: the one given, or the usual one of an encoder.
+
+        Raises:
+            BilexError: It is to be chosen on held-out seeds, which `bilex.recipe.fit` does.
+        """
+        if self.mixing == "auto":
+            raise BilexError("λ = auto is chosen on held-out seeds by bilex.recipe.fit; give a number here.")
+        if self.mixing is not None:
+            return float(self.mixing)
+        return prior_mixing(encoder.preset, self.preset_in_force)
 
     @property
     def open_encoder(self) -> WordEncoder | None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,11 +13,11 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.encoders.card import card_text
 from bilex.encoders.combine import Both, Combination, aligned_views, unit_rows
 from bilex.encoders.encodings import encode_cached
-from bilex.encoders.mixing import MixingChoice, choose_mixing, split_seeds
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.pairs import ENOUGH_SEEDS, TrainingPairs, training_pairs
-from bilex.encoders.presets import DEFAULT_MIXING, LIGHT_MIXING, TuningSettings
+from bilex.encoders.pairs import TrainingPairs, training_pairs
+from bilex.encoders.presets import TuningSettings
 from bilex.encoders.processes import join_processes
+from bilex.encoders.report import StageReport
 from bilex.encoders.settings import StageC2
 from bilex.encoders.tokens import TokenTable
 from bilex.encoders.tuning import Pace, Tuner
@@ -27,10 +26,9 @@ from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress, duration
 from bilex.vectors import WordVectors
 
-__all__ = ["StageC2", "StageResult", "Trial", "run_stage_c2"]
+__all__ = ["StageC2", "StageReport", "StageResult", "run_stage_c2"]
 
 FEWEST_PAIRS = 2
-_TRIAL_VOCABULARY = 20_000
 _FORWARD_SHARE = 1 / 3  # of the products of an update
 
 
@@ -46,7 +44,6 @@ class StageResult:
         source: The source vocabulary with its combined vectors.
         target: The target vocabulary likewise.
         report: Pairs, losses, λ, seconds, warnings.
-        trial: The combined vocabularies and held-out pairs of the run that chose λ, where there was one.
     """
 
     encoder: WordEncoder
@@ -55,8 +52,7 @@ class StageResult:
     encoded: Both
     source: WordVectors
     target: WordVectors
-    report: dict[str, Any] = field(default_factory=dict)
-    trial: Trial | None = None
+    report: StageReport
 
     def mixed(self, mixing: float) -> tuple[WordVectors, WordVectors]:
         """Both vocabularies with another λ; nothing is tuned or encoded again."""
@@ -66,16 +62,6 @@ class StageResult:
     def save_encoder(self, folder: str | Path) -> None:
         """Write the tuned encoder, with its card, as a Hugging Face model folder."""
         self.encoder.save(folder, card_text(self.encoder, self.report))
-
-
-@dataclass(eq=False)
-class Trial:
-    """A run without some of the seeds: what λ was chosen on, and confidences can be learned on."""
-
-    source: WordVectors
-    target: WordVectors
-    held_out: Lexicon
-    choice: MixingChoice
 
 
 def run_stage_c2(
@@ -110,34 +96,14 @@ def run_stage_c2(
     started = time.monotonic()
     join_processes()
     encoder = stage.open(progress)
-    settings = stage.settings_for(encoder)
-    trial = None
-    trial_started = time.monotonic()
-    if stage.chooses:
-        trial = _trial(aligner, source, target, lexicon, stage, settings, progress)
-    trial_seconds = time.monotonic() - trial_started
-    mixing = _mixing(stage, encoder, trial)
-    run = _Run(source, target, aligned_views(aligner, source, target), encoder, stage, settings, progress)
+    mixing = stage.mixing_for(encoder)
+    static = aligned_views(aligner, source, target)
+    run = _Run(source, target, static, encoder, stage, stage.settings_for(encoder), progress)
     seeds = _seeds(lexicon, source, target)
     result = run.complete(seeds, _rejected(lexicon, source, target), mixing, checkpoint)
-    result.trial = trial
-    if trial is not None:
-        result.report["mixing_scores"] = trial.choice.scores
-    result.report["aligner"] = aligner.name
-    result.report["trial_seconds"] = round(trial_seconds, 2)
-    result.report["seconds"] = round(time.monotonic() - started, 2)
+    result.report.aligner = aligner.name
+    result.report.seconds = round(time.monotonic() - started, 2)
     return result
-
-
-def _mixing(stage: StageC2, encoder: WordEncoder, trial: Trial | None) -> float:
-    if trial is not None:
-        return trial.choice.mixing
-    given = DEFAULT_MIXING if stage.mixing is None and stage.preset_in_force == "paper" else stage.mixing
-    if isinstance(given, float | int):
-        return float(given)
-    if stage.preset_in_force != "paper":
-        return min(encoder.preset.mixing, LIGHT_MIXING)
-    return encoder.preset.mixing
 
 
 def _seeds(lexicon: Lexicon | None, source: WordVectors, target: WordVectors) -> Pairs:
@@ -171,7 +137,9 @@ class _Run:
         self.stage = stage
         self.settings = settings
         self.progress = progress
-        self.report: dict[str, Any] = {"encoder": encoder.name, "tuned": stage.tune}
+        self.report = StageReport(
+            lm=str(stage.lm), encoder=encoder.name, preset=stage.preset_in_force, tuned=stage.tune
+        )
 
     def complete(self, seeds: Pairs, rejected: Pairs, mixing: float, checkpoint: Path | None) -> StageResult:
         """Tune on the seeds (and what they induce), encode everything, combine with λ = `mixing`."""
@@ -185,7 +153,7 @@ class _Run:
         started = time.monotonic()
         tokens = [self.encoder.tokenise(side) for side in words]
         self._tell_unreadable(words, tokens)
-        self.report["tokenise_seconds"] = round(time.monotonic() - started, 2)
+        self.report.tokenise_seconds = round(time.monotonic() - started, 2)
         if self.stage.tune:
             self._tune(tokens, pairs, checkpoint / "tuning" if checkpoint else None)
         started = time.monotonic()
@@ -197,14 +165,14 @@ class _Run:
             progress=self.progress,
         )
         encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
-        self.report["encode_seconds"] = round(time.monotonic() - started, 2)
+        self.report.encode_seconds = round(time.monotonic() - started, 2)
         started = time.monotonic()
         combination = Combination.fit(self.static, encoded, pairs.positives, mixing)
         source, target = combination.vocabularies(words, self.static, encoded)
-        self.report["combine_seconds"] = round(time.monotonic() - started, 2)
-        self.report.update(
-            pairs=len(pairs), seed_pairs=pairs.seeds, induced_pairs=len(pairs) - pairs.seeds, mixing=mixing
-        )
+        self.report.combine_seconds = round(time.monotonic() - started, 2)
+        self.report.pairs = len(pairs)
+        self.report.seed_pairs, self.report.induced_pairs = pairs.seeds, len(pairs) - pairs.seeds
+        self.report.mixing = mixing
         return StageResult(self.encoder, combination, self.static, encoded, source, target, self.report)
 
     def _tune(self, tokens: list[TokenTable], pairs: TrainingPairs, checkpoint: Path | None) -> None:
@@ -220,15 +188,12 @@ class _Run:
             on_pace=partial(self._tell_light, pairs, tokens) if self._lightened_unasked() else None,
         )
         done = tuner.run()
-        self.report.update(
-            tuning=asdict(self.settings),
-            arithmetic=str(tuner.dtype).removeprefix("torch."),
-            losses=done.losses,
-            warnings=done.warnings,
-            unreadable_pairs=done.dropped,
-            replayed_updates=done.replayed,
-            tune_seconds=round(time.monotonic() - started, 2),
-        )
+        report = self.report
+        report.tuning = self.settings
+        report.arithmetic = str(tuner.dtype).removeprefix("torch.")
+        report.losses, report.warnings = done.losses, done.warnings
+        report.unreadable_pairs, report.replayed_updates = done.dropped, done.replayed
+        report.tune_seconds = round(time.monotonic() - started, 2)
 
     def _lightened_unasked(self) -> bool:
         return self.stage.preset == "auto" and self.stage.preset_in_force == "light"
@@ -249,69 +214,9 @@ class _Run:
             for side, table in zip(words, tokens, strict=True)
             for row in np.flatnonzero(table.lengths == 0)
         ]
-        self.report["unreadable_words"] = len(empty)
+        self.report.unreadable_words = len(empty)
         if empty:
             self.progress.say(
                 f"The tokenizer of {self.encoder.name} turns {len(empty)} words into nothing (the first is "
                 f"'{empty[0]}'): they keep their static vectors alone."
             )
-
-
-def _trial(
-    aligner: Aligner,
-    source: WordVectors,
-    target: WordVectors,
-    lexicon: Lexicon | None,
-    stage: StageC2,
-    settings: TuningSettings,
-    progress: Progress,
-) -> Trial | None:
-    """Fit aligner and encoder without a fifth of the seed words, and choose λ on those.
-
-    To be cheap the trial knows the 20,000 most frequent words of each language and those of the seeds.
-    """
-    covered = (
-        lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
-    )
-    split = split_seeds(covered, settings.seed)
-    if split is None:
-        progress.say(
-            f"λ: {len(covered)} seed pairs are too few to hold some out, so the encoder's usual λ is taken."
-        )
-        return None
-    learned, held_out = split
-    progress.say(f"λ: both stages are fitted once more without {len(held_out)} held-out seed pairs.")
-    small_source = _frequent_and(source, {a for a, _ in covered.pairs})
-    small_target = _frequent_and(target, {b for _, b in covered.pairs})
-    again = aligner.again()
-    again.fit(small_source, small_target, learned, progress=progress)
-    if len(covered) >= ENOUGH_SEEDS:
-        settings = replace(settings, induced=0)
-    encoder = stage.open(progress)
-    static = aligned_views(again, small_source, small_target)
-    unannounced = replace(stage, cache=None, preset=stage.preset_in_force)
-    run = _Run(small_source, small_target, static, encoder, unannounced, settings, progress)
-    words = (small_source, small_target)
-    result = run.complete(_seeds(learned, *words), _rejected(lexicon, *words), 0.5, None)
-    choice = choose_mixing(
-        result.combination,
-        result.static,
-        result.encoded,
-        _seeds(held_out, small_source, small_target),
-        device=stage.device,
-        progress=progress,
-    )
-    progress.say(f"λ = {choice.mixing} translates the held-out words best.")
-    return Trial(*result.mixed(choice.mixing), held_out, choice)
-
-
-def _frequent_and(words: WordVectors, wanted: set[str]) -> WordVectors:
-    """The most frequent words and those of `wanted`, in order of frequency."""
-    rows = np.array(
-        [i for i, word in enumerate(words.index_to_key) if i < _TRIAL_VOCABULARY or word in wanted], np.int64
-    )
-    if len(rows) == len(words):
-        return words
-    return WordVectors(
-        [words.index_to_key[i] for i in rows], np.asarray(words.vectors[rows]), words.preprocessing
-    )

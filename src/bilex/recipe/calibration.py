@@ -111,52 +111,66 @@ def _finite(value: object) -> float:
     return float(value)
 
 
-def calibrate(space: Space, held_out: Lexicon, seed: int = 0) -> Calibration:
-    """Learn confidences from pairs that the space was not made with.
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The best candidates of held-out words, one direction and retrieval, and which of them are right."""
+
+    scores: Floats
+    right: Truths
+
+    def __add__(self, other: Asked) -> Asked:
+        return Asked(np.concatenate([self.scores, other.scores]), np.concatenate([self.right, other.right]))
+
+
+Records = dict[tuple[Direction, Retrieval], Asked]
+
+
+def ask(space: Space, held_out: Lexicon) -> Records:
+    """Ask a space for the words of pairs that it was made without.
 
     Args:
         space: Two vocabularies in one space, learned without `held_out`.
         held_out: Word pairs with known answers.
-        seed: For the folds of the cross-validation.
-
-    Returns:
-        The confidences; without any, and a note, if fewer than 40 words can be asked in a direction.
     """
-    parts: dict[tuple[Direction, Retrieval], Calibrated] = {}
+    records: Records = {}
     for direction in DIRECTIONS:
         asking, answering = space.sides(direction)
         pairs = held_out if direction == "forward" else held_out.swapped()
         covered = pairs.covered(asking.key_to_index, answering.key_to_index).golds()
-        if len(covered) < FEWEST_WORDS:
-            return Calibration(
-                note=f"not calibrated: {len(covered)} held-out words have a known translation, and at "
-                f"least {FEWEST_WORDS} are needed"
-            )
-        queries = asking.rows(covered)
         golds = [answering.rows(targets) for targets in covered.values()]
-        for method, (scores, rows) in _retrieve(space, queries, direction).items():
+        if not golds:
+            continue
+        for method, (scores, rows) in _retrieve(space, asking.rows(covered), direction).items():
             right = np.stack([np.isin(found, gold) for found, gold in zip(rows, golds, strict=True)])
-            parts[direction, method] = _learn(scores, right, seed)
-    words = parts["forward", "csls"].words
-    return Calibration(parts, f"calibrated on {words} held-out source words")
+            records[direction, method] = Asked(scores, right)
+    return records
 
 
-def first_answers_right(space: Space, held_out: Lexicon, direction: Direction) -> tuple[int, int]:
-    """How many words of some pairs can be asked, and how many of those get a right first answer.
+def learn_confidences(records: Records, seed: int = 0) -> Calibration:
+    """Confidences from the answers to held-out words.
 
     Args:
-        space: Two vocabularies in one space, learned without `held_out`.
-        held_out: Word pairs with known answers, source word first.
-        direction: Who asks.
+        records: What `ask` gave, or sums of that over several parts of the words.
+        seed: For the folds of the cross-validation.
+
+    Returns:
+        The confidences; without any, and a note, if fewer than 40 words were asked in a direction.
     """
-    asking, answering = space.sides(direction)
-    pairs = held_out if direction == "forward" else held_out.swapped()
-    covered = pairs.covered(asking.key_to_index, answering.key_to_index).golds()
-    if not covered:
-        return 0, 0
-    _, rows = _retrieve(space, asking.rows(covered), direction)["csls"]
-    golds = [answering.rows(targets) for targets in covered.values()]
-    return len(covered), sum(int(found[0] in gold) for found, gold in zip(rows, golds, strict=True))
+    for direction in DIRECTIONS:
+        asked = records.get((direction, "csls"))
+        words = 0 if asked is None else len(asked.scores)
+        if words < FEWEST_WORDS:
+            return Calibration(
+                note=f"not calibrated: {words} held-out words have a known translation, and at "
+                f"least {FEWEST_WORDS} are needed"
+            )
+    parts = {key: _learn(asked.scores, asked.right, seed) for key, asked in records.items()}
+    return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
+
+
+def calibrate(space: Space, held_out: Lexicon, seed: int = 0) -> Calibration:
+    """Learn confidences from pairs that the space was not made with; see `ask` and `learn_confidences`."""
+    return learn_confidences(ask(space, held_out), seed)
 
 
 def _retrieve(space: Space, queries: Rows, direction: Direction) -> dict[Retrieval, tuple[Floats, Rows]]:

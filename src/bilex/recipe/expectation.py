@@ -9,7 +9,7 @@ from typing import Any, Literal
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import Progress
-from bilex.recipe.calibration import DIRECTIONS, Calibration, first_answers_right
+from bilex.recipe.calibration import DIRECTIONS, Calibration, ask
 from bilex.space import Space
 
 # Below these shares of right first answers a model is of no use, and of use only to a reader who checks.
@@ -77,7 +77,8 @@ def from_few_seeds(make_space: MakeSpace, usable: Lexicon, seed: int, progress: 
         seed: Fixes the thirds.
         progress: Who is told how far the work is.
     """
-    words, right = dict.fromkeys(DIRECTIONS, 0), dict.fromkeys(DIRECTIONS, 0)
+    words: dict[str, int] = dict.fromkeys(DIRECTIONS, 0)
+    right: dict[str, int] = dict.fromkeys(DIRECTIONS, 0)
     _, shuffled = usable.split(1.0, seed)
     sources = sorted(shuffled.golds())
     progress.say("Seeds are few: each third of them is predicted from the others, on frequent words.")
@@ -88,10 +89,9 @@ def from_few_seeds(make_space: MakeSpace, usable: Lexicon, seed: int, progress: 
             space = make_space(usable.without(held_out, by="word"), held_out)
         except BilexError:
             return Expectation({}, {}, "there are too few seeds to predict some of them from the others")
+        records = ask(space, held_out)
         for side in DIRECTIONS:
-            asked, found = first_answers_right(space, held_out, side)
-            words[side] += asked
-            right[side] += found
-    return Expectation(
-        {side: words[side] for side in words}, {side: right[side] for side in right}, "in turn"
-    )
+            if (side, "csls") in records:
+                words[side] += len(records[side, "csls"].right)
+                right[side] += int(records[side, "csls"].right[:, 0].sum())
+    return Expectation(dict(words), dict(right), "in turn")

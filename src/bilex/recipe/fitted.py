@@ -1,22 +1,35 @@
-"""The result of a fit."""
+"""The result of a fit, which saves and loads itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bilex.aligners.base import Aligner
-from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.maps import Linear, Map, Unit, maps_from_state, maps_state
+from bilex.errors import BilexError
+from bilex.files import read_json, write_json
 from bilex.lexicon import Lexicon
 from bilex.recipe.calibration import Calibration
 from bilex.recipe.report import FitReport
 from bilex.recipe.settings import Recipe
+from bilex.sealed import check_seal, sealed_folder
 from bilex.space import Space
+from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.encoders.combine import Combination
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.stage import StageResult
+
+_KIND = "bilex-fitted-1"
+_ABOUT, _MAPS, _COMBINATION, _ENCODER = (
+    "fitted.json",
+    "maps.safetensors",
+    "combination.safetensors",
+    "encoder",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,3 +81,101 @@ class Fitted:
     def encoder(self) -> WordEncoder | None:
         """The tuned language model; None without one."""
         return None if self.stage is None else self.stage.encoder
+
+    def save(self, folder: str | Path) -> None:
+        """Write a folder that `load` opens, all of it or nothing; the vocabularies are not in it.
+
+        An earlier one is replaced; a folder that is not one of ours never is. `Translator.save` writes a
+        model that stands by itself.
+
+        Raises:
+            BilexError: The folder cannot be written.
+        """
+        from safetensors.numpy import save_file
+
+        kinds, tensors = maps_state(self.aligner.source_map_, self.aligner.target_map_)
+        about = {
+            **kinds,
+            "recipe": self.recipe.as_dict(),
+            "calibration": self.calibration.as_dict(),
+            "report": self.report.as_dict(),
+            "seeds": {
+                "name": self.seeds.name,
+                "pairs": list(self.seeds.pairs),
+                "rejected": list(self.seeds.rejected),
+            },
+        }
+        with sealed_folder(folder, _KIND) as path:
+            save_file(tensors, path / _MAPS)
+            write_json(path / _ABOUT, about)
+            if self.stage is not None:
+                save_file(self.stage.combination.state(), path / _COMBINATION)
+                self.stage.save_encoder(path / _ENCODER)
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, source: WordVectors, target: WordVectors, *, device: str = "auto"
+    ) -> Fitted:
+        """Open what `save` wrote, over the vectors that it was fitted on.
+
+        Args:
+            folder: The folder.
+            source: The source vectors; with a language model every word is encoded again.
+            target: The target vectors.
+            device: Where to compute.
+
+        Raises:
+            BilexError: There is no such folder, it was damaged, or the vectors are others.
+        """
+        from safetensors.numpy import load_file
+
+        path = Path(folder)
+        if not check_seal(path, _KIND):
+            raise BilexError(f"{path}: there is no fitted recipe; make one with bilex.recipe.fit.")
+        about = read_json(path / _ABOUT)
+        recipe, report = Recipe.from_dict(about["recipe"]), FitReport.from_dict(about["report"])
+        if (source.dim, target.dim) != (report.source_dim, report.target_dim):
+            raise BilexError(
+                f"{path}: was fitted on vectors of dimension {report.source_dim} and {report.target_dim}, "
+                f"not {source.dim} and {target.dim}; give the same vectors."
+            )
+        aligner = recipe.aligner()
+        for name, value in report.settings.items():
+            setattr(aligner, name, device if name == "device" else value)
+        aligner.source_map_, aligner.target_map_ = maps_from_state(about, load_file(path / _MAPS))
+        aligner.report_ = report.report
+        stage = None
+        if report.language_model is None:
+            space = Space.from_aligner(aligner, source, target)
+        else:
+            stage = _stage(path, aligner, source, target, report, device)
+            space = Space(stage.source, stage.target, "cosine", device)
+        seeds = about["seeds"]
+        known = Lexicon(
+            [(str(a), str(b)) for a, b in seeds["pairs"]],
+            str(seeds["name"]),
+            rejected=tuple((str(a), str(b)) for a, b in seeds["rejected"]),
+        )
+        calibration = Calibration.from_dict(about["calibration"])
+        return cls(recipe, aligner, space, stage, calibration, report, known)
+
+
+def _stage(
+    path: Path, aligner: Aligner, source: WordVectors, target: WordVectors, report: FitReport, device: str
+) -> StageResult:
+    """Stage C2 from its stored encoder and combination."""
+    from safetensors.numpy import load_file
+
+    from bilex.encoders.combine import Combination, aligned_views, unit_rows
+    from bilex.encoders.model import WordEncoder
+    from bilex.encoders.stage import StageResult
+
+    if report.language_model is None:
+        raise BilexError(f"{path}: was fitted without a language model.")
+    encoder = WordEncoder.load(path / _ENCODER, device=device)
+    combination = Combination.from_state(load_file(path / _COMBINATION))
+    words = (source.index_to_key, target.index_to_key)
+    static = aligned_views(aligner, source, target)
+    encoded = (unit_rows(encoder.encode(words[0])), unit_rows(encoder.encode(words[1])))
+    both = combination.vocabularies(words, static, encoded)
+    return StageResult(encoder, combination, static, encoded, *both, report.language_model)

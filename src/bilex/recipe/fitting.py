@@ -6,21 +6,26 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bilex.aligners.base import Aligner
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
-from bilex.recipe.calibration import Calibration
+from bilex.recipe.decisions import Decisions
+from bilex.recipe.expectation import from_calibration
+from bilex.recipe.few_seeds import expectation_of
 from bilex.recipe.fitted import Fitted
 from bilex.recipe.report import FitReport
 from bilex.recipe.settings import Recipe
-from bilex.recipe.trial import expectation_of, trial_calibration
+from bilex.recipe.trial import decide
 from bilex.space import Space
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
+    from bilex.encoders.settings import StageC2
 
 
 def fit(
@@ -56,39 +61,83 @@ def fit(
     """
     lexicon = _with_rejected(seeds, rejected)
     aligner = aligner if aligner is not None else recipe.aligner()
-    stage = recipe.stage(encoder)
+    stage = _opened_stage(recipe, encoder, progress)
+    decisions = _decisions(recipe, aligner, source, target, lexicon, stage, progress, checkpoint)
+    for name, value in decisions.settings.items():
+        setattr(aligner, name, value)
     started = time.monotonic()
     aligner.fit(
         source, target, lexicon, progress=progress, checkpoint=checkpoint / "aligner" if checkpoint else None
     )
-    fit_seconds = time.monotonic() - started
+    seconds = time.monotonic() - started
     combined = None
-    language_model: dict[str, Any] | None = None
     if stage is None:
         space = Space.from_aligner(aligner, source, target)
     else:
         from bilex.encoders.stage import run_stage_c2
 
+        stage = replace(stage, mixing=decisions.mixing)
         state = checkpoint / "encoder" if checkpoint else None
         combined = run_stage_c2(aligner, source, target, lexicon, stage, progress=progress, checkpoint=state)
+        combined.report.lm = recipe.lm or combined.report.lm
         space = Space(combined.source, combined.target, "cosine", aligner.device)
-        language_model = {
-            "lm": str(stage.lm),
-            "preset": stage.preset_in_force,
-            **combined.report,
-        }
     with progress.task("Measuring neighbourhoods") as task:
         space.neighbourhoods()
         task.advance()
-    calibration = Calibration(note="not calibrated: it was switched off")
-    if recipe.calibrate:
-        calibration = trial_calibration(
-            aligner, source, target, lexicon, stage, combined, recipe.held_out, progress
-        )
-    expectation = expectation_of(calibration, aligner, source, target, lexicon, progress, recipe.calibrate)
+    expectation = from_calibration(decisions.calibration)
+    if recipe.calibrate and not expectation.measured:
+        expectation = expectation_of(expectation, aligner, source, target, lexicon, progress)
     known = lexicon if lexicon is not None else Lexicon([], "no seeds")
-    report = FitReport.of(aligner, source, target, known, fit_seconds, expectation, language_model)
-    return Fitted(recipe, aligner, space, combined, calibration, report, known)
+    report = FitReport.of(
+        aligner,
+        source,
+        target,
+        known,
+        seconds,
+        expectation,
+        decisions.report,
+        combined.report if combined else None,
+    )
+    return Fitted(recipe, aligner, space, combined, decisions.calibration, report, known)
+
+
+def _opened_stage(recipe: Recipe, encoder: WordEncoder | None, progress: Progress) -> StageC2 | None:
+    """The settings of stage C2 with the language model open, so that it is read once; None without one."""
+    stage = recipe.stage(encoder)
+    if stage is None or encoder is not None:
+        return stage
+    from bilex.encoders.processes import join_processes
+
+    join_processes()
+    return replace(stage, lm=stage.open(progress))
+
+
+def _decisions(
+    recipe: Recipe,
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    stage: StageC2 | None,
+    progress: Progress,
+    checkpoint: Path | None,
+) -> Decisions:
+    """What the trial decides, or has decided before the run was interrupted."""
+    if checkpoint is None:
+        return decide(recipe, aligner, source, target, lexicon, stage=stage, progress=progress)
+    from bilex.aligners.checkpoint import Checkpoint
+
+    pairs = np.zeros((0, 2), np.int64)
+    if lexicon is not None:
+        places = source.key_to_index, target.key_to_index
+        pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
+    state = Checkpoint.of_fit(checkpoint / "trial", recipe.as_dict(), source, target, pairs)
+    kept = state.load(of_another="ignore")
+    if kept is not None:
+        return Decisions.from_dict(kept.state)
+    decisions = decide(recipe, aligner, source, target, lexicon, stage=stage, progress=progress)
+    state.save({}, **decisions.as_dict())
+    return decisions
 
 
 def _with_rejected(seeds: Lexicon | None, rejected: Iterable[tuple[str, str]]) -> Lexicon | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import bilex
 from bilex import arithmetic
 from bilex.aligners.base import Aligner
+from bilex.encoders.report import StageReport
 from bilex.lexicon import Lexicon
 from bilex.machine import processor
+from bilex.recipe.decisions import TrialReport
 from bilex.recipe.expectation import Expectation
 from bilex.vectors import WordVectors
 
@@ -36,6 +39,7 @@ class FitReport:
         seed_pairs: Its pairs.
         seed_pairs_covered: Of these, those with both words in the vectors.
         expectation: How many held-out seed words were translated rightly.
+        trial: What the held-out trial found.
         language_model: What stage C2 says about itself; None without a language model.
         bilex_version: Of the program.
         python_version: Of Python.
@@ -59,7 +63,8 @@ class FitReport:
     seed_pairs: int
     seed_pairs_covered: int
     expectation: Expectation
-    language_model: dict[str, Any] | None = None
+    trial: TrialReport
+    language_model: StageReport | None = None
     bilex_version: str = bilex.__version__
     python_version: str = field(default_factory=platform.python_version)
     processor: str = field(default_factory=lambda: processor().name)
@@ -75,7 +80,8 @@ class FitReport:
         seeds: Lexicon,
         seconds: float,
         expectation: Expectation,
-        language_model: dict[str, Any] | None = None,
+        trial: TrialReport,
+        language_model: StageReport | None = None,
     ) -> FitReport:
         """The report of a fitted aligner.
 
@@ -86,6 +92,7 @@ class FitReport:
             seeds: The seed pairs.
             seconds: What fitting took.
             expectation: What held-out seeds say.
+            trial: What the held-out trial found.
             language_model: What stage C2 says.
         """
         return cls(
@@ -104,12 +111,27 @@ class FitReport:
             seed_pairs=len(seeds),
             seed_pairs_covered=len(seeds.index(source.key_to_index, target.key_to_index)),
             expectation=expectation,
+            trial=trial,
             language_model=language_model,
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; what there is not is left out."""
-        told = asdict(self)
+        """For JSON; without a language model nothing is said about one."""
+        stored = asdict(self)
         if self.language_model is None:
-            del told["language_model"]
-        return told
+            del stored["language_model"]
+        return stored
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> FitReport:
+        """What `as_dict` gave.
+
+        Raises:
+            TypeError: It was changed.
+        """
+        values = dict(stored)
+        values["expectation"] = Expectation(**values["expectation"])
+        values["trial"] = TrialReport(**values["trial"])
+        if values.get("language_model") is not None:
+            values["language_model"] = StageReport.from_dict(values["language_model"])
+        return cls(**values)

@@ -109,7 +109,7 @@ class Recipe:
             tune=stage.tune,
             tuning=stage.preset,
             tuning_settings=stage.tuning,
-            mixing=_mixing_of(stage),
+            mixing="auto" if stage.mixing is None else stage.mixing,
         )
 
     def aligner(self) -> Aligner:
@@ -193,9 +193,3 @@ class Recipe:
         if not isinstance(stored, dict):
             raise BilexError("this is no recipe: a recipe is a JSON object.")
         return cls.from_dict(stored)
-
-
-def _mixing_of(stage: StageC2) -> Mixing | Literal["prior"]:
-    if stage.mixing is not None:
-        return stage.mixing
-    return "auto" if stage.chooses else "prior"

@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
-import numpy as np
-
 from bilex.aligners.maps import Map
 from bilex.encoders.combine import Combination, unit_rows
 from bilex.errors import BilexError
@@ -72,31 +70,25 @@ class FromEncoder:
         from safetensors.numpy import save_file
 
         self._write(folder / _MODEL)
-        tensors = {
-            "static_map": np.ascontiguousarray(self._combination.static_map),
-            "encoder_map": np.ascontiguousarray(self._combination.encoder_map),
-            "mixing": np.array([self._combination.mixing], np.float64),
-        }
-        save_file(tensors, folder / _COMBINATION)
+        save_file(self._combination.state(), folder / _COMBINATION)
         if self._subwords is not None:
             (folder / _SUBWORDS).mkdir()
             self._subwords.save(folder / _SUBWORDS)
 
     @classmethod
-    def load(cls, folder: Path, maps: Mapping[Side, Map]) -> FromEncoder:
-        """What `save` wrote; the encoder itself is opened when it is first needed."""
+    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> FromEncoder:
+        """What `save` wrote; the encoder itself is opened when it is first needed, on `device`."""
         from safetensors.numpy import load_file
 
         def encoder() -> WordEncoder:
             from bilex.encoders.model import WordEncoder
 
-            return WordEncoder.load(folder / _MODEL)
+            return WordEncoder.load(folder / _MODEL, device=device)
 
         def write(path: Path) -> None:
             shutil.copytree(folder / _MODEL, path)
 
-        tensors = load_file(folder / _COMBINATION)
-        combination = Combination(tensors["static_map"], tensors["encoder_map"], float(tensors["mixing"][0]))
+        combination = Combination.from_state(load_file(folder / _COMBINATION))
         stored = folder / _SUBWORDS
         subwords = FromSubwords.load(stored, maps) if stored.is_dir() else None
         return cls(encoder, combination, write, subwords)

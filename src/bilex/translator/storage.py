@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bilex.aligners.maps import Map
+from bilex.aligners.maps import Map, maps_from_state, maps_state
 from bilex.errors import BilexError
 from bilex.files import (
     atomic_folder,
@@ -90,8 +90,7 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
 
     check_destination(folder)
     space = translator.space
-    source_steps, source_tensors = translator.source_map.state("source_map")
-    target_steps, target_tensors = translator.target_map.state("target_map")
+    steps, tensors = maps_state(translator.source_map, translator.target_map)
     r_source, r_target = space.neighbourhoods()
     config = {
         "format": FORMAT,
@@ -102,8 +101,7 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         "target_words": len(space.target),
         "lowercase": translator.lowercase,
         "csls_neighbours": CSLS_NEIGHBOURS,
-        "source_map": source_steps,
-        "target_map": target_steps,
+        **steps,
         "unknown": [source.kind for source in translator.unknown],
         "calibration": translator.calibration.as_dict(),
         **translator.provenance,
@@ -114,7 +112,7 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         space.source.save(path / SOURCE, "safetensors")
         space.target.save(path / TARGET, "safetensors")
         terms = {"r_source": np.ascontiguousarray(r_source), "r_target": np.ascontiguousarray(r_target)}
-        save_file({**source_tensors, **target_tensors, **terms}, path / MAPS)
+        save_file({**tensors, **terms}, path / MAPS)
         for source in translator.unknown:
             (path / UNKNOWN / source.kind).mkdir(parents=True)
             source.save(path / UNKNOWN / source.kind)
@@ -143,20 +141,18 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
         _verify(path)
     try:
         tensors = load_file(path / MAPS)
-        maps: dict[Side, Map] = {
-            "source": Map.from_state("source_map", config["source_map"], tensors.__getitem__),
-            "target": Map.from_state("target_map", config["target_map"], tensors.__getitem__),
-        }
+        source_map, target_map = maps_from_state(config, tensors)
+        maps: dict[Side, Map] = {"source": source_map, "target": target_map}
         source, target = (WordVectors.load(path / side, verify=False) for side in (SOURCE, TARGET))
         space = Space(source, target, config["metric"], device)
         space.keep_neighbourhoods(tensors["r_source"], tensors["r_target"], config["csls_neighbours"])
         seeds = read_json(path / SEEDS)
         return Translator(
             space,
-            maps["source"],
-            maps["target"],
+            source_map,
+            target_map,
             Calibration.from_dict(config["calibration"]),
-            [load_source(kind, path / UNKNOWN / kind, maps) for kind in config["unknown"]],
+            [load_source(kind, path / UNKNOWN / kind, maps, device) for kind in config["unknown"]],
             Lexicon(
                 [(str(a), str(b)) for a, b in seeds["pairs"]],
                 str(seeds["name"]),

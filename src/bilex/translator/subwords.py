@@ -47,7 +47,7 @@ class FromSubwords:
             WordVectors([], none, subwords=subwords).save(folder / side, "safetensors")
 
     @classmethod
-    def load(cls, folder: Path, maps: Mapping[Side, Map]) -> FromSubwords:
+    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> FromSubwords:
         """What `save` wrote; the n-grams stay on disk until they are used."""
         subwords: dict[Side, Subwords] = {}
         sides: tuple[Side, Side] = ("source", "target")

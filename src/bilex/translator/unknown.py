@@ -43,17 +43,24 @@ class OutOfVocabulary(Protocol):
         """Write all that `load` needs into an existing, empty folder."""
 
     @classmethod
-    def load(cls, folder: Path, maps: Mapping[Side, Map]) -> Self:
-        """What `save` wrote; `maps` take each language's vectors into the common space."""
+    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> Self:
+        """What `save` wrote.
+
+        Args:
+            folder: The folder given to `save`.
+            maps: They take each language's vectors into the common space.
+            device: Where to compute what there is to compute.
+        """
 
 
-def load_source(kind: str, folder: Path, maps: Mapping[Side, Map]) -> OutOfVocabulary:
+def load_source(kind: str, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> OutOfVocabulary:
     """Load an out-of-vocabulary source of some kind.
 
     Args:
         kind: Its name in `KINDS`.
         folder: Where it was saved.
         maps: The maps of the two languages.
+        device: Where it computes.
 
     Raises:
         BilexError: The kind is not known to this version.
@@ -62,4 +69,4 @@ def load_source(kind: str, folder: Path, maps: Mapping[Side, Map]) -> OutOfVocab
         raise BilexError(f"{folder}: '{kind}' is not known to this version of bilex; upgrade bilex.")
     module, name = KINDS[kind].split(":")
     source: type[OutOfVocabulary] = getattr(importlib.import_module(module), name)
-    return source.load(folder, maps)
+    return source.load(folder, maps, device)
