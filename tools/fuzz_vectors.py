@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import bz2
 import contextlib
-import faulthandler
 import gzip
 import io
 import lzma
@@ -27,7 +26,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +36,8 @@ from bilex.vectors import Subwords, WordVectors, binary, fasttext, folder, npy, 
 from bilex.vectors.options import LoadOptions
 from bilex.vectors.sniff import sniff_source
 from bilex.vectors.source import memory_source
+from fuzzing import check_sentence, guard_memory, memory_folder, mutated, ring, time_limit
 
-SECONDS, HANG_SECONDS = 2.0, 60
-MEMORY = 2 << 30
 TEXTS = (
     b"3 2\nthe 0.1 -0.25\nNew York 1e-05 3\n\xd0\xba\xd0\xbe\xd1\x82 .5 5.\n",
     b"a 1 2 3\nb\t4\t5\t6 \r\nc 7 8 9",
@@ -74,10 +72,6 @@ OPTIONS = (
 Reader = Callable[[bytes, LoadOptions, random.Random], WordVectors]
 
 
-class TooSlowError(Exception):
-    """An input took longer than it may."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print how many inputs each reader took and refused."""
     parser = argparse.ArgumentParser(
@@ -87,25 +81,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     read, refused = Counter[str](), Counter[str]()
-    with tempfile.TemporaryDirectory(dir=_memory_folder()) as scratch:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as scratch:
         targets = _targets(Path(scratch))
         for reader, seeds, _ in targets.values():
             with contextlib.suppress(BilexError):
                 reader(seeds[0], LoadOptions(), random.Random(0))  # compiles before the clock starts
-        start, before = time.perf_counter(), _guard_memory()
-        signal.signal(signal.SIGPROF, _ring)
+        start, before = time.perf_counter(), guard_memory()
+        signal.signal(signal.SIGPROF, ring)
         warnings.simplefilter("error")
         for number in range(options.inputs):
             rng = random.Random(f"{options.seed}/{number}")
             name = rng.choices(list(targets), [weight for _, _, weight in targets.values()])[0]
             reader, seeds, _ = targets[name]
-            content = mutated(rng, seeds)
+            content = mutated(rng, seeds, TOKENS)
             try:
                 _try(reader, content, rng, check_rows="folder" not in name)
                 read[name] += 1
             except BilexError as error:
                 refused[name] += 1
-                _check_sentence(str(error))
+                check_sentence(str(error))
             except BaseException:
                 print(f"input {number} of seed {options.seed}, reader {name}:\n{content!r}")
                 raise
@@ -118,38 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def mutated(rng: random.Random, seeds: Sequence[bytes]) -> bytes:
-    """A seed with a few changes, or now and then random bytes."""
-    if rng.random() < 0.05:
-        return rng.randbytes(rng.randrange(200))
-    content = bytearray(rng.choice(seeds))
-    for _ in range(rng.choice((0, 1, 1, 1, 2, 3, 6))):
-        at = rng.randrange(len(content) + 1)
-        to = min(len(content), at + rng.choice((1, 1, 2, 4, 8, 30)))
-        kind = rng.randrange(8)
-        if kind == 0 and at < len(content):
-            content[at] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            del content[at:to]
-        elif kind == 2:
-            del content[at:]
-        elif kind == 3:
-            content[at:to] = rng.choice(TOKENS)
-        elif kind == 4:
-            content[at:at] = rng.choice(TOKENS)
-        elif kind == 5:
-            content[at:at] = content[at:to] * rng.choice((1, 2, 50))
-        elif kind == 6:
-            content[at : at + 4] = struct.pack(
-                "<i", rng.choice((-1, 0, 1, 255, 2**31 - 1, rng.getrandbits(31)))
-            )
-        else:
-            content[at:] = rng.choice(seeds)[at:]
-    return bytes(content)
-
-
 def _try(reader: Reader, content: bytes, rng: random.Random, *, check_rows: bool) -> None:
-    with _time_limit():
+    with time_limit():
         vectors = reader(content, rng.choice(OPTIONS), rng)
     report = vectors.report
     assert report is not None
@@ -164,38 +128,6 @@ def _try(reader: Reader, content: bytes, rng: random.Random, *, check_rows: bool
         rows = np.asarray(vectors.vectors)
         assert np.isfinite(rows).all()
         assert rows.any(axis=1).all()
-
-
-def _check_sentence(message: str) -> None:
-    assert message.endswith("."), message
-    assert "\n" not in message, message
-
-
-@contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
-    """Interrupt Python after `SECONDS`; end the process if machine code hangs for much longer."""
-    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        faulthandler.cancel_dump_traceback_later()
-
-
-def _ring(_signal: int, _frame: object) -> None:
-    raise TooSlowError
-
-
-def _guard_memory() -> int:
-    """Let the process map no more than `MEMORY` beyond what it has; return its peak so far in kB."""
-    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, mapped + MEMORY))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _memory_folder() -> str | None:
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def _targets(scratch: Path) -> dict[str, tuple[Reader, tuple[bytes, ...], int]]:
@@ -240,7 +172,7 @@ def _read_fasttext(content: bytes, options: LoadOptions, _rng: random.Random) ->
 
 
 def _read_npy(content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:
-    words = b"a\nb\nc\n" if rng.random() < 0.5 else mutated(rng, (b"a\nb\nc\n", b"a\r\nA\r\nb"))
+    words = b"a\nb\nc\n" if rng.random() < 0.5 else mutated(rng, (b"a\nb\nc\n", b"a\r\nA\r\nb"), TOKENS)
     return npy.parse(content, words, options, "memory", "memory")
 
 
@@ -248,7 +180,9 @@ def _read_packed(content: bytes, options: LoadOptions, rng: random.Random) -> Wo
     packed = rng.choice(
         (gzip.compress(content, 1), bz2.compress(content, 1), lzma.compress(content, preset=0))
     )
-    return text.read(memory_source(mutated(rng, (packed,)) if rng.random() < 0.7 else packed), options)
+    return text.read(
+        memory_source(mutated(rng, (packed,), TOKENS) if rng.random() < 0.7 else packed), options
+    )
 
 
 def _read_sniffed(content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:
@@ -269,7 +203,7 @@ class _Folder:
 
     def read(self, _content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:
         name = rng.choice(list(self.files))
-        changed = mutated(rng, (self.files[name],))
+        changed = mutated(rng, (self.files[name],), TOKENS)
         (self.path / name).write_bytes(changed)
         try:
             return folder.read(self.path, options)

@@ -22,12 +22,13 @@ _MOST_LINES = 200
 _NUMBERED = re.compile(r"\s*\(?\d{1,2}[.)]\s+")
 _BARE_NUMBER = re.compile(r"(?:^|\s)\d{1,2}[.)]\s*$")
 _SPEECH = re.compile(r"<([^<>/]{1,40})>")
-_PRONUNCIATION = re.compile(r"/[^/\n]{1,200}/+|\[[^\[\]\n]{1,200}\]")
+_PRONUNCIATION = re.compile(r"/+[^/\n]{1,200}/+|\[[^\[\]\n]{1,200}\]")
 _REMARKS = re.compile(r"<[^<>\n]*>|\([^()\n]*\)|\[[^\[\]\n]*\]|\{[^{}\n]*\}")
 _MARKUP_BREAKS = re.compile(r"<(?:br|/?p|/?div|/?li|/?ol|/?ul|/?tr|/?dd|/?dt|/?dtrn)\b[^<>]*>", re.IGNORECASE)
 _HEADWORD_MARKUP = re.compile(r"<k>[^<]*</k>", re.IGNORECASE)
 _MARKUP = re.compile(r"<[^<>]*>")
 _BETWEEN = re.compile(r"[,;،、；，]")
+_GENDER_AND_NUMBER = ("masc", "fem", "neut", "com", "sg", "pl", "m", "f", "nt", "n pl")
 _TRIMMED = ' \t.:;,-–—*•"“”'
 _ONLY_SIGNS = re.compile(r"[\W\d_]*")
 
@@ -55,8 +56,7 @@ def read_article(text: str, word: str, *, markup: bool = False) -> Article:
     head, speech, begun = word, "", False
     if lines and _is_head(lines[0], word):
         first = lines.pop(0)
-        named = _SPEECH.search(first)
-        speech = named[1].split(",")[0].strip() if named else ""
+        speech = _part_of_speech(first)
         head = _bare(_PRONUNCIATION.sub(" ", first)) or word
         begun = True
     found: dict[str, None] = {}
@@ -64,6 +64,13 @@ def read_article(text: str, word: str, *, markup: bool = False) -> Article:
         if not begun or number == 0 or _NUMBERED.match(line):
             found.update(dict.fromkeys(_translations(line)))
     return Article(head, speech, tuple(found))
+
+
+def _part_of_speech(line: str) -> str:
+    """The part of speech in a line such as "Haus <neut, n, sg>"; gender and number are none."""
+    named = _SPEECH.search(line)
+    marks = [mark.strip() for mark in named[1].split(",")] if named else []
+    return next((mark for mark in marks if mark not in _GENDER_AND_NUMBER), "")
 
 
 def _is_head(line: str, word: str) -> bool:
@@ -83,15 +90,11 @@ def _bare(text: str) -> str:
 
 def _translations(line: str) -> list[str]:
     line = _BARE_NUMBER.sub("", _NUMBERED.sub("", line, count=1))
-    words = (part.strip(_TRIMMED) for part in _BETWEEN.split(_bare(_PRONUNCIATION.sub(" ", line))))
+    parts = _BETWEEN.split(_bare(_PRONUNCIATION.sub(" ", line)))
+    words = (part.strip(_TRIMMED) for part in parts if ":" not in part)  # "Synonym: ..." is a remark
     return [word for word in words if _is_translation(word)]
 
 
 def _is_translation(word: str) -> bool:
     """Whether it is short enough to be one, and not only signs or numbers."""
-    return (
-        not _ONLY_SIGNS.fullmatch(word)
-        and len(word) <= MOST_LETTERS
-        and len(word.split()) <= MOST_WORDS
-        and ":" not in word
-    )
+    return not _ONLY_SIGNS.fullmatch(word) and len(word) <= MOST_LETTERS and len(word.split()) <= MOST_WORDS

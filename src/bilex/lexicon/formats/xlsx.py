@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,12 +32,10 @@ def _read(path: Path, layout: Layout) -> Reading:
     _check_archive(path)
     openpyxl = _library()
     try:
-        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        try:
-            sheet = workbook.worksheets[0]
-            rows = list(_rows(sheet.iter_rows(values_only=True)))
-        finally:
-            workbook.close()
+        with path.open("rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions, which no pair depends on
+            workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            rows = list(_rows(workbook.worksheets[0].iter_rows(values_only=True)))
     except BilexError:
         raise
     except Exception as error:  # openpyxl raises whatever a damaged part makes it stumble over

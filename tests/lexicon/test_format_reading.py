@@ -1,0 +1,324 @@
+"""Dictionaries as other programs write them, and files made to do harm."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bilex.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.lexicon.formats import read
+from bilex.lexicon.formats.dictzip import articles, write_packed
+from bilex.lexicon.reading import Layout
+
+ROOT = Path(__file__).parents[2]
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+
+
+def made(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def refused(path: Path, form: str | None = None, **layout) -> str:
+    with pytest.raises(BilexError) as found:
+        read(path, Layout(**layout), form)
+    sentence = str(found.value)
+    assert sentence.endswith(".") and "\n" not in sentence and path.name.split(".")[0] in sentence
+    return sentence
+
+
+def pairs(path: Path, **options) -> list[tuple[str, str]]:
+    return list(Lexicon.read(path, lowercase=False, **options).pairs)
+
+
+def base64(number: int) -> str:
+    digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    found = digits[number % 64]
+    while number := number // 64:
+        found = digits[number % 64] + found
+    return found
+
+
+def dictd(folder: Path, articles: dict[str, str]) -> Path:
+    """A dictionary of dictd, words in the index without capitals and signs, as dictfmt makes it."""
+    text, lines = b"", []
+    for word, article in articles.items():
+        listed = "".join(char for char in word.lower() if char.isalnum() or char == " ")
+        lines.append(f"{listed}\t{base64(len(text))}\t{base64(len(article.encode()))}\n")
+        text += article.encode()
+    (folder / "d.dict.dz").write_bytes(gzip.compress(text))
+    return made(folder, "d.index", "00databaseinfo\tA\tA\n" + "".join(sorted(lines)))
+
+
+def test_freedict_articles_give_their_translations(tmp_path: Path) -> None:
+    path = dictd(
+        tmp_path,
+        {
+            "battre": "battre /batʀ/ <v>\n1. beat, hit; strike\n2.  [cul] whisk\n see: {rebattre}\n",
+            "Bible Belt": "Bible Belt /bˈaɪbəl/ <pn>\nraamattuvyöhyke 2.\narea in the United States\n",
+            "Abdampf": "Abdampf //ap// <masc, n, sg>\nexhaust (steam) <n>, steam <n>\n",
+            "nothing": "nothing <n>\nan explanation that goes on and on for far too many words to be one\n",
+        },
+    )
+    reading = read(path)
+    assert {(entry.source, entry.target, entry.part_of_speech) for entry in reading.entries} == {
+        ("battre", "beat", "v"),
+        ("battre", "hit", "v"),
+        ("battre", "strike", "v"),
+        ("battre", "whisk", "v"),
+        ("Bible Belt", "raamattuvyöhyke", "pn"),
+        ("Abdampf", "exhaust", "n"),
+        ("Abdampf", "steam", "n"),
+    }
+    assert reading.report.left_out == (("no translation, only explanations", 1),)
+    assert "1 of 4 entries left out (line 5): no translation" in reading.report.sentence()
+    assert len(Lexicon.read(tmp_path / "d.dict.dz")) == 7, "any file of it names the dictionary"
+
+
+def test_freedict_of_debian_is_read() -> None:
+    path = Path("/usr/share/dictd/freedict-fra-eng.index")
+    if not path.exists():
+        pytest.skip("dict-freedict-fra-eng is not installed: real dictd files are NOT read")
+    lexicon = Lexicon.read(path)
+    assert len(lexicon) > 16_000 and "donkey" in lexicon.golds()["baudet"]
+    assert lexicon.report is not None and lexicon.report.broken < 20
+
+
+def test_stardict_with_html_and_typed_articles(tmp_path: Path) -> None:
+    (tmp_path / "s.ifo").write_text("StarDict's dict ifo file\nversion=2.4.2\nbookname=x\n", encoding="utf-8")
+    parts = [
+        b"h<k>dog</k><b>koira</b>, <i>hauva</i><br/>1. piski\0",
+        b"mkissa\0",
+        b"W\0\0\0\x03abcmtalo\0",
+        b"W\0\0\0\x01a",
+    ]
+    index, text = b"", b""
+    for word, part in zip((b"dog", b"cat", b"house", b"sound"), parts, strict=True):
+        index += word + b"\0" + struct.pack(">II", len(text), len(part))
+        text += part
+    made(tmp_path, "s.idx.gz", gzip.compress(index))
+    made(tmp_path, "s.dict", text)
+    reading = read(tmp_path / "s.ifo")
+    assert sorted((entry.source, entry.target) for entry in reading.entries) == [
+        ("cat", "kissa"),
+        ("dog", "hauva"),
+        ("dog", "koira"),
+        ("dog", "piski"),
+        ("house", "talo"),
+    ]
+    assert reading.report.left_out == (("an article that is no text", 1),)
+
+
+TEI = """<?xml version="1.0"?><?xml-model href="x"?><!DOCTYPE TEI SYSTEM "freedict-P5.dtd">
+<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader/><text><body xml:lang="en">
+<entry><form><orth>to  go</orth><pron>x</pron></form><gramGrp><pos>v</pos></gramGrp>
+<sense><cit type="trans" xml:lang="fi"><quote>menn&auml;</quote></cit><cit type="trans" xml:lang="sv">
+<quote>gå</quote></cit>
+<cit type="example"><quote>go</quote><cit type="trans"><quote>mene kotiin</quote></cit></cit></sense></entry>
+<entry><form><orth>dog</orth></form><sense><def>an animal</def></sense></entry>
+<entry><form><orth>cat</orth></form><trans><tr>kissa</tr></trans></entry></body></text></TEI>"""
+
+
+def test_tei_of_freedict(tmp_path: Path) -> None:
+    path = made(tmp_path, "d.xml", TEI)
+    reading = read(path)
+    assert [(e.source, e.target, e.part_of_speech) for e in reading.entries] == [
+        ("to go", "mennä", "v"),
+        ("cat", "kissa", ""),
+    ]
+    assert reading.report.broken_lines == ((7, "no translation"),) and reading.languages == ("en", "fi")
+    assert pairs(path, languages=("fi", "en"))[0] == ("mennä", "to go")
+    assert pairs(path, languages=("en", "sv"))[0] == ("to go", "gå")
+
+
+def test_tmx_with_more_than_two_languages(tmp_path: Path) -> None:
+    text = """<tmx version="1.4"><header srclang="EN-GB"/><body><tu><tuv xml:lang="fi"><seg>koira</seg></tuv>
+<tuv xml:lang="en-GB"><seg>dog<ph>code</ph></seg></tuv><tuv xml:lang="sv"><seg>hund</seg></tuv></tu>
+<tu><tuv xml:lang="fi"><seg>kissa</seg></tuv></tu></body></tmx>"""
+    path = made(tmp_path, "d.tmx", text)
+    assert "3 languages (fi, en, sv); name the two" in refused(path)
+    assert "no words in 'de'; it has fi, en, sv" in refused(path, languages=("de", None))
+    assert pairs(path, languages=("en", "fi")) == [("dog", "koira")]
+    assert read(path, Layout(languages=("fin", "eng"))).report.left_out == (("not in both languages", 1),)
+    two = made(tmp_path, "t.tmx", text.replace('<tuv xml:lang="sv"><seg>hund</seg></tuv>', ""))
+    assert pairs(two) == [("dog", "koira")], "the header says which is the source"
+
+
+def test_tbx_of_2019(tmp_path: Path) -> None:
+    text = """<tbx type="TBX-Basic" style="dca" xml:lang="en" xmlns="urn:iso:std:iso:30042:ed-2"><text><body>
+<conceptEntry id="1"><langSec xml:lang="fi"><termSec><term>koira</term></termSec><termSec>
+<term>hauva</term></termSec></langSec><langSec xml:lang="en"><termSec><term>dog</term>
+<termNote type="partOfSpeech">noun</termNote></termSec></langSec></conceptEntry></body></text></tbx>"""
+    found = read(made(tmp_path, "d.tbx", text))
+    assert [(e.source, e.target, e.part_of_speech) for e in found.entries] == [
+        ("dog", "koira", "noun"),
+        ("dog", "hauva", "noun"),
+    ]
+
+
+def test_apertium_leaves_out_what_is_no_pair_of_words(tmp_path: Path) -> None:
+    text = """<dictionary><pardefs><pardef n="p"><e><p><l>x</l><r>y</r></p></e></pardef></pardefs>
+<section id="main" type="standard"><e r="LR"><p><l>ice<b/>cream<s n="n"/></l><r>jäätelö</r></p></e>
+<e><i>taxi<s n="n"/></i></e><e><p><l>take<g><b/>off</g></l><r>nousta</r></p></e>
+<e i="yes"><p><l>a</l><r>b</r></p></e><e><re>[0-9]+</re></e><e><p><l/><r>c</r></p></e>
+</section></dictionary>"""
+    reading = read(made(tmp_path, "d.dix", text))
+    assert [(e.source, e.target) for e in reading.entries] == [
+        ("ice cream", "jäätelö"),
+        ("taxi", "taxi"),
+        ("take off", "nousta"),
+    ]
+    assert dict(reading.report.left_out) == {
+        "marked to be ignored": 1,
+        "a paradigm or an expression, not words": 1,
+        "one of the two words is missing": 1,
+    }
+    assert (
+        "3 of 6 entries left out (line 4, 4, 4): 1 marked to be ignored, 1 a paradigm"
+        in reading.report.sentence()
+    )
+
+
+def test_wiktextract_in_both_directions(tmp_path: Path) -> None:
+    records = [
+        {
+            "word": "dog",
+            "lang_code": "en",
+            "pos": "noun",
+            "translations": [{"code": "fi", "word": "koira"}, {"code": "sv", "word": "hund"}, {"code": "fi"}],
+        },
+        {
+            "word": "cat",
+            "lang_code": "en",
+            "senses": [{"translations": [{"lang_code": "fi", "word": "kissa"}]}],
+        },
+        {"word": "gå", "lang_code": "sv", "translations": []},
+    ]
+    path = made(tmp_path, "w.jsonl", "\n".join(map(json.dumps, records)))
+    assert "into 2 languages (fi, sv); name the two" in refused(path)
+    assert pairs(path, languages=("en", "fi")) == [("dog", "koira"), ("cat", "kissa")]
+    assert pairs(path, languages=("fi", "en")) == [("koira", "dog"), ("kissa", "cat")]
+    assert read(path, Layout(languages=("en", "fi"))).entries[0].part_of_speech == "noun"
+
+
+def test_synonyms_with_escapes_and_several_words_on_either_side(tmp_path: Path) -> None:
+    text = "# a comment\ndog, hound => koira\na\\,b \\=> c => x\ncar, automobile\n"
+    reading = read(made(tmp_path, "d.synonyms", text))
+    assert [(e.source, e.target) for e in reading.entries] == [
+        ("dog", "koira"),
+        ("hound", "koira"),
+        ("a,b => c", "x"),
+    ]
+    assert reading.report.left_out == (("not exactly one '=>' in it", 1),)
+
+
+def test_a_workbook_of_others(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed: XLSX is NOT read")
+    book = openpyxl.Workbook()
+    for row in (
+        ["Nr", "Suomi", "English"],
+        [1, "koira; hauva", "dog"],
+        [2, None, "x"],
+        [],
+        [3, "kissa", "cat"],
+    ):
+        book.active.append(row)
+    book.save(tmp_path / "d.xlsx")
+    reading = read(tmp_path / "d.xlsx", Layout(languages=("en", "fi"), split=";"))
+    assert [(e.source, e.target) for e in reading.entries] == [
+        ("dog", "koira"),
+        ("dog", "hauva"),
+        ("cat", "kissa"),
+    ]
+    assert reading.report.broken_lines == ((3, "one of the two words is missing"),)
+    assert "1 of 3 rows left out (row 3)" in reading.report.sentence()
+    made(tmp_path, "n.xlsx", b"PK\x03\x04 nothing")
+    assert "no workbook" in refused(tmp_path / "n.xlsx")
+
+
+@pytest.mark.parametrize("root", ["tmx", "martif", "TEI", "dictionary"])
+@pytest.mark.parametrize(
+    "declared",
+    [f'<!DOCTYPE x [<!ENTITY l0 "ha">{LAUGHS}]>', '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>',
+     '<!DOCTYPE x [<!ENTITY % p SYSTEM "http://localhost/x"> %p;]>'],
+    ids=["laughs", "file", "parameter"],
+)  # fmt: skip
+def test_declared_entities_are_refused(tmp_path: Path, root: str, declared: str) -> None:
+    path = made(tmp_path, "d.xml", f"{declared}\n<{root}><e>&l11;&e;</e></{root}>")
+    forms = {"tmx": "tmx", "martif": "tbx", "TEI": "tei", "dictionary": "apertium"}
+    assert "line 1: it declares an entity" in refused(path, forms[root])
+
+
+def test_xml_within_bounds(tmp_path: Path) -> None:
+    deep = "<dictionary><section>" + "<e>" * 100 + "</e>" * 100 + "</section></dictionary>"
+    assert "nested more than 64 deep" in refused(made(tmp_path, "d.dix", deep))
+    large = f"<dictionary><section>\n<e><p><l>{'a' * 2_000_000}</l><r>b</r></p></e></section></dictionary>"
+    assert "line 2: an entry of more than 1 MB" in refused(made(tmp_path, "e.dix", large))
+    tag = b"<dictionary " + b"a" * 5_000_000 + b"='1'/>"
+    assert "a tag of more than 4 MB" in refused(made(tmp_path, "f.dix", tag), "apertium")
+    broken = "<dictionary>\n<section>\n<e></section></dictionary>"
+    assert "line 3 is not XML (mismatched tag)" in refused(made(tmp_path, "g.dix", broken))
+    assert "outermost element is 'html' where 'tmx'" in refused(made(tmp_path, "h.tmx", "<html/>"), "tmx")
+    assert "entity '&nosuch;' is not known" in refused(
+        made(
+            tmp_path,
+            "i.dix",
+            "<!DOCTYPE dictionary SYSTEM 'x'><dictionary><e><i>&nosuch;</i></e></dictionary>",
+        )
+    )
+
+
+def test_archives_and_packed_articles_within_bounds(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<a/>")
+        archive.writestr("xl/workbook.xml", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>")
+    assert "declares a document type" in refused(bomb)
+    made(tmp_path, "s.ifo", "StarDict's dict ifo file\nversion=2.4.2\nsametypesequence=m\n")
+    made(tmp_path, "s.dict", b"koira")
+    made(tmp_path, "s.idx", b"dog\0" + struct.pack(">II", 0, 2**32 - 1) + b"cat\0" + struct.pack(">II", 0, 5))
+    assert read(tmp_path / "s.ifo").report.left_out == (
+        ("an article that is not there or larger than 1 MB", 1),
+    )
+    made(tmp_path, "s.idx", b"dog\0\0\0")
+    assert "entry 1 is cut off" in refused(tmp_path / "s.ifo")
+    made(tmp_path, "s.idx", b"".join(b"w\0" + struct.pack(">II", n, 5) for n in range(5)))
+    made(tmp_path, "s.dict.dz", gzip.compress(b"koira" * 10)[:12])
+    assert "not there or larger than 1 MB" in refused(tmp_path / "s.ifo"), "cut off"
+    made(tmp_path, "s.dict.dz", b"\x1f\x8b" + b"x" * 50)
+    assert "s.dict.dz: cannot be unpacked" in refused(tmp_path / "s.ifo")
+
+
+def test_dictzip_gives_back_what_was_packed(tmp_path: Path) -> None:
+    blocks = [bytes([number % 256]) * 1000 for number in range(500)]
+    path = tmp_path / "x.dict.dz"
+    write_packed(path, blocks)
+    assert gzip.decompress(path.read_bytes()) == b"".join(blocks)
+    places = [(number * 1000, 1000) for number in range(499, -1, -7)] + [(5, 70_000), (499_990, 20)]
+    found = dict(articles(path, places))
+    assert all(found[place] == b"".join(blocks)[place[0] : place[0] + place[1]] for place in places[:-1])
+    assert found[499_990, 20] is None
+    assert [path.name for path in tmp_path.iterdir()] == ["x.dict.dz"]
+
+
+def test_a_short_fuzz_run_finds_nothing() -> None:
+    command = [
+        sys.executable,
+        str(ROOT / "tools" / "fuzz_dictionaries.py"),
+        "--inputs",
+        "1500",
+        "--seed",
+        "7",
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "1,500 inputs in" in ended.stdout and "no failure" in ended.stdout
