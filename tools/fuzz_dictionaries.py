@@ -63,6 +63,7 @@ LAYOUTS = (
     Layout(languages=("fi", "en"), split=";,"),
     Layout(verdicts=True),
     Layout(columns=("2", "1")),
+    Layout(columns=("English", "target")),
     Layout(delimiter=";"),
 )
 WIKTEXTRACT = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.lexicon import Entry
+from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats import write
 
@@ -132,3 +132,35 @@ def test_hunalign_takes_the_dictionary(written, tmp_path: Path) -> None:
     (tmp_path / "fi").write_text("omena\nseepra\n", encoding="utf-8")
     aligned = output(hunalign, "-text", written("hunalign", ".dic"), tmp_path / "en", tmp_path / "fi")
     assert "apple\tomena" in aligned
+
+
+def test_stardict_files_of_pyglossary_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("pyglossary", reason="pyglossary is not installed: its StarDict files are NOT read")
+    from pyglossary.glossary_v2 import Glossary
+
+    Glossary.init()
+    glossary = Glossary(info={"title": "en-fi"})
+    for word, article in (("dog", "koira, hauva"), ("cat", "<b>kissa</b>"), ("Äiti", "1. mother\n2. mum")):
+        glossary.addEntry(glossary.newEntry([word], article, defiFormat="h" if "<" in article else "m"))
+    assert glossary.write(str(tmp_path / "g.ifo"), format="Stardict", dictzip=False)
+    assert sorted(Lexicon.read(tmp_path / "g.ifo", lowercase=False).pairs) == [
+        ("cat", "kissa"),
+        ("dog", "hauva"),
+        ("dog", "koira"),
+        ("Äiti", "mother"),
+        ("Äiti", "mum"),
+    ]
+
+
+def test_files_of_translate_toolkit_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("translate", reason="translate-toolkit is not installed: its files are NOT read")
+    from translate.storage import tbx, tmx
+
+    memory = tmx.tmxfile()
+    memory.addtranslation("ice cream", "en", "jäätelö & <x>", "fi")
+    memory.savefile(str(tmp_path / "m.tmx"))
+    assert list(Lexicon.read(tmp_path / "m.tmx").pairs) == [("ice cream", "jäätelö & <x>")]
+    terms = tbx.tbxfile(sourcelanguage="en", targetlanguage="fi")
+    terms.addsourceunit("dog").settarget("koira", "fi")
+    terms.savefile(str(tmp_path / "t.tbx"))
+    assert list(Lexicon.read(tmp_path / "t.tbx", languages=("en", "fi")).pairs) == [("dog", "koira")]

@@ -310,6 +310,23 @@ def test_dictzip_gives_back_what_was_packed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.dict.dz"]
 
 
+def test_what_the_fuzzer_found(tmp_path: Path) -> None:
+    digits = f'{{"source": "a", "target": "b", "source_rank": {"9" * 400}, "score": 1{"0" * 400}}}'
+    entry = read(made(tmp_path, "d.jsonl", digits)).entries[0]
+    assert entry.source_rank is None and entry.score is None
+    verdict = read(made(tmp_path, "d.csv", 'a,b,"no\nyes"\nc,d,yes\n'), Layout(verdicts=True))
+    assert verdict.report.broken == 1 and "\n" not in verdict.report.sentence()
+    header = made(tmp_path, "e.csv", '"a\nb",c\nd,e\n')
+    assert "names a b, c" in refused(header, columns=("x", "c"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "iso-8859-1"])
+def test_xml_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    named = "" if encoding == "utf-8-sig" else f'<?xml version="1.0" encoding="{encoding}"?>'
+    text = f"{named}<dictionary><section><e><p><l>ice</l><r>jää</r></p></e></section></dictionary>"
+    assert pairs(made(tmp_path, "d.dix", text.encode(encoding))) == [("ice", "jää")]
+
+
 def test_a_short_fuzz_run_finds_nothing() -> None:
     command = [
         sys.executable,

@@ -143,6 +143,6 @@ def number_of(text: str, kind: type = float) -> float | int | None:
     """The finite number that a text is, or None."""
     try:
         value = kind(text)
-    except (ValueError, OverflowError):
+        return value if math.isfinite(value) else None
+    except (ValueError, OverflowError):  # no number, or a whole one beyond all floats
         return None
-    return value if math.isfinite(value) else None

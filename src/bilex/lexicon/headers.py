@@ -8,12 +8,15 @@ from pathlib import Path
 
 from bilex.errors import BilexError, nearest_name
 from bilex.languages import code_of, is_code, is_language_name
+from bilex.lexicon.entries import one_line
 
 _SOURCE_NAMES = frozenset(("source", "src", "source word", "from", "word", "term", "lemma", "headword"))
 _TARGET_NAMES = frozenset(
     ("target", "tgt", "trg", "target word", "to", "translation", "translations", "meaning")
 )
 _VERDICT_NAMES = frozenset(("verdict", "right", "correct", "ok", "accepted", "judgement", "judgment"))
+
+_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,6 @@ def _place(path: Path, wanted: str, names: list[str]) -> int:
     if code is not None and code in codes:
         return codes.index(code)
     raise BilexError(
-        f"{path}: no column is called '{wanted}'; its first line names {', '.join(names)}."
+        f"{path}: no column is called '{wanted}'; its first line names {one_line(', '.join(names))[:_SHOWN]}."
         f"{nearest_name(wanted.casefold(), names)}"
     )

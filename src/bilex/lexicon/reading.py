@@ -7,7 +7,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -167,24 +167,32 @@ class Collector:
         """
         found: list[Entry] = []
         fault = "one of the two words is missing"
-        for entry in entries:
-            sources, targets = self.layout.divided(entry.source), self.layout.divided(entry.target)
-            if len(sources) * len(targets) > _MOST_PAIRS_A_UNIT:
-                self.leave_out(number, f"more than {_MOST_PAIRS_A_UNIT:,} pairs in one place")
-                return
-            for source, target in itertools.product(sources, targets):
-                wrong = _fault_of(source) or _fault_of(target)
-                if wrong:
-                    fault = wrong
-                elif (source, target) == (entry.source, entry.target):
-                    found.append(entry)
-                else:
-                    found.append(dataclasses.replace(entry, source=source, target=target))
+        for entry in self._divided(entries) if self.layout.split else entries:
+            source, target = entry.source.strip(), entry.target.strip()
+            wrong = _fault_of(source) or _fault_of(target)
+            if wrong:
+                fault = wrong
+            elif source == entry.source and target == entry.target:
+                found.append(entry)
+            else:
+                found.append(dataclasses.replace(entry, source=source, target=target))
         if not found:
             self.leave_out(number, fault)
             return
         self._count += 1
         (self.rejected if rejected else self.entries).extend(found)
+
+    def _divided(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """The entries of cells with several words, up to as many as one place may hold."""
+        pairs = (
+            (entry, source, target)
+            for entry in entries
+            for source, target in itertools.product(
+                self.layout.divided(entry.source), self.layout.divided(entry.target)
+            )
+        )
+        for entry, source, target in itertools.islice(pairs, _MOST_PAIRS_A_UNIT):
+            yield dataclasses.replace(entry, source=source, target=target)
 
     def leave_out(self, number: int, reason: str) -> None:
         """Count a unit that holds no pair."""
@@ -252,7 +260,9 @@ def _fault_of(word: str) -> str:
         return "one of the two words is missing"
     if len(word) > LONGEST_WORD:
         return f"a word of more than {LONGEST_WORD:,} characters"
-    return "half of a character (a lone surrogate) in a word" if encodable(word) != word else ""
+    if word.isascii() or encodable(word) == word:
+        return ""
+    return "half of a character (a lone surrogate) in a word"
 
 
 def _several(pairs: list[Pair]) -> tuple[int, str]:

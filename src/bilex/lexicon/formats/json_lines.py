@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from bilex.lexicon.entries import Dictionary, Entry, number_of
+from bilex.lexicon.entries import Dictionary, Entry, number_of, one_line
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.decoding import text_lines
 from bilex.lexicon.formats.rows import judged
@@ -50,7 +50,7 @@ def _take(collector: Collector, number: int, line: str) -> None:
     verdict = str(record.get("verdict", "")) if collector.layout.verdicts else ""
     right = judged(verdict)
     if right is None:
-        collector.leave_out(number, f"the verdict is '{verdict[:20]}', neither yes nor no")
+        collector.leave_out(number, f"the verdict is '{one_line(verdict)[:20]}', neither yes nor no")
         return
     collector.add(number, [_entry(source.strip(), target.strip(), record)], rejected=not right)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from bilex.errors import BilexError
-from bilex.lexicon.entries import Entry, number_of
+from bilex.lexicon.entries import Entry, number_of, one_line
 from bilex.lexicon.formats.decoding import decode, is_comment
 from bilex.lexicon.headers import Columns, find_columns, is_header
 from bilex.lexicon.reading import Collector, Layout, Reading
@@ -33,6 +33,7 @@ _REJECTED = frozenset(["no", "n", "wrong", "false", "reject", "rejected", "bad",
 _ACCEPTED = frozenset(
     ["yes", "y", "right", "true", "accept", "accepted", "good", "ok", "correct", "+", "1", "✓", "✔"]
 ) | {""}
+_SHOWN_OF_A_CELL = 20
 _NEARLY_ALL, _SNIFFED_LINES = 0.9, 200
 _ORIGINS = {"known": True, "found": False}
 _PLACES_WITHOUT_HEADER = {"score": 2, "confidence": 3, "known": 4}  # as `bilex lexicon` writes TSV
@@ -102,7 +103,8 @@ def _take(collector: Collector, row: Row, columns: Columns, facts: dict[str, int
         return
     right = judged(verdict) if collector.layout.verdicts else True
     if right is None:
-        collector.leave_out(row.number, f"the third column says '{verdict}', neither yes nor no")
+        said = one_line(verdict)[:_SHOWN_OF_A_CELL]
+        collector.leave_out(row.number, f"the third column says '{said}', neither yes nor no")
         return
     places = facts or (_PLACES_WITHOUT_HEADER if _is_ours(cells, columns) else {})
     known = {name: cells[place].strip() for name, place in places.items() if place < len(cells)}

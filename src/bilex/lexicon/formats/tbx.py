@@ -58,10 +58,11 @@ def _languages(path: Path, layout: Layout) -> tuple[str, str]:
         return source, target
     found: dict[str, None] = {}
     first = ""
-    for node in elements(path, _ROOTS, _CONCEPTS, _ROOTS):
+    for node in elements(path, _ROOTS, (), _ROOTS + _LANGUAGES):
         if node.name in _ROOTS:
             first = node.language()
-        found.update(dict.fromkeys(section.language() for section in node.children(*_LANGUAGES)))
+        else:
+            found[node.language()] = None
     return chosen(path, found, layout.languages, first)
 
 

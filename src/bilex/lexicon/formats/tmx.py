@@ -40,10 +40,11 @@ def _languages(path: Path, layout: Layout) -> tuple[str, str]:
         return source, target
     found: dict[str, None] = {}
     first = ""
-    for node in elements(path, ("tmx",), ("tu",), ("header",)):
+    for node in elements(path, ("tmx",), (), ("header", "tuv")):
         if node.name == "header":
             first = node.attributes.get("srclang", "")
-        found.update(dict.fromkeys(variant.language() for variant in node.children("tuv")))
+        else:
+            found[node.language()] = None
     return chosen(path, found, layout.languages, "" if first == "*all*" else first)
 
 

@@ -187,6 +187,8 @@ class _Parser:
             )
         if self.depth > DEEPEST:
             raise self._refusal(f"elements are nested more than {DEEPEST} deep", "give another file")
+        if not self.stack and name not in self.names and name not in self.opened:
+            return
         node = Node(
             name, {_local(key): value for key, value in attributes.items()}, self.expat.CurrentLineNumber
         )
@@ -197,7 +199,7 @@ class _Parser:
         elif name in self.names:
             self.size = 0
             self.stack.append(node)
-        elif name in self.opened:
+        else:
             self.finished.append(node)
 
     def _end(self, name: str) -> None:
