@@ -56,6 +56,9 @@ TOKENS = (
         b"\x1f\x8b",
     ),
 )
+RUNS = tuple(
+    token * 50_000 for token in (b"/", b" ", b"(", b"<", b"\t", b"a ", b"1. ", b";", b"\\", b'"', b"=>")
+)
 LAYOUTS = (
     Layout(),
     Layout(),
@@ -147,6 +150,9 @@ def lay_out(folder: Path, target: Target, rng: random.Random) -> dict[str, bytes
             content = changed_inside(rng, seeds[0])
         else:
             content = mutated(rng, seeds, TOKENS)
+            if rng.random() < 0.005:
+                at = rng.randrange(len(content) + 1)
+                content = content[:at] + rng.choice(RUNS) + content[at:]
         if name.endswith(".dz") and rng.random() < 0.5:
             content = gzip.compress(content, 1, mtime=0) if content[:2] != b"\x1f\x8b" else content
         written[name] = content

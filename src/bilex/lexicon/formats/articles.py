@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 MOST_WORDS, MOST_LETTERS = 5, 60
 _MOST_LINES = 200
-_NUMBERED = re.compile(r"\s*\(?\d{1,2}[.)]\s+")
+_NUMBERED = re.compile(r"\s*+\(?\d{1,2}[.)]\s+")
 _BARE_NUMBER = re.compile(r"(?:^|\s)\d{1,2}[.)]\s*$")
 _SPEECH = re.compile(r"<([^<>/]{1,40})>")
-_PRONUNCIATION = re.compile(r"/+[^/\n]{1,200}/+|\[[^\[\]\n]{1,200}\]")
+_PRONUNCIATION = re.compile(r"(?<!/)/++[^/\n]{1,200}/+|\[[^\[\]\n]{1,200}\]")
 _REMARKS = re.compile(r"<[^<>\n]*>|\([^()\n]*\)|\[[^\[\]\n]*\]|\{[^{}\n]*\}")
 _MARKUP_BREAKS = re.compile(r"<(?:br|/?p|/?div|/?li|/?ol|/?ul|/?tr|/?dd|/?dt|/?dtrn)\b[^<>]*>", re.IGNORECASE)
 _HEADWORD_MARKUP = re.compile(r"<k>[^<]*</k>", re.IGNORECASE)
@@ -89,7 +89,8 @@ def _bare(text: str) -> str:
 
 
 def _translations(line: str) -> list[str]:
-    line = _BARE_NUMBER.sub("", _NUMBERED.sub("", line, count=1))
+    numbered = _NUMBERED.match(line)
+    line = _BARE_NUMBER.sub("", line[numbered.end() :] if numbered else line)
     parts = _BETWEEN.split(_bare(_PRONUNCIATION.sub(" ", line)))
     words = (part.strip(_TRIMMED) for part in parts if ":" not in part)  # "Synonym: ..." is a remark
     return [word for word in words if _is_translation(word)]

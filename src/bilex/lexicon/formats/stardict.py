@@ -19,7 +19,7 @@ from bilex.lexicon.reading import Collector, Layout, Reading
 
 _FIRST_LINE = "StarDict's dict ifo file"
 _OURS = "One translation a line, written by bilex"
-_LARGEST_INDEX = 1 << 30
+_LARGEST_INDEX = 1 << 28
 _LONGEST_WORD = 255
 _TEXT_TYPES, _MARKUP_TYPES = frozenset("mtyln"), frozenset("ghxk")
 _BINARY_TYPES = frozenset("WPX")
@@ -107,7 +107,9 @@ def _index_bytes(path: Path) -> bytes:
     except OSError as error:
         raise cannot_be_read(path, error) from error
     if len(data) > _LARGEST_INDEX:
-        raise BilexError(f"{path}: is larger than 1 GB, which no index is; give another dictionary.")
+        raise BilexError(
+            f"{path}: unpacks into more than 256 MB, which no index does; give another dictionary."
+        )
     return data
 
 

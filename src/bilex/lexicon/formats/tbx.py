@@ -66,20 +66,25 @@ def _languages(path: Path, layout: Layout) -> tuple[str, str]:
     return chosen(path, found, layout.languages, first)
 
 
-def _terms(section: Node) -> list[Node]:
-    return [group for group in section.within(*_TERMS) if any(True for _ in group.within("term"))]
+def _terms(section: Node) -> list[Entry]:
+    """The terms of a language, each as the target of an entry without source."""
+    return [_term(group) for group in section.within(*_TERMS) if any(True for _ in group.within("term"))]
 
 
-def _entry(source: Node, target: Node) -> Entry:
-    words = [next(group.within("term")).text() for group in (source, target)]
-    entry = Entry(words[0], words[1])
-    for note in target.within("note"):
+def _term(group: Node) -> Entry:
+    entry = Entry("", next(group.within("term")).text())
+    for note in group.within("note"):
         entry = entry.with_note(note.text())
-    marked = [note for group in (source, target) for note in group.within("termNote")]
-    speech = [note.text() for note in marked if note.attributes.get("type") == "partOfSpeech"]
-    if speech and not entry.part_of_speech:
-        entry = dataclasses.replace(entry, part_of_speech=speech[0])
+    speech = (note for note in group.within("termNote") if note.attributes.get("type") == "partOfSpeech")
+    marked = next(speech, None)
+    if marked is not None and not entry.part_of_speech:
+        entry = dataclasses.replace(entry, part_of_speech=marked.text())
     return entry
+
+
+def _entry(source: Entry, target: Entry) -> Entry:
+    speech = target.part_of_speech or source.part_of_speech
+    return dataclasses.replace(target, source=source.target, part_of_speech=speech)
 
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:

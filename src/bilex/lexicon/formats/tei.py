@@ -77,7 +77,9 @@ def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
         collector.leave_out(entry.line, f"more than {_MOST_PAIRS:,} pairs in one place")
     else:
         speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
-        found = [_entry(head, node, speech) for head, node in itertools.product(heads, translations)]
+        targets = [_entry(node, speech) for node in translations]
+        pairs = itertools.product(heads, targets)
+        found = [dataclasses.replace(target, source=head) for head, target in pairs]
         backward = direction.backward()
         collector.add(entry.line, [one.swapped() for one in found] if backward else found)
 
@@ -93,10 +95,11 @@ def _translations(node: Node) -> Iterator[Node]:
             yield from _translations(child)
 
 
-def _entry(head: str, node: Node, speech: str) -> Entry:
+def _entry(node: Node, speech: str) -> Entry:
+    """A translation, for any headword."""
     quotes = [quote.text() for quote in node.children("quote", "orth")]
     word = quotes[0] if quotes else node.text()
-    entry = Entry(head, word, confidence=_probability(node), part_of_speech=speech)
+    entry = Entry("", word, confidence=_probability(node), part_of_speech=speech)
     for note in node.children("note"):
         entry = entry.with_note(note.text())
     return entry

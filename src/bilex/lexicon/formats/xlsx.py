@@ -19,7 +19,7 @@ from bilex.lexicon.formats.tables import table_rows
 from bilex.lexicon.reading import Collector, Layout, Reading
 
 MOST_ROWS, LONGEST_CELL = 1_048_576, 32_767
-LARGEST_UNPACKED = 1 << 30
+LARGEST_UNPACKED = 1 << 29
 _BLOCK = 1 << 20
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ESCAPE = re.compile("_x[0-9A-Fa-f]{4}_")
@@ -67,7 +67,7 @@ def _check_archive(path: Path) -> None:
             if "[Content_Types].xml" not in archive.namelist():
                 raise BilexError(f"{path}: is an archive, not a workbook; save the sheet as .xlsx or CSV.")
             if sum(member.file_size for member in members) > LARGEST_UNPACKED:
-                raise BilexError(f"{path}: unpacks into more than 1 GB; give a smaller workbook.")
+                raise BilexError(f"{path}: unpacks into more than 512 MB; give a smaller workbook.")
             for member in members:
                 if member.filename.lower().endswith((".xml", ".rels")):
                     _check_part(path, archive, member)
