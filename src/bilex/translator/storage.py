@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bilex.translator.core import Translator
 
 FORMAT, FORMAT_VERSION = "bilex-translator", 1
+MANY_FORMAT = "bilex-many"
 CONFIG, MAPS, SEEDS = "config.json", "maps.safetensors", "seeds.json"
 SOURCE, TARGET, UNKNOWN = "source", "target", "unknown"
 _PARTS = (CONFIG, MAPS, SEEDS, SOURCE, TARGET, UNKNOWN)
@@ -193,6 +194,11 @@ def read_config(path: Path) -> dict[str, Any]:
     if not (path / CONFIG).is_file():
         raise BilexError(f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'.")
     config = read_json(path / CONFIG)
+    if isinstance(config, dict) and config.get("format") == MANY_FORMAT:
+        raise BilexError(
+            f"{path}: is a model of several languages; name two of them (--from and --to, or "
+            "ManyLanguages.load in a program)."
+        )
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise BilexError(
             f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with 'bilex align'."
