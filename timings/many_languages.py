@@ -7,10 +7,10 @@
     python -m timings.many_languages DATA --work WORK pivot --family xling --seeds 5k --hub en
     python -m timings.many_languages DATA --work WORK table
 
-Each call measures one thing and adds JSON lines to WORK/results.jsonl; `table` writes them as Markdown. `direct`
-aligns two languages at a time and keeps the models in WORK for `join` and `pivot`; its method is the joint one
-for two languages ("two"), or any other (`--method c1 --set preset=quick`). `--few PAIR=1k` or `PAIR=none` gives
-one pair fewer seeds than the others.
+Each call measures one thing and adds JSON lines to WORK/results.jsonl; `table` writes them as Markdown.
+`direct` aligns two languages at a time and keeps the models in WORK for `join` and `pivot`; its method is the
+joint one for two languages ("two"), or any other (`--method c1 --set preset=quick`). `--few PAIR=1k` or
+`PAIR=none` gives one pair fewer seeds than the others.
 """
 
 from __future__ import annotations
@@ -142,7 +142,11 @@ def joint(study: Study) -> None:
 def joined(study: Study) -> None:
     """The direct models joined: those with the hub, or all if no hub is named."""
     hub = study.options.hub
-    models = {str(study.model(two)): Translator.load(study.model(two)) for two in study.twos if not hub or hub in two}
+    models = {
+        str(study.model(two)): Translator.load(study.model(two))
+        for two in study.twos
+        if not hub or hub in two
+    }
     many: ManyLanguages = join(models)
     way = f"join {study.options.method} " + (f"hub {hub}" if hub else "all")
     for two in study.twos:
@@ -167,7 +171,8 @@ def pivot(study: Study) -> None:
                 _, middle = to_hub.search(asking.rows(words), 1, direction=there, method=search)
                 _, last = from_hub.search(middle[:, 0], 1, direction=onward, method=search)
                 right = [
-                    answering.index_to_key[row] in golds[word] for row, word in zip(last[:, 0], words, strict=True)
+                    answering.index_to_key[row] in golds[word]
+                    for row, word in zip(last[:, 0], words, strict=True)
                 ]
                 figures.append(round(100 * float(np.mean(right)), 2))
         study.report(f"pivot {study.options.method} through {hub}", two, figures)
@@ -188,7 +193,9 @@ def table(study: Study) -> None:
         found.setdefault((row["family"], seeds, row["way"]), {})[row["pair"]] = row["mean"]
     for family, languages in FAMILIES.items():
         pairs = ["-".join(two) for two in itertools.combinations(languages, 2)]
-        print(f"\n| {family}: seeds | way | {' | '.join(pairs)} | mean |\n|---|---|{'---|' * (len(pairs) + 1)}")
+        print(
+            f"\n| {family}: seeds | way | {' | '.join(pairs)} | mean |\n|---|---|{'---|' * (len(pairs) + 1)}"
+        )
         for (of, seeds, way), row in sorted(found.items()):
             if of == family:
                 cells = [f"{row[pair]:.1f}" if pair in row else "–" for pair in pairs]

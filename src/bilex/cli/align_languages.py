@@ -110,9 +110,9 @@ def command(
 ) -> None:
     """Align several languages together: VECTORS of each and dictionaries of some pairs become one model.
 
-    Not every two languages need a dictionary, as long as those that there are connect all languages. The maps
-    of all are learned from all seeds at once, and again from the pairs that every two languages then agree on,
-    so that pairs with few seeds or none are helped by the others.
+    Not every two languages need a dictionary, as long as those that there are connect all languages. The
+    maps of all are learned from all seeds at once, and again from the pairs that every two languages then
+    agree on, so that pairs with few seeds or none are helped by the others.
     """
     check_readable(*vectors, seeds_dir)
     check_device(device)
@@ -130,7 +130,8 @@ def command(
     seeds = read_dictionaries(seeds_dir, names, read)  # type: ignore[arg-type]
     listener = progress()
     words = {
-        code: read_vectors(path, limit, lowercase, listener) for code, path in zip(names, vectors, strict=True)
+        code: read_vectors(path, limit, lowercase, listener)
+        for code, path in zip(names, vectors, strict=True)
     }
     for (a, b), lexicon in seeds.items():
         if len(lexicon):
@@ -154,7 +155,7 @@ def codes_of(vectors: Sequence[str], codes: str | None) -> list[str]:
     """The code of each file's language, as given or as its name says.
 
     Raises:
-        BilexError: A file's name does not say, two are of one language, or there are not as many codes as files.
+        BilexError: A file's name does not say, two are of one language, or codes and files differ in number.
     """
     if len(vectors) < _FEWEST:
         raise BilexError("--languages needs the vectors of at least two languages.")
@@ -166,9 +167,13 @@ def codes_of(vectors: Sequence[str], codes: str | None) -> list[str]:
         found = [language_of_file(path) for path in vectors]
         for path, name in zip(vectors, found, strict=True):
             if name is None:
-                raise BilexError(f"{path}: its name does not say which language it is; give all with --codes en,fi,….")
+                raise BilexError(
+                    f"{path}: its name does not say which language it is; give all with --codes en,fi,…."
+                )
         names = [name for name in found if name is not None]
     for name in names:
         if names.count(name) > 1:
-            raise BilexError(f"two files are of the language '{name}'; give each language once, or name them with --codes.")
+            raise BilexError(
+                f"two files are of the language '{name}'; give each language once, or name them with --codes."
+            )
     return names

@@ -20,6 +20,9 @@ _TO = "The language to translate to."
 
 from_option = click.option("--from", "source", metavar="LANGUAGE", help=_FROM)
 to_option = click.option("--to", "target", metavar="LANGUAGE", help=_TO)
+to_languages_option = click.option(
+    "--to", "targets", multiple=True, metavar="LANGUAGE…", help="The language to translate to, or several."
+)
 
 
 class SeveralValues(click.Command):
@@ -48,7 +51,9 @@ def spread(arguments: Sequence[str], option: str) -> list[str]:
     for argument in arguments:
         if expecting:
             values = [value for value in argument.split(",") if value]
-            result += [part for place, value in enumerate(values) for part in ([option] if place else []) + [value]]
+            result += [
+                part for place, value in enumerate(values) for part in ([option] if place else []) + [value]
+            ]
             expecting, taking = False, True
         elif taking and code_of(argument) is not None:
             result += [option, argument]
@@ -109,8 +114,8 @@ def _direction(
     known = [translator.provenance.get(f"{side}_language") for side in ("source", "target")]
     if None in known:
         raise BilexError(
-            f"{model}: does not say which languages it holds; leave out --from and --to, and use --reverse for "
-            "the other direction."
+            f"{model}: does not say which languages it holds; leave out --from and --to, and use --reverse "
+            "for the other direction."
         )
     wanted = [None if name is None else code_of(name) or name for name in (source, target)]
     ways: dict[Direction, list[Any]] = {"forward": known, "backward": known[::-1]}

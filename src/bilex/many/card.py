@@ -48,7 +48,7 @@ def card(many: ManyLanguages) -> str:
         "",
         "```",
         f"bilex translate THIS_FOLDER WORD --from {many.languages[0]} --to {many.languages[1]}",
-        f"bilex lexicon THIS_FOLDER --from {many.languages[0]} --to {' '.join(many.languages[1:])} -o words.tsv",
+        f"bilex lexicon THIS_FOLDER --from {many.languages[0]} --to {' '.join(many.languages[1:])} -o FILE",
         "bilex evaluate THIS_FOLDER --tests FOLDER_OF_TEST_DICTIONARIES",
         "```",
     ]

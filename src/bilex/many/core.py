@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -15,15 +16,18 @@ from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.space import Floats, Space
 from bilex.translator import Answer, Calibration, Translator
+from bilex.translator.expectation import from_calibration
 from bilex.translator.subwords import FromSubwords
 from bilex.translator.unknown import Side
 from bilex.vectors import Subwords, WordVectors
 
 if TYPE_CHECKING:
     from bilex.many.polyglot import Polyglot
+    from bilex.translator.filters import Keep
 
 Two = tuple[str, str]
 Terms = tuple[Floats, Floats]
+_CODE = re.compile("[A-Za-z0-9_]+")
 _NO_CONFIDENCES = Calibration(note="not calibrated: no seeds of these two languages were held out")
 
 
@@ -61,6 +65,9 @@ class ManyLanguages:
     def __post_init__(self) -> None:
         if len(self.vocabularies) < 2:
             raise BilexError("at least two languages are needed for a space of many.")
+        for code in self.vocabularies:
+            if not _CODE.fullmatch(code):
+                raise BilexError(f"'{code}' cannot be a language's code; use letters, digits and _ alone.")
         if set(self.maps) != set(self.vocabularies):
             raise BilexError("every language needs a map and a vocabulary.")
 
@@ -143,7 +150,8 @@ class ManyLanguages:
         return self._translators[two]
 
     def _translator(self, two: Two) -> Translator:
-        space = Space(*(self.vocabularies[code] for code in two), "cosine", self.device)
+        a, b = two
+        space = Space(self.vocabularies[a], self.vocabularies[b], "cosine", self.device)
         r_source, r_target = self.terms(two, space)
         space.keep_neighbourhoods(r_source, r_target)
         maps: dict[Side, Map] = {"source": self.maps[two[0]], "target": self.maps[two[1]]}
@@ -151,8 +159,14 @@ class ManyLanguages:
         ngrams = {
             side: self.subwords[code] for side, code in zip(sides, two, strict=True) if code in self.subwords
         }
+        seeds, calibration = self.seeds_of(two), self.calibration_of(two)
+        usable = seeds.index(space.source.key_to_index, space.target.key_to_index)
         provenance = {
             **self.provenance,
+            "expectation": from_calibration(calibration).as_dict(),
+            "seeds": seeds.name,
+            "seed_pairs": len(seeds),
+            "seed_pairs_covered": len(usable),
             **{f"{side}_language": code for side, code in zip(sides, two, strict=True)},
             **{
                 f"{side}_dim": self.provenance["dimensions"][code]
@@ -164,9 +178,9 @@ class ManyLanguages:
             space,
             maps["source"],
             maps["target"],
-            self.calibration_of(two),
+            calibration,
             [FromSubwords(ngrams, maps)] if ngrams else [],
-            self.seeds_of(two),
+            seeds,
             provenance,
             self.lowercase,
         )
@@ -226,17 +240,24 @@ class ManyLanguages:
         return self.pair(source, target).translate(words, k, **options)
 
     def lexicon(
-        self, source: str, targets: Sequence[str], *, progress: Progress = SILENT, **options: Any
+        self,
+        source: str,
+        targets: Sequence[str],
+        *,
+        keep_of: Callable[[Translator], Keep | None] | None = None,
+        progress: Progress = SILENT,
+        **options: Any,
     ) -> Polyglot:
         """A dictionary of several languages: every word of one with its best translation into each other.
 
         Args:
             source: The code or name of the language whose words are translated.
             targets: The languages to translate them to.
+            keep_of: Makes, from the translator of two languages, a filter of words for `Translator.lexicon`.
             progress: Shows how far the work is.
-            options: `mutual`, `min_score`, `min_confidence`, `ranks`, `method` and `model_only` of
-                `Translator.lexicon`.
+            options: `k`, `mutual`, `min_score`, `min_confidence`, `ranks`, `method` and `model_only` of
+                `Translator.lexicon`; they hold for each language by itself.
         """
         from bilex.many.polyglot import polyglot
 
-        return polyglot(self, source, targets, options, progress)
+        return polyglot(self, source, targets, keep_of, {**options, "progress": progress})

@@ -89,7 +89,9 @@ def align_languages(
 def described(vocabularies: Mapping[str, WordVectors]) -> dict[str, Any]:
     """What every model of many languages remembers: files, dimensions, versions, date."""
     return {
-        "files": {code: words.report.source if words.report else None for code, words in vocabularies.items()},
+        "files": {
+            code: words.report.source if words.report else None for code, words in vocabularies.items()
+        },
         "dimensions": {code: words.dim for code, words in vocabularies.items()},
         "bilex_version": bilex.__version__,
         "python_version": platform.python_version(),

@@ -82,7 +82,8 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
             },
             "files": originals,
             "dimensions": {
-                code: models[v.model].provenance.get(f"{v.side}_dim", v.words.dim) for code, v in first.items()
+                code: models[v.model].provenance.get(f"{v.side}_dim", v.words.dim)
+                for code, v in first.items()
             },
         },
         next(iter(models.values())).lowercase,
@@ -103,8 +104,8 @@ def languages_of_model(name: str, model: Translator) -> Two:
     if len(codes) == 2 and all(map(is_code, codes)) and codes[0] != codes[1]:
         return codes[0], codes[1]
     raise BilexError(
-        f"{name}: the model does not say which languages it holds; rename its folder to codes, such as en-fi, "
-        "or align again with --source-language and --target-language."
+        f"{name}: the model does not say which languages it holds; rename its folder to codes, such as "
+        "en-fi, or align again with --source-language and --target-language."
     )
 
 
@@ -112,10 +113,14 @@ def _check_alike(models: Mapping[str, Translator]) -> None:
     lowercase = {name: model.lowercase for name, model in models.items()}
     if len(set(lowercase.values())) > 1:
         kept = next(name for name, lower in lowercase.items() if not lower)
-        raise BilexError(f"{kept}: keeps capitals and the others do not; align all with or all without --keep-case.")
+        raise BilexError(
+            f"{kept}: keeps capitals and the others do not; align all with or all without --keep-case."
+        )
     for name, model in models.items():
         if model.space.metric != "cosine":
-            raise BilexError(f"{name}: is not compared by cosines, so that it cannot be joined; use another method.")
+            raise BilexError(
+                f"{name}: is not compared by cosines, so that it cannot be joined; use another method."
+            )
 
 
 def _check_tied(languages: Mapping[str, Two]) -> None:
@@ -127,9 +132,10 @@ def _check_tied(languages: Mapping[str, Two]) -> None:
         waiting += tied
     apart = [name for name in names if name not in reached]
     if apart:
+        others = sorted({code for name in reached for code in languages[name]})
         raise BilexError(
-            f"{apart[0]}: shares no language with the other models, directly or through others; add a model of "
-            f"{languages[apart[0]][0]} and one of {', '.join(sorted({c for n in reached for c in languages[n]}))}."
+            f"{apart[0]}: shares no language with the other models, directly or through others; add a model "
+            f"of {languages[apart[0]][0]} and one of {', '.join(others)}."
         )
 
 
@@ -194,7 +200,7 @@ def _consensus(found: list[_Version], rotations: Mapping[str, Matrix]) -> tuple[
 
 
 def _map(model: Translator, side: Side, rotation: Matrix) -> Map:
-    """A model's own map, then its rotation. For a shared language it is that of one model, near to the mean."""
+    """A model's own map, then its rotation. For a shared language it is one model's, near to the mean."""
     own: Map = getattr(model, f"{side}_map")
     return Map([*own.steps, Unit(), Linear(rotation[: model.space.dim]), Unit()])
 

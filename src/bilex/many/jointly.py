@@ -81,7 +81,7 @@ def fit_jointly(
     """
     if rounds < 0 or frequent < 1:
         raise BilexError(
-            f"{rounds} rounds over {frequent} words cannot be done; give 0 rounds or more, and 1 word or more."
+            f"{rounds} rounds over {frequent} words cannot be done; give 0 or more rounds, 1 or more words."
         )
     parts = _take_part(vocabularies, seeds, frequent)
     rows = {language: part.rows for language, part in parts.items()}
@@ -124,8 +124,10 @@ def mutual_pairs(x: Floats, y: Floats, device: str = "auto") -> Pairs:
 
 def _every_two(languages: list[str], known: Mapping[Two, Pairs]) -> list[Two]:
     """Every two languages once, in the order that their seeds have."""
-    return [two if two in known or two[::-1] not in known else two[::-1]
-            for two in itertools.combinations(languages, 2)]
+    return [
+        two if two in known or two[::-1] not in known else two[::-1]
+        for two in itertools.combinations(languages, 2)
+    ]
 
 
 def _take_part(

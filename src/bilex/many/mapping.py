@@ -77,8 +77,8 @@ def check_connected(languages: Sequence[str], links: Iterable[Two]) -> None:
     apart = [language for language in languages if language not in reached]
     if apart:
         raise BilexError(
-            f"no pairs connect '{apart[0]}' with '{languages[0]}', directly or through other languages; add a "
-            f"dictionary of {apart[0]} and one of {', '.join(sorted(reached))}."
+            f"no pairs connect '{apart[0]}' with '{languages[0]}', directly or through other languages; add "
+            f"a dictionary of {apart[0]} and one of {', '.join(sorted(reached))}."
         )
 
 
@@ -95,7 +95,7 @@ def connected_order(languages: Sequence[str], links: Iterable[Two]) -> list[str]
 
 
 def rotate_together(names: Sequence[str], agreement: Mapping[Two, Matrix]) -> dict[str, Matrix]:
-    """Rotations R that make the sum over pairs of tr(Rₐᵀ Mₐᵦ Rᵦ) as large as they can: generalised Procrustes.
+    """Generalised Procrustes: rotations R for which the sum over pairs of tr(Rₐᵀ Mₐᵦ Rᵦ) is largest.
 
     Each rotation in turn is set to the best one for the others as they are, which never lowers the sum, until
     the sum has settled.
@@ -137,9 +137,7 @@ def _nearest_rotation(matrix: Matrix) -> Matrix:
 
 def _whiten(language: str, rows: Floats, pairs: Mapping[Two, Pairs]) -> _Whitened:
     """The whitening of all rows of a language that stand in pairs, repeats counted."""
-    used = np.concatenate(
-        [found[:, two.index(language)] for two, found in pairs.items() if language in two]
-    )
+    used = np.concatenate([found[:, two.index(language)] for two, found in pairs.items() if language in two])
     vectors = torch.from_numpy(np.asarray(rows[used], np.float64))
     off, back = whitening(vectors, ridge_for(len(used), rows.shape[1]))
     return _Whitened(off.numpy(), back.numpy())

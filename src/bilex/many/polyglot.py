@@ -5,19 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bilex.errors import BilexError
 from bilex.files import atomic_file
-from bilex.lexicon.writing import OutputFormat, format_of
-from bilex.progress import Progress
-from bilex.translator import Entry
+from bilex.lexicon.formats import format_of
+from bilex.translator import Entry, Translator
 
 if TYPE_CHECKING:
     from bilex.many.core import ManyLanguages
+    from bilex.translator.filters import Keep
+
+FORMS = ("tsv", "csv", "jsonl")
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Polyglot:
     def __repr__(self) -> str:
         return f"Polyglot({self.source} to {', '.join(self.targets)}, {len(self):,} words)"
 
-    def text(self, form: OutputFormat) -> str:
+    def text(self, form: str) -> str:
         """The whole dictionary as text.
 
         Args:
@@ -60,8 +62,9 @@ class Polyglot:
                 divided by " | "), or "jsonl" (scores and confidences too).
 
         Raises:
-            BilexError: A word has a tab or a line end in it, which TSV cannot hold.
+            BilexError: The format is another one, or a word has a tab or a line end in it, which TSV cannot hold.
         """
+        check_form(form)
         if form == "jsonl":
             return "".join(json.dumps(self._record(entry), ensure_ascii=False) + "\n" for entry in self)
         rows = [(self.source, *self.targets), *(self._cells(entry) for entry in self)]
@@ -71,14 +74,16 @@ class Polyglot:
             return buffer.getvalue()
         for cell in (cell for row in rows for cell in row):
             if any(character in cell for character in "\t\n\r"):
-                raise BilexError(f"the word {cell!r} does not fit into a TSV file; write .csv or .jsonl instead.")
+                raise BilexError(
+                    f"the word {cell!r} does not fit into a TSV file; write .csv or .jsonl instead."
+                )
         return "".join("\t".join(row) + "\n" for row in rows)
 
-    def write(self, path: str | Path, form: OutputFormat | None = None) -> None:
+    def write(self, path: str | Path, form: str | None = None) -> None:
         """Write the dictionary, atomically, in the format named or the one that the file's name says."""
-        form = format_of(path, form)
+        text = self.text(format_of(path, form).name)
         with atomic_file(path) as temporary:
-            temporary.write_text(self.text(form), encoding="utf-8", newline="")
+            temporary.write_text(text, encoding="utf-8", newline="")
 
     def _cells(self, entry: PolyglotEntry) -> tuple[str, ...]:
         found = (entry.translations.get(language, ()) for language in self.targets)
@@ -105,8 +110,25 @@ class Polyglot:
         }
 
 
+def check_form(form: str) -> None:
+    """Make sure that a format has columns for several languages.
+
+    Raises:
+        BilexError: It has not.
+    """
+    if form not in FORMS:
+        raise BilexError(
+            f"format '{form}' holds two languages at a time; write several as {', '.join(FORMS)}, or name one "
+            "language after --to."
+        )
+
+
 def polyglot(
-    many: ManyLanguages, source: str, targets: Sequence[str], options: Mapping[str, Any], progress: Progress
+    many: ManyLanguages,
+    source: str,
+    targets: Sequence[str],
+    keep_of: Callable[[Translator], Keep | None] | None,
+    options: Mapping[str, Any],
 ) -> Polyglot:
     """Every word of a language with its best translations into each of several others.
 
@@ -114,8 +136,8 @@ def polyglot(
         many: The model.
         source: The code or name of the language whose words are translated.
         targets: The other languages.
+        keep_of: Makes a filter of words from a translator of two languages.
         options: Arguments of `Translator.lexicon`; they hold for each language by itself.
-        progress: Shows how far the work is.
 
     Raises:
         BilexError: A language is not in the model or named twice, or an option makes no sense.
@@ -125,7 +147,9 @@ def polyglot(
         raise BilexError("name each language to translate to once, and at least one.")
     rows: dict[int, PolyglotEntry] = {}
     for code in codes:
-        for entry in many.pair(source, code).lexicon(progress=progress, **options):
+        translator = many.pair(source, code)
+        keep = keep_of(translator) if keep_of else None
+        for entry in translator.lexicon(keep=keep, **options):
             row = rows.setdefault(entry.source_rank, PolyglotEntry(entry.source, entry.source_rank, {}))
             row.translations[code] = (*row.translations.get(code, ()), entry)
     return Polyglot(tuple(rows[rank] for rank in sorted(rows)), many.code(source), tuple(codes))

@@ -1,12 +1,12 @@
 """A model of many languages as a folder, with the guarantees of a model of two.
 
-    config.json          format, languages, maps, confidences, and how it was made
-    README.md            a card for people; the one file that they may edit
-    SHA256SUMS           a checksum of every other file
-    languages/en/        the words of a language and their vectors in the common space
-    subwords/en/         fastText's n-grams of a language, where there are any
-    maps.safetensors     the maps, and CSLS's terms of every two languages
-    seeds/en-fi.json     the word pairs that were learned from
+config.json          format, languages, maps, confidences, and how it was made
+README.md            a card for people; the one file that they may edit
+SHA256SUMS           a checksum of every other file
+languages/en/        the words of a language and their vectors in the common space
+subwords/en/         fastText's n-grams of a language, where there are any
+maps.safetensors     the maps, and CSLS's terms of every two languages
+seeds/en-fi.json     the word pairs that were learned from
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def check_destination(folder: str | Path) -> None:
 
 
 def own_files(path: Path) -> Collection[str]:
-    """The files in a folder that `save_many` wrote; none if it is no such model. An edited card is not ours."""
+    """The files in a folder that `save_many` wrote; none if it is no such model. An edited card is not."""
     if not is_many(path):
         return ()
     files = {CHECKSUMS, *checksums(path)}
@@ -136,7 +136,15 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
         for two in many.twos:
             r_source, r_target = (tensors[f"terms.{_name(two)}.{side}"] for side in ("source", "target"))
             many.keep_terms(two, (r_source, r_target))
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, OSError, SafetensorError) as error:
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        OSError,
+        SafetensorError,
+    ) as error:
         raise BilexError(
             f"{path}: the model's files do not fit together ({error}); make it again."
         ) from error
