@@ -18,9 +18,9 @@ from bilex.aligners.procrustes import common_rotations
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
+from bilex.recipe.calibration import DIRECTIONS, first_answers_right
 from bilex.space import Direction, Floats, Rows, Space
 from bilex.translator import Translator
-from bilex.translator.calibration import DIRECTIONS, first_answers_right
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:

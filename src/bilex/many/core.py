@@ -14,9 +14,9 @@ from bilex.errors import BilexError, nearest_name
 from bilex.languages import code_of
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
+from bilex.recipe.expectation import from_calibration
 from bilex.space import Floats, Space
 from bilex.translator import Answer, Calibration, Translator
-from bilex.translator.expectation import from_calibration
 from bilex.translator.subwords import FromSubwords
 from bilex.translator.unknown import Side
 from bilex.vectors import Subwords, WordVectors

@@ -16,8 +16,8 @@ from bilex.many.core import ManyLanguages
 from bilex.many.jointly import FREQUENT, ROUNDS, fit_jointly
 from bilex.many.mapping import Two, check_connected
 from bilex.progress import SILENT, Progress
+from bilex.recipe.calibration import FEWEST_WORDS, Calibration, calibrate
 from bilex.space import Space, map_words
-from bilex.translator.calibration import FEWEST_WORDS, Calibration, calibrate
 from bilex.vectors import WordVectors
 
 SUMMARY = "all languages aligned together: joint advanced mapping and mutual pairs of every two"
