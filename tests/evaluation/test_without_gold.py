@@ -66,11 +66,11 @@ def test_mutual_answers_are_counted_over_all_frequent_words(translator: Translat
 
 
 def test_words_that_shall_be_translated_can_be_named(world: Planted, translator: Translator) -> None:
-    named = judge(translator, words=world.source.index_to_key[1000:1100]).forward.expected
+    named = judge(translator, words={"forward": world.source.index_to_key[1000:1100]}).forward.expected
     assert named is not None
     assert named.words == 100
     with pytest.raises(BilexError, match="none of the words"):
-        judge(translator, words=["no", "such", "words"])
+        judge(translator, words={"backward": ["no", "such", "words"]})
 
 
 def test_a_model_without_confidences_promises_nothing(translator: Translator) -> None:

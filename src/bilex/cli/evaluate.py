@@ -21,6 +21,7 @@ from bilex.errors import BilexError
 
 if TYPE_CHECKING:
     from bilex.lexicon import Lexicon
+    from bilex.space import Direction
     from bilex.translator import Translator
 
 _FEW = 0.5
@@ -179,11 +180,15 @@ def _show_judgement(
     from bilex.translator.filters import read_words
 
     opened = open_model(model, device)
+    direction: Direction = "forward"
     if isinstance(opened, Translator) or source is not None or target is not None:
-        translators = [open_pair(model, source, target, device)[0]]
+        translator, direction = open_pair(model, source, target, device)
+        translators = [translator]
     else:
         translators = [opened.pair(*two) for two in opened.seeds]
-    listed = read_words(words) if words is not None else None
+    if words is not None and len(translators) > 1:
+        raise BilexError("--words are of one language; name it and another with --from and --to.")
+    listed = {direction: read_words(words)} if words is not None else None
     found = {t.languages: judge(t, words=listed, progress=progress()) for t in translators}
     if as_json:
         write_json_line({"-".join(names): result.as_dict() for names, result in found.items()}, indent=2)

@@ -129,7 +129,9 @@ def command(
     if len(targets) > 1:
         from bilex.cli.polyglot import write_polyglot
 
-        write_polyglot(model, source, targets, device, output, written.name, {**options, "keep_of": filters.of})
+        write_polyglot(
+            model, source, targets, device, output, written.name, {**options, "keep_of": filters.of}
+        )
         return
     way: Direction = "backward" if direction == "backward" else "forward"
     translator, way = open_pair(model, source, targets[0] if targets else None, device, way)

@@ -8,7 +8,7 @@ docs/evaluation.md says how well each predicts the accuracy on a test dictionary
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 FREQUENT = 10_000
-_VOCABULARY = 20_000
+_VOCABULARY = 10_000
 _FOLDS = 5
 _FEWEST_PAIRS = 50
 _Z = 1.96
@@ -101,14 +101,17 @@ class WithoutGold:
 
 
 def judge(
-    translator: Translator, *, words: Collection[str] | None = None, progress: Progress = SILENT
+    translator: Translator,
+    *,
+    words: Mapping[Direction, Collection[str]] | None = None,
+    progress: Progress = SILENT,
 ) -> WithoutGold:
     """Measure what can be known without a test dictionary.
 
     Args:
         translator: The model.
-        words: Source words for whose translations the accuracy is expected; None for the 10,000 most frequent
-            words that are no seeds. Backward it is always these.
+        words: By direction, words for whose translations the accuracy is expected; for a direction without
+            any, the 10,000 most frequent words that are no seeds.
         progress: Shows how far the work is.
 
     Raises:
@@ -118,7 +121,7 @@ def judge(
     sides = {}
     with progress.task("Asking frequent words", 2) as task:
         for direction in DIRECTIONS:
-            asked = _asked(translator, direction, words if direction == "forward" else None)
+            asked = _asked(translator, direction, (words or {}).get(direction))
             sides[direction] = Judgement(
                 _held_out(translator, direction),
                 _mutual(translator.space, direction),

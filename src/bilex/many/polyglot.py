@@ -62,7 +62,7 @@ class Polyglot:
                 divided by " | "), or "jsonl" (scores and confidences too).
 
         Raises:
-            BilexError: The format is another one, or a word has a tab or a line end in it, which TSV cannot hold.
+            BilexError: The format is another one, or TSV cannot hold a word (a tab or line end in it).
         """
         check_form(form)
         if form == "jsonl":
@@ -118,8 +118,8 @@ def check_form(form: str) -> None:
     """
     if form not in FORMS:
         raise BilexError(
-            f"format '{form}' holds two languages at a time; write several as {', '.join(FORMS)}, or name one "
-            "language after --to."
+            f"format '{form}' holds two languages at a time; write several as {', '.join(FORMS)}, or name "
+            "one language after --to."
         )
 
 
@@ -149,7 +149,9 @@ def polyglot(
     for code in codes:
         translator = many.pair(source, code)
         keep = keep_of(translator) if keep_of else None
+        ranks = translator.space.source.key_to_index
         for entry in translator.lexicon(keep=keep, **options):
-            row = rows.setdefault(entry.source_rank, PolyglotEntry(entry.source, entry.source_rank, {}))
+            rank = ranks[entry.source] + 1
+            row = rows.setdefault(rank, PolyglotEntry(entry.source, rank, {}))
             row.translations[code] = (*row.translations.get(code, ()), entry)
     return Polyglot(tuple(rows[rank] for rank in sorted(rows)), many.code(source), tuple(codes))
