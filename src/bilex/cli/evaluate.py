@@ -16,7 +16,7 @@ from bilex.cli.options import (
     json_option,
     write_json_line,
 )
-from bilex.cli.pairs import open_model, open_pair, pair_options
+from bilex.cli.pairs import pair_options
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def command(
     elif test_dictionary is None:
         _show_judgement(model, source, target, words, device, as_json)
     else:
+        from bilex.many.opening import open_pair
+
         translator, direction = open_pair(model, source, target, device)
         made = translator.provenance
         one, other = (made.get("source_language"), made.get("target_language"))
@@ -176,6 +178,7 @@ def _show_judgement(
     """What can be known without a test dictionary: of two languages, or of every two that had seeds."""
     from bilex.cli.console import progress, show
     from bilex.evaluation.without_gold import judge
+    from bilex.many.opening import open_model, open_pair
     from bilex.translator import Translator
     from bilex.translator.filters import read_words
 

@@ -17,7 +17,7 @@ from bilex.cli.options import (
     model_only_option,
     retrieval_option,
 )
-from bilex.cli.pairs import SeveralValues, from_option, open_pair, to_languages_option
+from bilex.cli.pairs import SeveralValues, from_option, to_languages_option
 from bilex.cli.ranks import ranks_of_text
 from bilex.errors import BilexError
 from bilex.format_names import WRITTEN_FORMATS
@@ -107,6 +107,7 @@ def command(
     from bilex.files import check_not_a_part, check_writable
     from bilex.lexicon.formats import format_of
     from bilex.many import storage as many_storage
+    from bilex.many.opening import open_pair
     from bilex.translator import storage
 
     if output is not None:

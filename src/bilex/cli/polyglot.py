@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bilex.cli.pairs import open_model
 from bilex.errors import BilexError
 
 
@@ -34,6 +33,7 @@ def write_polyglot(
         BilexError: The model holds two languages only, --from was left out, or the format has no columns for
             several languages.
     """
+    from bilex.many.opening import open_model
     from bilex.many.polyglot import check_form
     from bilex.translator import Translator
 

@@ -21,7 +21,7 @@ from bilex.cli.options import (
     retrieval_option,
     write_json_line,
 )
-from bilex.cli.pairs import open_pair, pair_options
+from bilex.cli.pairs import pair_options
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ def command(
 
     wanted = ranks_of_text(answer_ranks, "--answer-ranks")
     check_device(device)
+    from bilex.many.opening import open_pair
+
     translator, direction = open_pair(model, source, target, device, direction)  # type: ignore[arg-type]
     in_terminal = sys.stdout.isatty()
     chosen = "jsonl" if as_json else form or ("table" if in_terminal else "tsv")

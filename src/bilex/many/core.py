@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from bilex.aligners.maps import Map
 from bilex.errors import BilexError, nearest_name
+from bilex.hub import OnTheHub
 from bilex.languages import code_of
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
@@ -32,7 +33,7 @@ _NO_CONFIDENCES = Calibration(note="not calibrated: no seeds of these two langua
 
 
 @dataclass(eq=False, repr=False)
-class ManyLanguages:
+class ManyLanguages(OnTheHub):
     """Translates words from any of several languages to any other.
 
     Args:
@@ -111,6 +112,11 @@ class ManyLanguages:
     def languages(self) -> list[str]:
         """The codes of the languages."""
         return list(self.vocabularies)
+
+    @property
+    def language_codes(self) -> list[str]:
+        """The same, for the card of a repository."""
+        return self.languages
 
     @property
     def twos(self) -> list[Two]:

@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from bilex.aligners.maps import Map
+from bilex.checksums import CARD, CHECKSUMS, checksums, verify_checksums, write_checksums
 from bilex.errors import BilexError
 from bilex.files import atomic_folder, check_replaceable, check_writable, json_text, read_json, sha256
 from bilex.lexicon import Lexicon
@@ -29,7 +30,6 @@ from bilex.many.core import ManyLanguages, Two
 from bilex.progress import SILENT, Progress
 from bilex.temporaries import restore
 from bilex.translator import Calibration
-from bilex.translator.checksums import CARD, CHECKSUMS, checksums, verify_checksums, write_checksums
 from bilex.translator.storage import CONFIG, MAPS
 from bilex.translator.storage import MANY_FORMAT as FORMAT
 from bilex.vectors import WordVectors

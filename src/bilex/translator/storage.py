@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bilex.aligners.maps import Map, maps_from_state, maps_state
+from bilex.checksums import CARD, CHECKSUMS, checksums, verify_checksums, write_checksums
 from bilex.errors import BilexError
 from bilex.files import (
     atomic_folder,
@@ -23,7 +24,6 @@ from bilex.lexicon import Lexicon
 from bilex.recipe.calibration import Calibration
 from bilex.space import CSLS_NEIGHBOURS, Space
 from bilex.temporaries import restore
-from bilex.translator.checksums import CARD, CHECKSUMS, checksums, verify_checksums, write_checksums
 from bilex.translator.unknown import Side, load_source
 from bilex.vectors import WordVectors
 
