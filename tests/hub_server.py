@@ -47,7 +47,7 @@ def _commit(files: Repository) -> str:
 
 class _Handler(BaseHTTPRequestHandler):
     server: Hub
-    protocol_version = "HTTP/1.1"
+    protocol_version = "HTTP/1.0"  # no connection outlives the server
 
     def log_message(self, *args: Any) -> None:
         pass

@@ -31,6 +31,7 @@ from bilex.lexicon import Lexicon
 from bilex.many.core import ManyLanguages
 from bilex.many.fitting import align_languages
 from bilex.many.joining import join
+from bilex.many.jointly import FREQUENT
 from bilex.space import Direction, Retrieval, Space
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
@@ -131,12 +132,14 @@ def joint(study: Study) -> None:
     few = [text.split("=")[0] for text in study.options.few]
     seeds = {two: found for two in study.twos if (found := study.seeds(two)) is not None}
     started = time.perf_counter()
-    many = align_languages(study.vectors(study.languages), seeds, calibrated=False)
+    many = align_languages(
+        study.vectors(study.languages), seeds, calibrated=False, frequent=study.options.frequent
+    )
     seconds = round(time.perf_counter() - started, 1)
     for two in study.twos:
         if not few or "-".join(two) in few:
             figures = four_figures(many.pair(*two).space, study.dictionary(two, "test.freq.2k"))
-            study.report("joint", two, figures, seconds=seconds)
+            study.report("joint", two, figures, seconds=seconds, frequent=study.options.frequent)
 
 
 def joined(study: Study) -> None:
@@ -219,6 +222,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--method", default="two", help="of direct models: two, or a method of bilex")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of that method")
     parser.add_argument("--calibrate", action="store_true", help="of direct: learn confidences too")
+    parser.add_argument(
+        "--frequent", type=int, default=FREQUENT, help="of joint: how many words look for new pairs"
+    )
     parser.add_argument("--hub", default="", help="of join and pivot: the language in the middle")
     options = parser.parse_args(arguments)
     ways[options.way](Study(options))

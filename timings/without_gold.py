@@ -4,10 +4,10 @@
     python -m timings.without_gold DATA --work WORK judge --family xling --seeds 5k
     python -m timings.without_gold DATA --work WORK table
 
-`judge` reads the models that `timings.many_languages direct` left in WORK, and adds JSON lines to
-WORK/without_gold.jsonl: for each direction, every measure of `bilex.evaluation.without_gold` beside P@1
-(CSLS) on XLING's test dictionary, in per cent. `table` writes, for each measure, its correlation with that
-P@1, how far it is off, and how often its interval holds it.
+`judge` reads the models that `timings.many_languages direct` left in WORK and adds JSON lines to
+WORK/without_gold.jsonl for those that are not in it yet: for each direction, every measure of
+`bilex.evaluation.without_gold` beside P@1 (CSLS) on XLING's test dictionary, in per cent. `table` writes, for
+each measure, its correlation with that P@1, how far it is off, and how often its interval holds it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 
 from bilex.evaluation import evaluate
 from bilex.evaluation.without_gold import judge
+from bilex.lexicon import Lexicon
 from bilex.space import Direction
 from bilex.translator import Translator
 from timings.many_languages import FAMILIES, Study
@@ -39,18 +40,15 @@ MEASURES = {
 def judge_models(options: argparse.Namespace) -> None:
     """Add what is known, and what is true, of the models of one family and number of seeds."""
     study = Study(options)
+    done = {(row["family"], row["seeds"], row["pair"]) for row in _rows(options.work)}
     for two in study.twos:
+        if (options.family, options.seeds, "-".join(two)) in done:
+            continue
         model = Translator.load(study.model(two))
         test = study.dictionary(two, "test.freq.2k")
         true = evaluate(model.space, test, bootstrap=0)
-        asked = {"forward": test, "backward": test.swapped()}
-        known = {
-            direction: list(
-                lexicon.covered(*(side.key_to_index for side in model.space.sides(direction))).golds()
-            )
-            for direction, lexicon in asked.items()
-        }
-        plain, named = judge(model), judge(model, words=known)  # type: ignore[arg-type]
+        known = {direction: _covered(model, test, direction) for direction in DIRECTIONS}
+        plain, named = judge(model), judge(model, words=known)
         for direction in DIRECTIONS:
             found = {**asdict(getattr(plain, direction))}
             found["expected_test"] = asdict(getattr(named, direction))["expected"]
@@ -68,15 +66,29 @@ def judge_models(options: argparse.Namespace) -> None:
             print(json.dumps(row), flush=True)
 
 
+def _rows(work: Path) -> list[dict[str, Any]]:
+    """What was measured so far."""
+    path = work / "without_gold.jsonl"
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    )
+
+
+def _covered(model: Translator, test: Lexicon, direction: Direction) -> list[str]:
+    """The words of a test dictionary that have a translation in the vectors."""
+    asking, answering = model.space.sides(direction)
+    pairs = test if direction == "forward" else test.swapped()
+    return list(pairs.covered(asking.key_to_index, answering.key_to_index).golds())
+
+
 def _per_cent(share: dict[str, Any] | None) -> list[float] | None:
     return None if share is None else [round(100 * share[name], 2) for name in ("share", "low", "high")]
 
 
 def table(options: argparse.Namespace) -> None:
     """Correlation and errors of each measure, as Markdown."""
-    lines = (options.work / "without_gold.jsonl").read_text(encoding="utf-8").splitlines()
     rows = list(
-        {(r["family"], r["seeds"], r["pair"], r["direction"]): r for r in map(json.loads, lines)}.values()
+        {(r["family"], r["seeds"], r["pair"], r["direction"]): r for r in _rows(options.work)}.values()
     )
     print("| measure | directions | correlation | mean error | mean absolute error | spread | in interval |")
     print("|---|---|---|---|---|---|---|")

@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bilex.errors import BilexError
 from bilex.many import ManyLanguages
+from bilex.many.fitting import align_languages
 from bilex.translator import Translator
+from bilex.vectors import Subwords
+from many_planted import PlantedMany
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +87,22 @@ def test_a_newer_format_and_other_folders_are_refused_in_a_sentence(copied: Path
 def test_a_model_of_two_says_that_this_is_one_of_many(saved: Path) -> None:
     with pytest.raises(BilexError, match="--from and --to"):
         Translator.load(saved)
+
+
+def test_unknown_words_are_read_from_their_n_grams(world: PlantedMany, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    spelt = Subwords(rng.normal(size=(50, 20)).astype(np.float32), 3, 4)
+    vocabularies = {"en": replace(world.vocabularies["en"], subwords=spelt), "fi": world.vocabularies["fi"]}
+    many = align_languages(
+        vocabularies,
+        {("en", "fi"): world.pairs("en", "fi", 0, 400)},
+        rounds=0,
+        calibrated=False,
+        device="cpu",
+    )
+    many.save(tmp_path / "many")
+    loaded = ManyLanguages.load(tmp_path / "many")
+    answer = loaded.translate("unheardof", "en", "fi", 1)
+    assert answer.origin == "subwords"
+    assert answer[0].word == many.translate("unheardof", "en", "fi", 1)[0].word
+    assert not loaded.translate("unheardof", "fi", "en", 1).known

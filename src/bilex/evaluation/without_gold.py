@@ -18,9 +18,10 @@ from bilex.aligners.procrustes import common_rotations
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
-from bilex.recipe.calibration import DIRECTIONS, first_answers_right
+from bilex.recipe.calibration import DIRECTIONS, ask
 from bilex.space import Direction, Floats, Rows, Space
 from bilex.translator import Translator
+from bilex.translator.expectation import share_interval
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -194,10 +195,10 @@ def _predicted(translator: Translator, progress: Progress) -> dict[Direction, Sh
             held_out = Lexicon([pair for pair in usable.pairs if pair[0] in drawn], usable.name)
             learned = usable.without(held_out, by="word")
             space = Space(_rotated(source, target, learned), target, "cosine", translator.space.device)
-            for direction in DIRECTIONS:
-                asked, right = first_answers_right(space, held_out, direction)
-                counted[direction][0] += asked
-                counted[direction][1] += right
+            for (direction, method), found in ask(space, held_out).items():
+                if method == "csls":
+                    counted[direction][0] += len(found.right)
+                    counted[direction][1] += int(found.right[:, 0].sum())
             task.advance()
     return {direction: _of_count(right, asked) for direction, (asked, right) in counted.items() if asked}
 
@@ -214,10 +215,8 @@ def _rotated(source: WordVectors, target: WordVectors, pairs: Lexicon) -> WordVe
 
 def _of_count(right: int, words: int) -> Share:
     """A share with Wilson's interval."""
-    squared, share = _Z * _Z, right / words
-    middle = (share + squared / (2 * words)) / (1 + squared / words)
-    half = _Z / (1 + squared / words) * math.sqrt(share * (1 - share) / words + squared / (4 * words * words))
-    return Share(share, max(0.0, middle - half), min(1.0, middle + half), words)
+    low, high = share_interval(right, words)
+    return Share(right / words, low, high, words)
 
 
 def _of_spread(share: float, variance: float, words: int) -> Share:
