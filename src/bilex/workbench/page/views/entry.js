@@ -1,0 +1,86 @@
+// One entry: what the model proposes, who decided what, and a decision of one's own.
+
+import { api } from "../lib/api.js";
+import { DecisionCard } from "../lib/decision.js";
+import { el, replace } from "../lib/dom.js";
+import { count, time } from "../lib/format.js";
+import { say } from "../lib/notices.js";
+import { card, stats, statusBadge, table, confidence, viewHead } from "../lib/parts.js";
+import { reviewerForm, reviewerName } from "../lib/reviewer.js";
+import { link } from "../lib/router.js";
+import { plain, wordOf } from "../lib/words.js";
+import { mapCard } from "./map.js";
+import { completer } from "./translate.js";
+import { whyPanel } from "./why.js";
+
+const VERDICT = { accept: "accepted", none: "none is right", skip: "skipped" };
+
+function history(entry, model) {
+  if (!entry.history.length) return el("p", { class: "empty" }, "Nobody has decided about this entry.");
+  return table("Decisions", [["When"], ["Who"], ["Decision"], ["Translations"], ["Note"]], entry.history.map((decision) => [
+    time(decision.at), wordOf(decision.reviewer), `${VERDICT[decision.verdict] ?? decision.verdict}${decision.kind === "review" ? "" : ` (${decision.kind})`}${decision.undone ? ", taken back" : ""}`,
+    decision.accepted.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: model.target.code })]), wordOf(decision.note ?? "")]));
+}
+
+class EntryView {
+  constructor(place, source, app) {
+    this.model = app.model;
+    this.source = source;
+    this.place = place;
+    this.load();
+  }
+
+  async load({ focus = false } = {}) {
+    let entry;
+    try {
+      entry = await api.get("entry", { source: this.source });
+    } catch (error) {
+      replace(this.place, viewHead(plain(this.source, 60)), el("p", { class: "lead" }, error.message));
+      return;
+    }
+    this.draw(entry);
+    if (focus) this.card?.focus();
+  }
+
+  draw(entry) {
+    const { model } = this;
+    this.card?.stopKeys();
+    const decide = el("div", {});
+    replace(this.place, viewHead(wordOf(entry.source, { lang: model.source.code }), statusBadge(entry.status), el("a", { href: link("translate", { word: entry.source }) }, "Translate"), el("a", { href: link("table") }, "Dictionary")),
+      stats([["Best translation", wordOf(entry.target, { lang: model.target.code })], ["Confidence", confidence(entry.confidence)], ["Rank", count(entry.source_rank)],
+        ["Mutual", entry.mutual === null ? "not known yet" : entry.mutual ? "yes" : "no"], ["Same spelling", entry.identical ? "yes" : "no"]]),
+      decide, card("Decisions", history(entry, model)), mapCard(entry.source, "forward", model, (point) => {
+        location.hash = point.language === "source" ? link("entry", { source: point.word }) : link("translate", { word: point.word, direction: "backward" });
+      }));
+    this.drawDecision(decide, entry);
+  }
+
+  drawDecision(place, entry) {
+    const reviewer = reviewerName();
+    if (!reviewer) {
+      replace(place, card("Decide about this entry", reviewerForm(() => this.load({ focus: true }))));
+      return;
+    }
+    const mine = entry.history.find((decision) => decision.reviewer === reviewer && !decision.undone);
+    const post = async (verdict, accepted, note) => {
+      await api.post("review/decide", { source: entry.source, reviewer, verdict, accepted, note, candidates: entry.candidates.slice(0, 9).map(({ word }) => word), kind: "review" });
+      say("Saved.");
+      await this.load({ focus: true });
+    };
+    this.card = new DecisionCard({
+      item: { ...entry, notes: [] }, chosen: mine?.accepted ?? [], note: mine?.note ?? "", languages: [this.model.source, this.model.target], complete: completer("backward"),
+      actions: {
+        save: (words, note) => post("accept", words, note), none: (note) => post("none", [], note),
+        skip: async () => { await api.post("review/skip", { source: entry.source, reviewer }); await this.load({ focus: true }); },
+        why: (word) => whyPanel(entry.source, word, this.model),
+      },
+    });
+    replace(place, this.card.element);
+  }
+}
+
+/** Shows the view. */
+export function show(place, query, app) {
+  const view = new EntryView(place, query.source ?? "", app);
+  return { leave: () => view.card?.stopKeys() };
+}

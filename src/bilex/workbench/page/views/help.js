@@ -1,0 +1,32 @@
+// The list of keys, in a dialog.
+
+import { button, el } from "../lib/dom.js";
+import { keysOn, switchKeys } from "../lib/keys.js";
+import { check } from "../lib/parts.js";
+
+const KEYS = [
+  ["1 – 9", "choose or unchoose a candidate (review, audit)"],
+  ["Enter", "save what is chosen and go on"],
+  ["t", "type another translation; Enter adds it, Escape leaves the field"],
+  ["n", "none is right"],
+  ["s", "skip"],
+  ["m", "write a note"],
+  ["u", "undo, as often as you like; also Ctrl+Z"],
+  ["w", "why: the neighbours of the chosen or first candidate (review)"],
+  ["/", "go to the search field (translate, dictionary)"],
+  ["↑ ↓ Page Home End", "move through the dictionary; Enter opens an entry"],
+  ["+ − 0 and arrows", "zoom and move the map while it has the focus"],
+  ["?", "this list"],
+];
+
+/** Opens the dialog; closing it gives the focus back. */
+export function keyHelp() {
+  if (document.querySelector("dialog#keys")) return;
+  const dialog = el("dialog", { id: "keys", "aria-labelledby": "keys-heading", onclose: () => dialog.remove() },
+    el("h2", { id: "keys-heading" }, "Keys"),
+    el("table", {}, el("tbody", {}, KEYS.map(([key, meaning]) => el("tr", {}, el("th", { scope: "row" }, el("kbd", {}, key)), el("td", {}, meaning))))),
+    check("Keys of one letter are on", keysOn(), switchKeys),
+    el("div", { class: "row" }, button("Close", () => dialog.close(), { class: "primary" })));
+  document.body.append(dialog);
+  dialog.showModal();
+}

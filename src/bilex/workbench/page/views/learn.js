@@ -1,0 +1,122 @@
+// Learn: retrain with what was decided, follow it, compare, keep or discard.
+
+import { api } from "../lib/api.js";
+import { button, debounce, el, field, replace } from "../lib/dom.js";
+import { count, duration, percent } from "../lib/format.js";
+import { JobCard } from "../lib/job.js";
+import { say, warn } from "../lib/notices.js";
+import { card, stats, viewHead } from "../lib/parts.js";
+import { link } from "../lib/router.js";
+import { VirtualTable } from "../lib/virtual.js";
+import { wordOf } from "../lib/words.js";
+
+const ROW_HEIGHT = 40;
+
+class LearnView {
+  constructor(place, app) {
+    this.app = app;
+    this.inside = el("div", { class: "learn-place" });
+    replace(place, viewHead("Learn"), el("p", { class: "lead" },
+      "Accepted pairs join the seed dictionary, rejected pairs become negatives. The model is fitted again from its present state, in a process of its own; nothing changes until you keep the result."), this.inside);
+    this.load();
+  }
+
+  async load() {
+    try {
+      const [{ job }, { waiting }] = await Promise.all([api.get("job"), api.get("learn")]);
+      if (job?.state === "running") this.follow(job);
+      else if (waiting) this.compare(waiting);
+      else await this.offer(job?.kind === "learn" ? job : null);
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  async offer(last) {
+    const status = await api.get("review/status");
+    const part = el("input", { type: "number", min: 0, max: 50, value: 10, required: true });
+    const seed = el("input", { type: "number", min: 0, value: 1, required: true });
+    const updates = el("input", { type: "number", min: 1 });
+    replace(this.inside, last && last.state !== "done" ? el("p", { class: `badge ${last.state === "failed" ? "bad" : "unsure"}`, id: "last-job" }, last.state === "failed" ? last.detail ?? "The last retraining failed." : "The last retraining was cancelled.") : null,
+      card("Decisions so far", stats([["Accepted", count(status.accepted)], ["Corrected", count(status.corrected)], ["Rejected", count(status.rejected)], ["Not reviewed", count(status.unreviewed)]])),
+      card("Retrain", el("form", {
+        class: "row end",
+        onsubmit: async (event) => {
+          event.preventDefault();
+          try {
+            const { job } = await api.post("learn", { updates: updates.value === "" ? null : Number(updates.value), held_out: Number(part.value) / 100, random_seed: Number(seed.value) });
+            this.follow(job);
+          } catch (error) {
+            warn(error);
+          }
+        },
+      }, field("Held out to compare (%)", part, "Decisions that are not learned from."), field("Updates", updates, "Empty: as the method sets them."), field("Random seed", seed),
+      el("button", { type: "submit", class: "primary", id: "learn-start" }, "Learn from the decisions"))));
+  }
+
+  follow(job) {
+    this.stopParts();
+    this.job = new JobCard(job, async (ended) => {
+      if (ended.state === "failed") warn(ended.detail ?? "The retraining failed.");
+      else say(ended.state === "cancelled" ? "Cancelled; nothing was changed." : "The retraining is finished.");
+      await this.load();
+    });
+    replace(this.inside, this.job.element);
+  }
+
+  compare(found) {
+    const { held_out: held, learned_from: from } = found;
+    const { source, target } = this.app.model;
+    let search = "";
+    this.table = new VirtualTable({
+      id: "changes", label: "Changed entries", rowHeight: ROW_HEIGHT, onerror: warn, onsort: () => {}, onopen: () => {},
+      fetchPage: (offset, limit, signal) => api.get("learn/changes", { offset, limit, q: search }, signal),
+      columns: [
+        { name: "source", heading: source.name ?? "Source", cell: (row) => wordOf(row.source, { lang: source.code }) },
+        { name: "before", heading: "Before", cell: (row) => [wordOf(row.before, { lang: target.code }), el("small", {}, ` ${percent(row.confidence_before)}`)] },
+        { name: "after", heading: "After", cell: (row) => [wordOf(row.after, { lang: target.code }), el("small", {}, ` ${percent(row.confidence_after)}`)] },
+        { name: "decided", heading: "Decided", cell: (row) => (row.decided ?? []).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: target.code })]) },
+      ],
+    });
+    replace(this.inside, card("Before and after", stats([
+      ["Held-out accuracy before", percent(held?.before, 1)], ["after", percent(held?.after, 1)], ["Held-out words", count(held?.words ?? 0)],
+      ["Changed entries", `${count(found.changed)} of ${count(found.compared)}`], ["Duration", duration(found.seconds)],
+    ]), el("p", { class: "hint" }, `Learned from ${count(from.seeds)} seeds, ${count(from.accepted)} accepted and ${count(from.rejected)} rejected pairs. Decisions stay, whether you keep or discard.`),
+    el("div", { class: "row" }, button("Keep the new model", () => this.keep(), { class: "primary", id: "learn-keep" }), button("Discard it", () => this.discard(), { class: "danger", id: "learn-discard" }))),
+    card("Changed entries", field("Search", el("input", { type: "search", dir: "auto", oninput: debounce((event) => { search = event.target.value.trim(); this.table.reload(); }, 200) })), this.table.element));
+    this.table.reload();
+  }
+
+  async keep() {
+    try {
+      await api.post("learn/keep");
+      await this.app.refreshUntilOpen();
+      say("The new model is in use.");
+      replace(this.inside, card("Kept", el("p", {}, "The new model is in use; the earlier one is beside it."), el("div", { class: "row" }, el("a", { href: link("table") }, "To the dictionary"), el("a", { href: link("review") }, "Go on reviewing"))));
+      this.inside.querySelector("a").focus();
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  async discard() {
+    try {
+      await api.post("learn/discard");
+      say("Discarded; the model is as it was.");
+      await this.load();
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  stopParts() {
+    this.job?.stop();
+    this.table?.stop();
+  }
+}
+
+/** Shows the view. */
+export function show(place, query, app) {
+  const view = new LearnView(place, app);
+  return { leave: () => view.stopParts() };
+}

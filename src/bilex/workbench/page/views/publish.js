@@ -1,0 +1,108 @@
+// Publish: download the dictionary, the change log, or a sheet for people without the server; take a filled-in sheet back.
+
+import { api } from "../lib/api.js";
+import { debounce, el, field, freshId, replace, select } from "../lib/dom.js";
+import { count, counted } from "../lib/format.js";
+import { say, warn } from "../lib/notices.js";
+import { card, check, table, viewHead } from "../lib/parts.js";
+import { reviewerName } from "../lib/reviewer.js";
+import { wordOf } from "../lib/words.js";
+
+const WHICH = [["confirmed", "Confirmed entries only"], ["confident", "Confirmed ones, and others from a confidence on"], ["all", "All entries but rejected ones"]];
+
+class PublishView {
+  constructor(place, app) {
+    this.app = app;
+    this.which = "confirmed";
+    this.least = 80;
+    this.preview = el("div", { "aria-live": "polite", id: "preview" });
+    this.download = el("a", { class: "button primary", id: "download", download: true }, "Download");
+    this.later = debounce(() => this.update(), 150);
+    this.formats = select([], "", (value) => { this.format = value; this.update(); }, { id: "format" });
+    const least = el("input", { type: "number", min: 0, max: 100, value: this.least, oninput: (event) => { this.least = Number(event.target.value); this.later(); } });
+    this.leastField = field("Confidence from (%)", least);
+    replace(place, viewHead("Publish"), el("div", { class: "columns" },
+      card("Dictionary", this.choices(), el("div", { class: "row end" }, this.leastField, field("Format", this.formats)), this.preview, el("div", { class: "row" }, this.download)),
+      el("div", { class: "stack" }, this.logCard(), this.sheetCard(), this.importCard())));
+    this.start();
+  }
+
+  choices() {
+    const name = freshId("which");
+    return el("fieldset", {}, el("legend", {}, "Which entries"), WHICH.map(([value, label]) => {
+      const id = freshId("choice");
+      return el("div", { class: "check" }, el("input", { type: "radio", name, id, value, checked: value === this.which, onchange: () => { this.which = value; this.update(); } }), el("label", { for: id }, label));
+    }));
+  }
+
+  async start() {
+    try {
+      const { formats } = await api.get("publish/formats");
+      this.format = formats[0]?.name;
+      replace(this.formats, formats.map(({ name, label }) => el("option", { value: name }, label)));
+      await this.update();
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  async update() {
+    this.leastField.hidden = this.which !== "confident";
+    const asked = { which: this.which, min_confidence: this.which === "confident" ? this.least / 100 : undefined };
+    this.download.href = api.address("publish/export", { format: this.format, ...asked });
+    try {
+      const { pairs, confirmed, first } = await api.get("publish/preview", asked);
+      const { source, target } = this.app.model;
+      replace(this.preview, el("p", { id: "preview-count" }, `${counted(pairs, "pair")}, ${count(confirmed)} of them confirmed.`),
+        first.length ? table("First pairs", [[source.name ?? "Source"], [target.name ?? "Target"]], first.map(([word, translation]) => [wordOf(word, { lang: source.code }), wordOf(translation, { lang: target.code })])) : null);
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  logCard() {
+    return card("Change log", el("p", { class: "hint" }, "Who decided what, and when; decisions that were taken back included."),
+      el("div", { class: "row" }, ["csv", "jsonl"].map((format) => el("a", { class: "button", href: api.address("publish/changes", { format }), download: true, id: `log-${format}` }, format.toUpperCase()))));
+  }
+
+  sheetCard() {
+    const address = (status) => api.address("publish/sheet", { which: "all", status });
+    return card("Spreadsheet", el("p", { class: "hint" }, "For people without the server: they write yes or no into the column verdict and send the file back."),
+      el("div", { class: "row" }, el("a", { class: "button", href: address("unreviewed"), download: true, id: "sheet-open" }, "Entries not reviewed"), el("a", { class: "button", href: address(""), download: true, id: "sheet-all" }, "All entries")));
+  }
+
+  importCard() {
+    const file = el("input", { type: "file", accept: ".csv,text/csv", required: true, id: "import-file" });
+    const name = el("input", { type: "text", value: reviewerName(), required: true, maxlength: 60, id: "import-reviewer" });
+    let trial = true;
+    const result = el("div", { role: "status", id: "import-result" });
+    return card("Import decisions", el("form", {
+      class: "stack",
+      onsubmit: async (event) => {
+        event.preventDefault();
+        try {
+          const found = await api.send("POST", "publish/import", file.files[0], { query: { reviewer: name.value.trim(), dry_run: trial }, headers: { "Content-Type": "text/csv" } });
+          this.imported(result, found, trial);
+        } catch (error) {
+          warn(error);
+        }
+      },
+    }, field("Filled-in sheet (CSV)", file), field("Whose decisions are these", name, "For rows that do not name a reviewer."), check("Only check it, change nothing", true, (on) => { trial = on; }, { id: "import-trial" }),
+    el("div", { class: "row" }, el("button", { type: "submit", class: "primary", id: "import-go" }, "Import"))), result);
+  }
+
+  imported(place, found, trial) {
+    replace(place, el("p", {}, `${trial ? "Would be taken over" : "Taken over"}: ${count(found.accepted)} accepted, ${count(found.rejected)} rejected; ${count(found.unchanged)} unchanged, ${count(found.ignored)} without a verdict.`),
+      found.problems.length ? el("ul", { class: "problems" }, found.problems.slice(0, 50).map((problem) => el("li", {}, wordOf(problem)))) : null);
+    if (!trial) {
+      say("The decisions were imported.");
+      this.update();
+    }
+  }
+}
+
+/** Shows the view. */
+export function show(place, query, app) {
+  new PublishView(place, app);
+  return {};
+}

@@ -1,0 +1,174 @@
+// Review: one entry at a time, in the order that pays most. A decision is on disk before the next entry is shown.
+
+import { api } from "../lib/api.js";
+import { DecisionCard } from "../lib/decision.js";
+import { button, el, field, replace, select } from "../lib/dom.js";
+import { count, percent } from "../lib/format.js";
+import { shortcuts } from "../lib/keys.js";
+import { clearWarnings, warn } from "../lib/notices.js";
+import { bar, card, viewHead } from "../lib/parts.js";
+import { reviewerForm, reviewerName } from "../lib/reviewer.js";
+import { link, rememberSettings } from "../lib/router.js";
+import { plain, wordOf } from "../lib/words.js";
+import { completer } from "./translate.js";
+import { whyPanel } from "./why.js";
+
+const AHEAD = 3;
+const PREPARING_POLL_MS = 500;
+const ORDERS = [["queue", "uncertain and frequent first"], ["frequency", "most frequent first"], ["confidence", "least confident first"], ["-confidence", "most confident first"], ["random", "random"], ["alphabet", "alphabetical"]];
+const MODES = [["first", "not reviewed yet"], ["second", "second review"], ["disagreements", "disagreements"], ["skipped", "skipped"]];
+
+class ReviewView {
+  constructor(place, query, app) {
+    this.app = app;
+    this.model = app.model;
+    this.order = query.order ?? "queue";
+    this.mode = query.mode ?? "first";
+    this.waiting = [];
+    this.last = null;
+    this.place = el("div", { class: "review-place" });
+    this.progress = el("p", { class: "lead", id: "review-progress" });
+    this.progressBar = el("div", { class: "review-bar" });
+    this.spoken = el("p", { class: "hidden-text", role: "status", id: "review-spoken" });
+    this.who = el("div", { class: "row" });
+    replace(place, viewHead("Review", this.who), el("div", { class: "row end review-settings" },
+      field("Order", select(ORDERS, this.order, (value) => this.change("order", value), { id: "review-order" })),
+      field("Entries", select(MODES, this.mode, (value) => this.change("mode", value), { id: "review-mode" })),
+      el("div", { class: "grow" }, this.progress, this.progressBar)), this.place, this.spoken);
+    this.reviewer = reviewerName();
+    if (this.reviewer) this.begin();
+    else this.askName();
+  }
+
+  askName() {
+    this.card?.stopKeys();
+    replace(this.who);
+    replace(this.place, card("Who reviews?", reviewerForm((name) => { this.reviewer = name; this.begin(); })));
+    this.place.querySelector("input").focus();
+  }
+
+  change(name, value) {
+    this[name] = value;
+    rememberSettings("review", { order: this.order === "queue" ? "" : this.order, mode: this.mode === "first" ? "" : this.mode });
+    if (this.reviewer) this.begin();
+  }
+
+  async begin() {
+    replace(this.who, el("span", { class: "hint" }, "Reviewer: ", wordOf(this.reviewer)), button("Change name", () => this.askName(), { class: "quiet small", id: "change-name" }));
+    this.waiting = [];
+    try {
+      await this.fetchMore();
+      await this.waitForEntries();
+      if (!this.gone) this.next();
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  /** Right after a start the table is still being filled: an empty queue then means "not yet". */
+  async waitForEntries() {
+    while (!this.waiting.length && !this.gone && !this.app.model.entries?.complete) {
+      replace(this.place, el("p", { class: "lead", role: "status" }, "The queue is being prepared…"));
+      await new Promise((resolve) => { setTimeout(resolve, PREPARING_POLL_MS); });
+      await this.app.refresh();
+      await this.fetchMore();
+    }
+  }
+
+  /** Fetches entries until enough are held; the one in sight and those held are not sent again. */
+  async fetchMore() {
+    const held = [this.item, ...this.waiting].filter(Boolean).map(({ source }) => ["exclude", source]);
+    const asked = new URLSearchParams([["reviewer", this.reviewer], ["order", this.order], ["mode", this.mode], ["count", AHEAD], ...held]);
+    const { order, mode, reviewer } = this;
+    const answer = await api.get(`review/next?${asked}`);
+    if (order !== this.order || mode !== this.mode || reviewer !== this.reviewer) return;
+    const known = new Set([this.item, ...this.waiting].filter(Boolean).map(({ source }) => source));
+    this.waiting.push(...answer.items.filter(({ source }) => !known.has(source)));
+    this.count(answer);
+  }
+
+  count({ decided, left }) {
+    this.progress.textContent = `${count(decided)} decided · ${count(left)} left`;
+    replace(this.progressBar, bar(decided + left ? decided / (decided + left) : 0), el("span", { class: "hint" }, percent(decided + left ? decided / (decided + left) : 0, 1)));
+  }
+
+  next() {
+    this.item = this.waiting.shift() ?? null;
+    if (!this.item) {
+      this.finished();
+      return;
+    }
+    this.draw(this.item);
+    if (this.waiting.length < AHEAD - 1) this.fetchMore().catch(warn);
+  }
+
+  draw(item, chosen = [], note = "") {
+    this.card?.stopKeys();
+    this.item = item;
+    this.card = new DecisionCard({
+      item, chosen, note, languages: [this.model.source, this.model.target], complete: completer("backward"),
+      actions: {
+        save: (words, text) => this.decide("accept", words, text),
+        none: (text) => this.decide("none", [], text),
+        skip: () => this.settle(api.post("review/skip", { source: item.source, reviewer: this.reviewer }), "skipped"),
+        undo: () => this.undo(),
+        why: (word) => whyPanel(item.source, word, this.model),
+      },
+    });
+    replace(this.place, this.card.element, this.last && this.lastLine());
+    this.card.focus();
+  }
+
+  lastLine() {
+    const { decision, verb } = this.last;
+    return el("p", { class: "hint", id: "last-decision" }, "Last: ", el("a", { href: link("entry", { source: decision.source }) }, wordOf(decision.source)), ` ${verb} `,
+      decision.accepted.flatMap((word, index) => [index ? ", " : "", wordOf(word)]));
+  }
+
+  async decide(verdict, accepted, note) {
+    const { source, candidates } = this.item;
+    await this.settle(api.post("review/decide", {
+      source, reviewer: this.reviewer, verdict, accepted, note, candidates: candidates.slice(0, 9).map(({ word }) => word), kind: this.mode === "disagreements" ? "resolution" : "review",
+    }), verdict === "accept" ? "→" : "has no right candidate");
+  }
+
+  /** Waits until the server has the decision on disk, then shows the next entry, which is already here. */
+  async settle(request, verb) {
+    const answer = await request;
+    clearWarnings();
+    this.last = { decision: answer.decision, verb };
+    this.count(answer);
+    this.spoken.textContent = `${plain(answer.decision.source)} ${verb} ${answer.decision.accepted.map((word) => plain(word)).join(", ")}`;
+    if (!this.waiting.length) {
+      this.item = null;
+      await this.fetchMore();
+    }
+    this.next();
+  }
+
+  async undo() {
+    const { undone, item, ...counts } = await api.post("review/undo", { reviewer: this.reviewer });
+    clearWarnings();
+    this.waiting = [this.item, ...this.waiting].filter((other) => other && other.source !== item.source);
+    this.last = null;
+    this.count(counts);
+    this.spoken.textContent = `Taken back: ${plain(undone.source)}`;
+    this.draw(item, undone.accepted, undone.note);
+  }
+
+  finished() {
+    this.card?.stopKeys();
+    this.card = { stopKeys: shortcuts({ u: () => this.undo().catch(warn), "ctrl+z": () => this.undo().catch(warn) }) };
+    const heading = el("h2", { tabindex: "-1" }, "Nothing is left here");
+    replace(this.place, el("section", { class: "card" }, heading,
+      el("p", {}, "Choose other entries or another order above, or go on with ", el("a", { href: link("learn") }, "learning from the decisions"), "."),
+      el("div", { class: "row" }, button("Undo the last decision", () => this.undo(), { class: "undo" })), this.last && this.lastLine()));
+    heading.focus();
+  }
+}
+
+/** Shows the view. */
+export function show(place, query, app) {
+  const view = new ReviewView(place, query, app);
+  return { leave: () => { view.gone = true; view.card?.stopKeys(); } };
+}

@@ -1,0 +1,150 @@
+// The dictionary as a table: search, filters, sorting, columns, all of it in the link.
+
+import { api } from "../lib/api.js";
+import { button, debounce, el, field, replace, select } from "../lib/dom.js";
+import { count, counted, percent, score, time } from "../lib/format.js";
+import { shortcuts } from "../lib/keys.js";
+import { warn } from "../lib/notices.js";
+import { check, confidence, statusBadge, statuses, viewHead } from "../lib/parts.js";
+import { go, link, rememberSettings } from "../lib/router.js";
+import { VirtualTable } from "../lib/virtual.js";
+import { wordOf } from "../lib/words.js";
+
+const ROW_HEIGHT = 40;
+const FILTERS = ["q", "in", "match", "min_confidence", "max_confidence", "band", "status", "mutual", "identical", "noted", "reviewer"];
+const SHOWN_AT_FIRST = ["source", "target", "confidence", "source_rank", "status"];
+const YES_NO = [["", "any"], ["true", "yes"], ["false", "no"]];
+
+const yesNo = (value) => (value === null ? "…" : value ? "yes" : "no");
+
+function allColumns(model) {
+  return [
+    { name: "source", heading: model.source.name ?? "Source", sort: "source", width: "minmax(7rem, 2fr)", cell: (row) => el("a", { href: link("entry", { source: row.source }), tabindex: "-1" }, wordOf(row.source, { lang: model.source.code })) },
+    { name: "target", heading: model.target.name ?? "Target", sort: "target", width: "minmax(7rem, 2fr)", cell: (row) => (row.status === "corrected" ? row.accepted : [row.target]).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: model.target.code })]) },
+    { name: "confidence", heading: "Confidence", sort: "confidence", width: "minmax(6rem, 1fr)", cell: (row) => confidence(row.confidence) },
+    { name: "score", heading: "Score", sort: "score", number: true, width: "5rem", cell: (row) => score(row.score) },
+    { name: "source_rank", heading: "Rank", sort: "source_rank", number: true, width: "5.5rem", cell: (row) => count(row.source_rank) },
+    { name: "target_rank", heading: "Target rank", sort: "target_rank", number: true, width: "7rem", cell: (row) => count(row.target_rank) },
+    { name: "status", heading: "Status", sort: "status", width: "8.5rem", cell: (row) => statusBadge(row.status) },
+    { name: "mutual", heading: "Mutual", width: "5rem", cell: (row) => yesNo(row.mutual) },
+    { name: "identical", heading: "Same spelling", width: "7.5rem", cell: (row) => yesNo(row.identical) },
+    { name: "reviewers", heading: "Reviewers", width: "minmax(6rem, 1fr)", cell: (row) => row.reviewers.flatMap((name, index) => [index ? ", " : "", wordOf(name)]) },
+    { name: "decided", heading: "Decided", sort: "decided", width: "10rem", cell: (row) => (row.decided ? time(row.decided) : "") },
+  ];
+}
+
+class TableView {
+  constructor(place, query, app) {
+    this.app = app;
+    this.model = app.model;
+    this.query = { ...query };
+    this.columns = allColumns(this.model);
+    this.found = el("p", { role: "status", class: "lead", id: "table-total" });
+    this.filling = el("p", { class: "hint", id: "table-filling" });
+    this.reviewers = el("select", { onchange: (event) => this.set("reviewer", event.target.value) }, el("option", { value: "" }, "anybody"));
+    this.table = new VirtualTable({
+      id: "entries", label: "Entries of the dictionary", rowHeight: ROW_HEIGHT, columns: this.shownColumns(), sort: this.sort(),
+      fetchPage: (offset, limit, signal) => api.get("entries", { ...this.asked(), offset, limit }, signal),
+      onsort: (key) => this.sortBy(key), onopen: (row) => go("entry", { source: row.source }), onerror: warn,
+      ontotal: (total) => { this.found.textContent = total ? counted(total, "entry", "entries") : "No entry matches."; },
+    });
+    replace(place, viewHead("Dictionary", this.found), this.controls(), this.filling, this.table.element);
+    this.stopKeys = shortcuts({ "/": () => this.search.focus() });
+    this.listener = (model) => this.modelChanged(model);
+    app.listeners.add(this.listener);
+    this.loadReviewers();
+    this.describeFilling();
+    this.table.reload();
+  }
+
+  asked() {
+    return { ...Object.fromEntries(FILTERS.map((name) => [name, this.query[name]])), sort: this.query.sort };
+  }
+
+  sort() {
+    const key = this.query.sort ?? "source_rank";
+    return { key: key.replace(/^-/, ""), falling: key.startsWith("-") };
+  }
+
+  shownColumns() {
+    const names = (this.query.columns ?? SHOWN_AT_FIRST.join(",")).split(",");
+    const shown = this.columns.filter(({ name }) => names.includes(name));
+    return shown.length ? shown : this.columns.slice(0, 2);
+  }
+
+  set(name, value) {
+    if (value === "" || value === null) delete this.query[name];
+    else this.query[name] = value;
+    rememberSettings("table", this.query);
+    this.table.reload();
+  }
+
+  sortBy(key) {
+    const { key: old, falling } = this.sort();
+    const first = key === "confidence" || key === "score" || key === "decided" ? `-${key}` : key;
+    this.query.sort = old === key ? (falling ? key : `-${key}`) : first;
+    this.table.sort = this.sort();
+    this.table.drawHead();
+    this.set("sort", this.query.sort === "source_rank" ? "" : this.query.sort);
+    [...this.table.head.querySelectorAll("button")].find((made) => made.closest("[aria-sort]"))?.focus();
+  }
+
+  controls() {
+    const { query } = this;
+    const later = debounce((value) => this.set("q", value.trim()), 200);
+    this.search = el("input", { type: "search", value: query.q ?? "", id: "table-search", dir: "auto", oninput: (event) => later(event.target.value) });
+    const shareInput = (name) => el("input", { type: "number", min: 0, max: 100, step: 1, value: query[name] === undefined ? "" : Math.round(query[name] * 100), oninput: debounce((event) => this.set(name, event.target.value === "" ? "" : Number(event.target.value) / 100), 250) });
+    const chooser = (name, options) => select(options, query[name] ?? "", (value) => this.set(name, value), { id: `filter-${name}` });
+    const bands = [["", "all"], ...(this.model.bands ?? []).map(({ name }) => [name, name])];
+    return el("div", { class: "card table-controls" },
+      el("div", { class: "row end" }, field("Search", this.search),
+        field("Search in", chooser("in", [["", "both languages"], ["source", this.model.source.name ?? "source"], ["target", this.model.target.name ?? "target"]])),
+        field("Status", chooser("status", [["", "all"], ...statuses]))),
+      el("details", { id: "more-filters", open: FILTERS.slice(2).some((name) => name !== "status" && query[name] !== undefined) }, el("summary", {}, "More filters and columns"),
+        el("div", { class: "row end" },
+          field("Matches", chooser("match", [["", "anywhere"], ["prefix", "beginning"], ["exact", "whole word"]])),
+          field("Confidence from (%)", shareInput("min_confidence")), field("to (%)", shareInput("max_confidence")),
+          field("Frequency band", chooser("band", bands)), field("Mutual", chooser("mutual", YES_NO)), field("Same spelling", chooser("identical", YES_NO)),
+          field("With a note", chooser("noted", YES_NO)), field("Reviewer", this.reviewers)),
+        el("fieldset", {}, el("legend", {}, "Columns"), el("div", { class: "row", id: "columns" }, this.columns.map((column) => check(column.heading, this.shownColumns().includes(column), (on) => this.toggleColumn(column.name, on))))),
+        el("div", { class: "row" }, button("Clear filters", () => go("table", { columns: this.query.columns }), { class: "quiet" }))));
+  }
+
+  toggleColumn(name, on) {
+    const names = this.shownColumns().map((column) => column.name).filter((other) => other !== name);
+    const wanted = on ? [...names, name] : names;
+    this.query.columns = this.columns.map((column) => column.name).filter((other) => wanted.includes(other)).join(",");
+    if (this.query.columns === SHOWN_AT_FIRST.join(",")) delete this.query.columns;
+    rememberSettings("table", this.query);
+    this.table.setColumns(this.shownColumns());
+  }
+
+  async loadReviewers() {
+    const { reviewers } = await api.get("review/reviewers");
+    this.reviewers.append(...reviewers.map(({ name }) => el("option", { value: name, selected: name === this.query.reviewer }, name)));
+  }
+
+  describeFilling() {
+    const { done, total, complete } = this.app.model.entries ?? {};
+    this.filling.hidden = complete !== false;
+    if (complete === false) this.filling.textContent = `The table is being filled, most frequent words first: ${count(done)} of ${count(total)} (${percent(done / total)}).`;
+  }
+
+  modelChanged(model) {
+    const [was, now] = [this.model, model];
+    this.model = model;
+    this.describeFilling();
+    if (was.generation !== now.generation || was.entries?.done !== now.entries?.done || was.entries?.complete !== now.entries?.complete) this.table.reload({ keepPlace: true });
+  }
+
+  leave() {
+    this.stopKeys();
+    this.table.stop();
+    this.app.listeners.delete(this.listener);
+  }
+}
+
+/** Shows the view. */
+export function show(place, query, app) {
+  return new TableView(place, query, app);
+}
