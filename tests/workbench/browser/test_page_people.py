@@ -1,0 +1,72 @@
+"""Several reviewers: second reviews, agreement, disagreements and how they are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from opened_page import OpenedPage
+from selenium.webdriver.common.keys import Keys
+
+pytestmark = pytest.mark.slow
+
+
+def test_disagreements_are_listed_and_settled(page: OpenedPage, reviewer: Callable[[str], None]) -> None:
+    reviewer("aino")
+    page.go("review?order=frequency")
+    words = []
+    for key in ("1", "1", "1"):
+        words.append(page.text(".entry-word .word"))
+        page.keys(key, Keys.ENTER)
+        page.until(lambda: page.text(".entry-word .word") != words[-1], "the next entry")
+    reviewer("ben")
+    page.go("review?order=frequency&mode=second")
+    for key in ("1", "n", "n"):
+        source = page.text(".entry-word .word")
+        assert source in words
+        page.keys(key, *([Keys.ENTER] if key != "n" else []))
+        page.until(
+            lambda source=source: page.now(".entry-word .word") != source,  # type: ignore[misc]
+            "the next entry",
+        )
+    page.sees("h2", "Nothing is left here")
+    agreement = page.api("review/agreement")["overall"]
+    page.go("people")
+    page.sees(".stats", "Entries reviewed twice")
+    page.sees(".stat", f"{agreement['share'] * 100:.0f} %")
+    page.sees("h2", "Disagreements (2)")
+    assert len(page.all(".disagreement")) == 2
+    page.go("table?status=disagreement")
+    page.sees("#table-total", "2 entries")
+    reviewer("chief")
+    page.go("people")
+    page.one(".settle").send_keys(Keys.ENTER)
+    page.sees("h2", "Disagreements (1)")
+    assert page.api("review/disagreements")["total"] == 1
+    page.one(".settle").send_keys(Keys.ENTER)
+    page.sees("main", "Nobody disagrees")
+
+
+def test_progress_and_reviewers_are_shown(page: OpenedPage) -> None:
+    page.api(
+        "review/decide",
+        "POST",
+        {
+            "source": "price",
+            "reviewer": "dora",
+            "verdict": "none",
+            "accepted": [],
+            "candidates": ["hinta"],
+            "note": "",
+            "kind": "review",
+        },
+    )
+    page.go("people")
+    page.sees("table", "dora")
+    status = page.api("review/status")
+    page.sees(".stat", f"{status['rejected']}")
+    page.go("table?reviewer=dora")
+    page.sees("#table-total", "1 entry")
+    page.sees(".grid-body", "price")
+    page.go("entry?source=price")
+    page.sees("main", "none is right")

@@ -1,0 +1,113 @@
+"""The dictionary as a table: paging, search, filters, sorting, columns, links."""
+
+from __future__ import annotations
+
+import pytest
+from opened_page import OpenedPage
+from selenium.webdriver.common.keys import Keys
+
+pytestmark = pytest.mark.slow
+
+ROWS = ".grid-body .grid-row:not(.pending)"
+
+
+def sources(page: OpenedPage) -> list[str]:
+    """The source words in sight, from the top."""
+    return page.run(
+        "return [...document.querySelectorAll('.grid-body .grid-row:not(.pending)')]"
+        ".sort((a, b) => a.getAttribute('aria-rowindex') - b.getAttribute('aria-rowindex'))"
+        ".map((row) => row.querySelector('.source .word').textContent)"
+    )
+
+
+def total(page: OpenedPage) -> int:
+    return page.api("entries?limit=1")["total"]
+
+
+def test_only_rows_in_sight_exist_and_the_last_is_reached_by_keyboard(page: OpenedPage) -> None:
+    page.go("table")
+    page.one(ROWS)
+    entries = total(page)
+    page.sees("#table-total", f"{entries:,} entries")
+    assert len(page.all(".grid-row")) < 60 < entries
+    page.run("document.querySelector('.grid').focus()")
+    page.keys(Keys.END)
+    last = page.api(f"entries?offset={entries - 1}&limit=1")["rows"][0]["source"]
+    index = page.run("return document.querySelector('.grid').getAttribute('aria-rowcount')")
+    page.until(lambda: page.all(f"{ROWS}[aria-rowindex='{index}'].active"), "the last row")
+    assert last[:50] in page.text(f"{ROWS}[aria-rowindex='{index}'] .source")
+    assert len(page.all(".grid-row")) < 60
+    page.keys(Keys.HOME, Keys.ARROW_DOWN, Keys.ENTER)
+    second = page.api("entries?offset=1&limit=1")["rows"][0]["source"]
+    page.sees("h1", second)
+
+
+def test_search_and_filters_are_in_the_link(page: OpenedPage) -> None:
+    page.go("table")
+    page.keys("/")
+    page.keys("pri")
+    wanted = page.api("entries?q=pri&limit=100")
+    page.sees("#table-total", f"{wanted['total']:,} entr")
+    page.until(lambda: sources(page)[:5] == [row["source"] for row in wanted["rows"]][:5], "the found rows")
+    page.click("#more-filters summary")
+    page.choose("#filter-in", "source")
+    page.choose("#filter-mutual", "true")
+    wanted = page.api("entries?q=pri&in=source&mutual=true&limit=100")
+    page.until(lambda: sources(page) == [row["source"] for row in wanted["rows"]], "the filtered rows")
+    link = page.run("return location.hash")
+    assert link == "#/table?q=pri&in=source&mutual=true"
+    page.go(link.removeprefix("#/"))
+    page.until(
+        lambda: sources(page) == [row["source"] for row in wanted["rows"]], "the same rows from the link"
+    )
+    assert page.one("#table-search").get_attribute("value") == "pri"
+    page.go("table?q=zzzzqqq")
+    page.sees("#table-total", "No entry matches")
+
+
+def test_every_column_sorts_both_ways(page: OpenedPage) -> None:
+    page.go("table")
+    page.one(ROWS)
+    for heading, key in (
+        ("Confidence", "-confidence"),
+        ("Confidence", "confidence"),
+        ("English", "source"),
+        ("English", "-source"),
+    ):
+        button = next(each for each in page.all(".grid-head button.sort") if each.text.startswith(heading))
+        button.click()
+        wanted = [row["source"][:50] for row in page.api(f"entries?sort={key}&limit=8")["rows"]]
+        page.until(
+            lambda wanted=wanted: [each[:50] for each in sources(page)[:8]] == wanted, f"rows by {key}"
+        )  # type: ignore[misc]
+        assert page.run("return location.hash") == f"#/table?sort={key}"
+        direction = "descending" if key.startswith("-") else "ascending"
+        assert heading in page.text(f".grid-head [aria-sort={direction}]")
+        assert page.run("return document.activeElement.className") == "sort"
+
+
+def test_columns_are_chosen(page: OpenedPage) -> None:
+    page.go("table")
+    page.click("#more-filters summary")
+    boxes = {each.text: each.find_element("css selector", "input") for each in page.all("#columns .check")}
+    assert boxes["Confidence"].is_selected() and not boxes["Score"].is_selected()
+    boxes["Score"].click()
+    boxes["Status"].click()
+    page.sees(".grid-head", "Score")
+    assert "Status" not in page.text(".grid-head")
+    assert (
+        page.run("return location.hash")
+        == "#/table?columns=source%2Ctarget%2Cconfidence%2Cscore%2Csource_rank"
+    )
+
+
+def test_long_tables_scroll_by_the_bar(page: OpenedPage) -> None:
+    page.go("table")
+    page.one(ROWS)
+    page.run("const s = document.querySelector('.grid-scroll'); s.scrollTop = s.scrollHeight / 2")
+    rows = page.until(
+        lambda: [e for e in page.all(ROWS) if int(e.get_attribute("aria-rowindex") or 0) > 500],
+        "rows of the middle",
+    )
+    index = int(rows[0].get_attribute("aria-rowindex") or 0) - 2
+    assert page.api(f"entries?offset={index}&limit=1")["rows"][0]["source"] in rows[0].text
