@@ -21,7 +21,6 @@ from bilex.cli.options import (
     retrieval_option,
     write_json_line,
 )
-from bilex.cli.pairs import pair_options
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ class _Wishes:
         "bilex translate en-fi --reverse koira -k 10",
         "bilex translate en-fi                                  (in a terminal: a prompt)",
         "bilex translate en-fi --format jsonl < words.txt > translations.jsonl",
-        "bilex translate many koira --from fi --to ru           (a model of several languages)",
     )
 )
 @click.argument("model", type=click.Path())
@@ -61,7 +59,6 @@ class _Wishes:
     "-k", "count", type=click.IntRange(min=1), default=5, show_default=True, help="Translations a word."
 )
 @direction_options("forward", "backward")
-@pair_options
 @retrieval_option
 @click.option(
     "--format",
@@ -82,8 +79,6 @@ def command(
     words: tuple[str, ...],
     count: int,
     direction: str,
-    source: str | None,
-    target: str | None,
     retrieval: str,
     form: str | None,
     as_json: bool,
@@ -104,9 +99,9 @@ def command(
 
     wanted = ranks_of_text(answer_ranks, "--answer-ranks")
     check_device(device)
-    from bilex.many.opening import open_pair
+    from bilex.translator import Translator
 
-    translator, direction = open_pair(model, source, target, device, direction)  # type: ignore[arg-type]
+    translator = Translator.load(model, device=device)
     in_terminal = sys.stdout.isatty()
     chosen = "jsonl" if as_json else form or ("table" if in_terminal else "tsv")
     wishes = _Wishes(
