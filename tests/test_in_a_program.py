@@ -187,3 +187,47 @@ def test_the_estimate_of_c1_grows_with_its_updates() -> None:
         for updates in (1, 100_000)
     )
     assert 0 < few < many
+
+
+def test_tables_of_polars_and_arrow(translator: Translator) -> None:
+    pytest.importorskip("polars", reason="polars is not installed: its tables are NOT tested")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: its tables are NOT tested")
+    found = translator.lexicon(k=2)
+    pandas, polars, arrow = found.to_pandas(), found.to_polars(), found.to_arrow()
+    assert list(pandas.columns) == polars.columns == arrow.column_names
+    assert pandas.source.tolist() == polars["source"].to_list() == arrow["source"].to_pylist()
+    assert polars["confidence"].null_count() == len(found)
+    assert str(arrow.schema.field("confidence").type) == "double"
+    assert arrow["known"].to_pylist().count(True) == 300
+    pairs = Lexicon(PAIRS)
+    assert pairs.to_polars().rows() == PAIRS == list(map(tuple, pairs.to_pandas().values.tolist()))
+    assert pairs.to_arrow().to_pydict() == {"source": [a for a, _ in PAIRS], "target": [b for _, b in PAIRS]}
+
+
+@pytest.mark.parametrize(("method", "library"), [("to_polars", "polars"), ("to_arrow", "pyarrow")])
+def test_tables_name_the_library_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, method: str, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(BilexError, match=f"pip install {library}"):
+        getattr(Lexicon(PAIRS), method)()
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_aligners_are_cloned_by_scikit_learn(name: str, world: Planted) -> None:
+    base = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed: clone is NOT tested")
+    aligner = get_method(name)(device="cpu").set_params(seed=7)
+    copied = base.clone(aligner)
+    assert copied is not aligner
+    assert type(copied) is type(aligner)
+    assert copied.get_params() == aligner.get_params() == aligner.settings()
+    assert copied.seed == 7
+
+
+def test_parameters_are_checked_by_name(world: Planted) -> None:
+    aligner = get_method("procrustes")(device="cpu")
+    with pytest.raises(BilexError, match=r"procrustes.*'sead'.*Did you mean"):
+        aligner.set_params(device="cuda", sead=1)
+    assert aligner.device == "cpu"
+    fitted = aligner.fit(world.source, world.target, world.pairs(0, 100))
+    assert not hasattr(fitted.clone(), "source_map_")

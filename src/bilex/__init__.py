@@ -1,7 +1,7 @@
 """bilex: word translation for every language pair.
 
-The public names are few: `WordVectors`, `Lexicon`, `Translator`, `evaluate`, `get_method` and
-`BilexError`. They are loaded when first used, so that `import bilex` costs nothing.
+The public names are few: `WordVectors`, `Lexicon`, `Translator`, `ManyLanguages`, `evaluate`,
+`get_method` and `BilexError`. They are loaded when first used, so that `import bilex` costs nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bilex.errors import BilexError
     from bilex.evaluation import evaluate
     from bilex.lexicon import Lexicon
+    from bilex.many import ManyLanguages
     from bilex.translator import Translator
     from bilex.vectors import WordVectors
 
@@ -21,13 +22,23 @@ __version__ = "0.1.0"
 _HOMES = {
     "BilexError": "bilex.errors",
     "Lexicon": "bilex.lexicon",
+    "ManyLanguages": "bilex.many",
     "Translator": "bilex.translator",
     "WordVectors": "bilex.vectors",
     "evaluate": "bilex.evaluation",
     "get_method": "bilex.aligners",
     "methods": "bilex.aligners",
 }
-__all__ = ["BilexError", "Lexicon", "Translator", "WordVectors", "evaluate", "get_method", "methods"]
+__all__ = [
+    "BilexError",
+    "Lexicon",
+    "ManyLanguages",
+    "Translator",
+    "WordVectors",
+    "evaluate",
+    "get_method",
+    "methods",
+]
 
 
 def __getattr__(name: str) -> Any:

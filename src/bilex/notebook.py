@@ -1,15 +1,9 @@
-"""Tables for notebooks and for pandas."""
+"""Tables for notebooks."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from bilex.errors import BilexError
-
-if TYPE_CHECKING:
-    import pandas
 
 
 def html_table(
@@ -36,16 +30,3 @@ def html_table(
 
 def _shown(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def data_frame(records: Sequence[dict[str, Any]], columns: Sequence[str] | None = None) -> pandas.DataFrame:
-    """Records as a pandas DataFrame.
-
-    Raises:
-        BilexError: pandas is not installed.
-    """
-    try:
-        import pandas
-    except ImportError as error:
-        raise BilexError("pandas is not installed here; run: pip install pandas") from error
-    return pandas.DataFrame.from_records(records, columns=columns)

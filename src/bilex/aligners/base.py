@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
 from bilex.aligners.reported import ReportedAs
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
@@ -85,6 +85,37 @@ class Aligner(ABC):
     def settings(self) -> dict[str, Any]:
         """All settings and their values."""
         return {name: getattr(self, name) for name in self.settings_fields()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All settings and their values, under scikit-learn's name, so that `sklearn.base.clone` works.
+
+        Args:
+            deep: Is there for scikit-learn; no setting is an estimator itself.
+        """
+        return self.settings()
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings, under scikit-learn's name; their values are checked when the method is fitted.
+
+        Args:
+            params: Settings by name.
+
+        Returns:
+            This aligner.
+
+        Raises:
+            BilexError: A name is no setting of this method; nothing was changed then.
+        """
+        known = self.settings_fields()
+        for name in params:
+            if name not in known:
+                raise BilexError(
+                    f"method '{self.name}' has no setting '{name}'; it has {', '.join(known)}."
+                    f"{nearest_name(name, known)}"
+                )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
 
     def clone(self) -> Self:
         """A copy with the same settings, not fitted."""

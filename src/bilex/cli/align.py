@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from bilex.cli.align_languages import AlignCommand
 from bilex.cli.completion import complete_methods, complete_presets
 from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds
 from bilex.cli.lm_names import check_lm
@@ -33,6 +34,7 @@ _OLD_LIGHT = "cpu"
 
 
 @click.command(
+    cls=AlignCommand,
     epilog=examples(
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi",
         "bilex align wiki.en.bin wiki.fi.bin --seeds en-fi.tsv -o en-fi --limit 100000",
@@ -41,7 +43,8 @@ _OLD_LIGHT = "cpu"
         "bilex align en.vec fi.vec --seeds en-fi.csv --columns english,finnish -o en-fi --dry-run",
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --lm e5-small-q4",
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --set iterations=3   (see 'bilex methods c1')",
-    )
+        "bilex align --languages en.vec fi.vec ru.vec --seeds-dir seeds -o many",
+    ),
 )
 @click.argument("source_vectors", type=click.Path())
 @click.argument("target_vectors", type=click.Path())

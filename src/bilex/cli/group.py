@@ -20,6 +20,7 @@ _SUMMARIES = {
     "translate": "Translate words with a model.",
     "lexicon": "Export a whole dictionary from a model.",
     "evaluate": "Score a model on a test dictionary.",
+    "join": "Join models of two languages into one of many.",
     "convert": "Convert vectors or dictionaries between formats.",
     "info": "Describe a vector file, a dictionary or a model.",
     "methods": "List the alignment methods and their settings.",

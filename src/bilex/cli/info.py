@@ -69,6 +69,9 @@ def command(
     if kind == "model":
         _show_model(path, doubtful=doubtful, count=count, verbose=verbose, as_json=as_json)
         return
+    if kind == "many" and not doubtful:
+        _show_many(path, as_json)
+        return
     if doubtful:
         raise BilexError(f"{path}: --doubtful is about a model's seeds; give a model folder.")
     if kind == "vectors":
@@ -104,6 +107,16 @@ def _readable(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "–"
     return str(value)
+
+
+def _show_many(path: str, as_json: bool) -> None:
+    """A model of many languages on one screen."""
+    from bilex.cli.many_output import summary
+    from bilex.many import ManyLanguages
+
+    found = summary(ManyLanguages.load(path))
+    title = f"{path}: model of {len(found['languages'])} languages"
+    _show({"path": path, "kind": "many", **found} if as_json else found, title, as_json)
 
 
 def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, as_json: bool) -> None:

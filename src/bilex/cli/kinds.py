@@ -15,7 +15,7 @@ _HEAD_BYTES = 1 << 16
 
 
 def kind_of(path: Path) -> str:
-    """What stands at a path: "model", "vectors" or "dictionary".
+    """What stands at a path: "model", "many" (a model of many languages), "vectors" or "dictionary".
 
     Folders tell by their config.json, files by their suffix or else by their first lines: a line of
     vectors ends in two numbers or more, a line of a dictionary does not.
@@ -24,9 +24,10 @@ def kind_of(path: Path) -> str:
         BilexError: It cannot be read.
     """
     if path.is_dir():
+        from bilex.many.storage import is_many
         from bilex.translator.storage import is_model
 
-        return "model" if is_model(path) else "vectors"
+        return "model" if is_model(path) else "many" if is_many(path) else "vectors"
     if path.suffix.lower() in _dictionary_suffixes():
         return "dictionary"
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,15 +17,18 @@ from bilex.cli.options import (
     model_only_option,
     retrieval_option,
 )
+from bilex.cli.pairs import SeveralValues, from_option, to_languages_option
 from bilex.cli.ranks import ranks_of_text
 from bilex.errors import BilexError
 from bilex.format_names import WRITTEN_FORMATS
 
 if TYPE_CHECKING:
     from bilex.lexicon.entries import Languages
+    from bilex.space import Direction
 
 
 @click.command(
+    cls=SeveralValues,
     epilog=examples(
         "bilex lexicon en-fi -o en-fi.tsv",
         "bilex lexicon en-fi --mutual --min-confidence 0.5 -o sure.tsv",
@@ -34,7 +37,8 @@ if TYPE_CHECKING:
         "bilex lexicon en-fi --no-numbers --stop-words stop.txt -o words.tsv",
         "bilex lexicon en-fi -o en-fi.ifo                  (StarDict)",
         "bilex lexicon en-fi -o glossary.csv --format deepl --skip-unfit",
-    )
+        "bilex lexicon many --from en --to fi ru fr -o polyglot.tsv   (a model of several languages)",
+    ),
 )
 @click.argument("model", type=click.Path())
 @click.option("-o", "--output", metavar="FILE", help="The file to write; stdout if it is left out.")
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
     "-k", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Translations a word."
 )
 @direction_options("forward", "backward", "both")
+@from_option
+@to_languages_option
 @retrieval_option
 @click.option("--mutual", is_flag=True, help="Only pairs in which each word is the other's first answer.")
 @click.option(
@@ -74,6 +80,8 @@ def command(
     form: str | None,
     count: int,
     direction: str,
+    source: str | None,
+    targets: tuple[str, ...],
     retrieval: str,
     mutual: bool,
     min_score: float | None,
@@ -90,34 +98,46 @@ def command(
     others, are marked as known, and need no score or confidence. TSV has five columns, both words, score,
     confidence, and known or found, and no header, so that it serves as a seed dictionary again; CSV and
     JSON Lines name their columns and add the words' frequency ranks. The other formats are those of
-    dictionary programs, translators' tools and search engines: see docs/formats.md.
+    dictionary programs, translators' tools and search engines: see docs/formats.md. With several languages
+    after --to there is a column for each, under a header with their codes.
     """
     wanted = ranks_of_text(ranks, "--ranks")
     check_device(device)
     from bilex.cli.console import progress
     from bilex.files import check_not_a_part, check_writable
     from bilex.lexicon.formats import format_of
-    from bilex.translator import Translator
-    from bilex.translator.storage import own_files
+    from bilex.many import storage as many_storage
+    from bilex.many.opening import open_pair
+    from bilex.translator import storage
 
     if output is not None:
-        check_not_a_part(output, model, own_files)
+        for own_files in (storage.own_files, many_storage.own_files):
+            check_not_a_part(output, model, own_files)
         check_writable(output)
     written = format_of(output or "-", form)
     if output is None and written.pieces is None:
         raise BilexError(f"{written.noun} is no text; name a file to write with -o.")
-    translator = Translator.load(model, device=device)
+    options: dict[str, Any] = {
+        "k": count,
+        "method": retrieval,
+        "mutual": mutual,
+        "min_score": min_score,
+        "min_confidence": min_confidence,
+        "ranks": wanted,
+        "model_only": model_only,
+        "progress": progress(),
+    }
+    if len(targets) > 1:
+        from bilex.cli.polyglot import write_polyglot
+
+        write_polyglot(
+            model, source, targets, device, output, written.name, {**options, "keep_of": filters.of}
+        )
+        return
+    way: Direction = "backward" if direction == "backward" else "forward"
+    translator, way = open_pair(model, source, targets[0] if targets else None, device, way)
     found = translator.lexicon(
-        k=count,
-        direction=direction,  # type: ignore[arg-type]
-        method=retrieval,  # type: ignore[arg-type]
-        mutual=mutual,
-        min_score=min_score,
-        min_confidence=min_confidence,
-        ranks=wanted,
-        model_only=model_only,
-        keep=filters.of(translator),
-        progress=progress(),
+        direction="both" if direction == "both" else way, keep=filters.of(translator), **options
     )
     made = translator.provenance
     known: Languages = (made.get("source_language"), made.get("target_language"))

@@ -21,6 +21,7 @@ from bilex.cli.options import (
     retrieval_option,
     write_json_line,
 )
+from bilex.cli.pairs import pair_options
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class _Wishes:
         "bilex translate en-fi --reverse koira -k 10",
         "bilex translate en-fi                                  (in a terminal: a prompt)",
         "bilex translate en-fi --format jsonl < words.txt > translations.jsonl",
+        "bilex translate many koira --from fi --to ru           (a model of several languages)",
     )
 )
 @click.argument("model", type=click.Path())
@@ -59,6 +61,7 @@ class _Wishes:
     "-k", "count", type=click.IntRange(min=1), default=5, show_default=True, help="Translations a word."
 )
 @direction_options("forward", "backward")
+@pair_options
 @retrieval_option
 @click.option(
     "--format",
@@ -79,6 +82,8 @@ def command(
     words: tuple[str, ...],
     count: int,
     direction: str,
+    source: str | None,
+    target: str | None,
     retrieval: str,
     form: str | None,
     as_json: bool,
@@ -99,9 +104,9 @@ def command(
 
     wanted = ranks_of_text(answer_ranks, "--answer-ranks")
     check_device(device)
-    from bilex.translator import Translator
+    from bilex.many.opening import open_pair
 
-    translator = Translator.load(model, device=device)
+    translator, direction = open_pair(model, source, target, device, direction)  # type: ignore[arg-type]
     in_terminal = sys.stdout.isatty()
     chosen = "jsonl" if as_json else form or ("table" if in_terminal else "tsv")
     wishes = _Wishes(

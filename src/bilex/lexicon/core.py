@@ -20,6 +20,8 @@ from bilex.lexicon.reading import Layout, NormalForm, ReadReport, respelt
 
 if TYPE_CHECKING:
     import pandas
+    import polars
+    import pyarrow
 
 _SHOWN_PAIRS = 3
 _SHOWN_ROWS = 10
@@ -155,9 +157,35 @@ class Lexicon:
         Raises:
             BilexError: pandas is not installed.
         """
-        from bilex.notebook import data_frame
+        from bilex.data_frames import pandas_frame
 
-        return data_frame([{"source": source, "target": target} for source, target in self.pairs])
+        return pandas_frame(self._columns())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The pairs as a polars DataFrame with the columns source and target.
+
+        Raises:
+            BilexError: polars is not installed.
+        """
+        from bilex.data_frames import polars_frame
+
+        return polars_frame(self._columns(), {"source": str, "target": str})
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The pairs as an Arrow table with the columns source and target.
+
+        Raises:
+            BilexError: pyarrow is not installed.
+        """
+        from bilex.data_frames import arrow_table
+
+        return arrow_table(self._columns(), {"source": str, "target": str})
+
+    def _columns(self) -> dict[str, list[str]]:
+        return {
+            "source": [source for source, _ in self.pairs],
+            "target": [target for _, target in self.pairs],
+        }
 
     def corrected(self, corrections: Lexicon) -> Lexicon:
         """This list, overruled by another.

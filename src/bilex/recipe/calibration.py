@@ -67,6 +67,12 @@ class Calibration:
         part = self.parts.get((direction, method))
         return None if part is None else part.model(scores)
 
+    def swapped(self) -> Calibration:
+        """The same confidences with source and target language exchanged."""
+        other: dict[Direction, Direction] = {"forward": "backward", "backward": "forward"}
+        parts = {(other[direction], method): part for (direction, method), part in self.parts.items()}
+        return Calibration(parts, self.note)
+
     def as_dict(self) -> dict[str, Any]:
         """The calibration for JSON."""
         return {

@@ -13,6 +13,7 @@ import numpy as np
 
 from bilex.aligners.maps import Map
 from bilex.errors import BilexError
+from bilex.hub import OnTheHub
 from bilex.languages import code_of, language_of_file
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress, chosen_progress
@@ -37,7 +38,7 @@ _TO_CHOOSE_FROM = 50
 
 
 @dataclass(eq=False, repr=False)
-class Translator:
+class Translator(OnTheHub):
     """Translates words both ways between two languages.
 
     Args:
@@ -174,6 +175,12 @@ class Translator:
         from bilex.translator.storage import save_translator
 
         save_translator(self, folder)
+
+    @property
+    def language_codes(self) -> list[str]:
+        """The codes of the two languages, as far as they are known."""
+        sides = (self.provenance.get(f"{side}_language") for side in ("source", "target"))
+        return [str(code) for code in sides if code]
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -46,7 +46,7 @@ def _figures(expected: Expectation, made: dict[str, Any]) -> str:
     for side in expected.words:
         words, right = expected.words[side], expected.right[side]
         asking, answering = languages_of(made, side)  # type: ignore[arg-type]
-        low, high = _interval(right, words)
+        low, high = share_interval(right, words)
         clauses.append(f"{asking} to {answering} {right / max(1, words):.0%} ({low:.0%} to {high:.0%})")
     count = max(expected.words.values())
     how = "that a second fit had not seen" if expected.how == "held out" else "each predicted from the others"
@@ -81,7 +81,7 @@ def languages_of(made: dict[str, Any], direction: Direction) -> tuple[str, str]:
     return (names[0], names[1]) if direction == "forward" else (names[1], names[0])
 
 
-def _interval(right: int, words: int) -> tuple[float, float]:
+def share_interval(right: int, words: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share."""
     if not words:
         return 0.0, 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from bilex.translator.unknown import Side
 
 if TYPE_CHECKING:
     import pandas
+    import polars
+    import pyarrow
 
     from bilex.translator.core import Translator
     from bilex.translator.filters import Keep
@@ -28,6 +30,18 @@ if TYPE_CHECKING:
 _WORDS_A_BLOCK = 16384
 _SHOWN_PAIRS = 3
 _SHOWN_ROWS = 10
+_TYPES: dict[str, type] = {
+    "source": str,
+    "target": str,
+    "score": float,
+    "confidence": float,
+    "source_rank": int,
+    "target_rank": int,
+    "known": bool,
+    "part_of_speech": str,
+    "status": str,
+    "provenance": str,
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,12 +85,36 @@ class InducedLexicon:
         Raises:
             BilexError: pandas is not installed.
         """
-        from bilex.notebook import data_frame
+        from bilex.data_frames import pandas_frame
 
+        return pandas_frame(self._columns())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The same as `to_pandas` as a polars DataFrame.
+
+        Raises:
+            BilexError: polars is not installed.
+        """
+        from bilex.data_frames import polars_frame
+
+        return polars_frame(self._columns(), _TYPES)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The same as `to_pandas` as an Arrow table.
+
+        Raises:
+            BilexError: pyarrow is not installed.
+        """
+        from bilex.data_frames import arrow_table
+
+        return arrow_table(self._columns(), _TYPES)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """The fields of the entries, less texts that none of them has."""
         texts = ("part_of_speech", "status", "provenance")
         unused = [name for name in texts if not any(getattr(entry, name) for entry in self.entries)]
         names = [field.name for field in fields(Entry) if field.name not in unused]
-        return data_frame([{name: getattr(entry, name) for name in names} for entry in self.entries], names)
+        return {name: [getattr(entry, name) for entry in self.entries] for name in names}
 
     def dictionary(self, languages: Languages = (None, None)) -> Dictionary:
         """The entries for a file, the words that asked first.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path, PurePosixPath
+from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bilex.aligners.maps import Map, maps_from_state, maps_state
+from bilex.checksums import CARD, CHECKSUMS, checksums, verify_checksums, write_checksums
 from bilex.errors import BilexError
 from bilex.files import (
     atomic_folder,
@@ -19,7 +18,6 @@ from bilex.files import (
     check_writable,
     json_text,
     read_json,
-    read_small,
     sha256,
 )
 from bilex.lexicon import Lexicon
@@ -33,17 +31,10 @@ if TYPE_CHECKING:
     from bilex.translator.core import Translator
 
 FORMAT, FORMAT_VERSION = "bilex-translator", 1
-CONFIG, CARD, CHECKSUMS, MAPS, SEEDS = (
-    "config.json",
-    "README.md",
-    "SHA256SUMS",
-    "maps.safetensors",
-    "seeds.json",
-)
+MANY_FORMAT = "bilex-many"
+CONFIG, MAPS, SEEDS = "config.json", "maps.safetensors", "seeds.json"
 SOURCE, TARGET, UNKNOWN = "source", "target", "unknown"
 _PARTS = (CONFIG, MAPS, SEEDS, SOURCE, TARGET, UNKNOWN)
-_DIGEST = re.compile("[0-9a-f]{64}")
-_LARGEST_LIST = 16 << 20
 
 
 def is_model(folder: str | Path) -> bool:
@@ -75,7 +66,7 @@ def own_files(path: Path) -> Collection[str]:
     if not is_model(path):
         return ()
     config = read_json(path / CONFIG)
-    files = {CHECKSUMS, *_checksums(path)}
+    files = {CHECKSUMS, *checksums(path)}
     card = path / CARD
     if card.is_file() and sha256(card) == config.get("card_sha256"):
         files.add(CARD)
@@ -124,7 +115,7 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         (path / SEEDS).write_text(json_text(seeds), encoding="utf-8")
         (path / CONFIG).write_text(json_text(config), encoding="utf-8")
         (path / CARD).write_bytes(text.encode("utf-8"))
-        _write_checksums(path)
+        write_checksums(path)
 
 
 def load_translator(folder: str | Path, *, verify: bool, device: str) -> Translator:
@@ -138,7 +129,7 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
     restore(path)
     config = read_config(path)
     if verify:
-        _verify(path)
+        verify_checksums(path, _PARTS)
     try:
         tensors = load_file(path / MAPS)
         source_map, target_map = maps_from_state(config, tensors)
@@ -203,6 +194,11 @@ def read_config(path: Path) -> dict[str, Any]:
     if not (path / CONFIG).is_file():
         raise BilexError(f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'.")
     config = read_json(path / CONFIG)
+    if isinstance(config, dict) and config.get("format") == MANY_FORMAT:
+        raise BilexError(
+            f"{path}: is a model of several languages; name two of them (--from and --to, or "
+            "ManyLanguages.load in a program)."
+        )
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise BilexError(
             f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with 'bilex align'."
@@ -214,68 +210,3 @@ def read_config(path: Path) -> dict[str, Any]:
             "install a newer bilex."
         )
     return config
-
-
-def _write_checksums(path: Path) -> None:
-    """A list of all files but the card, which people may edit; `sha256sum -c SHA256SUMS` reads it."""
-    files = sorted(file for file in path.rglob("*") if file.is_file() and file != path / CARD)
-    lines = [f"{sha256(file)}  {file.relative_to(path).as_posix()}\n" for file in files]
-    (path / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
-
-
-def _verify(path: Path) -> None:
-    """Compare every file with its checksum, several at a time.
-
-    Raises:
-        BilexError: A file is missing or differs.
-    """
-    expected = _checksums(path)
-    unlisted = sorted(set(_needed(path)) - set(expected))
-    if unlisted:
-        raise BilexError(
-            f"{path / CHECKSUMS}: does not list all files ('{unlisted[0]}'); copy or make the model again."
-        )
-    try:
-        with ThreadPoolExecutor() as pool:
-            found = dict(zip(expected, pool.map(lambda name: sha256(path / name), expected), strict=True))
-    except OSError as error:
-        raise BilexError(f"{error.filename}: cannot be read; copy or make the model again.") from error
-    for name, digest in expected.items():
-        if found[name] != digest:
-            raise BilexError(
-                f"{path / name}: was changed or damaged since it was saved (its checksum differs); "
-                "copy or make the model again."
-            )
-
-
-def _checksums(path: Path) -> dict[str, str]:
-    """The files that SHA256SUMS lists, with their checksums.
-
-    Raises:
-        BilexError: The list is missing or damaged, or names something outside of the model.
-    """
-    try:
-        text = read_small(path / CHECKSUMS, _LARGEST_LIST).decode("utf-8")
-        lines = text.removesuffix("\n").split("\n")
-        listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        whole = all(map(_DIGEST.fullmatch, listed.values()))
-    except (BilexError, ValueError) as error:
-        raise BilexError(
-            f"{path / CHECKSUMS}: is missing or damaged; copy or make the model again."
-        ) from error
-    if not whole or len(listed) != len(lines):
-        raise BilexError(f"{path / CHECKSUMS}: is damaged; copy or make the model again.")
-    for name in listed:
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise BilexError(
-                f"{path / CHECKSUMS}: names '{name}', which is outside of it; copy or make the model again."
-            )
-    return listed
-
-
-def _needed(path: Path) -> Iterator[str]:
-    """The files that opening the model may read: all of it but the card and the list itself."""
-    for file in path.rglob("*"):
-        name = file.relative_to(path).as_posix()
-        if not file.is_dir() and name not in (CARD, CHECKSUMS) and name.split("/")[0] in _PARTS:
-            yield name

@@ -24,17 +24,17 @@ class FromSubwords:
     kind: ClassVar[str] = "subwords"
 
     def __init__(self, subwords: Mapping[Side, Subwords], maps: Mapping[Side, Map]) -> None:
-        self._subwords, self._maps = dict(subwords), dict(maps)
+        self.subwords, self._maps = dict(subwords), dict(maps)
 
     def vectors(self, words: Sequence[str], side: Side) -> list[Floats | None]:
         """The mapped mean of each word's n-grams; None without n-grams."""
         return [self._vector(word, side) for word in words]
 
     def _vector(self, word: str, side: Side) -> Floats | None:
-        if side not in self._subwords:
+        if side not in self.subwords:
             return None
         try:
-            vector = self._subwords[side].vector(word)
+            vector = self.subwords[side].vector(word)
         except KeyError:
             return None
         mapped: Floats = self._maps[side](vector[None])[0]
@@ -42,7 +42,7 @@ class FromSubwords:
 
     def save(self, folder: Path) -> None:
         """Write the n-grams of each language as vectors of no words."""
-        for side, subwords in self._subwords.items():
+        for side, subwords in self.subwords.items():
             none = np.zeros((0, subwords.rows.shape[1]), np.float32)
             WordVectors([], none, subwords=subwords).save(folder / side, "safetensors")
 

@@ -1,0 +1,179 @@
+"""`bilex align --languages`: vectors of several languages become one model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
+from bilex.cli.many_output import check_output, report_many
+from bilex.cli.options import (
+    check_coverage,
+    check_device,
+    check_readable,
+    device_option,
+    examples,
+    json_option,
+    read_vectors,
+)
+from bilex.errors import BilexError
+from bilex.languages import language_of_file
+
+if TYPE_CHECKING:
+    from bilex.many.core import Two
+
+FLAG = "--languages"
+_FEWEST = 2
+
+
+class AlignCommand(click.Command):
+    """`bilex align`, which is another command with `--languages`."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
+        """The context of the command that the arguments mean."""
+        if FLAG in args:
+            return command.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(
+    epilog=examples(
+        "bilex align --languages en.vec fi.vec ru.vec fr.vec --seeds-dir seeds -o many",
+        "bilex translate many koira --from fi --to ru",
+        "bilex evaluate many --tests tests",
+    )
+)
+@click.argument("vectors", nargs=-1, required=True, type=click.Path())
+@click.option(FLAG, is_flag=True, help="Align several languages together.")
+@click.option(
+    "--seeds-dir",
+    metavar="FOLDER",
+    required=True,
+    help="Seed dictionaries of any two of the languages, named like en-fi.tsv.",
+)
+@click.option("--codes", metavar="A,B,…", help="The languages of the files; by default what their names say.")
+@dictionary_options
+@click.option("-o", "--output", metavar="MANY", required=True, help="The model folder to write.")
+@click.option("--force", is_flag=True, help="Replace an earlier model of that name.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=200_000,
+    show_default=True,
+    help="Read only so many of the most frequent words of each language.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="How often new pairs are found and the maps are learned again.",
+)
+@click.option(
+    "--frequent",
+    type=click.IntRange(min=1),
+    default=20_000,
+    show_default=True,
+    help="How many of the most frequent words of each language look for new pairs.",
+)
+@click.option("--keep-case", is_flag=True, help="Do not lower-case vectors and dictionaries.")
+@click.option(
+    "--calibrate/--no-calibrate",
+    default=True,
+    show_default=True,
+    help="Learn confidences on held-out seeds; takes a second fit.",
+)
+@click.option("--random-seed", type=int, default=0, show_default=True, help="Fixes which seeds are held out.")
+@device_option
+@json_option
+def command(
+    vectors: tuple[str, ...],
+    languages: bool,
+    seeds_dir: str,
+    codes: str | None,
+    layout: DictionaryLayout,
+    output: str,
+    force: bool,
+    limit: int,
+    rounds: int,
+    frequent: int,
+    keep_case: bool,
+    calibrate: bool,
+    random_seed: int,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Align several languages together: VECTORS of each and dictionaries of some pairs become one model.
+
+    Not every two languages need a dictionary, as long as those that there are connect all languages. The
+    maps of all are learned from all seeds at once, and again from the pairs that every two languages then
+    agree on, so that pairs with few seeds or none are helped by the others.
+    """
+    check_readable(*vectors, seeds_dir)
+    check_device(device)
+    check_output(output, force, (*vectors, seeds_dir))
+    from bilex.cli.console import progress
+    from bilex.many.dictionaries import read_dictionaries
+    from bilex.many.fitting import align_languages
+
+    names = codes_of(vectors, codes)
+    lowercase = not keep_case
+
+    def read(path: Path, two: Two) -> object:
+        return layout.read(str(path), lowercase, two)
+
+    seeds = read_dictionaries(seeds_dir, names, read)  # type: ignore[arg-type]
+    listener = progress()
+    words = {
+        code: read_vectors(path, limit, lowercase, listener)
+        for code, path in zip(names, vectors, strict=True)
+    }
+    for (a, b), lexicon in seeds.items():
+        if len(lexicon):
+            check_coverage(lexicon, words[a], words[b])
+    many = align_languages(
+        words,
+        seeds,
+        rounds=rounds,
+        frequent=frequent,
+        calibrated=calibrate,
+        lowercase=lowercase,
+        device=device,
+        seed=random_seed,
+        progress=listener,
+    )
+    many.save(output, progress=listener)
+    report_many(many, output, as_json)
+
+
+def codes_of(vectors: Sequence[str], codes: str | None) -> list[str]:
+    """The code of each file's language, as given or as its name says.
+
+    Raises:
+        BilexError: A file's name does not say, two are of one language, or codes and files differ in number.
+    """
+    if len(vectors) < _FEWEST:
+        raise BilexError("--languages needs the vectors of at least two languages.")
+    if codes is not None:
+        names = [name.strip() for name in codes.split(",")]
+        if len(names) != len(vectors):
+            raise BilexError(f"--codes {codes}: names {len(names)} languages for {len(vectors)} files.")
+    else:
+        found = [language_of_file(path) for path in vectors]
+        for path, name in zip(vectors, found, strict=True):
+            if name is None:
+                raise BilexError(
+                    f"{path}: its name does not say which language it is; give all with --codes en,fi,…."
+                )
+        names = [name for name in found if name is not None]
+    for name in names:
+        if names.count(name) > 1:
+            raise BilexError(
+                f"two files are of the language '{name}'; give each language once, or name them with --codes."
+            )
+    return names

@@ -1,0 +1,63 @@
+"""What the commands that make a model of many languages check and report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from bilex.cli.options import write_json_line
+from bilex.errors import BilexError
+
+if TYPE_CHECKING:
+    from bilex.many import ManyLanguages
+
+
+def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
+    """Make sure, before the work, that the model may be written.
+
+    Raises:
+        BilexError: It is an input, a model already and --force was not given, or something else.
+    """
+    from bilex.files import check_not_an_input
+    from bilex.many.storage import check_destination, is_many
+
+    check_not_an_input(output, *inputs)
+    check_destination(output)
+    if is_many(output) and not force:
+        raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
+
+
+def summary(many: ManyLanguages) -> dict[str, Any]:
+    """What a model of many languages is, for people and for JSON."""
+    return {
+        "languages": {code: len(words) for code, words in many.vocabularies.items()},
+        "seed_pairs": {f"{a}-{b}": len(seeds) for (a, b), seeds in many.seeds.items()},
+        "held_out_p@1": {
+            f"{a}-{b}": [round(part.accuracy, 4) for (_, m), part in found.parts.items() if m == "csls"]
+            for (a, b), found in many.calibrations.items()
+            if found.parts
+        },
+        "method": many.provenance.get("method"),
+        "report": many.provenance.get("report"),
+    }
+
+
+def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
+    """What was made, and what to do next."""
+    if as_json:
+        write_json_line({"model": output, **summary(many)}, indent=2)
+        return
+    from bilex.cli.console import show
+    from bilex.languages import language_name
+
+    found = summary(many)
+    for pair, (forward, backward) in found["held_out_p@1"].items():
+        a, b = map(language_name, pair.split("-"))
+        show(
+            f"Held-out seeds: the first answer is right for {forward:.0%} ({a} to {b}) and {backward:.0%} "
+            f"({b} to {a})."
+        )
+    names = ", ".join(f"{language_name(code)} {count:,}" for code, count in found["languages"].items())
+    first, second = many.languages[:2]
+    word = many.vocabularies[first].index_to_key[0]
+    show(f"Saved {output}: {names} words. Next: bilex translate {output} {word} --from {first} --to {second}")

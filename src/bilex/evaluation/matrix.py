@@ -1,0 +1,108 @@
+"""Every pair of languages of one model in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bilex.evaluation.core import evaluate
+from bilex.evaluation.result import DirectionResult
+from bilex.languages import language_name
+from bilex.lexicon import Lexicon
+from bilex.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bilex.many import ManyLanguages
+
+Two = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class LanguageMatrix:
+    """How well a model translates from each language to each other.
+
+    Attributes:
+        languages: The codes, in the order of rows and columns.
+        results: By the language of the words and the language of the answers.
+        dictionaries: The name of each test dictionary, by the same.
+    """
+
+    languages: tuple[str, ...]
+    results: dict[Two, DirectionResult]
+    dictionaries: dict[Two, str]
+
+    def share(self, source: str, target: str, method: str = "csls") -> float | None:
+        """P@1 from one language to another; None where there was no test dictionary."""
+        found = self.results.get((source, target))
+        figures = found.figures[method] if found else None
+        return figures["p@1"] if figures else None
+
+    def mean(self, method: str = "csls") -> float:
+        """The mean P@1 over all directions that were measured."""
+        shares = [share for two in self.results if (share := self.share(*two, method)) is not None]
+        return sum(shares) / max(1, len(shares))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, fractions between 0 and 1."""
+        return {
+            "languages": list(self.languages),
+            "mean": {method: self.mean(method) for method in ("nn", "csls")},
+            "directions": {
+                f"{a}-{b}": {"dictionary": self.dictionaries[a, b], **result.as_dict()}
+                for (a, b), result in self.results.items()
+            },
+        }
+
+    def table(self) -> RenderableType:
+        """P@1 with CSLS in per cent, a row for each language of words, a column for each of answers."""
+        from rich.table import Table
+
+        table = Table(title="P@1 with CSLS, from the row's language to the column's", title_justify="left")
+        table.add_column("from \\ to")
+        for code in self.languages:
+            table.add_column(language_name(code), justify="right")
+        for source in self.languages:
+            shares = [None if source == target else self.share(source, target) for target in self.languages]
+            cells = ("" if share is None else f"{100 * share:.1f}" for share in shares)
+            table.add_row(language_name(source), *cells)
+        means = f"{100 * self.mean():.1f} (CSLS), {100 * self.mean('nn'):.1f} (NN)"
+        table.caption = f"Mean of {len(self.results)} directions: {means}"
+        table.caption_justify = "left"
+        return table
+
+
+def evaluate_pairs(
+    many: ManyLanguages,
+    tests: Mapping[Two, Lexicon],
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> LanguageMatrix:
+    """Score every two languages that there is a test dictionary of, both ways.
+
+    Args:
+        many: The model.
+        tests: Test dictionaries by two languages, the first language's word first.
+        bootstrap: Resamplings for the 95 % intervals; 0 for none.
+        seed: Fixes the resampling.
+        progress: Shows how far the work is.
+
+    Raises:
+        BilexError: A dictionary has no pair with both words in the vectors.
+    """
+    results: dict[Two, DirectionResult] = {}
+    dictionaries: dict[Two, str] = {}
+    for (a, b), lexicon in tests.items():
+        translator = many.pair(a, b)
+        train = translator.seeds if len(translator.seeds) else None
+        found = evaluate(
+            translator.space, lexicon, train=train, bootstrap=bootstrap, seed=seed, progress=progress
+        )
+        results[a, b], results[b, a] = found.forward, found.backward
+        dictionaries[a, b] = dictionaries[b, a] = lexicon.name
+    order = [code for code in many.languages if any(code in two for two in results)]
+    return LanguageMatrix(tuple(order), results, dictionaries)

@@ -1,0 +1,230 @@
+"""What can be known about a model without a test dictionary.
+
+Four things, each measured on the model alone: seeds that a second fit had not seen; how many first answers
+answer back; how well a part of the seeds predicts the rest; and the accuracy that the confidences promise.
+docs/evaluation.md says how well each predicts the accuracy on a test dictionary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bilex.aligners.procrustes import common_rotations
+from bilex.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.progress import SILENT, Progress
+from bilex.recipe.calibration import DIRECTIONS, ask
+from bilex.space import Direction, Floats, Rows, Space
+from bilex.translator import Translator
+from bilex.translator.expectation import share_interval
+from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FREQUENT = 10_000
+_VOCABULARY = 10_000
+_FOLDS = 5
+_FEWEST_PAIRS = 50
+_Z = 1.96
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of some words, with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+    words: int
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is known about one direction of a model.
+
+    Attributes:
+        held_out: P@1 on seed words that a second fit had not seen; None where none were held out.
+        mutual: The share of frequent words whose first answer has them as its own first answer.
+        predicted: The share of seed words that are translated rightly when the two languages are rotated onto
+            each other anew by the other seeds, each fifth by the other four; None for too few seeds.
+        expected: The mean confidence of the first answers to words that are no seeds; None where there are no
+            confidences. Its interval counts the words asked, the held-out words that the confidences were
+            learned on, and `typical_error`.
+    """
+
+    held_out: Share | None
+    mutual: Share
+    predicted: Share | None
+    expected: Share | None
+
+
+@dataclass(frozen=True)
+class WithoutGold:
+    """What is known about a model, by direction."""
+
+    forward: Judgement
+    backward: Judgement
+    note: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, fractions between 0 and 1."""
+        return asdict(self)
+
+    def table(self, languages: tuple[str, str] = ("source", "target")) -> RenderableType:
+        """A table for a rich console.
+
+        Args:
+            languages: The names of the two languages.
+        """
+        from rich.table import Table
+
+        one, other = languages
+        table = Table(title="Without a test dictionary", title_justify="left")
+        table.add_column("measured on the model alone")
+        for heading in (f"{one} to {other}", f"{other} to {one}"):
+            table.add_column(heading, justify="right")
+        rows = {
+            "expected P@1, from the confidences": "expected",
+            "P@1 on held-out seeds": "held_out",
+            "seeds predicted by the other seeds": "predicted",
+            "first answers that answer back": "mutual",
+        }
+        for label, name in rows.items():
+            table.add_row(label, *(_shown(getattr(side, name)) for side in (self.forward, self.backward)))
+        table.caption, table.caption_justify = self.note, "left"
+        return table
+
+
+def judge(
+    translator: Translator,
+    *,
+    words: Mapping[Direction, Collection[str]] | None = None,
+    progress: Progress = SILENT,
+) -> WithoutGold:
+    """Measure what can be known without a test dictionary.
+
+    Args:
+        translator: The model.
+        words: By direction, words for whose translations the accuracy is expected; for a direction without
+            any, the 10,000 most frequent words that are no seeds.
+        progress: Shows how far the work is.
+
+    Raises:
+        BilexError: None of `words` is in the vocabulary.
+    """
+    predicted = _predicted(translator, progress)
+    sides = {}
+    with progress.task("Asking frequent words", 2) as task:
+        for direction in DIRECTIONS:
+            asked = _asked(translator, direction, (words or {}).get(direction))
+            sides[direction] = Judgement(
+                _held_out(translator, direction),
+                _mutual(translator.space, direction),
+                predicted.get(direction),
+                _expected(translator, direction, asked),
+            )
+            task.advance()
+    note = translator.calibration.note
+    return WithoutGold(sides["forward"], sides["backward"], f"Confidences: {note}.")
+
+
+def _asked(translator: Translator, direction: Direction, words: Collection[str] | None) -> Rows:
+    """Rows of the words for which an accuracy is expected."""
+    asking, _ = translator.space.sides(direction)
+    if words is not None:
+        rows = [row for word in words if (row := asking.key_to_index.get(word)) is not None]
+        if not rows:
+            raise BilexError(
+                "none of the words is in the model's vocabulary; check their language and spelling."
+            )
+        return np.array(rows, np.int64)
+    known = translator.known_pairs.right[direction]
+    rows = [row for row in range(min(FREQUENT, len(asking))) if row not in known]
+    return np.array(rows, np.int64)
+
+
+def _held_out(translator: Translator, direction: Direction) -> Share | None:
+    part = translator.calibration.parts.get((direction, "csls"))
+    if part is None:
+        return None
+    return _of_count(round(part.accuracy * part.words), part.words)
+
+
+def _mutual(space: Space, direction: Direction) -> Share:
+    """How many of the frequent words are the first answer of their first answer."""
+    asking, _ = space.sides(direction)
+    queries = np.arange(min(FREQUENT, len(asking)), dtype=np.int64)
+    answers = space.search(queries, 1, direction=direction)[1][:, 0]
+    distinct, place = np.unique(answers, return_inverse=True)
+    back: Direction = "backward" if direction == "forward" else "forward"
+    best = space.search(distinct, 1, direction=back)[1][:, 0]
+    return _of_count(int(np.sum(best[place.reshape(-1)] == queries)), len(queries))
+
+
+def _expected(translator: Translator, direction: Direction, rows: Rows) -> Share | None:
+    """The mean confidence of the model's own first answers."""
+    part = translator.calibration.parts.get((direction, "csls"))
+    if part is None or not len(rows):
+        return None
+    proposals = translator.proposer(direction, "csls", model_only=True)(rows, 1)
+    sure = proposals.confidence[:, 0]
+    share = float(sure.mean())
+    spread = float(np.sum(sure * (1 - sure))) / len(sure) ** 2
+    spread += part.accuracy * (1 - part.accuracy) / part.words
+    return _of_spread(share, spread, len(sure))
+
+
+def _predicted(translator: Translator, progress: Progress) -> dict[Direction, Share]:
+    """Each fifth of the seeds predicted by a rotation that the other four fifths give."""
+    source, target = (side.head(_VOCABULARY) for side in (translator.space.source, translator.space.target))
+    usable = translator.seeds.covered(source.key_to_index, target.key_to_index)
+    words = sorted(usable.golds())
+    if len(words) < _FEWEST_PAIRS:
+        return {}
+    np.random.default_rng(0).shuffle(words)
+    counted = {direction: [0, 0] for direction in DIRECTIONS}
+    with progress.task("Predicting seeds by the others", _FOLDS) as task:
+        for fold in range(_FOLDS):
+            drawn = set(words[fold::_FOLDS])
+            held_out = Lexicon([pair for pair in usable.pairs if pair[0] in drawn], usable.name)
+            learned = usable.without(held_out, by="word")
+            space = Space(_rotated(source, target, learned), target, "cosine", translator.space.device)
+            for (direction, method), found in ask(space, held_out).items():
+                if method == "csls":
+                    counted[direction][0] += len(found.right)
+                    counted[direction][1] += int(found.right[:, 0].sum())
+            task.advance()
+    return {direction: _of_count(right, asked) for direction, (asked, right) in counted.items() if asked}
+
+
+def _rotated(source: WordVectors, target: WordVectors, pairs: Lexicon) -> WordVectors:
+    """Source words rotated onto the target words of some pairs."""
+    index = pairs.index(source.key_to_index, target.key_to_index)
+    x = np.asarray(source.vectors[index[:, 0]], np.float64)
+    y = np.asarray(target.vectors[index[:, 1]], np.float64)
+    u, _, v = common_rotations(x.T @ y)
+    rotated: Floats = np.asarray(source.vectors) @ (u @ v.T).astype(np.float32)
+    return WordVectors(source.index_to_key, rotated)
+
+
+def _of_count(right: int, words: int) -> Share:
+    """A share with Wilson's interval."""
+    low, high = share_interval(right, words)
+    return Share(right / words, low, high, words)
+
+
+def _of_spread(share: float, variance: float, words: int) -> Share:
+    half = _Z * math.sqrt(variance)
+    return Share(share, max(0.0, share - half), min(1.0, share + half), words)
+
+
+def _shown(share: Share | None) -> str:
+    if share is None:
+        return "–"
+    return f"{100 * share.share:.1f} % ({100 * share.low:.0f}–{100 * share.high:.0f})"

@@ -1,0 +1,195 @@
+"""A model of many languages as a folder, with the guarantees of a model of two.
+
+config.json          format, languages, maps, confidences, and how it was made
+README.md            a card for people; the one file that they may edit
+SHA256SUMS           a checksum of every other file
+languages/en/        the words of a language and their vectors in the common space
+subwords/en/         fastText's n-grams of a language, where there are any
+maps.safetensors     the maps, and CSLS's terms of every two languages
+seeds/en-fi.json     the word pairs that were learned from
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from bilex.aligners.maps import Map
+from bilex.checksums import CARD, CHECKSUMS, checksums, verify_checksums, write_checksums
+from bilex.errors import BilexError
+from bilex.files import atomic_folder, check_replaceable, check_writable, json_text, read_json, sha256
+from bilex.lexicon import Lexicon
+from bilex.many.card import card
+from bilex.many.core import ManyLanguages, Two
+from bilex.progress import SILENT, Progress
+from bilex.temporaries import restore
+from bilex.translator import Calibration
+from bilex.translator.storage import CONFIG, MAPS
+from bilex.translator.storage import MANY_FORMAT as FORMAT
+from bilex.vectors import WordVectors
+
+FORMAT_VERSION = 1
+LANGUAGES, SUBWORDS, SEEDS = "languages", "subwords", "seeds"
+_PARTS = (CONFIG, MAPS, LANGUAGES, SUBWORDS, SEEDS)
+_STORED = ("format", "format_version", "languages", "lowercase", "maps", "calibrations", "card_sha256")
+
+
+def is_many(folder: str | Path) -> bool:
+    """Whether a folder holds a model of many languages, of whatever version."""
+    try:
+        config = read_json(Path(folder) / CONFIG)
+    except BilexError:
+        return False
+    return isinstance(config, dict) and config.get("format") == FORMAT
+
+
+def check_destination(folder: str | Path) -> None:
+    """Make sure, before the work, that a model of many languages may be saved in a folder.
+
+    Raises:
+        BilexError: It is a file, or a folder with other things in it, or cannot be written.
+    """
+    check_replaceable(Path(folder), own_files)
+    check_writable(folder)
+
+
+def own_files(path: Path) -> Collection[str]:
+    """The files in a folder that `save_many` wrote; none if it is no such model. An edited card is not."""
+    if not is_many(path):
+        return ()
+    files = {CHECKSUMS, *checksums(path)}
+    written = read_json(path / CONFIG).get("card_sha256")
+    if (path / CARD).is_file() and sha256(path / CARD) == written:
+        files.add(CARD)
+    return files
+
+
+def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
+    """Write a model of many languages; the arguments are those of `ManyLanguages.save`."""
+    check_destination(folder)
+    steps: dict[str, list[str]] = {}
+    tensors: dict[str, Any] = {}
+    for language, into in many.maps.items():
+        steps[language], parts = into.state(f"map.{language}")
+        tensors.update(parts)
+    with progress.task("Measuring neighbourhoods", len(many.twos)) as task:
+        for two in many.twos:
+            for side, terms in zip(("source", "target"), many.terms(two), strict=True):
+                tensors[f"terms.{_name(two)}.{side}"] = np.ascontiguousarray(terms)
+            task.advance()
+    text = card(many)
+    config = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "languages": many.languages,
+        "lowercase": many.lowercase,
+        "maps": steps,
+        "calibrations": {_name(two): found.as_dict() for two, found in many.calibrations.items()},
+        "card_sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
+        **many.provenance,
+    }
+    with atomic_folder(folder, own_files=own_files) as path:
+        for language, words in many.vocabularies.items():
+            words.save(path / LANGUAGES / language, "safetensors")
+        for language, ngrams in many.subwords.items():
+            none = np.zeros((0, ngrams.rows.shape[1]), np.float32)
+            WordVectors([], none, subwords=ngrams).save(path / SUBWORDS / language, "safetensors")
+        save_file(tensors, path / MAPS)
+        (path / SEEDS).mkdir()
+        for two, seeds in many.seeds.items():
+            stored = {"name": seeds.name, "pairs": list(seeds.pairs), "rejected": list(seeds.rejected)}
+            (path / SEEDS / f"{_name(two)}.json").write_text(json_text(stored), encoding="utf-8")
+        (path / CONFIG).write_text(json_text(config), encoding="utf-8")
+        (path / CARD).write_bytes(text.encode("utf-8"))
+        write_checksums(path)
+
+
+def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages:
+    """Open a model of many languages; the arguments are those of `ManyLanguages.load`."""
+    path = Path(folder)
+    restore(path)
+    config = _read_config(path)
+    if verify:
+        verify_checksums(path, _PARTS)
+    try:
+        tensors = load_file(path / MAPS)
+        languages = [str(language) for language in config["languages"]]
+        many = ManyLanguages(
+            {code: WordVectors.load(path / LANGUAGES / code, verify=False) for code in languages},
+            {
+                code: Map.from_state(f"map.{code}", config["maps"][code], tensors.__getitem__)
+                for code in languages
+            },
+            {_two(file.stem): _read_seeds(file) for file in sorted((path / SEEDS).glob("*.json"))},
+            {_two(name): Calibration.from_dict(found) for name, found in config["calibrations"].items()},
+            _read_subwords(path / SUBWORDS, languages),
+            {key: value for key, value in config.items() if key not in _STORED},
+            bool(config["lowercase"]),
+            device,
+        )
+        for two in many.twos:
+            r_source, r_target = (tensors[f"terms.{_name(two)}.{side}"] for side in ("source", "target"))
+            many.keep_terms(two, (r_source, r_target))
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        OSError,
+        SafetensorError,
+    ) as error:
+        raise BilexError(
+            f"{path}: the model's files do not fit together ({error}); make it again."
+        ) from error
+    return many
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """The config.json of a model of many languages.
+
+    Raises:
+        BilexError: It is missing or broken, of another kind, or of a newer version.
+    """
+    if not is_many(path):
+        raise BilexError(
+            f"{path}: is not a model of several languages; make one with 'bilex join' or "
+            "'bilex align --languages'."
+        )
+    config: dict[str, Any] = read_json(path / CONFIG)
+    version = config.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise BilexError(
+            f"{path}: has format version {version}, and this bilex reads up to {FORMAT_VERSION}; install a "
+            "newer bilex."
+        )
+    return config
+
+
+def _read_seeds(file: Path) -> Lexicon:
+    stored = read_json(file)
+    return Lexicon(
+        [(str(a), str(b)) for a, b in stored["pairs"]],
+        str(stored["name"]),
+        rejected=tuple((str(a), str(b)) for a, b in stored["rejected"]),
+    )
+
+
+def _read_subwords(path: Path, languages: list[str]) -> dict[str, Any]:
+    found = {code: WordVectors.load(path / code).subwords for code in languages if (path / code).is_dir()}
+    return {code: ngrams for code, ngrams in found.items() if ngrams is not None}
+
+
+def _name(two: Two) -> str:
+    return "-".join(two)
+
+
+def _two(name: str) -> Two:
+    first, second = name.split("-")
+    return first, second

@@ -1,0 +1,107 @@
+"""A spaCy pipeline component that gives every token its translations.
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("bilex", config={"model": "en-fi"})
+    [token._.translations for token in nlp("the old house")]
+
+spaCy finds the component by its entry point; nothing needs to be imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc, Token
+
+from bilex.translator import Answer, Translator
+
+EXTENSION = "translations"
+
+
+@Language.factory(
+    "bilex",
+    assigns=[f"token._.{EXTENSION}"],
+    default_config={
+        "model": "",
+        "source": None,
+        "target": None,
+        "k": 3,
+        "min_confidence": None,
+        "use_lemmas": True,
+    },
+)
+def make_component(
+    nlp: Language,
+    name: str,
+    model: str,
+    source: str | None,
+    target: str | None,
+    k: int,
+    min_confidence: float | None,
+    use_lemmas: bool,
+) -> TranslationComponent:
+    """Make the component, as `nlp.add_pipe("bilex", config=...)` does.
+
+    Args:
+        nlp: The pipeline; its language is that of the words where `source` names none.
+        name: The component's name in the pipeline.
+        model: A model folder of two languages or of many.
+        source: The language of the texts; needed for a model of many only if spaCy's code is another.
+        target: The language to translate to; needed for a model of many.
+        k: How many translations a token.
+        min_confidence: Leave out translations of less confidence than this; known ones stay.
+        use_lemmas: Whether a token that is not in the vocabulary is looked up by its lemma.
+
+    Raises:
+        BilexError: The model cannot be opened, or does not hold the languages.
+    """
+    from bilex.many.opening import open_pair
+
+    translator, direction = open_pair(model, source or (nlp.lang if target else None), target)
+    return TranslationComponent(translator, direction, k, min_confidence, use_lemmas)
+
+
+class TranslationComponent:
+    """Sets `token._.translations`: dictionaries with word, score, confidence, rank and known, best first.
+
+    Tokens that are not in the vocabulary, numbers and punctuation have none.
+    """
+
+    def __init__(
+        self, translator: Translator, direction: Any, k: int, min_confidence: float | None, use_lemmas: bool
+    ) -> None:
+        self._translator, self._direction, self._k = translator, direction, k
+        self._least, self._use_lemmas = min_confidence, use_lemmas
+        if not Token.has_extension(EXTENSION):
+            Token.set_extension(EXTENSION, default=())
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Translate the tokens of a text, each distinct one once."""
+        vocabulary = self._translator.space.sides(self._direction)[0]
+        looked_up = [self._known(token, vocabulary) for token in doc]
+        words = list(dict.fromkeys(word for word in looked_up if word is not None))
+        answers = self._translator.translate(words, self._k, direction=self._direction) if words else []
+        found = dict(zip(words, map(self._chosen, answers), strict=True))
+        for token, word in zip(doc, looked_up, strict=True):
+            token._.set(EXTENSION, found[word] if word is not None else [])
+        return doc
+
+    def _known(self, token: Token, vocabulary: Any) -> str | None:
+        """The spelling of a token that the vocabulary holds, if any."""
+        spellings = (
+            token.text,
+            token.lower_,
+            *((token.lemma_,) if self._use_lemmas and token.lemma_ else ()),
+        )
+        return next((word for word in spellings if token.is_alpha and word in vocabulary), None)
+
+    def _chosen(self, answer: Answer) -> list[dict[str, Any]]:
+        sure = (
+            translation
+            for translation in answer
+            if self._least is None
+            or translation.known
+            or (translation.confidence is not None and translation.confidence >= self._least)
+        )
+        return [dict(vars(translation)) for translation in sure]

@@ -1,0 +1,96 @@
+"""What is said about a model without a test dictionary."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bilex.aligners.procrustes import Procrustes
+from bilex.cli import run
+from bilex.errors import BilexError
+from bilex.evaluation import evaluate
+from bilex.evaluation.without_gold import judge
+from bilex.translator import Calibration, Translator
+from planted import Planted, planted
+
+
+@pytest.fixture(scope="module")
+def world() -> Planted:
+    return planted(1500, 24, 1.0)
+
+
+@pytest.fixture(scope="module")
+def translator(world: Planted) -> Translator:
+    return Translator.fit(
+        Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 800), progress=False
+    )
+
+
+def test_the_expected_accuracy_is_near_the_true_one(world: Planted, translator: Translator) -> None:
+    found = judge(translator)
+    true = evaluate(translator.space, world.pairs(800, 1500), bootstrap=0)
+    for side, result in ((found.forward, true.forward), (found.backward, true.backward)):
+        share = (result.figures["csls"] or {})["p@1"]
+        assert side.expected is not None
+        assert side.expected.words == 700
+        assert abs(side.expected.share - share) < 0.1
+        assert side.expected.low < side.expected.share < side.expected.high
+        assert side.predicted is not None
+        assert abs(side.predicted.share - share) < 0.15
+
+
+def test_worse_vectors_are_expected_to_be_worse(translator: Translator) -> None:
+    blurred = planted(1500, 24, 1.6)
+    worse = Translator.fit(
+        Procrustes(device="cpu"), blurred.source, blurred.target, blurred.pairs(0, 800), progress=False
+    )
+    good, bad = judge(translator).forward, judge(worse).forward
+    for name in ("expected", "held_out", "predicted", "mutual"):
+        assert getattr(bad, name).share < getattr(good, name).share - 0.05
+
+
+def test_mutual_answers_are_counted_over_all_frequent_words(translator: Translator) -> None:
+    space = translator.space
+    similar = np.asarray(space.source.vectors) @ np.asarray(space.target.vectors).T
+    r_source, r_target = space.neighbourhoods()
+    csls = 2 * similar - r_source[:, None] - r_target[None, :]
+    mutual = csls.argmax(0)[csls.argmax(1)] == np.arange(len(csls))
+    assert judge(translator).forward.mutual.share == pytest.approx(mutual.mean(), abs=0.002)
+
+
+def test_words_that_shall_be_translated_can_be_named(world: Planted, translator: Translator) -> None:
+    named = judge(translator, words={"forward": world.source.index_to_key[1000:1100]}).forward.expected
+    assert named is not None
+    assert named.words == 100
+    with pytest.raises(BilexError, match="none of the words"):
+        judge(translator, words={"backward": ["no", "such", "words"]})
+
+
+def test_a_model_without_confidences_promises_nothing(translator: Translator) -> None:
+    found = judge(replace(translator, calibration=Calibration(note="switched off")))
+    assert found.forward.expected is None
+    assert found.forward.held_out is None
+    assert found.forward.predicted is not None
+    assert "switched off" in found.note
+
+
+def test_the_command_needs_no_dictionary(
+    world: Planted, translator: Translator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    translator.save(tmp_path / "model")
+    assert run(["evaluate", str(tmp_path / "model")]) == 0
+    assert "expected P@1" in capsys.readouterr().out
+    (tmp_path / "words.txt").write_text("\n".join(world.source.index_to_key[900:950]), encoding="utf-8")
+    command = ["evaluate", str(tmp_path / "model"), "--words", str(tmp_path / "words.txt"), "--json"]
+    assert run(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert next(iter(found.values()))["forward"]["expected"]["words"] == 50
+    (tmp_path / "test.tsv").write_text("a\tb\n")
+    assert run([*command[:2], str(tmp_path / "test.tsv"), *command[2:]]) == 2

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bilex.errors import BilexError
+from bilex.many import ManyLanguages
+from bilex.many.fitting import align_languages
+from bilex.translator import Translator
+from bilex.vectors import Subwords
+from many_planted import PlantedMany
+
+
+@pytest.fixture(scope="module")
+def saved(joined: ManyLanguages, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "many"
+    joined.save(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(saved: Path, tmp_path: Path) -> Path:
+    shutil.copytree(saved, tmp_path / "many")
+    return tmp_path / "many"
+
+
+def test_a_loaded_model_answers_as_the_saved_one(joined: ManyLanguages, saved: Path) -> None:
+    loaded = ManyLanguages.load(saved)
+    assert loaded.languages == joined.languages
+    words = joined.vocabularies["ru"].index_to_key[380:420]
+    before, after = (model.translate(words, "ru", "en") for model in (joined, loaded))
+    assert [a.as_dict() for a in before] == [a.as_dict() for a in after]
+    assert loaded.provenance["report"] == joined.provenance["report"]
+
+
+@pytest.mark.parametrize("part", ["languages/fi/vectors.safetensors", "maps.safetensors", "seeds/en-fi.json"])
+def test_a_damaged_file_is_named(copied: Path, part: str) -> None:
+    content = bytearray((copied / part).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copied / part).write_bytes(content)
+    with pytest.raises(BilexError, match=part):
+        ManyLanguages.load(copied)
+
+
+def test_a_missing_file_is_named(copied: Path) -> None:
+    (copied / "maps.safetensors").unlink()
+    with pytest.raises(BilexError, match=r"maps\.safetensors"):
+        ManyLanguages.load(copied)
+
+
+def test_the_card_may_be_edited_and_is_then_not_overwritten(joined: ManyLanguages, copied: Path) -> None:
+    card = copied / "README.md"
+    assert "English, Finnish, French and Russian" in card.read_text(encoding="utf-8")
+    card.write_text("my own words", encoding="utf-8")
+    assert ManyLanguages.load(copied).languages == ["en", "fi", "fr", "ru"]
+    with pytest.raises(BilexError, match=r"README\.md"):
+        joined.save(copied)
+    assert card.read_text(encoding="utf-8") == "my own words"
+
+
+def test_a_folder_of_other_things_is_never_replaced(joined: ManyLanguages, tmp_path: Path) -> None:
+    (tmp_path / "diary.txt").write_text("dear diary")
+    with pytest.raises(BilexError, match="other things"):
+        joined.save(tmp_path)
+    assert (tmp_path / "diary.txt").exists()
+
+
+def test_an_earlier_model_is_replaced(joined: ManyLanguages, copied: Path) -> None:
+    joined.save(copied)
+    assert ManyLanguages.load(copied).languages == joined.languages
+
+
+def test_a_newer_format_and_other_folders_are_refused_in_a_sentence(copied: Path, tmp_path: Path) -> None:
+    config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
+    (copied / "config.json").write_text(json.dumps({**config, "format_version": 99}), encoding="utf-8")
+    with pytest.raises(BilexError, match="format version 99"):
+        ManyLanguages.load(copied)
+    with pytest.raises(BilexError, match="several languages"):
+        ManyLanguages.load(tmp_path / "nothing")
+
+
+def test_a_model_of_two_says_that_this_is_one_of_many(saved: Path) -> None:
+    with pytest.raises(BilexError, match="--from and --to"):
+        Translator.load(saved)
+
+
+def test_unknown_words_are_read_from_their_n_grams(world: PlantedMany, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    spelt = Subwords(rng.normal(size=(50, 20)).astype(np.float32), 3, 4)
+    vocabularies = {"en": replace(world.vocabularies["en"], subwords=spelt), "fi": world.vocabularies["fi"]}
+    many = align_languages(
+        vocabularies,
+        {("en", "fi"): world.pairs("en", "fi", 0, 400)},
+        rounds=0,
+        calibrated=False,
+        device="cpu",
+    )
+    many.save(tmp_path / "many")
+    loaded = ManyLanguages.load(tmp_path / "many")
+    answer = loaded.translate("unheardof", "en", "fi", 1)
+    assert answer.origin == "subwords"
+    assert answer[0].word == many.translate("unheardof", "en", "fi", 1)[0].word
+    assert not loaded.translate("unheardof", "fi", "en", 1).known
