@@ -164,3 +164,26 @@ def test_files_of_translate_toolkit_are_read(tmp_path: Path) -> None:
     terms.addsourceunit("dog").settarget("koira", "fi")
     terms.savefile(str(tmp_path / "t.tbx"))
     assert list(Lexicon.read(tmp_path / "t.tbx", languages=("en", "fi")).pairs) == [("dog", "koira")]
+
+
+def test_anki_imports_the_notes(written, tmp_path: Path) -> None:
+    """Run once with `pip install anki`; it wants another protobuf than other tests and is not in `dev`."""
+    pytest.importorskip("anki", reason="anki is not installed: the notes for it are NOT imported")
+    from anki.collection import Collection, ImportCsvRequest
+
+    path = str(written("anki", ".anki"))
+    collection = Collection(str(tmp_path / "c.anki2"))
+    metadata = collection.get_csv_metadata(path=path, delimiter=None)
+    collection.import_csv(ImportCsvRequest(path=path, metadata=metadata))
+    notes = [collection.get_note(number) for number in collection.find_notes("")]
+    collection.close()
+    assert sorted(note.fields for note in notes) == sorted(
+        [
+            ["dog", "koira<br>hauva"],
+            ["ice cream", "jäätelö &lt;x&gt; &amp; &quot;y&quot;"],
+            ["שלום", "rauha"],
+            ["Zebra", "seepra"],
+            ["apple", "omena"],
+        ]
+    )
+    assert sorted(tag for note in notes for tag in note.tags) == ["bilex::found"]

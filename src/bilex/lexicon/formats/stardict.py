@@ -155,7 +155,7 @@ def _our_entries(word: str, text: str) -> list[Entry]:
 
 
 def _save(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
-    """Write `.dict.dz` and `.idx`, and last the `.ifo`, by which the dictionary is found."""
+    """Write the three files, all before the first takes its name; the `.ifo` takes its name last."""
     if path.suffix != ".ifo":
         raise BilexError(
             f"{path}: a StarDict dictionary is named by its .ifo file; choose a name that ends so."
@@ -164,14 +164,10 @@ def _save(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
     _refuse_others(path, index, packed)
     words = sorted(grouped(dictionary.entries).items(), key=lambda item: _order(item[0]))
     texts = [_article(entries) for _, entries in words]
-    with atomic_file(packed) as temporary:
-        write_packed(temporary, texts)
     offset, listed = 0, bytearray()
     for (word, _), text in zip(words, texts, strict=True):
         listed += word.encode("utf-8") + b"\0" + struct.pack(">II", offset, len(text))
         offset += len(text)
-    with atomic_file(index) as temporary:
-        temporary.write_bytes(listed)
     facts = {
         "version": "2.4.2",
         "wordcount": len(words),
@@ -181,8 +177,10 @@ def _save(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
         "sametypesequence": "m",
     }
     lines = [_FIRST_LINE, *(f"{name}={value}" for name, value in facts.items())]
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(("\n".join(lines) + "\n").encode("utf-8"))
+    with atomic_file(path) as new_facts, atomic_file(index) as new_index, atomic_file(packed) as new_articles:
+        write_packed(new_articles, texts)
+        new_index.write_bytes(listed)
+        new_facts.write_bytes(("\n".join(lines) + "\n").encode("utf-8"))
 
 
 def _refuse_others(path: Path, *others: Path) -> None:
