@@ -24,6 +24,8 @@ _SUMMARIES = {
     "convert": "Convert vectors or dictionaries between formats.",
     "info": "Describe a vector file, a dictionary or a model.",
     "methods": "List the alignment methods and their settings.",
+    "serve": "Review, correct, retrain and publish a dictionary in the browser.",
+    "review": "Decisions about a model's dictionary from the shell: export, import, status, agreement.",
     "completion": "Let your shell complete what you type.",
     "demo": "Align the packaged sample, and show what comes out.",
 }

@@ -52,9 +52,18 @@ class FromEncoder:
     def _encoder(self) -> WordEncoder:
         return self._open()
 
+    @property
+    def mixing(self) -> float:
+        """λ, the weight of the encoder."""
+        return self._combination.mixing
+
+    def encoded(self, words: Sequence[str]) -> Floats:
+        """The encoder's part alone, in the combined space: unit rows, zeros for words it cannot read."""
+        return unit_rows(self._encoder.encode(words) @ self._combination.encoder_map)
+
     def vectors(self, words: Sequence[str], side: Side) -> list[Floats | None]:
         """(1−λ)·subwords + λ·encoder, or the one of the two that there is; None for neither."""
-        encoded = unit_rows(self._encoder.encode(words) @ self._combination.encoder_map)
+        encoded = self.encoded(words)
         static: list[Floats | None] = [None] * len(words)
         if self._subwords is not None:
             static = self._subwords.vectors(words, side)

@@ -27,6 +27,7 @@ Side = Literal["source", "target"]
 
 KINDS = {
     "encoder": "bilex.translator.encoder:FromEncoder",
+    "remapped": "bilex.translator.remapped:Remapped",
     "subwords": "bilex.translator.subwords:FromSubwords",
 }
 

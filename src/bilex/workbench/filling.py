@@ -1,0 +1,223 @@
+"""Filling the table of entries in the background: every source word with its best translations.
+
+The most frequent words come first. Work is done in blocks: small ones while people wait for searches. What is
+done is remembered, so that a server that is started again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.space import Direction
+from bilex.translator.known import Proposals
+from bilex.workbench.decisions import refresh
+from bilex.workbench.engine import STORED_CANDIDATES, Engine, direction_number, packed
+from bilex.workbench.priority import priorities
+from bilex.workbench.problems import LONGEST_WORD
+from bilex.workbench.store import remember
+
+_BLOCK, _BLOCK_WHEN_BUSY = 1024, 64
+_PAUSE = 0.01
+_BUSY_PAUSE = 0.5
+_ROWS_A_TRANSACTION = 1024
+
+_FROM_MODEL = (
+    "source",
+    "target",
+    "source_key",
+    "target_key",
+    "score",
+    "model_confidence",
+    "confidence",
+    "target_rank",
+    "identical",
+    "known",
+    "priority",
+    "shuffled",
+)
+_INSERT = (
+    f"INSERT INTO entries (row, {', '.join(_FROM_MODEL)}) VALUES (?{', ?' * len(_FROM_MODEL)}) "
+    f"ON CONFLICT (row) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _FROM_MODEL)}, "
+    "mutual = NULL"
+)
+
+
+class Filling(threading.Thread):
+    """Translates all words of an open model, both ways, into its review file.
+
+    Args:
+        engine: The open model.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(name="filling", daemon=True)
+        self.engine, self.store = engine, engine.store
+        self.total = len(engine.space.source)
+        self._stopped = threading.Event()
+        self.error: str | None = None
+
+    @property
+    def done(self) -> int:
+        """How many source words have their entry."""
+        return min(self.total, int(self.store.fact("entries_done", 0)))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every word of both languages is done."""
+        fact = self.store.fact("entries_complete")
+        return bool(fact == self.engine.fingerprint)
+
+    def stop(self) -> None:
+        """End after the present block."""
+        self._stopped.set()
+        if self.is_alive():
+            self.join()
+
+    def run(self) -> None:
+        """Fill what is missing."""
+        try:
+            self._prepare()
+            if self._side("forward", "entries_done", self.total) and self._side(
+                "backward", "answers_done", len(self.engine.space.target)
+            ):
+                self._mark_mutual()
+        except (sqlite3.Error, OSError, ValueError) as error:
+            self.error = f"The table could not be filled ({error}); start the server again."
+
+    def _prepare(self) -> None:
+        """Start from nothing if the file was filled from another model."""
+        if self.store.fact("entries_of") == self.engine.fingerprint:
+            return
+        with self.store.writing() as connection:
+            connection.execute("DELETE FROM candidates")
+            connection.execute("DELETE FROM entries WHERE row >= ?", (self.total,))
+            if self.store.fact("vocabulary") != self._vocabulary():
+                connection.execute("DELETE FROM entries")
+            remember(connection, "vocabulary", self._vocabulary())
+            remember(connection, "entries_of", self.engine.fingerprint)
+            for name in ("entries_done", "answers_done"):
+                remember(connection, name, 0)
+            remember(connection, "entries_complete", None)
+
+    def _vocabulary(self) -> str:
+        """A checksum that says whether rows still mean the same source words."""
+        digest = hashlib.sha256()
+        for word in self.engine.space.source.index_to_key:
+            digest.update(word.encode("utf-8", "surrogatepass") + b"\n")
+        return digest.hexdigest()
+
+    def _side(self, direction: Direction, fact: str, total: int) -> bool:
+        """Translate all words of one language; whether the end was reached is returned."""
+        propose = self.engine.translator.proposer(direction, "csls")
+        done = int(self.store.fact(fact, 0))
+        while done < total:
+            if self._stopped.is_set():
+                return False
+            if self.engine.busy:
+                self._stopped.wait(_BUSY_PAUSE)
+            size = _BLOCK_WHEN_BUSY if self.engine.busy else _BLOCK
+            queries = np.arange(done, min(done + size, total), dtype=np.int64)
+            proposals = propose(queries, STORED_CANDIDATES)
+            with self.store.writing() as connection:
+                self._write(connection, direction, queries, proposals)
+                done = int(queries[-1]) + 1
+                remember(connection, fact, done)
+            self.engine.space.give_back_pages()
+            time.sleep(_PAUSE)  # lets decisions that wait for the file go first
+        return True
+
+    def _write(
+        self,
+        connection: sqlite3.Connection,
+        direction: Direction,
+        queries: npt.NDArray[np.int64],
+        proposals: Proposals,
+    ) -> None:
+        connection.executemany(
+            "INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)",
+            [
+                (direction_number(direction), row, packed(proposals, number))
+                for number, row in enumerate(queries.tolist())
+            ],
+        )
+        if direction == "forward":
+            self._write_entries(connection, queries.tolist(), proposals)
+
+    def _write_entries(
+        self, connection: sqlite3.Connection, rows: Sequence[int], proposals: Proposals
+    ) -> None:
+        space, recalibration = self.engine.space, self.engine.recalibration
+        own = proposals.confidence[:, 0]
+        new = recalibration.of_all(own)
+        known = proposals.known[:, 0]
+        pays = priorities(new, np.array(rows) + 1, known)
+        values = []
+        for number, row in enumerate(rows):
+            source = space.source.index_to_key[row]
+            answer = int(proposals.rows[number, 0])
+            target = space.target.index_to_key[answer] if answer >= 0 else None
+            if len(source) > LONGEST_WORD or len(target or "") > LONGEST_WORD:
+                continue
+            values.append(
+                (
+                    row,
+                    source,
+                    target,
+                    source.casefold(),
+                    target.casefold() if target else None,
+                    float(proposals.scores[number, 0]) if target else None,
+                    _or_none(own[number]),
+                    _or_none(new[number]),
+                    answer + 1 if target else None,
+                    int(source == target),
+                    int(known[number]),
+                    float(pays[number]),
+                    random.Random(row).getrandbits(31),
+                )
+            )
+        connection.executemany(_INSERT, values)
+        decided = {row[0] for row in connection.execute("SELECT DISTINCT source FROM decisions")}
+        decided |= {row[0] for row in connection.execute("SELECT DISTINCT source FROM notes")}
+        for value in values:
+            if value[1] in decided:
+                refresh(connection, str(value[1]))
+
+    def _mark_mutual(self) -> None:
+        """Say of every pair whether each word is the other's first answer."""
+        if self.complete:
+            return
+        best = self._first_answers("backward", len(self.engine.space.target))
+        forward = self._first_answers("forward", self.total)
+        rows = np.arange(self.total)
+        mutual = np.where(forward >= 0, best[np.maximum(forward, 0)] == rows, False)
+        for start in range(0, self.total, _ROWS_A_TRANSACTION * 8):
+            part = range(start, min(start + _ROWS_A_TRANSACTION * 8, self.total))
+            with self.store.writing() as connection:
+                connection.executemany(
+                    "UPDATE entries SET mutual = ? WHERE row = ?", [(int(mutual[row]), row) for row in part]
+                )
+            time.sleep(_PAUSE)
+        with self.store.writing() as connection:
+            remember(connection, "entries_complete", self.engine.fingerprint)
+
+    def _first_answers(self, direction: Direction, total: int) -> npt.NDArray[np.int64]:
+        first = np.full(total, -1, np.int64)
+        rows = self.store.reading.execute(
+            "SELECT row, answers FROM candidates WHERE direction = ?", (direction_number(direction),)
+        )
+        for row, answers in rows:
+            if answers:
+                first[row] = int.from_bytes(answers[:4], "little", signed=True)
+        return first
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

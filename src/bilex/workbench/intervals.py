@@ -1,0 +1,127 @@
+"""How precise is a dictionary? A share with its 95 % interval from a stratified random sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Z = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """What was found in one stratum.
+
+    Attributes:
+        entries: How many entries it has.
+        decided: How many of those were drawn and decided.
+        right: How many of these are right.
+    """
+
+    entries: int
+    decided: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A share with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """From the lower to the upper end."""
+        return self.high - self.low
+
+
+def wilson(share: float, decisions: float) -> Estimate:
+    """Wilson's interval of a share found in so many independent decisions, which need not be whole."""
+    squared = Z * Z
+    middle = (share + squared / (2 * decisions)) / (1 + squared / decisions)
+    spread = math.sqrt(share * (1 - share) / decisions + squared / (4 * decisions * decisions))
+    half = Z / (1 + squared / decisions) * spread
+    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half))
+
+
+def estimate(strata: Sequence[Stratum]) -> Estimate | None:
+    """The share of right entries over all strata.
+
+    Each stratum counts by its entries, not by how many were drawn. The interval is Wilson's for the number
+    of simple random decisions that would be as informative: with the variance Σ W²·p(1−p)/n of the weighted
+    share (p with one right and one wrong added in each stratum, so that a stratum without a mistake is not
+    taken for certain). Strata without a decision are left out, and their weight with them.
+
+    Returns:
+        None where nothing was decided.
+    """
+    known = [one for one in strata if one.decided and one.entries]
+    entries = sum(one.entries for one in known)
+    if not entries:
+        return None
+    share = sum(one.entries * one.right / one.decided for one in known) / entries
+    return wilson(share, effective_decisions(known))
+
+
+def effective_decisions(known: Sequence[Stratum]) -> float:
+    """How many simple random decisions tell as much as these."""
+    decided = sum(one.decided for one in known)
+    entries = sum(one.entries for one in known)
+    variance, pooled = 0.0, 0.0
+    for one in known:
+        weight, p = one.entries / entries, (one.right + 1) / (one.decided + 2)
+        variance += weight * weight * p * (1 - p) / one.decided
+        pooled += weight * p
+    return min(decided, pooled * (1 - pooled) / variance) if variance else decided
+
+
+def more_decisions(strata: Sequence[Stratum], width: float) -> int | None:
+    """How many more decisions would narrow the interval to a width, if they come out as those so far.
+
+    Args:
+        strata: What was found so far.
+        width: The wanted width, above 0.
+
+    Returns:
+        0 if it is that narrow already; None where nothing was decided yet.
+    """
+    now = estimate(strata)
+    if now is None:
+        return None
+    if now.width <= width:
+        return 0
+    known = [one for one in strata if one.decided and one.entries]
+    decided = sum(one.decided for one in known)
+    efficiency = effective_decisions(known) / decided
+    low, high = decided, decided + 1
+    while wilson(now.share, efficiency * high).width > width:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if wilson(now.share, efficiency * middle).width <= width else (middle, high)
+    return high - decided
+
+
+def allocate(entries: Sequence[int], size: int, least: int = 2) -> list[int]:
+    """How many to draw from each stratum: in proportion to its entries, but at least a few from each.
+
+    Args:
+        entries: How many entries each stratum has.
+        size: How many to draw in all; all entries if there are fewer.
+        least: The least from a stratum that has so many.
+    """
+    size = min(size, sum(entries))
+    drawn = [min(count, least) for count in entries]
+    while sum(drawn) > size:
+        drawn[drawn.index(max(drawn))] -= 1
+    total = sum(entries)
+    while sum(drawn) < size:
+        gaps = [
+            size * count / total - got if got < count else -math.inf
+            for count, got in zip(entries, drawn, strict=True)
+        ]
+        drawn[gaps.index(max(gaps))] += 1
+    return drawn

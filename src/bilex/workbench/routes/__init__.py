@@ -1,0 +1,29 @@
+"""The REST interface, one module for each part of docs/workbench-api.md."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Depends, Query, Request
+
+from bilex.space import Direction, Retrieval
+from bilex.workbench.bench import Workbench
+from bilex.workbench.problems import LONGEST_WORD
+
+
+def _bench(request: Request) -> Workbench:
+    bench: Workbench = request.app.state.bench
+    return bench
+
+
+Bench = Annotated[Workbench, Depends(_bench)]
+WordQuery = Annotated[str, Query(min_length=1, max_length=LONGEST_WORD)]
+TextQuery = Annotated[str, Query(max_length=LONGEST_WORD)]
+DirectionQuery = Annotated[Direction, Query()]
+RetrievalQuery = Annotated[Retrieval, Query()]
+K = Annotated[int, Query(ge=1, le=100)]
+Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Share = Annotated[float | None, Query(ge=0, le=1)]
+ReviewerQuery = Annotated[str, Query(min_length=1, max_length=60)]
+Which = Literal["confirmed", "confident", "all"]
