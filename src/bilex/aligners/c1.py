@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,8 +12,8 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.c1_rounds import Rounds
 from bilex.aligners.c1_settings import PRESET_SUMMARIES, C1Constants, check_preset, check_start, constants_for
-from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, forbidden_partners
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.limits import SMALLEST, Limits
@@ -23,13 +22,12 @@ from bilex.aligners.rejected import KnownNegatives, rejected_partners, without_p
 from bilex.aligners.reported import ReportedAs
 from bilex.aligners.unit_rows import UnitRows
 from bilex.device import resolve_device
-from bilex.progress import Progress, Task
+from bilex.progress import Progress
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     Maps = tuple[torch.Tensor, torch.Tensor]
 
-_SIDES = ("source", "target")
 _UPDATE = 4.5e8  # comparisons that take as long as one update among 60,000 words: 0.9 s on 2 cores
 
 
@@ -88,7 +86,7 @@ class C1(Aligner):
         "self_learning": (True,),
     }
     # By then the loss on the sample has settled; all updates of the paper take minutes on 2 cores.
-    demo_settings: ClassVar[dict[str, int]] = {"updates": 40}
+    demo_settings: ClassVar[dict[str, Any]] = {"preset": "paper", "updates": 40}
     limits: ClassVar[Limits] = {
         "iterations": (1, None),
         "negatives": (1, None),
@@ -167,38 +165,34 @@ class C1(Aligner):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
+        """Algorithm 1: `pairs` are D_0, `dictionary` is D_0 ∪ D_add, `maps` are W_x and W_y."""
         device = resolve_device(self.device)
         constants = self.constants(len(pairs), min(len(source), len(target)))
-        self.report_.update(constants=asdict(constants), history=[])
+        self.report_["constants"] = asdict(constants)
         x, y = UnitRows(source, device), UnitRows(target, device)
-        started = time.perf_counter()
-        decided_by = np.concatenate([pairs, self.rejected_])
-        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, decided_by)
-        maps, done = _kept_maps(state, device)
-        start = pairs
-        if maps is not None:
-            progress.say(f"{checkpoint}: going on after iteration {done}.")
-        elif not len(pairs):
-            from bilex.aligners.seedless import first_dictionary
-
-            start = without_pairs(first_dictionary(self, source, target, constants, progress), self.rejected_)
+        rounds = Rounds(self, source, target, pairs, constants, device, progress, checkpoint)
+        maps, dictionary = rounds.start()
         if maps is None and constants.warm_up:
-            maps = self._warm_up(x, y, start, pairs, constants, progress)
-        for iteration in range(done, constants.iterations):
-            # D_i = D_0 ∪ D_add; D_add is found anew in every round and never kept.
-            fresh = start if maps is None else self._new_pairs(x, y, maps, pairs, constants, progress)
-            dictionary = fresh if maps is None and len(pairs) else np.concatenate([pairs, fresh])
+            maps = self._warm_up(x, y, dictionary, pairs, constants, progress)
+        for number in rounds:
+            if maps is not None:  # D_add is found anew in every round and never kept
+                fresh = self._new_pairs(x, y, maps, pairs, constants, progress)
+                dictionary = np.concatenate([pairs, fresh])
             maps = self._advanced_maps(x, y, dictionary, progress)
-            contrast_on = dictionary if constants.contrast_on_augmented or not len(pairs) else pairs
-            maps, healthy = self._contrast(x, y, maps, contrast_on, constants, iteration, progress)
-            self._set_maps(maps)
-            self.report_["history"][-1].update(dictionary=len(dictionary))
-            if not healthy:
-                break
-            state.save(dict(zip(_SIDES, maps, strict=True)), done=iteration + 1)
+            contrasted = dictionary if constants.contrast_on_augmented or not len(pairs) else pairs
+            if constants.updates:
+                contrast = self.objective(x, y, contrasted, constants)
+                with rounds.watched(number, contrast) as healthy:
+                    for update in range(constants.updates):
+                        rate = constants.learning_rate * constants.decay**update
+                        updated, loss = self.update(contrast, maps, rate)
+                        if not healthy(update, loss):
+                            break
+                        maps = updated
+            rounds.finish(number, maps, len(dictionary), len(contrasted))
         if maps is not None:
             self._set_maps(maps)
-        self.report_["seconds"] = round(time.perf_counter() - started, 3)
+        self.report_["seconds"] = rounds.seconds
 
     def _warm_up(
         self,
@@ -246,42 +240,6 @@ class C1(Aligner):
             progress.say(damping_sentence(len(dictionary), found.ridge))
         return found.source.float(), found.target.float()
 
-    def _contrast(
-        self,
-        x: UnitRows,
-        y: UnitRows,
-        maps: Maps,
-        dictionary: Pairs,
-        constants: C1Constants,
-        iteration: int,
-        progress: Progress,
-    ) -> tuple[Maps, bool]:
-        """N_CL updates of both maps; whether all went well is told beside them."""
-        history: dict[str, object] = {"contrasted": len(dictionary), "loss": []}
-        self.report_["history"].append(history)
-        if not constants.updates:
-            return maps, True
-        contrast = self.objective(x, y, dictionary, constants)
-        losses: list[float] = []
-        healthy = True
-        with progress.task(f"iteration {iteration + 1} of {constants.iterations}", constants.updates) as task:
-            for update in range(constants.updates):
-                rate = constants.learning_rate * constants.decay**update
-                updated, loss = self.update(contrast, maps, rate)
-                if not math.isfinite(loss):
-                    sentence = (
-                        f"the fit broke at update {update + 1} of iteration {iteration + 1} (loss {loss})"
-                    )
-                    progress.say(f"{sentence}; the maps before it are kept; try a lower learning_rate.")
-                    self.report_["stopped"] = sentence
-                    healthy = False
-                    break
-                maps = updated
-                losses.append(round(loss, 6))
-                _tell(task, loss, dictionary)
-        history.update(loss=losses, full_searches=contrast.searched)
-        return maps, healthy
-
     def objective(self, x: UnitRows, y: UnitRows, dictionary: Pairs, constants: C1Constants) -> Contrast:
         """The loss of one round: its pairs, and among which words their negatives are found."""
         limit = self.negative_vocabulary or max(len(x), len(y))
@@ -326,16 +284,3 @@ class C1(Aligner):
     def _set_maps(self, maps: Maps) -> None:
         self.source_map_ = Map([Unit(), Linear(maps[0].cpu().numpy()), Unit()])
         self.target_map_ = Map([Unit(), Linear(maps[1].cpu().numpy()), Unit()])
-
-
-def _kept_maps(state: Checkpoint, device: torch.device) -> tuple[Maps | None, int]:
-    """The maps of a fit that was cut off and how many rounds it had done; None and 0 if there was none."""
-    kept = state.load()
-    if kept is None:
-        return None, 0
-    source, target = (kept.tensors[side].to(device) for side in _SIDES)
-    return (source, target), int(kept.state["done"])
-
-
-def _tell(task: Task, loss: float, dictionary: Pairs) -> None:
-    task.advance(loss=f"{loss:.4f}", pairs=len(dictionary))

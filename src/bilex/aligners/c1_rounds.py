@@ -1,0 +1,139 @@
+"""What surrounds the loop of Algorithm 1: where it starts or goes on, what is kept, when it must stop."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from bilex.aligners.base import Pairs
+from bilex.aligners.c1_settings import C1Constants
+from bilex.aligners.checkpoint import Checkpoint
+from bilex.aligners.contrast import Contrast
+from bilex.aligners.rejected import without_pairs
+from bilex.progress import Progress
+from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from bilex.aligners.c1 import C1, Maps
+
+_SIDES = ("source", "target")
+
+
+class Rounds:
+    """The rounds of a C1 fit that are left to do: `for number in rounds`.
+
+    Args:
+        c1: The aligner; what happens is kept in its report.
+        source: Source vectors.
+        target: Target vectors.
+        pairs: The usable seed pairs.
+        constants: Those of this fit.
+        device: Where the maps are.
+        progress: Receives how far the work is.
+        checkpoint: A folder where the last finished round is kept; None keeps nothing.
+    """
+
+    def __init__(
+        self,
+        c1: C1,
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+        constants: C1Constants,
+        device: torch.device,
+        progress: Progress,
+        checkpoint: Path | None,
+    ) -> None:
+        self._c1, self._words, self._pairs = c1, (source, target), pairs
+        self._constants, self._device, self._progress = constants, device, progress
+        self._started = time.perf_counter()
+        decided_by = np.concatenate([pairs, c1.rejected_])
+        self._state = Checkpoint.of_fit(checkpoint, c1.settings(), source, target, decided_by)
+        self._done = 0
+        self._history: list[dict[str, Any]] = []
+        c1.report_["history"] = self._history
+
+    def start(self) -> tuple[Maps | None, Pairs]:
+        """The maps of a fit that was interrupted, or else None and the first dictionary.
+
+        The first dictionary is that of the seeds; without seeds it is found in the vectors.
+        """
+        kept = self._state.load()
+        if kept is not None:
+            source, target = (kept.tensors[side].to(self._device) for side in _SIDES)
+            self._done = int(kept.state["done"])
+            self._progress.say(f"{self._state.folder}: going on after iteration {self._done}.")
+            return (source, target), self._pairs
+        if len(self._pairs):
+            return None, self._pairs
+        from bilex.aligners.seedless import first_dictionary
+
+        found = first_dictionary(self._c1, *self._words, self._constants, self._progress)
+        return None, without_pairs(found, self._c1.rejected_)
+
+    def __iter__(self) -> Iterator[int]:
+        """The numbers of the rounds, from 0; none follows one that broke."""
+        for number in range(self._done, self._constants.iterations):
+            if "stopped" in self._c1.report_:
+                return
+            self._history.append({"loss": []})
+            yield number
+
+    @contextlib.contextmanager
+    def watched(self, number: int, contrast: Contrast) -> Iterator[Callable[[int, float], bool]]:
+        """Watch the updates of a round.
+
+        Args:
+            number: The round.
+            contrast: Its objective.
+
+        Yields:
+            A function of an update's number and loss that returns whether the fit may go on; it may not after
+            a loss that is not finite.
+        """
+        losses: list[float] = []
+        pairs = len(contrast.rows[0])
+        title = f"iteration {number + 1} of {self._constants.iterations}"
+        with self._progress.task(title, self._constants.updates) as task:
+
+            def healthy(update: int, loss: float) -> bool:
+                if not math.isfinite(loss):
+                    self._stop(
+                        f"the fit broke at update {update + 1} of iteration {number + 1} (loss {loss})"
+                    )
+                    return False
+                losses.append(round(loss, 6))
+                task.advance(loss=f"{loss:.4f}", pairs=pairs)
+                return True
+
+            yield healthy
+        self._history[-1].update(loss=losses, full_searches=contrast.searched)
+
+    def _stop(self, sentence: str) -> None:
+        self._progress.say(f"{sentence}; the maps before it are kept; try a lower learning_rate.")
+        self._c1.report_["stopped"] = sentence
+
+    def finish(self, number: int, maps: Maps, dictionary: int, contrasted: int) -> None:
+        """Keep what a round came to.
+
+        Args:
+            number: The round.
+            maps: Both maps after it.
+            dictionary: The size of its dictionary.
+            contrasted: How many pairs of it were contrasted.
+        """
+        self._history[-1].update(contrasted=contrasted, dictionary=dictionary)
+        if "stopped" not in self._c1.report_:
+            self._state.save(dict(zip(_SIDES, maps, strict=True)), done=number + 1)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return round(time.perf_counter() - self._started, 3)
