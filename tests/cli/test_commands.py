@@ -91,7 +91,7 @@ def test_align_json(files: Files, tmp_path: Path, capsys: Told) -> None:
     assert (
         bilex(
             *("align", files.source, files.target, "--seeds", files.seeds, "-o", tmp_path / "m"),
-            *("--method", "procrustes", "--limit", 500, "--seed", 3, "--no-calibrate", "--json"),
+            *("--method", "procrustes", "--limit", 500, "--random-seed", 3, "--no-calibrate", "--json"),
         )
         == 0
     )
@@ -142,12 +142,45 @@ def test_translate_table(files: Files, capsys: Told) -> None:
 def test_translate_json_lines(files: Files, capsys: Told, reverse: bool) -> None:
     words = WordVectors.load(files.target if reverse else files.source).index_to_key[:3]
     options = ["--reverse"] if reverse else []
-    assert bilex("translate", files.model, *words, "nosuchword", "--json", "--method", "nn", *options) == 0
+    assert bilex("translate", files.model, *words, "nosuchword", "--json", "--retrieval", "nn", *options) == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     direction = "backward" if reverse else "forward"
     answers = Translator.load(files.model).translate([*words, "nosuchword"], direction=direction, method="nn")
     assert told == [answer.as_dict() for answer in answers]
     assert [entry["word"] for entry in told] == [*words, "nosuchword"]
+
+
+@pytest.mark.parametrize("command", ["translate", "lexicon"])
+def test_the_old_name_of_the_retrieval_still_works(command: str, files: Files, capsys: Told) -> None:
+    word = [] if command == "lexicon" else [WordVectors.load(files.source).index_to_key[400]]
+    shown = []
+    for option in ("--retrieval", "--method"):
+        assert bilex(command, files.model, *word, option, "nn", "-k", 2) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert bilex(command, files.model, *word, "--retrieval", "csls", "-k", 2) == 0
+    assert capsys.readouterr().out != shown[0]
+    assert bilex(command, "--help") == 0
+    help_text = capsys.readouterr().out
+    assert "--retrieval" in help_text and "--method" not in help_text
+
+
+def test_the_old_name_of_the_random_seed_still_works(files: Files, tmp_path: Path, capsys: Told) -> None:
+    command = ["align", files.source, files.target, "--seeds", files.seeds, "--method", "procrustes"]
+    for option in ("--random-seed", "--seed"):
+        model = tmp_path / option
+        assert bilex(*command, "--device", "cpu", "--no-calibrate", option, 7, "-o", model) == 0
+        assert Translator.load(model).provenance["settings"]["seed"] == 7
+    capsys.readouterr()
+    scores = []
+    for option, number in (("--random-seed", 7), ("--seed", 7), ("--seed", 8)):
+        assert bilex("evaluate", files.model, files.seeds, option, number, "--bootstrap", 20, "--json") == 0
+        scores.append(json.loads(capsys.readouterr().out))
+    assert scores[0] == scores[1] != scores[2]
+    for name in ("align", "evaluate"):
+        assert bilex(name, "--help") == 0
+        shown = capsys.readouterr().out
+        assert "--random-seed" in shown and "--seed " not in shown
 
 
 def test_translate_from_stdin(files: Files, capsys: Told, monkeypatch: pytest.MonkeyPatch) -> None:

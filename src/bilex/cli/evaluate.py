@@ -14,6 +14,7 @@ from bilex.cli.options import (
     device_option,
     examples,
     json_option,
+    seed_option,
     write_json_line,
 )
 from bilex.cli.pairs import pair_options
@@ -51,7 +52,7 @@ _UNMEASURED: dict[str, Any] = {"words": {}, "right": {}, "how": ""}
 )
 @pair_options
 @click.option("--bootstrap", type=click.IntRange(min=0), default=1000, show_default=True, help="Resamplings.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Fixes the resampling.")
+@seed_option
 @click.option("--predictions", is_flag=True, help="With --json: the answers to every word too.")
 @dictionary_options
 @device_option

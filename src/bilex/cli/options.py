@@ -6,7 +6,7 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,29 @@ device_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout, for programs.")
 
 
+class RenamedOption(click.Option):
+    """An option whose old name still works for one version, and is not shown in the help.
+
+    Args:
+        declarations: The names that are shown, and the parameter's.
+        old: The old name.
+        settings: As for any option.
+    """
+
+    def __init__(self, declarations: Sequence[str], *, old: str, **settings: Any) -> None:
+        super().__init__([*declarations, old], **settings)
+        self.old = old
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """As for any option, without the old name."""
+        every = self.opts
+        self.opts = [name for name in every if name != self.old]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = every
+
+
 class _RandomSeed(click.ParamType):  # type: ignore[type-arg]
     """A whole number; a file's name in its place is a slip of `--seeds`."""
 
@@ -46,7 +69,7 @@ class _RandomSeed(click.ParamType):  # type: ignore[type-arg]
         except ValueError:
             hint = f" Did you mean --seeds {value}?" if _looks_like_file(str(value)) else ""
             self.fail(
-                f"'{value}' is not a whole number; --seed fixes what is left to chance.{hint}", param, ctx
+                f"'{value}' is not a whole number; --random-seed fixes what is random.{hint}", param, ctx
             )
 
 
@@ -55,11 +78,19 @@ def _looks_like_file(text: str) -> bool:
 
 
 seed_option = click.option(
-    "--seed", type=_RandomSeed(), default=0, show_default=True, help="Fixes what a method leaves to chance."
+    "--random-seed",
+    "seed",
+    cls=RenamedOption,
+    old="--seed",
+    type=_RandomSeed(),
+    default=0,
+    show_default=True,
+    help="Fixes what is random.",
 )
 retrieval_option = click.option(
-    "--method",
-    "retrieval",
+    "--retrieval",
+    cls=RenamedOption,
+    old="--method",
     type=click.Choice(["csls", "nn"]),
     default="csls",
     show_default=True,
