@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from test_stage_c2 import SETTINGS, languages
 
 from bilex.encoders import stage as stage_module
 from bilex.encoders.combine import Combination, mixed_views, unit_rows
+from bilex.encoders.model import WordEncoder
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.recipe import Fitted, Recipe, evidence, fit, trial
@@ -130,3 +132,11 @@ def test_the_better_view_gets_the_greater_weight(
         for mixing in evidence.MIXING_GRID
     }
     assert low <= evidence.choose_mixing(curve, prior=0.2) <= high
+
+
+def test_the_random_seed_is_also_that_of_the_tuning(make_encoder: Callable[..., WordEncoder]) -> None:
+    encoder = make_encoder()
+    usual = Recipe(lm="some model", device="cpu").stage(encoder)
+    other = Recipe(lm="some model", device="cpu", random_seed=4).stage(encoder)
+    assert usual is not None and other is not None
+    assert other.settings_for(encoder).seed == usual.settings_for(encoder).seed + 4

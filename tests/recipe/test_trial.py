@@ -187,6 +187,20 @@ def test_a_candidate_that_breaks_is_left_out_and_named(
     assert none.settings == {"preset": "paper"} and not none.calibration.parts
 
 
+def test_confidences_that_fail_do_not_undo_the_choice(
+    world: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(space: Space, held_out: Lexicon) -> Records:
+        raise BilexError("no answers.")
+
+    monkeypatch.setattr(trial, "ask", broken)
+    monkeypatch.setattr(evidence, "choose_form", lambda scores: "best")
+    recipe = Recipe(settings=SHORT, device="cpu")
+    made = trial.decide(recipe, recipe.aligner(), world.source, world.target, world.pairs(0, 250))
+    assert made.settings == {"preset": "best"} and made.report.ran
+    assert made.calibration.note == "not calibrated: no answers."
+
+
 def test_nothing_is_tried_where_nothing_is_open(world: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     fits: list[object] = []
     original = C1.fit

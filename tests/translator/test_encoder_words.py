@@ -98,3 +98,28 @@ def test_both_stages_fit_save_and_load(tiny: Path, tmp_path: Path, mixing: Any) 
     assert loaded.translate(words) == made.translate(words)
     loaded.save(tmp_path / "again")
     assert Translator.load(tmp_path / "again").translate("unheardof").known
+
+
+def test_the_device_of_a_loaded_translator_is_that_of_its_encoder(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bilex.encoders.model import WordEncoder
+    from bilex.encoders.stage import StageC2
+
+    world = planted(120, 16, 0.6)
+    stage = StageC2(lm=tiny, mixing=0.4, tune=False, device="cpu")
+    made = Translator.fit(
+        Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 60), stage=stage, calibrate=False
+    )
+    made.save(tmp_path / "model")
+    asked: list[str] = []
+    original = WordEncoder.load
+
+    def spy(where: Any, device: str = "auto", **rest: Any) -> WordEncoder:
+        asked.append(device)
+        return original(where, device="cpu", **rest)
+
+    monkeypatch.setattr(WordEncoder, "load", spy)
+    loaded = Translator.load(tmp_path / "model", device="cpu")
+    assert loaded.translate("unheardof").origin == "encoder"
+    assert asked == ["cpu"]

@@ -17,7 +17,7 @@ import numpy as np
 import bilex
 from bilex.aligners.base import Aligner
 from bilex.aligners.checkpoint import fingerprint
-from bilex.aligners.maps import Map
+from bilex.aligners.maps import maps_from_state, maps_state
 from bilex.errors import BilexError
 from bilex.files import read_json, write_json
 from bilex.lexicon import Lexicon
@@ -102,17 +102,15 @@ def _identity(
 def _store(fit: Fit, home: Path) -> None:
     from safetensors.numpy import save_file
 
-    source_steps, source_tensors = fit.aligner.source_map_.state("source")
-    target_steps, target_tensors = fit.aligner.target_map_.state("target")
+    steps, tensors = maps_state(fit.aligner.source_map_, fit.aligner.target_map_)
     about = {
-        "source": source_steps,
-        "target": target_steps,
+        **steps,
         "report": plain(fit.aligner.report_),
         "seconds": fit.seconds,
         "resumed": fit.resumed,
     }
     with sealed_folder(home, _KIND) as temporary:
-        save_file({**source_tensors, **target_tensors}, temporary / _MAPS)
+        save_file(tensors, temporary / _MAPS)
         write_json(temporary / _ABOUT, about)
 
 
@@ -125,8 +123,7 @@ def _stored(aligner: Aligner, identity: str, home: Path) -> Fit | None:
         if not check_seal(home, _KIND):
             return None
         about, tensors = read_json(home / _ABOUT), load_file(home / _MAPS)
-        source_map = Map.from_state("source", about["source"], tensors.__getitem__)
-        target_map = Map.from_state("target", about["target"], tensors.__getitem__)
+        source_map, target_map = maps_from_state(about, tensors)
         fit = Fit(aligner, identity, float(about["seconds"]), bool(about["resumed"]))
         aligner.source_map_, aligner.target_map_, aligner.report_ = source_map, target_map, about["report"]
         return fit

@@ -203,12 +203,11 @@ def _store(stage: FinishedStage, home: Path) -> None:
     from safetensors.numpy import save_file
 
     tensors = {
-        "static_map": stage.combination.static_map,
-        "encoder_map": stage.combination.encoder_map,
+        **stage.combination.state(),
         "source": stage.encoded[0],
         "target": stage.encoded[1],
     }
-    about = {"mixing": stage.combination.mixing, "chooses": stage.chooses, "report": stage.report}
+    about = {"chooses": stage.chooses, "report": stage.report}
     with sealed_folder(home, _KIND) as temporary:
         save_file({name: np.ascontiguousarray(rows) for name, rows in tensors.items()}, temporary / _TENSORS)
         write_json(temporary / _ABOUT, about)
@@ -225,7 +224,7 @@ def _stored(home: Path) -> FinishedStage | None:
         if not check_seal(home, _KIND):
             return None
         about, tensors = read_json(home / _ABOUT), load_file(home / _TENSORS)
-        combination = Combination(tensors["static_map"], tensors["encoder_map"], float(about["mixing"]))
+        combination = Combination.from_state(tensors)
         encoded = (tensors["source"], tensors["target"])
         nothing = (np.zeros((0, 0), np.float32), np.zeros((0, 0), np.float32))
         (home / _ABOUT).touch()

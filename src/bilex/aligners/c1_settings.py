@@ -53,8 +53,8 @@ _BEST = {"through_norms": True, "full_csls": True}
 # By then the loss of a round has settled; the paper's 200 updates take minutes on two cores.
 _QUICK_UPDATES = 40
 PRESET_SUMMARIES = {
-    "auto": "the paper's constants, chosen by the number of seeds; the default",
-    "paper": "the same, whatever auto will be in later versions",
+    "auto": "paper or best, whichever translates held-out seeds better; the default",
+    "paper": "the paper's constants, chosen by the number of seeds",
     "best": "better than the paper on held-out seeds of six language pairs, and slower",
     "quick": f"at most {_QUICK_UPDATES} updates a round: a first look in a fraction of the time",
     "5k": "the paper's constants for 5,000 seeds",
@@ -98,9 +98,9 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: ob
     twenty are negatives of a pair.
 
     Args:
-        preset: "paper" for this rule, and so far "auto" too; "best" for it with the options that proved
-            better than the paper's way; "quick" for it with fewer updates; "5k" or "1k" for the paper's
-            constants whatever the seeds.
+        preset: "paper" for this rule, and "auto", which `bilex.recipe` decides, too; "best" for it with the
+            options that proved better than the paper's way on some vectors; "quick" for it with fewer
+            updates; "5k" or "1k" for the paper's constants whatever the seeds.
         seeds: Usable seed pairs.
         smaller_vocabulary: Words in the smaller vocabulary.
         wishes: Constants that the user has set; None leaves one to the rule.

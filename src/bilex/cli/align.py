@@ -121,7 +121,7 @@ _OLD_LIGHT = "cpu"
     "--calibrate/--no-calibrate",
     default=True,
     show_default=True,
-    help="Learn confidences on held-out seeds; takes a second, smaller fit.",
+    help="Learn confidences on held-out seeds, in the trial that also chooses what is auto.",
 )
 @json_option
 def command(

@@ -140,12 +140,15 @@ def _summary(path: str, translator: Translator) -> dict[str, Any]:
 
     made, space = translator.provenance, translator.space
     lm = made.get("language_model")
+    form = (made.get("trial") or {}).get("form")
     seeds = translator.seeds
     covered = made.get("seed_pairs_covered", "?")
     case = "lower-cased" if translator.lowercase else "case kept"
     return {
         "languages": " – ".join(translator.languages),
-        "method": made.get("method", "unknown") + (f" and the language model {lm['lm']}" if lm else ""),
+        "method": made.get("method", "unknown")
+        + (f", form {form}, which held-out seeds chose" if form else "")
+        + (f", and the language model {lm['lm']}" if lm else ""),
         "words": f"{len(space.source):,} × {len(space.target):,}, {case}",
         "seeds": f"{seeds.name}: {len(seeds):,} pairs, {covered} with both words in the vectors"
         + (f"; {len(seeds.rejected):,} rejected pairs" if seeds.rejected else ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +34,7 @@ class StageC2:
         preset: "paper", or "light" or "demo" for the lighter settings of `presets.lightened`; "auto" is
             "light" on a machine without a GPU, unless `tuning` is given, and "paper" elsewhere.
         device: "auto", "cpu" or "cuda".
+        random_seed: Added to that of the tuning; not where `tuning` is given.
         cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, where there
             is one.
     """
@@ -44,6 +45,7 @@ class StageC2:
     tuning: TuningSettings | None = None
     preset: TuningPreset | Literal["auto"] = "auto"
     device: str = "auto"
+    random_seed: int = 0
     cache: Path | None = None
 
     def __post_init__(self) -> None:
@@ -88,4 +90,7 @@ class StageC2:
 
     def settings_for(self, encoder: WordEncoder) -> TuningSettings:
         """The tuning settings in force for an encoder."""
-        return self.tuning or lightened(encoder.preset.tuning, self.preset_in_force)
+        if self.tuning is not None:
+            return self.tuning
+        usual = lightened(encoder.preset.tuning, self.preset_in_force)
+        return replace(usual, seed=usual.seed + self.random_seed)

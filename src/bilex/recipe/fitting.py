@@ -126,6 +126,7 @@ def _decisions(
     if checkpoint is None:
         return decide(recipe, aligner, source, target, lexicon, stage=stage, progress=progress)
     from bilex.aligners.checkpoint import Checkpoint
+    from bilex.encoders.processes import is_first_process
 
     pairs = np.zeros((0, 2), np.int64)
     if lexicon is not None:
@@ -136,7 +137,8 @@ def _decisions(
     if kept is not None:
         return Decisions.from_dict(kept.state)
     decisions = decide(recipe, aligner, source, target, lexicon, stage=stage, progress=progress)
-    state.save({}, **decisions.as_dict())
+    if is_first_process():
+        state.save({}, **decisions.as_dict())
     return decisions
 
 

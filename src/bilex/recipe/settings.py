@@ -147,6 +147,7 @@ class Recipe:
             tuning=self.tuning_settings,
             preset=self.tuning,
             device=self.device,
+            random_seed=self.random_seed,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from bilex.progress import SILENT, Progress
 from bilex.recipe import evidence
 from bilex.recipe.calibration import FEWEST_WORDS, Calibration, Records, ask, learn_confidences
 from bilex.recipe.decisions import Decisions, TrialReport
+from bilex.recipe.forms import distinct_forms
 from bilex.recipe.halves import halves
 from bilex.recipe.scoring import WordScores, word_scores
 from bilex.recipe.settings import Recipe
@@ -120,16 +121,9 @@ class _Trial:
 
     @cached_property
     def forms(self) -> dict[str, Aligner]:
-        """The candidates with the settings of the whole problem; two that do the same count once."""
-        size = min(len(self.source), len(self.target))
-        found: dict[str, Aligner] = {}
-        for name, form in evidence.candidates(self.aligner).items():
-            pinned = form.pinned(len(self.usable), size)
-            if not any(_same(pinned, other) for other in found.values()):
-                found[name] = pinned
-            if not self.chooses_form:
-                break
-        return found
+        """The candidates with the settings of the whole problem."""
+        found = distinct_forms(self.aligner, len(self.usable), min(len(self.source), len(self.target)))
+        return found if self.chooses_form else dict(list(found.items())[:1])
 
     @property
     def opens_form(self) -> bool:
@@ -173,9 +167,7 @@ class _Trial:
     def _judged(self, held_out: Lexicon) -> Decisions:
         """Choose on all held-out words, and learn confidences from halves that did not choose."""
         chosen = self._choice(None)
-        calibration = self._no_calibration()
-        if self.calibrates:
-            calibration = learn_confidences(self._cross_fitted(held_out), self.recipe.random_seed)
+        calibration = self._calibration(held_out)
         report = TrialReport(
             ran=True,
             note=self._sentence(chosen),
@@ -190,6 +182,15 @@ class _Trial:
         return Decisions(
             settings=self._settings(chosen.form), mixing=chosen.mixing, calibration=calibration, report=report
         )
+
+    def _calibration(self, held_out: Lexicon) -> Calibration:
+        """Confidences from the held-out words; if they fail, the choice still stands."""
+        if not self.calibrates:
+            return self._no_calibration()
+        try:
+            return learn_confidences(self._cross_fitted(held_out), self.recipe.random_seed)
+        except _FAILURES as error:
+            return self._no_calibration(str(error))
 
     def _cross_fitted(self, held_out: Lexicon) -> Records:
         """The answers to each half's words by what the other half chose."""
@@ -225,7 +226,7 @@ class _Trial:
         return self._prior_mixing(self.stage) if isinstance(given, str) else float(given)
 
     def _prior_mixing(self, stage: StageC2) -> float:
-        return replace(stage, mixing=None).mixing_for(stage.lm)  # type: ignore[arg-type]
+        return replace(stage, mixing=None).mixing_for(stage.open_encoder or stage.open(self.progress))
 
     @cached_property
     def form_scores(self) -> dict[str, WordScores]:
@@ -308,9 +309,3 @@ class _Trial:
 
     def _shown_curve(self, form: str) -> dict[str, float]:
         return {str(mixing): round(scores.mean(), 4) for mixing, scores in self.encoder.curve(form).items()}
-
-
-def _same(one: Aligner, other: Aligner) -> bool:
-    """Whether two aligners do the same under different presets."""
-    first, second = ({**form.settings(), "preset": None} for form in (one, other))
-    return first == second

@@ -47,7 +47,7 @@ class TrialEncoder:
     @cached_property
     def encoded(self) -> Both:
         """The words' vectors by the encoder, tuned without the held-out pairs."""
-        encoder = self.stage.open(self.progress)
+        encoder = self.stage.open_encoder or self.stage.open(self.progress)
         tuning = evidence.trial_tuning(self.stage.settings_for(encoder), self.stage.preset_in_force)
         if self.seeds >= ENOUGH_SEEDS:
             tuning = replace(tuning, induced=0)

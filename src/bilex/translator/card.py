@@ -66,6 +66,9 @@ def _how(made: dict[str, Any]) -> str:
             f"Combined (stage C2) with the language model `{lm['lm']}`, {tuned} {lm.get('pairs', '?')} pairs "
             f"of which {lm.get('seed_pairs', '?')} are seeds; its weight λ is {lm.get('mixing', '?')}."
         )
+    trial = made.get("trial", {})
+    if trial.get("form") is not None or trial.get("mixing") is not None:
+        lines.append(f"Decided on {trial.get('held_out_words', 0)} held-out seed words: {trial.get('note')}.")
     if settings:
         lines += ["", "| setting | value |", "|---|---|"]
         lines += [f"| {name} | {value} |" for name, value in settings.items()]

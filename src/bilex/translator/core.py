@@ -90,11 +90,11 @@ class Translator(OnTheHub):
     ) -> Translator:
         """Align two languages and make a translator of them.
 
-        The aligner learns from all seed pairs. For the confidences it is fitted once more without
-        some of them (see docs/translator.md), which `calibrate=False` spares.
+        The aligner learns from all seed pairs. What is left open (`preset="auto"` of c1, λ = "auto") and the
+        confidences are decided before that by smaller fits without some of the seeds (docs/recipe.md).
 
         Args:
-            aligner: The method with its settings; fitted in place.
+            aligner: The method with its settings; fitted in place, with the preset that was chosen.
             source: Source vectors.
             target: Target vectors.
             lexicon: Seed pairs; None where the method needs none.

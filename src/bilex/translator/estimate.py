@@ -8,11 +8,11 @@ import numpy as np
 
 from bilex.aligners.base import Aligner
 from bilex.lexicon import Lexicon
+from bilex.recipe import evidence
 from bilex.similarity import neighbourhoods
 from bilex.vectors import WordVectors
 
 _PROBE_SOURCE, _PROBE_TARGET = 2_048, 16_384
-_REFITTED = 20_000
 _TOO_SMALL = 3_000 * 3_000
 
 
@@ -45,12 +45,32 @@ def estimated_seconds(
     updates = aligner.timed_seconds(source, target, pairs)
     total = updates + compare * aligner.comparisons(len(source), len(target), len(pairs))
     total += compare * len(source) * len(target)  # CSLS's terms of every word
-    if calibrate and len(pairs):
-        small = [min(len(words), _REFITTED + len(pairs)) for words in (source, target)]
-        share = max(small) / max(len(source), len(target))
-        total += share * updates + compare * aligner.comparisons(small[0], small[1], len(pairs))
-        total += compare * (len(source) + len(target)) * _REFITTED
-    return total
+    return total + _trial_seconds(aligner, source, target, len(pairs), updates, compare, calibrate)
+
+
+def _trial_seconds(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    pairs: int,
+    updates: float,
+    compare: float,
+    calibrate: bool,
+) -> float:
+    """Seconds of the held-out trial (`bilex.recipe.trial`), from those of the updates of the fit itself."""
+    forms = evidence.candidates(aligner)
+    if pairs < evidence.FEWEST_SEEDS or (len(forms) == 1 and not calibrate):
+        return 0.0
+    sizes = len(source), len(target)
+    small = [min(size, evidence.WORDS + pairs) for size in sizes]
+    total = 0.0
+    for form in forms.values():
+        candidate = evidence.shortened(form.pinned(pairs, min(sizes)))
+        whole = form.timed_comparisons(*sizes, pairs)
+        if whole:
+            total += updates * candidate.timed_comparisons(small[0], small[1], pairs) / whole
+        total += compare * (candidate.comparisons(small[0], small[1], pairs) + small[0] * small[1])
+    return total + (compare * sum(sizes) * evidence.WORDS if calibrate else 0.0)
 
 
 def _seconds_a_comparison(source: WordVectors, target: WordVectors, device: str) -> float:
