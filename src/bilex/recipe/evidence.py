@@ -26,7 +26,7 @@ FORMS = ("paper", "best")
 # most so many rounds, with this share of the updates of a whole fit but at least so many.
 WORDS = 10_000
 ROUNDS = 2
-UPDATE_SHARE, UPDATES_AT_LEAST = 0.2, 20
+UPDATE_SHARE, UPDATES_AT_LEAST = 0.2, 12
 
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 
