@@ -23,7 +23,7 @@ def halves(lexicon: Lexicon, seed: int) -> tuple[Lexicon, Lexicon]:
     sizes = np.bincount(group)[order]
     before = np.cumsum(sizes) - sizes  # pairs in the groups drawn so far
     first = set(order[before < len(lexicon) / 2].tolist())
-    parts = [[], []]  # type: list[list[tuple[str, str]]]
+    parts: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
     for pair, number in zip(lexicon.pairs, group.tolist(), strict=True):
         parts[number not in first].append(pair)
     return Lexicon(parts[0], lexicon.name), Lexicon(parts[1], lexicon.name)
