@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser_programs() -> tuple[str, str]:
     """Chromium and its driver; without them, one clear line in the summary."""
-    for module in ("selenium", "fastapi", "uvicorn", "bilex.cli.serve"):
+    for module in ("selenium", "fastapi", "uvicorn"):
         if importlib.util.find_spec(module) is None:
             _skip(f"{module} is not installed")
     binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -6,8 +6,11 @@ import json
 import struct
 from xml.etree import ElementTree
 
+import pytest
 from opened_page import OpenedPage
 from selenium.webdriver.common.keys import Keys
+
+pytestmark = pytest.mark.slow
 
 
 def test_translations_appear_as_one_types(page: OpenedPage) -> None:
