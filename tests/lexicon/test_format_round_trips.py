@@ -188,6 +188,8 @@ def test_formats_that_mark_languages_ask_for_them(name: str, tmp_path: Path) -> 
         Lexicon(PAIRS).write(tmp_path / f"x.{name}")
     with pytest.raises(BilexError, match="are both 'en'"):
         Lexicon(PAIRS).write(tmp_path / f"x.{name}", languages=("en", "en"))
+    with pytest.raises(BilexError, match="are not known"):
+        Lexicon(PAIRS).write(tmp_path / f"x.{name}", languages=('e"n\n', "<fi>"))
     assert not list(tmp_path.iterdir())
 
 

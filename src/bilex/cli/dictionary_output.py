@@ -63,7 +63,9 @@ def dictionary_output_options(function: Callable[..., Any]) -> Callable[..., Any
 def _languages(text: str | None) -> Languages:
     if text is None:
         return None, None
-    codes = [code.strip().lower() for code in text.split(",")]
+    from bilex.languages import code_of
+
+    codes = [code_of(code) or code.strip().lower() for code in text.split(",")]
     if len(codes) != 2 or not all(codes) or codes[0] == codes[1]:
         raise BilexError(f"--languages {text}: name two languages, the source first, for example en,fi.")
     return codes[0], codes[1]

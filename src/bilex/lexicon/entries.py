@@ -12,6 +12,7 @@ Pair = tuple[str, str]
 Languages = tuple[str | None, str | None]
 
 UNKNOWN_LANGUAGE = "und"
+_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 _MARK_OF_A_PART = ";"
 _NOT_IN_A_NOTE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
 _NUMBERS = {"confidence": float, "score": float, "source_rank": int, "target_rank": int}
@@ -113,8 +114,11 @@ class Dictionary:
     columns: tuple[str, str] = ("source", "target")
 
     def codes(self) -> tuple[str, str]:
-        """The codes of the languages, "und" (undetermined) for one that is not known."""
-        return self.languages[0] or UNKNOWN_LANGUAGE, self.languages[1] or UNKNOWN_LANGUAGE
+        """The codes of the languages, "und" (undetermined) for one that is not known or has no code."""
+        source, target = (
+            code if code and _CODE.fullmatch(code) else UNKNOWN_LANGUAGE for code in self.languages
+        )
+        return source, target
 
     def title(self) -> str:
         """What to call the dictionary where a format wants a name."""

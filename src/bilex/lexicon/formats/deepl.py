@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bilex.errors import BilexError
-from bilex.lexicon.entries import Dictionary, Entry
+from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.comma_separated import csv_line
 from bilex.lexicon.formats.decoding import decode
@@ -36,7 +36,7 @@ def _read(path: Path, layout: Layout) -> Reading:
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
     size = 0
-    languages = [code.upper() for code in dictionary.languages if code]
+    languages = [code.upper() for code in dictionary.codes() if code != UNKNOWN_LANGUAGE]
     for number, entry in enumerate(dictionary.entries):
         line = csv_line([entry.source, entry.target, *(languages if len(languages) == 2 else ())])
         size += len(line.encode("utf-8"))
