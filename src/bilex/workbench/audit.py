@@ -8,16 +8,12 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from bilex.workbench.bands import Band, band_of, confidence_band, confidence_bands
+from bilex.workbench.bands import Band, band_of, confidence_band
 from bilex.workbench.decisions import Decision, record, take_back
 from bilex.workbench.engine import Engine
-from bilex.workbench.intervals import Stratum, allocate, estimate, more_decisions
-from bilex.workbench.priority import priorities
+from bilex.workbench.intervals import allocate
 from bilex.workbench.problems import ProblemError
-from bilex.workbench.recalibration import FEWEST_DECISIONS, UNCHANGED, Recalibration, learn
-from bilex.workbench.store import Store, now, remember
+from bilex.workbench.store import Store, now
 
 _SHOWN = 5
 
@@ -131,7 +127,12 @@ def current(store: Store) -> dict[str, Any] | None:
     }
 
 
-def _audit(store: Store) -> dict[str, Any]:
+def drawn(store: Store) -> dict[str, Any]:
+    """The newest audit.
+
+    Raises:
+        ProblemError: There is none.
+    """
     found = current(store)
     if found is None:
         raise ProblemError(409, "No sample was drawn yet; draw one first.")
@@ -140,7 +141,7 @@ def _audit(store: Store) -> dict[str, Any]:
 
 def following(store: Store, count: int) -> dict[str, Any]:
     """The next items, blind: nothing says which candidate is the model's choice."""
-    audit = _audit(store)
+    audit = drawn(store)
     rows = store.all(
         "SELECT * FROM audit_items WHERE audit = ? AND verdict IS NULL ORDER BY number LIMIT ?",
         audit["id"],
@@ -178,7 +179,7 @@ def decide(
     Raises:
         ProblemError: There is no such item, or it was decided already.
     """
-    audit = _audit(store)
+    audit = drawn(store)
     with store.writing() as connection:
         row = connection.execute(
             "SELECT * FROM audit_items WHERE audit = ? AND number = ?", (audit["id"], number)
@@ -219,7 +220,7 @@ def decide(
                 number,
             ),
         )
-    after = _audit(store)
+    after = drawn(store)
     return {"number": number, "decided": after["decided"], "size": after["size"]}
 
 
@@ -229,7 +230,7 @@ def undo(store: Store, reviewer: str) -> dict[str, Any]:
     Raises:
         ProblemError: There is none.
     """
-    audit = _audit(store)
+    audit = drawn(store)
     with store.writing() as connection:
         row = connection.execute(
             "SELECT audit_items.* FROM audit_items JOIN decisions ON decisions.id = audit_items.decision "
@@ -244,120 +245,5 @@ def undo(store: Store, reviewer: str) -> dict[str, Any]:
             "WHERE audit = ? AND number = ?",
             (audit["id"], row["number"]),
         )
-    after = _audit(store)
+    after = drawn(store)
     return {"item": blind(row), "decided": after["decided"], "size": after["size"]}
-
-
-def report(store: Store, bands: list[Band], width: float) -> dict[str, Any]:
-    """Precision over all and by band, and how many more decisions a narrower interval needs."""
-    audit = _audit(store)
-    items = store.all("SELECT * FROM audit_items WHERE audit = ? AND is_right IS NOT NULL", audit["id"])
-    strata = audit["strata"]
-    found = [
-        Stratum(
-            stratum["entries"],
-            sum(item["stratum"] == number for item in items),
-            sum(item["is_right"] for item in items if item["stratum"] == number),
-        )
-        for number, stratum in enumerate(strata)
-    ]
-    whole = estimate(found)
-    recalibration = store.fact("recalibration")
-    return {
-        "decided": len(items),
-        "size": audit["size"],
-        "precision": whole.share if whole else None,
-        "low": whole.low if whole else None,
-        "high": whole.high if whole else None,
-        "width": whole.width if whole else None,
-        "more_decisions": {"width": width, "decisions": more_decisions(found, width)},
-        "by_band": _groups(strata, found, "band", [band.name for band in bands]),
-        "by_confidence": _groups(strata, found, "confidence", [*confidence_bands(), "none"]),
-        "calibration": _calibration(store, items),
-        "recalibration": recalibration,
-    }
-
-
-def _groups(
-    strata: list[dict[str, Any]], found: list[Stratum], by: str, names: Sequence[str]
-) -> list[dict[str, Any]]:
-    groups = []
-    for name in names:
-        members = [one for stratum, one in zip(strata, found, strict=True) if stratum[by] == name]
-        if not members:
-            continue
-        whole = estimate(members)
-        groups.append(
-            {
-                "name": name,
-                "entries": sum(one.entries for one in members),
-                "decided": sum(one.decided for one in members),
-                "right": sum(one.right for one in members),
-                "precision": whole.share if whole else None,
-                "low": whole.low if whole else None,
-                "high": whole.high if whole else None,
-            }
-        )
-    return groups
-
-
-def _calibration(store: Store, items: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
-    """What confidences said, as they are now, and what was found, by confidence band."""
-    change = Recalibration.from_facts(store.fact("recalibration"))
-    said: dict[str, list[tuple[float, int]]] = {}
-    for item in items:
-        confidence = change(item["confidence"])
-        if confidence is not None:
-            said.setdefault(confidence_band(confidence), []).append((confidence, item["is_right"]))
-    return [
-        {
-            "name": name,
-            "said": float(np.mean([confidence for confidence, _ in said[name]])),
-            "found": float(np.mean([right for _, right in said[name]])),
-            "decided": len(said[name]),
-        }
-        for name in confidence_bands()
-        if name in said
-    ]
-
-
-def recalibrate(engine: Engine, *, back: bool = False) -> Recalibration:
-    """Bring all confidences in line with everything that was audited, or take that back.
-
-    Raises:
-        ProblemError: Too little was audited, or the model has no confidences.
-    """
-    store = engine.store
-    if back:
-        change = UNCHANGED
-    else:
-        items = store.all(
-            "SELECT confidence, is_right FROM audit_items "
-            "WHERE is_right IS NOT NULL AND confidence IS NOT NULL"
-        )
-        if len(items) < FEWEST_DECISIONS:
-            raise ProblemError(
-                409,
-                f"Recalibration needs {FEWEST_DECISIONS} audited entries; there are {len(items)}.",
-            )
-        said = np.array([item["confidence"] for item in items])
-        change = learn(said, np.array([item["is_right"] for item in items], bool), now())
-    apply(store, change)
-    engine.recalibration = change
-    return change
-
-
-def apply(store: Store, change: Recalibration) -> None:
-    """Write the new confidences, and the order of the queue that follows from them."""
-    rows = store.all("SELECT row, model_confidence, known FROM entries")
-    own = np.array([np.nan if row["model_confidence"] is None else row["model_confidence"] for row in rows])
-    new = change.of_all(own)
-    ranks = np.array([row["row"] + 1 for row in rows], np.int64)
-    pays = priorities(new, ranks, np.array([bool(row["known"]) for row in rows], bool))
-    values = [
-        (None if np.isnan(sure) else float(sure), float(worth), row["row"])
-        for sure, worth, row in zip(new, pays, rows, strict=True)
-    ]
-    with store.writing() as connection:
-        connection.executemany("UPDATE entries SET confidence = ?, priority = ? WHERE row = ?", values)
-        remember(connection, "recalibration", change.as_dict() if change.decisions else None)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bilex.checksums import CHECKSUMS
 from bilex.files import sha256
 from bilex.space import Direction, Retrieval
 from bilex.translator import Answer, Translator
 from bilex.translator.answers import Translation
 from bilex.translator.known import Proposals
-from bilex.translator.storage import CHECKSUMS
 from bilex.workbench.completions import Completions
 from bilex.workbench.problems import LONGEST_WORD
 from bilex.workbench.recalibration import UNCHANGED, Recalibration

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from bilex.workbench import audit
+from bilex.workbench import audit, audit_report
 from bilex.workbench.routes import Bench, ReviewerQuery
 from bilex.workbench.routes.review import Body, Note, Reviewer, Undone, Words
 
@@ -81,17 +81,17 @@ def undo(bench: Bench, body: Undone) -> dict[str, Any]:
 @router.get("/api/audit/report")
 def report(bench: Bench, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> dict[str, Any]:
     """Precision with its 95 % interval, over all and by band."""
-    return audit.report(bench.store, bench.bands, width)
+    return audit_report.report(bench.store, bench.bands, width)
 
 
 @router.post("/api/audit/recalibrate")
 def recalibrate(bench: Bench) -> dict[str, Any]:
     """Bring confidences in line with what was audited."""
-    return {"recalibration": audit.recalibrate(bench.engine).as_dict()}
+    return {"recalibration": audit_report.recalibrate(bench.engine).as_dict()}
 
 
 @router.delete("/api/audit/recalibrate")
 def take_back(bench: Bench) -> dict[str, Any]:
     """The model's own confidences again."""
-    audit.recalibrate(bench.engine, back=True)
+    audit_report.recalibrate(bench.engine, back=True)
     return {"recalibration": None}
