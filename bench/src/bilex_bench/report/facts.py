@@ -1,4 +1,4 @@
-"""What a report tells besides tables and figures: a glance, setups, failures, machines, commands."""
+"""What a report says besides tables and plots, as plain values for its template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from bilex_bench.figures.board import Board, Comparison
 from bilex_bench.figures.time_accuracy import readable, seconds_of
-from bilex_bench.report.markup import Html, element, json_block
+from bilex_bench.report.svg import css_colour
 from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.tables import Column, Table
 from bilex_bench.tables.cells import Cell, Missing, Number, Text
@@ -22,8 +22,8 @@ _SETUP_COLUMNS = (
 )
 
 
-def cards(results: Sequence[Result], board: Board) -> Html:
-    """The size of the benchmark in a few numbers."""
+def cards(results: Sequence[Result], board: Board) -> list[tuple[str, str]]:
+    """The size of the benchmark in a few numbers, each with what it counts."""
     distinct = {result.setup.key: result for result in results}.values()
     failed = sum(result.status == "failed" for result in distinct)
     directions = {(r.setup.dataset, r.setup.pair) for r in distinct if r.status == "done"}
@@ -33,31 +33,22 @@ def cards(results: Sequence[Result], board: Board) -> Html:
         if r.evaluation is not None
         for way in DIRECTIONS
     }
-    facts = [
+    return [
         (f"{len(distinct) - failed:,}", "setups done" if not failed else f"setups done, {failed:,} failed"),
         (f"{len(directions):,}", f"language pairs, {2 * len(directions):,} directions"),
         (f"{len(board.styles):,}", "methods compared"),
         (f"{sum(words.values()):,}", "test words translated by each"),
         (readable(_own_seconds(distinct)), "of computing"),
     ]
-    return element(
-        "dl",
-        *(
-            element("div", element("dt", label), element("dd", number), class_="card")
-            for number, label in facts
-        ),
-        class_="cards",
-    )
 
 
-def at_a_glance(board: Board) -> Html:
+def at_a_glance(board: Board) -> list[dict[str, Any]]:
     """Bars of the mean P@1 of every method that was run on all pairs, best first."""
-    blocks = [
+    return [
         _bars(comparison, board)
         for dataset in dict.fromkeys(heading.dataset for heading in board.headings)
         for comparison in board.comparisons(dataset)
     ]
-    return element("div", *blocks, class_="glance")
 
 
 def setups_table(board: Board) -> Table | None:
@@ -83,49 +74,40 @@ def setups_table(board: Board) -> Table | None:
     )
 
 
-def failures(results: Iterable[Result]) -> Html | None:
-    """Setups that failed, each with its error; None if there are none."""
+def failures(results: Iterable[Result]) -> list[dict[str, Any]]:
+    """Setups that failed, each with its error."""
     failed = {result.setup.key: result for result in results if result.status == "failed"}
-    if not failed:
-        return None
-    return element("div", *map(_failure, failed.values()), class_="failures")
+    return [
+        {
+            "setup": result.setup.sentence(),
+            "error": result.error or "no reason was recorded",
+            "attempts": result.attempts,
+            "started": result.started,
+            "traceback": result.report.get("traceback"),
+        }
+        for result in failed.values()
+    ]
 
 
-def environments(results: Iterable[Result]) -> Html:
+def environments(results: Iterable[Result]) -> list[tuple[int, list[tuple[str, str]]]]:
     """The machines and versions, each with how many setups ran there."""
     counted: Counter[str] = Counter()
     for result in {result.setup.key: result for result in results}.values():
         told = {key: value for key, value in result.environment.items() if key != "command"}
         counted[json.dumps(told, sort_keys=True, ensure_ascii=False)] += 1
-    blocks = []
-    for text, count in counted.most_common():
-        facts = _flat(json.loads(text))
-        if facts:
-            rows = [element("div", element("dt", name), element("dd", value)) for name, value in facts]
-            title = f"{count:,} setup{'s' if count > 1 else ''}"
-            blocks.append(element("div", element("h3", title), element("dl", *rows), class_="environment"))
-    return element("div", *blocks, class_="environments")
+    found = [(count, _flat(json.loads(text))) for text, count in counted.most_common()]
+    return [(count, facts) for count, facts in found if facts]
 
 
-def commands(results: Sequence[Result], file_name: str, page_name: str) -> Html:
+def commands(results: Sequence[Result], file_name: str, page_name: str) -> dict[str, Any]:
     """The commands that made the results, as recorded, and those that make this page and its parts again."""
-    recorded = dict.fromkeys(str(told) for r in results if (told := r.environment.get("command")))
-    again = [
-        shlex.join(["bilex", "benchmark", part, file_name, "-o", output])
-        for part, output in (("report", page_name), ("tables", "tables"), ("figures", "figures"))
-    ]
-    setups = list({result.setup.key: result.setup.as_dict() for result in results}.values())
-    return element(
-        "div",
-        _shell("The results were made by", recorded) if recorded else Html(""),
-        _shell("This page, its tables and its figures are made from the results file by", again),
-        element(
-            "p",
-            f"All settings of the {len(setups):,} setups, as the results file has them: ",
-            element("button", "setups.json", type="button", class_="download", data_block="setups-json"),
-        ),
-        json_block(setups, id="setups-json"),
-    )
+    parts = (("report", page_name), ("tables", "tables"), ("figures", "figures"))
+    again = [["bilex", "benchmark", part, file_name, "-o", output] for part, output in parts]
+    return {
+        "recorded": list(dict.fromkeys(str(c) for r in results if (c := r.environment.get("command")))),
+        "again": [shlex.join(words) for words in again],
+        "setups": list({result.setup.key: result.setup.as_dict() for result in results}.values()),
+    }
 
 
 def _own_seconds(results: Iterable[Result]) -> float:
@@ -139,30 +121,24 @@ def _own_seconds(results: Iterable[Result]) -> float:
     return sum(seconds.values())
 
 
-def _bars(comparison: Comparison, board: Board) -> Html:
+def _bars(comparison: Comparison, board: Board) -> dict[str, Any]:
     means = [(method.name, comparison.mean(method)) for method in comparison.methods]
     ranked = sorted(((mean, name) for name, mean in means if mean is not None), reverse=True)
     top = max((mean for mean, _ in ranked), default=1.0) or 1.0
-    rows = [
-        element(
-            "li",
-            element("span", name, class_="name"),
-            element("span", class_="bar", style=_bar_style(mean / top, board.styles[name].colour)),
-            element("span", f"{mean:.1f}", class_="value"),
-        )
-        for mean, name in ranked
-    ]
-    pairs = len(comparison.pairs)
-    return element(
-        "div",
-        element("h3", comparison.heading.text),
-        element("p", f"Mean P@1 by CSLS over {2 * pairs} directions, in percent.{comparison.note}"),
-        element("ol", *rows, class_="bars"),
-    )
-
-
-def _bar_style(share: float, colour: str) -> str:
-    return f"--share: {share:.4f}; --colour: var(--f{colour[1:]})"
+    directions = 2 * len(comparison.pairs)
+    return {
+        "title": comparison.heading.text,
+        "caption": f"Mean P@1 by CSLS over {directions} directions, in percent.{comparison.note}",
+        "bars": [
+            {
+                "name": name,
+                "share": f"{mean / top:.4f}",
+                "colour": css_colour(board.styles[name].colour),
+                "value": f"{mean:.1f}",
+            }
+            for mean, name in ranked
+        ],
+    }
 
 
 def _setup_row(name: str, result: Result) -> tuple[Cell, ...]:
@@ -186,18 +162,6 @@ def _setup_row(name: str, result: Result) -> tuple[Cell, ...]:
     )
 
 
-def _failure(result: Result) -> Html:
-    told = [
-        element("h3", result.setup.sentence()),
-        element("p", result.error or "no reason was recorded", class_="error"),
-        element("p", f"tried {result.attempts} time{'s' if result.attempts > 1 else ''}, {result.started}"),
-    ]
-    traceback = result.report.get("traceback")
-    if traceback:
-        told.append(element("details", element("summary", "traceback"), element("pre", str(traceback))))
-    return element("article", *told)
-
-
 def _flat(environment: dict[str, Any]) -> list[tuple[str, str]]:
     """An environment as lines to read."""
     lines = []
@@ -207,7 +171,3 @@ def _flat(environment: dict[str, Any]) -> list[tuple[str, str]]:
         elif value is not None:
             lines.append((name.replace("_gigabytes", " (GB)"), str(value)))
     return lines
-
-
-def _shell(title: str, lines: Iterable[str]) -> Html:
-    return element("div", element("p", f"{title}:"), element("pre", element("code", "\n".join(lines))))

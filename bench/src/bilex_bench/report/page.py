@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from string import Template
-from typing import NamedTuple
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
 
 import bilex
 from bilex.errors import BilexError
 from bilex.progress import SILENT, Progress
 from bilex_bench.figures import FIGURES, Drawing, draw_figures
-from bilex_bench.figures.board import Board
+from bilex_bench.figures.board import Board, slug
 from bilex_bench.report import facts
-from bilex_bench.report.figures_html import figure_block, palette_css
-from bilex_bench.report.markup import Html, element
-from bilex_bench.report.tables_html import table_block, table_id
+from bilex_bench.report.svg import inline_svg, palette_css
 from bilex_bench.results import Result
 from bilex_bench.tables import Table, build_tables
 from bilex_bench.tables.comparison import ReadPredictions
@@ -36,13 +37,15 @@ _SECTIONS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-class _Section(NamedTuple):
-    """A part of the page, with the entries below it in the table of contents."""
+@dataclass(frozen=True)
+class _Section:
+    """A part of the page, with the tables and plots in it as its template takes them."""
 
     name: str
     title: str
-    content: Html
-    entries: tuple[tuple[str, str], ...] = ()
+    tables: Sequence[Mapping[str, Any]] = ()
+    drawings: Sequence[Mapping[str, Any]] = ()
+    has_entries: bool = False
 
 
 def report_page(
@@ -74,7 +77,7 @@ def report_page(
         raise BilexError(f"{file_name}: holds no results yet; run 'bilex benchmark run' first.")
     board = Board.of(results)
     drawings = draw_figures(results, progress=progress)
-    sections = [_overview(results, board)]
+    sections = [_Section("overview", "At a glance")]
     with progress.task("Tables", len(_SECTIONS)) as task:
         for name, (title, tables, kinds) in _SECTIONS.items():
             wanted = [table for table in tables if words or table != _EXAMPLES]
@@ -85,68 +88,86 @@ def report_page(
             if built or shown:
                 sections.append(_section(name, title, built, shown))
             task.advance()
-    sections += _record(results, board, file_name, page_name)
-    return _filled(sections, f"Word translation benchmark: {Path(file_name).stem}", results)
-
-
-def _overview(results: Sequence[Result], board: Board) -> _Section:
-    return _Section("overview", "At a glance", Html(facts.cards(results, board) + facts.at_a_glance(board)))
+    failed = facts.failures(results)
+    sections += _record(results, board, failed=bool(failed))
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=f"Word translation benchmark: {Path(file_name).stem}",
+            subtitle=f"{_when(results)}bilex {bilex.__version__}",
+            sections=sections,
+            cards=facts.cards(results, board),
+            glance=facts.at_a_glance(board),
+            failures=failed,
+            environments=facts.environments(results),
+            commands=facts.commands(results, file_name, page_name),
+            style=Markup(palette_css() + _packaged("report.css")),
+            script=Markup(_packaged("report.js")),
+        )
+    )
 
 
 def _section(name: str, title: str, tables: Sequence[Table], drawings: Sequence[Drawing]) -> _Section:
-    blocks = [table_block(table) for table in tables]
-    for kind in FIGURES:
-        of_kind = [drawing for drawing in drawings if drawing.kind == kind]
-        blocks += [figure_block(drawing) for drawing in of_kind[:_SHOWN_AT_ONCE]]
-        blocks += [
-            element("details", element("summary", drawing.title), figure_block(drawing), class_="more")
-            for drawing in of_kind[_SHOWN_AT_ONCE:]
-        ]
-    entries = [(table_id(table), table.title) for table in tables]
-    entries += [(drawing.name, drawing.title) for drawing in drawings]
-    return _Section(name, title, Html("".join(blocks)), tuple(entries))
+    seen: Counter[str] = Counter()
+    shown = []
+    for drawing in sorted(drawings, key=lambda drawing: list(FIGURES).index(drawing.kind)):
+        seen[drawing.kind] += 1
+        shown.append(_for_template(drawing) | {"folded": seen[drawing.kind] > _SHOWN_AT_ONCE})
+    return _Section(name, title, [_with_id(table) for table in tables], shown, has_entries=True)
 
 
-def _record(results: Sequence[Result], board: Board, file_name: str, page_name: str) -> list[_Section]:
+def _record(results: Sequence[Result], board: Board, *, failed: bool) -> list[_Section]:
     """What was run, where, by which commands, and what went wrong."""
     sections = []
     setups = facts.setups_table(board)
     if setups is not None:
-        sections.append(_Section("setups", setups.title, table_block(setups)))
+        sections.append(_Section("setups", setups.title, [_with_id(setups)]))
     missing = build_tables(results, names=["missing"])
-    failed = facts.failures(results)
-    if missing or failed is not None:
-        content = Html((failed or "") + "".join(map(table_block, missing)))
-        sections.append(_Section("failures", "Failures and gaps", content))
-    sections.append(_Section("environment", "Environment", facts.environments(results)))
-    sections.append(_Section("commands", "Commands", facts.commands(results, file_name, page_name)))
+    if missing or failed:
+        sections.append(_Section("failures", "Failures and gaps", [_with_id(table) for table in missing]))
+    sections.append(_Section("environment", "Environment"))
+    sections.append(_Section("commands", "Commands"))
     return sections
 
 
-def _filled(sections: Sequence[_Section], title: str, results: Sequence[Result]) -> str:
+def _with_id(table: Table) -> dict[str, Any]:
+    """A table's plain values, and the name of its place in the page."""
+    return table.as_dict() | {"id": f"table-{slug(table.name)}"}
+
+
+def _for_template(drawing: Drawing) -> dict[str, Any]:
+    """A plot, its marks by their text: a word and its translation are shown together, in all panels."""
+    marks: dict[str, list[str | float]] = {}
+    for mark in drawing.marks:
+        marks.setdefault(mark.text, [mark.text]).extend([mark.x, mark.y])
+    return {
+        "name": drawing.name,
+        "title": drawing.title,
+        "caption": drawing.caption,
+        "width": f"{drawing.figure.get_figwidth():g}",
+        "svg": inline_svg(drawing.svg(transparent=True), drawing.name),
+        "marks": list(marks.values()),
+    }
+
+
+def _when(results: Sequence[Result]) -> str:
     started = sorted(result.started for result in results if result.started)
     first, last = (started[place][:16].replace("T", " ") for place in (0, -1)) if started else ("", "")
-    when = f"run from {first} to {last} UTC, " if started else ""
-    contents = element("ol", *map(_contents, sections))
-    main = [
-        element("section", element("h2", section.title), section.content, id=section.name, class_="part")
-        for section in sections
-    ]
-    parts = {
-        "title": element("span", title),
-        "subtitle": element("span", f"{when}bilex {bilex.__version__}"),
-        "contents": contents,
-        "main": "\n".join(main),
-        "style": palette_css() + _packaged("report.css"),
-        "script": _packaged("report.js"),
-    }
-    return Template(_packaged("report.html")).substitute(parts)
+    return f"run from {first} to {last} UTC, " if started else ""
 
 
-def _contents(section: _Section) -> Html:
-    below = [element("li", element("a", title, href=f"#{name}")) for name, title in section.entries]
-    own = element("a", section.title, href=f"#{section.name}")
-    return element("li", own, element("ol", *below)) if below else element("li", own)
+def _environment() -> jinja2.Environment:
+    """Templates of this package, in which every text is escaped."""
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader("bilex_bench", "report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    found.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return found
 
 
 def _packaged(name: str) -> str:

@@ -1,13 +1,13 @@
-"""Figures on the page: matplotlib's SVG made small, coloured by the page, and told about on hovering."""
+"""Matplotlib's SVG for the page: made small, and coloured by the page."""
 
 from __future__ import annotations
 
 import re
 from xml.etree import ElementTree
 
-from bilex_bench.figures import Drawing, Mark
+from markupsafe import Markup
+
 from bilex_bench.figures.palette import DARK
-from bilex_bench.report.markup import Html, element, json_block
 
 _NAMESPACE = re.compile(r"^\{[^}]*\}")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -17,38 +17,7 @@ _LEFT_OUT = ("metadata", "style")
 _FONT = re.compile(r"font-family: [^;]*;? ?")
 
 
-def figure_block(drawing: Drawing) -> Html:
-    """A figure with its title and caption."""
-    caption = f"{drawing.name}-caption"
-    return element(
-        "figure",
-        element(
-            "figcaption",
-            element("h3", element("a", drawing.title, href=f"#{drawing.name}")),
-            element("p", drawing.caption, class_="caption"),
-            id=caption,
-        ),
-        element(
-            "div",
-            element(
-                "div",
-                inline_svg(drawing.svg(transparent=True), drawing.name),
-                json_block(_told(drawing.marks), class_="marks"),
-                class_="drawing",
-                role="img",
-                aria_labelledby=caption,
-                style=f"--width: {drawing.figure.get_figwidth():g}",
-            ),
-            class_="scroll",
-            tabindex=0,
-            role="region",
-            aria_label=drawing.title,
-        ),
-        id=drawing.name,
-    )
-
-
-def inline_svg(svg: str, prefix: str) -> Html:
+def inline_svg(svg: str, prefix: str) -> Markup:
     """SVG for the middle of a page.
 
     The names in it get a prefix, so that no two figures share one; its fonts are the page's; the colours of
@@ -63,7 +32,7 @@ def inline_svg(svg: str, prefix: str) -> Html:
     root.attrib.pop("width")
     root.attrib.pop("height")
     root.set("aria-hidden", "true")
-    return Html(ElementTree.tostring(root, encoding="unicode", method="html"))
+    return Markup(ElementTree.tostring(root, encoding="unicode", method="html"))
 
 
 def palette_css() -> str:
@@ -75,6 +44,11 @@ def palette_css() -> str:
         f"@media screen and (prefers-color-scheme: dark){{:root:not([data-theme=light]){{{dark}}}}}\n"
         f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n"
     )
+
+
+def css_colour(colour: str) -> str:
+    """A colour as the page sets it; one that is not of our palette as it is."""
+    return f"var({_variable(colour)})" if colour.lower() in DARK else colour
 
 
 def _tidy(node: ElementTree.Element, prefix: str) -> None:
@@ -121,11 +95,3 @@ def _share_style(node: ElementTree.Element) -> None:
 
 def _variable(colour: str) -> str:
     return f"--f{colour.lower()[1:]}"
-
-
-def _told(marks: tuple[Mark, ...]) -> list[list[str | float]]:
-    """Marks by their text: a word and its translation are shown together, in all panels."""
-    by_text: dict[str, list[str | float]] = {}
-    for mark in marks:
-        by_text.setdefault(mark.text, [mark.text]).extend([mark.x, mark.y])
-    return list(by_text.values())
