@@ -17,6 +17,7 @@ class DataServer:
         tags: The version of each file; `None` for a server that gives none.
         cuts: By path, after how many bytes of each successive answer the connection is cut.
         broken: Paths that are answered with an error of the server.
+        redirects: Other addresses by path.
         ranges: Whether a part can be asked for.
         asked: Path and Range header of every request.
         sent: Bytes sent by path.
@@ -28,6 +29,7 @@ class DataServer:
         self.tags: dict[str, str | None] = {}
         self.cuts: dict[str, list[int]] = {}
         self.broken: set[str] = set()
+        self.redirects: dict[str, str] = {}
         self.ranges = True
         self.asked: list[tuple[str, str | None]] = []
         self.sent: dict[str, int] = {}
@@ -48,6 +50,12 @@ class _Handler(BaseHTTPRequestHandler):
         data: DataServer = self.server.data  # type: ignore[attr-defined]
         wanted = self.headers.get("Range")
         data.asked.append((self.path, wanted))
+        if self.path in data.redirects:
+            self.send_response(302)
+            self.send_header("Location", data.redirects[self.path])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if self.path in data.broken or self.path not in data.files:
             self.send_error(503 if self.path in data.broken else 404)
             return

@@ -120,6 +120,17 @@ def test_checksums_are_those_of_git(server: DataServer, tmp_path: Path) -> None:
     assert left_in(tmp_path) == ["a", "b"]
 
 
+def test_redirects_are_followed_but_never_to_plain_http_elsewhere(server: DataServer, tmp_path: Path) -> None:
+    server.redirects = {"/old": server.add("/new", CONTENT), "/away": "http://example.org/new"}
+    download(f"{server.address}/old", tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+    with pytest.raises(BilexError, match=r"/away: leads to http://example\.org/new, which is not https"):
+        download(f"{server.address}/away", tmp_path / "b.bin")
+    with pytest.raises(BilexError, match="which is not https"):
+        download("http://example.org/new", tmp_path / "b.bin")
+    assert left_in(tmp_path) == ["a.bin"]
+
+
 def test_a_missing_file(server: DataServer, tmp_path: Path) -> None:
     with pytest.raises(BilexError, match=r"http://.*/no: the server answers 404 .* put it at .*/no\.$"):
         download(f"{server.address}/no", tmp_path / "no")

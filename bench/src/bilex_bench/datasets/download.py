@@ -2,7 +2,7 @@
 
 What has come stays in `NAME.part` until the file is whole, and the next attempt, of this run or of a later
 one, asks the server for the rest only. Beside it `NAME.part.tag` keeps the version that the server gave the
-file: a server with another version by now sends all of it.
+file: a server with another version by now sends all of it. Only https is spoken, also after a redirect.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import http.client
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import httpx
 
 import bilex
 from bilex.errors import BilexError
@@ -31,6 +30,7 @@ _ATTEMPTS = 4
 _PAUSE_S = 2.0
 _MEGABYTE = 1e6
 _PARTIAL, _OUT_OF_RANGE, _SERVER_FAULT = 206, 416, 500
+_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 
 
@@ -110,9 +110,9 @@ def fetch_part(
         try:
             _attempt(address, target, enough, advice, progress)
             return
-        except urllib.error.URLError as error:
+        except httpx.ConnectError as error:
             if tries == 1:
-                reason = getattr(error.reason, "strerror", None) or error.reason
+                reason = re.sub(r"\[Errno -?\d+\] ", "", str(error))
                 raise BilexError(f"{address}: cannot be reached ({reason}); {advice}.") from error
             fault: Exception = error
         except _InterruptedError as error:
@@ -135,27 +135,45 @@ def _attempt(
     watcher = enough() if enough else None
     if watcher and have and _shown(part_of(target), watcher):
         return
-    request = urllib.request.Request(address, headers={"User-Agent": f"bilex/{bilex.__version__}"})
+    headers = {"User-Agent": f"bilex/{bilex.__version__}", "Accept-Encoding": "identity"}
     if have:
-        request.add_header("Range", f"bytes={have}-")
-        request.add_header("If-Range", _tag_of(target).read_text(encoding="utf-8"))
+        headers["Range"] = f"bytes={have}-"
+        headers["If-Range"] = _tag_of(target).read_text(encoding="utf-8")
+    hooks = {"request": [_only_https(address)]}
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
+        with (
+            httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S, event_hooks=hooks) as client,
+            client.stream("GET", address, headers=headers) as response,
+        ):
+            if response.is_error:
+                _refused(response, address, target, have, advice)
+                return
             going_on = _goes_on(response, target, have)
             if not going_on:
                 watcher = enough() if enough else None
             _receive(response, target, have if going_on else 0, watcher, progress)
-    except urllib.error.HTTPError as error:
-        _refused(error, address, target, have, advice)
-    except urllib.error.URLError:
+    except httpx.ConnectError:
         raise
-    except (OSError, http.client.HTTPException) as error:  # those of the disk are told by `_told_plainly`
+    except httpx.TransportError as error:
         raise _InterruptedError(str(error) or type(error).__name__) from error
 
 
-def _goes_on(response: http.client.HTTPResponse, target: Path, have: int) -> bool:
+def _only_https(address: str) -> Callable[[httpx.Request], None]:
+    """A check of every request, redirects included; plain http is for servers on this machine only."""
+    asked = httpx.URL(address)
+    plain = asked.scheme == "http" and asked.host in _THIS_MACHINE
+
+    def check(request: httpx.Request) -> None:
+        url = request.url
+        if url.scheme != "https" and not (plain and url.host in _THIS_MACHINE):
+            raise BilexError(f"{address}: leads to {url}, which is not https; nothing is fetched from there.")
+
+    return check
+
+
+def _goes_on(response: httpx.Response, target: Path, have: int) -> bool:
     """Whether the server sends the rest that was asked for, and not the whole."""
-    if response.status != _PARTIAL:
+    if response.status_code != _PARTIAL:
         return False
     placed = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
     if placed is None or placed[1] != str(have):
@@ -165,7 +183,7 @@ def _goes_on(response: http.client.HTTPResponse, target: Path, have: int) -> boo
 
 
 def _receive(
-    response: http.client.HTTPResponse,
+    response: httpx.Response,
     target: Path,
     position: int,
     watcher: Watcher | None,
@@ -181,7 +199,7 @@ def _receive(
         file = part_of(target).open("ab" if position else "wb", buffering=0)
     with file, progress.task(f"{target.name} (MB)", total and total / _MEGABYTE) as task:
         task.advance(position / _MEGABYTE)
-        while block := response.read(_BLOCK):
+        for block in response.iter_raw():
             with _told_plainly(target):
                 file.write(block)
             position += len(block)
@@ -192,19 +210,18 @@ def _receive(
         raise _InterruptedError(f"{total:,} were promised")
 
 
-def _refused(error: urllib.error.HTTPError, address: str, target: Path, have: int, advice: str) -> None:
-    """Tell what a server's refusal means; the part may be the whole already."""
-    if error.code == _OUT_OF_RANGE and have:
-        placed = _CONTENT_RANGE.fullmatch(error.headers.get("Content-Range", ""))
+def _refused(response: httpx.Response, address: str, target: Path, have: int, advice: str) -> None:
+    """Report what a server's refusal means; the part may be the whole already."""
+    code, reason = response.status_code, response.reason_phrase
+    if code == _OUT_OF_RANGE and have:
+        placed = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if placed is not None and placed[2] == str(have):
             return
         drop_part(target)
-        raise _InterruptedError("the file has become shorter") from error
-    if error.code >= _SERVER_FAULT:
-        raise _InterruptedError(f"the server answers {error.code}, {error.reason}") from error
-    raise BilexError(
-        f"{address}: the server answers {error.code} ({error.reason}); check the languages, or {advice}."
-    ) from error
+        raise _InterruptedError("the file has become shorter")
+    if code >= _SERVER_FAULT:
+        raise _InterruptedError(f"the server answers {code}, {reason}")
+    raise BilexError(f"{address}: the server answers {code} ({reason}); check the languages, or {advice}.")
 
 
 @contextlib.contextmanager
@@ -228,7 +245,7 @@ def _shown(part: Path, watcher: Watcher) -> bool:
         return any(watcher(block) for block in iter(lambda: file.read(_BLOCK), b""))
 
 
-def _keep_tag(target: Path, response: http.client.HTTPResponse) -> None:
+def _keep_tag(target: Path, response: httpx.Response) -> None:
     """Remember the version of what is being fetched; without one it cannot be gone on with."""
     tag = response.headers.get("ETag")
     if tag is None or tag.startswith("W/"):
