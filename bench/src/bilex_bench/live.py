@@ -85,8 +85,8 @@ def _family_name(setups: Sequence[Setup]) -> str:
     return f"{first.method}, {first.pair}, {first.seeds} seeds"
 
 
-class LineView:
-    """Plain lines on stderr: one for each result, and now and then how far a long step is.
+class _Following:
+    """What both views do: remember what each worker is doing.
 
     Args:
         total: How many setups will run.
@@ -97,20 +97,32 @@ class LineView:
         self._done = 0
         self._running: dict[int, _Running] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
     def say(self, sentence: str) -> None:
         """One line."""
         sys.stderr.write(sentence + "\n")
         sys.stderr.flush()
 
     def started(self, worker: int, setups: Sequence[Setup]) -> None:
-        """Remember what a worker does."""
+        """A family joins the running ones."""
         self._running[worker] = _Running(_family_name(setups), len(setups))
+
+    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
+        """Why a family is to be tried once more."""
+        self.say(f"{_family_name(setups)}: {reason} It is tried once more.")
+
+    def ended(self, worker: int) -> None:
+        """A family leaves the running ones."""
+        self._running.pop(worker, None)
+
+
+class LineView(_Following):
+    """Plain lines on stderr: one for each result, and now and then how far a long step is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
 
     def event(self, worker: int, event: Step | Said) -> None:
         """A line if none was written about this family for a minute."""
@@ -128,16 +140,8 @@ class LineView:
         self._done += 1
         self.say(f"[{self._done}/{self._total}] {in_a_line(result)}")
 
-    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
-        """Why a family is to be tried once more."""
-        self.say(f"{_family_name(setups)}: {reason} It is tried once more.")
 
-    def ended(self, worker: int) -> None:
-        """Forget what a worker did."""
-        self._running.pop(worker, None)
-
-
-class LiveView:
+class LiveView(_Following):
     """A picture on a terminal: a bar for the whole run, the running families, the last results.
 
     Args:
@@ -146,6 +150,7 @@ class LiveView:
     """
 
     def __init__(self, total: int, console: Console | None = None) -> None:
+        super().__init__(total)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -155,9 +160,7 @@ class LiveView:
             expand=True,
         )
         self._task = self._bar.add_task("setups", total=total, left="")
-        self._total, self._done, self._failed = total, 0, 0
         self._begun = time.monotonic()
-        self._running: dict[int, _Running] = {}
         self._last: deque[Result] = deque(maxlen=_SHOWN_RESULTS)
         self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._live = Live(
@@ -175,10 +178,6 @@ class LiveView:
         """A line above the picture."""
         self._console.print(Text(sentence), soft_wrap=True)
 
-    def started(self, worker: int, setups: Sequence[Setup]) -> None:
-        """A family joins the running ones."""
-        self._running[worker] = _Running(_family_name(setups), len(setups))
-
     def event(self, worker: int, event: Step | Said) -> None:
         """Show the step that runs."""
         if worker in self._running and isinstance(event, Step):
@@ -189,17 +188,8 @@ class LiveView:
         self._last.append(result)
         self._done += 1
         if result.status == "failed":
-            self._failed += 1
             self._console.print(Text(in_a_line(result), style="red"), soft_wrap=True)
         self._bar.update(self._task, advance=1, left=self._left())
-
-    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
-        """Why a family is to be tried once more."""
-        self.say(f"{_family_name(setups)}: {reason} It is tried once more.")
-
-    def ended(self, worker: int) -> None:
-        """A family leaves the running ones."""
-        self._running.pop(worker, None)
 
     def _left(self) -> str:
         """The time left if the rest goes as what is done went."""

@@ -6,8 +6,7 @@ held back here: one experiment under a second name, and the points of a λ curve
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -77,7 +76,7 @@ class Board:
     @classmethod
     def of(cls, results: Iterable[Result]) -> Board:
         """Sort results; those that failed are left out."""
-        found = sheets(_named_once([r for r in results if r.status == "done" and r.evaluation is not None]))
+        found = sheets(r for r in results if r.status == "done" and r.evaluation is not None)
         colours: dict[str, str] = {}
         for sheet in found:
             for method in _without_sweeps(sheet.methods):
@@ -125,18 +124,6 @@ def slug(*parts: str) -> str:
     """A name for a file or a place in a page, of letters, digits and hyphens."""
     kept = "".join(letter if letter.isalnum() else "-" for letter in "-".join(parts).lower())
     return "-".join(part for part in kept.split("-") if part)
-
-
-def _named_once(results: Sequence[Result]) -> list[Result]:
-    """Of results that are one experiment under several labels, the one with the commonest label."""
-    common = Counter(result.setup.label for result in results)
-    rank = {label: place for place, (label, _) in enumerate(common.most_common())}
-    best: dict[str, Result] = {}
-    for result in results:
-        known = best.setdefault(result.setup.key, result)
-        if rank[result.setup.label] < rank[known.setup.label]:
-            best[result.setup.key] = result
-    return list(best.values())
 
 
 def _without_sweeps(methods: Iterable[Method]) -> list[Method]:
