@@ -1,5 +1,6 @@
 # make demo   run the main job on the packaged sample
 # make test   run the tests           make test-all   the slow ones too
+# make test-promises   the slow ones that guard promises
 # make test-browser   the workbench's page in Chromium; installs selenium, and Chromium where it may
 # make lint   ruff and mypy           make bench DATA=../shared/data [QUICK=1] [CPU=avx2]
 PYTHON ?= python3
@@ -12,7 +13,7 @@ AS_AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTI
 AS_SSE := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem NUMBA_CPU_NAME=nehalem
 AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,$(CPU)),$(AS_SSE)),$(error CPU=$(CPU) is not known; use avx2 or sse)))
 
-.PHONY: demo test test-all test-browser lint bench clean
+.PHONY: demo test test-promises test-all test-browser lint bench clean
 
 $(VENV)/python: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +30,9 @@ demo: $(VENV)/python
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow"
+
+test-promises: $(VENV)/dev
+	$(BIN)/python -m pytest -m promise
 
 test-all: $(VENV)/dev
 	$(BIN)/python -m pytest

@@ -35,13 +35,37 @@ class Planted:
         return Lexicon(list(words), "the planted pairs")
 
 
-def planted(words: int = 1500, dim: int = 24, noise: float = 1.0, seed: int = 0) -> Planted:
-    """Random vectors, and the same rotated and blurred."""
+def planted(
+    words: int = 1500,
+    dim: int = 24,
+    noise: float = 1.0,
+    seed: int = 0,
+    *,
+    target_words: int | None = None,
+    target_dim: int | None = None,
+    numbered: bool = False,
+) -> Planted:
+    """Random vectors, and the same rotated and blurred.
+
+    Args:
+        words: Words of the source language.
+        dim: Dimension of the source language.
+        noise: Of the target vectors, against vectors of variance 1.
+        seed: Of the random numbers.
+        target_words: Words of the target language, as many unless given; those beyond `words` mean nothing.
+        target_dim: Dimension of the target language, the same unless given.
+        numbered: Whether words are "s0", "t0" and so on, and not made of syllables, of which there are few.
+    """
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(words, dim))
-    rotation, _ = np.linalg.qr(rng.normal(size=(dim, dim)))
-    y = x @ rotation + noise * rng.normal(size=(words, dim))
+    target_words, target_dim = target_words or words, target_dim or dim
+    meaning = rng.normal(size=(max(words, target_words), dim))
+    rotation = np.linalg.qr(rng.normal(size=(max(dim, target_dim),) * 2))[0][:dim, :target_dim]
+    blurred = meaning @ rotation + noise * rng.normal(size=(len(meaning), target_dim))
+
+    def named(count: int, letter: str) -> list[str]:
+        return [f"{letter}{i}" for i in range(count)] if numbered else pseudowords(count, letter)
+
     return Planted(
-        WordVectors(pseudowords(words, "s"), x.astype(np.float32)),
-        WordVectors(pseudowords(words, "t"), y.astype(np.float32)),
+        WordVectors(named(words, "s"), meaning[:words].astype(np.float32)),
+        WordVectors(named(target_words, "t"), blurred[:target_words].astype(np.float32)),
     )

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.procrustes import Procrustes
@@ -166,34 +163,9 @@ def outcomes(results: Iterable[Result]) -> dict[str, Any]:
     return {r.setup.key: (r.status, r.evaluation, dict(r.predictions)) for r in results}
 
 
-def make_encoder(path: Path, seed: int = 0) -> str:
-    """A tiny random encoder with a character tokenizer, as a model folder."""
-    import torch
-    import transformers
-    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+def make_encoder(path: Path) -> str:
+    """A tiny random encoder as a model folder."""
+    from tiny_encoders import tiny_encoder
 
-    from bilex.encoders.model import WordEncoder
-    from bilex.encoders.presets import EncoderPreset, Reading
-
-    pieces = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
-    tokenizer = Tokenizer(models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
-    )
-    names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, mask_token="[MASK]", **names)
-    torch.manual_seed(seed)
-    config = transformers.BertConfig(
-        vocab_size=31,
-        hidden_size=24,
-        num_hidden_layers=1,
-        num_attention_heads=3,
-        intermediate_size=32,
-        max_position_embeddings=16,
-        initializer_range=0.3,
-    )
-    model = transformers.BertModel(config, add_pooling_layer=False)
-    preset = EncoderPreset(reading=Reading(pooling="mean", max_length=8))
-    WordEncoder(model, fast, preset, "tiny", "cpu").save(path, "a tiny encoder")
+    tiny_encoder().save(path, "a tiny encoder")
     return str(path)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import runner_world as world
 from bilex.errors import BilexError
@@ -21,7 +17,6 @@ from bilex_bench.events import Said, Step
 from bilex_bench.local import LocalExecutor
 from bilex_bench.setups import Setup, families
 
-torch.set_num_threads(1)
 OBJECT_STORE = 80 << 20
 
 
@@ -72,8 +67,6 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     pytest.importorskip("ray")
-    tests = str(Path(__file__).parent)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     made = Cluster()
     yield made
@@ -98,6 +91,7 @@ class Assassin(world.Noted):
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     cluster: Cluster, tmp_path: Path
 ) -> None:

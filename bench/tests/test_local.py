@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-import sys
 from pathlib import Path
 
 import pytest
-import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import runner_world as world
 from bilex.machine import Processor
@@ -20,8 +16,6 @@ from bilex_bench.local import LocalExecutor, default_workers, how_it_ended, thre
 from bilex_bench.setups import families
 from bilex_bench.work import run_family
 from bilex_bench.workplace import Workplace
-
-torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

@@ -160,6 +160,7 @@ def test_compiled_loops_where_neither_the_home_nor_the_package_can_be_written(tm
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_all_the_way_where_neither_the_home_nor_the_package_can_be_written(tmp_path: Path) -> None:
     read_only = ReadOnly(tmp_path)
     read_only.way.go()

@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import runner_world as world
 from bilex.cli import run as bilex
 from bilex.errors import BilexError
@@ -277,6 +275,7 @@ def test_ctrl_c_stops_everything_and_the_same_command_goes_on(
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_killed_at_random_moments_and_resumed_the_results_are_those_of_one_go(
     folder: world.KnownFolder, tmp_path: Path
 ) -> None:
@@ -306,6 +305,7 @@ def test_killed_at_random_moments_and_resumed_the_results_are_those_of_one_go(
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_workers_do_not_outlive_a_runner_that_was_killed(folder: world.KnownFolder, tmp_path: Path) -> None:
     results = tmp_path / "r.sqlite"
     grid = write_grid(tmp_path / "grid.toml", folder.path, tmp_path / "log")

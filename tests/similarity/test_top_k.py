@@ -320,6 +320,7 @@ def test_kth_largest_matches_sorting() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_memory_stays_bounded() -> None:
     """20,000 × 20,000 scores would be 1.6 GB; the search must rise by far less."""
     program = """

@@ -1,18 +1,14 @@
-"""A tiny random encoder with a character tokenizer, made in memory: no hub, no download."""
+"""Tiny random encoders with a character tokenizer, made in memory: no hub, no download."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
 
-torch.set_num_threads(1)  # the models are so small that threads only get in each other's way
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -64,23 +60,10 @@ def tiny_model(kind: str) -> torch.nn.Module:
     )
 
 
-@pytest.fixture
-def make_encoder() -> Callable[..., WordEncoder]:
-    """A function from model kind and pooling to a fresh tiny encoder, always with the same weights."""
-
-    def make(kind: str = "bert", pooling: str = "mean", max_length: int = 8) -> WordEncoder:
-        preset = EncoderPreset(
-            reading=Reading(pooling=pooling, max_length=max_length),
-            tuning=TuningSettings(negatives=3, batch_size=5, epochs=2, learning_rate=1e-3),
-        )
-        return WordEncoder(tiny_model(kind), character_tokenizer(), preset, f"tiny {kind}", "cpu")
-
-    return make
-
-
-@pytest.fixture
-def tiny_folder(tmp_path: Path, make_encoder: Callable[..., WordEncoder]) -> Path:
-    """A tiny encoder as a model folder."""
-    folder = tmp_path / "tiny"
-    make_encoder().save(folder, "a tiny encoder")
-    return folder
+def tiny_encoder(kind: str = "bert", pooling: str = "mean", max_length: int = 8) -> WordEncoder:
+    """A fresh tiny encoder, always with the same weights."""
+    preset = EncoderPreset(
+        reading=Reading(pooling=pooling, max_length=max_length),
+        tuning=TuningSettings(negatives=3, batch_size=5, epochs=2, learning_rate=1e-3),
+    )
+    return WordEncoder(tiny_model(kind), character_tokenizer(), preset, f"tiny {kind}", "cpu")
