@@ -34,10 +34,10 @@ def character_tokenizer() -> Any:
     )
 
 
-def tiny_model(kind: str) -> torch.nn.Module:
+def tiny_model(kind: str, seed: int = 0) -> torch.nn.Module:
     import transformers as hf
 
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     shape: dict[str, Any] = {
         "vocab_size": 31,
         "hidden_size": 24,
@@ -60,10 +60,12 @@ def tiny_model(kind: str) -> torch.nn.Module:
     )
 
 
-def tiny_encoder(kind: str = "bert", pooling: str = "mean", max_length: int = 8) -> WordEncoder:
-    """A fresh tiny encoder, always with the same weights."""
+def tiny_encoder(
+    kind: str = "bert", pooling: str = "mean", max_length: int = 8, seed: int = 0
+) -> WordEncoder:
+    """A fresh tiny encoder, with the same weights for the same seed."""
     preset = EncoderPreset(
         reading=Reading(pooling=pooling, max_length=max_length),
         tuning=TuningSettings(negatives=3, batch_size=5, epochs=2, learning_rate=1e-3),
     )
-    return WordEncoder(tiny_model(kind), character_tokenizer(), preset, f"tiny {kind}", "cpu")
+    return WordEncoder(tiny_model(kind, seed), character_tokenizer(), preset, f"tiny {kind}", "cpu")

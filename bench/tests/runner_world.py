@@ -163,9 +163,9 @@ def outcomes(results: Iterable[Result]) -> dict[str, Any]:
     return {r.setup.key: (r.status, r.evaluation, dict(r.predictions)) for r in results}
 
 
-def make_encoder(path: Path) -> str:
+def make_encoder(path: Path, seed: int = 0) -> str:
     """A tiny random encoder as a model folder."""
     from tiny_encoders import tiny_encoder
 
-    tiny_encoder().save(path, "a tiny encoder")
+    tiny_encoder(seed=seed).save(path, "a tiny encoder")
     return str(path)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import runner_world as world
 from bilex.aligners import get_method
@@ -26,7 +25,6 @@ from bilex_bench.work import FamilyOutOfMemoryError, run_family
 from bilex_bench.workplace import Workplace
 
 TUNING = {"negatives": 3, "batch_size": 30, "epochs": 1, "induced": 0, "learning_rate": 1e-3}
-torch.set_num_threads(1)  # the worlds are so small that threads only get in each other's way
 
 
 @pytest.fixture(scope="module")

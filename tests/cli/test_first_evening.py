@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_files import Files
 
 from bilex.cli import run
 from bilex.lexicon import Lexicon
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
+from cli_files import Files
 from planted import planted
 
 Told = pytest.CaptureFixture[str]
