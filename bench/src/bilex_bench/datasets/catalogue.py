@@ -6,16 +6,18 @@ import difflib
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from importlib import resources
 from itertools import permutations
 
 from bilex.errors import BilexError
 from bilex_bench.datasets.layouts import LANGUAGE
-from bilex_bench.datasets.xling_blobs import BLOBS, COMMIT
 
 Languages = tuple[str, ...]
 DICTIONARIES, VECTORS = "dictionaries", "vectors"
 _FACEBOOK = "https://dl.fbaipublicfiles.com"
 _NO_CHECKSUM = "none published; size and packing are checked"
+_XLING_COMMIT = "88f037f567a1fb0cb75e5a923d512c57fdef3a10"
+_XLING_LANGUAGES = ("de", "en", "fi", "fr", "hr", "it", "ru", "tr")
 
 _LANGUAGE = re.compile(LANGUAGE)
 
@@ -118,15 +120,21 @@ def _crawl_vectors(languages: Languages) -> list[RemoteFile]:
 
 
 def _xling(languages: Languages) -> list[RemoteFile]:
-    base = f"https://raw.githubusercontent.com/codogogo/xling-eval/{COMMIT}/bli_datasets"
+    base = f"https://raw.githubusercontent.com/codogogo/xling-eval/{_XLING_COMMIT}/bli_datasets"
     kinds = ("test.freq.2k", "train.freq.1k", "train.freq.5k")
     return [
         RemoteFile(f"{base}/{pair}/{name}", f"{DICTIONARIES}/xling/{pair}/{name}", blob)
-        for pair, blobs in BLOBS.items()
+        for pair, *blobs in _xling_blobs()
         if set(pair.split("-")) <= set(languages)
         for kind, blob in zip(kinds, blobs, strict=True)
         for name in [f"yacle.{kind}.{pair}.tsv"]
     ]
+
+
+def _xling_blobs() -> list[list[str]]:
+    """Each pair with the git ids of its three files."""
+    text = (resources.files("bilex_bench.datasets") / "xling_blobs.tsv").read_text(encoding="utf-8")
+    return [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
 
 
 def _panlex(languages: Languages) -> list[RemoteFile]:
@@ -179,7 +187,7 @@ KNOWN = (
         "https://github.com/codogogo/xling-eval",
         "git's ids of the files at one fixed commit",
         DICTIONARIES,
-        tuple(sorted({language for pair in BLOBS for language in pair.split("-")})),
+        _XLING_LANGUAGES,
         False,
         _xling,
     ),
