@@ -12,6 +12,7 @@ TOOLS = Path(__file__).parents[2] / "tools"
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 @pytest.mark.parametrize(
     ("program", "options", "end"),
     [
