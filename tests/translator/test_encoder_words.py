@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from bilex.translator import Translator
 from bilex.translator.encoder import FromEncoder
 from bilex.translator.subwords import FromSubwords
 from planted import planted
+from tiny_encoders import tiny_encoder
 
 RNG = np.random.default_rng(0)
 
@@ -58,18 +58,8 @@ def test_static_and_encoded_vectors_are_mixed() -> None:
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny encoder with a tokenizer of letters, as a model folder."""
-    from bilex.encoders.model import WordEncoder
-    from bilex.encoders.presets import EncoderPreset, Reading
-
-    where = Path(__file__).parents[1] / "encoders" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("tiny_encoder_parts", where)
-    assert spec is not None and spec.loader is not None
-    parts: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(parts)
-    preset = EncoderPreset(reading=Reading(pooling="mean", max_length=8))
-    encoder = WordEncoder(parts.tiny_model("bert"), parts.character_tokenizer(), preset, "tiny", "cpu")
     folder = tmp_path_factory.mktemp("encoder") / "tiny"
-    encoder.save(folder, "tiny")
+    tiny_encoder().save(folder, "tiny")
     return folder
 
 
