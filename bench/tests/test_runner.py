@@ -152,7 +152,7 @@ def test_a_dry_run_shows_a_table_and_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("wishes", "said"),
+    ("options", "said"),
     [
         (["--methods", "procrutes"], "Did you mean 'Procrustes'?"),
         (["--pairs", "aa-cc"], "aa-cc"),
@@ -161,8 +161,8 @@ def test_a_dry_run_shows_a_table_and_writes_nothing(
         (["--ray", "127.0.0.1:1"], "no Ray cluster answers there"),
     ],
 )
-def test_senseless_wishes_are_refused_in_one_sentence(
-    wishes: list[str],
+def test_senseless_options_are_refused_in_one_sentence(
+    options: list[str],
     said: str,
     folder: world.KnownFolder,
     tmp_path: Path,
@@ -170,7 +170,7 @@ def test_senseless_wishes_are_refused_in_one_sentence(
 ) -> None:
     grid = write_grid(tmp_path / "grid.toml", folder.path)
     results = tmp_path / "r.sqlite"
-    assert bilex(["benchmark", "run", str(grid), "-o", str(results), "--device", "cpu", *wishes]) == 2
+    assert bilex(["benchmark", "run", str(grid), "-o", str(results), "--device", "cpu", *options]) == 2
     told = capsys.readouterr().err
     assert said in told and told.startswith("bilex: error: ") and len(told.splitlines()) == 1
 

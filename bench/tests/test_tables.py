@@ -252,7 +252,7 @@ def test_runs_that_differ_by_chance_are_averaged() -> None:
     (main,) = build_tables(runs, names=["main"])
     expected = fmean(100 * (run.figure("forward", "csls") or 0) for run in runs)
     assert figures(main, "C1", "5k", "en→*").ours == (pytest.approx(expected),)
-    assert any("several seeds of chance" in note for note in main.notes)
+    assert any("several random seeds" in note for note in main.notes)
 
 
 def test_leak_free_scores_leave_out_leaked_words() -> None:

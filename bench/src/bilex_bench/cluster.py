@@ -186,12 +186,12 @@ def fitting(needs: Needs, nodes: Sequence[dict[str, Any]], device: str) -> Needs
     """What a family is given, cut down to what the largest machine has, so that no family waits forever.
 
     Args:
-        needs: What is wished.
+        needs: What is asked for.
         nodes: The machines, as `ray.nodes()` describes them.
         device: "auto", "cpu" or "cuda".
 
     Raises:
-        BilexError: GPUs are wished and no machine has one.
+        BilexError: GPUs are asked for and no machine has one.
     """
     gpus = needs.gpus
     if gpus is None:

@@ -67,7 +67,7 @@ def fitted(
         lexicon: The seed pairs; None for none.
         device: "cpu" or "cuda": fits on one are not taken for fits on the other.
         folder: Where fits are kept.
-        progress: Who is told how far the work is.
+        progress: Takes reports of progress.
 
     Raises:
         BilexError: The data cannot serve this method.

@@ -27,7 +27,7 @@ class Setup:
         method: The name of an aligner.
         settings: The aligner's settings that differ from its defaults.
         limit: How many of the most frequent words of each language are read; None for all.
-        seed: For methods with chance in them.
+        seed: The random seed of methods that need one.
         lm: The language model of stage C2; None for the aligner alone.
         tune: Whether that model is tuned; False combines it as it is.
         tuning: The settings of tuning that differ from the model's preset.

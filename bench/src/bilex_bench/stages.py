@@ -52,9 +52,9 @@ class FinishedStage:
     chooses: bool
     report: Mapping[str, Any]
 
-    def mixing(self, wish: float | Literal["auto"]) -> float:
-        """λ as a number: the wish itself, or the one chosen on held-out seeds."""
-        return self.combination.mixing if wish == "auto" else float(wish)
+    def mixing(self, asked: float | Literal["auto"]) -> float:
+        """λ as a number: the number itself, or the one chosen on held-out seeds."""
+        return self.combination.mixing if asked == "auto" else float(asked)
 
     def mixed(
         self, source: WordVectors, target: WordVectors, mixing: float
@@ -91,11 +91,11 @@ def stage_settings(
     from bilex.encoders.presets import lightened
     from bilex.encoders.stage import StageC2
 
-    wishes = dict(tuning)
-    settings = lightened(encoder.preset.tuning, wishes.pop("preset", "paper"))
+    overrides = dict(tuning)
+    settings = lightened(encoder.preset.tuning, overrides.pop("preset", "paper"))
     settings = replace(settings, seed=settings.seed + seed)
     try:
-        settings = replace(settings, **wishes)
+        settings = replace(settings, **overrides)
     except TypeError as error:
         raise BilexError(f"tuning of {encoder}: {error}; see docs/stage-c2.md for the settings.") from error
     return StageC2(
@@ -127,7 +127,7 @@ def finished_stage(
         lexicon: The seed pairs.
         stage: The settings.
         folder: Where finished stages are kept, and the state of unfinished ones.
-        progress: Who is told how far the work is.
+        progress: Takes reports of progress.
 
     Raises:
         BilexError: The encoder cannot be had, or there are too few pairs.

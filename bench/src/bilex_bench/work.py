@@ -48,7 +48,7 @@ def run_family(
     Args:
         setups: Setups that share their aligner's fit.
         workplace: Data, folders and device.
-        progress: Who is told how far the work is.
+        progress: Takes reports of progress.
         attempt: Which attempt this is, counted from 1.
         last_attempt: Whether running out of memory is a failed result too.
 

@@ -33,7 +33,7 @@ _LISTED_PAIRS = 3
 
 
 @dataclass(frozen=True)
-class _Wishes:
+class _Execution:
     """Who does the work, as the command line says.
 
     Args:
@@ -197,9 +197,9 @@ def command(
     setups = _of_methods(chosen.setups(folders), _names(methods))
     check_data(setups, folders)
     results = Path(output or f"{chosen.name}.sqlite")
-    wishes = _Wishes(chosen.device, workers, ray, cpus, gpus, gigabytes)
+    execution = _Execution(chosen.device, workers, ray, cpus, gpus, gigabytes)
     if dry_run:
-        return _show_plan(setups, folders, results, wishes, retry_failed)
+        return _show_plan(setups, folders, results, execution, retry_failed)
     folder = Path(work or f"{results}.work").absolute()
     here = Path(tempfile.gettempdir()) / "bilex-vectors" if ray else folder / "vectors"
     plan = WorkPlan(
@@ -207,11 +207,11 @@ def command(
         work=str(folder),
         cache=str(Path(cache).absolute() if cache else here),
         device=chosen.device,
-        threads=wishes.threads(),
+        threads=execution.threads(),
         sampled=chosen.sampled(folders),
         command=command_line(),
     )
-    return _run(setups, plan, results, wishes, retry_failed)
+    return _run(setups, plan, results, execution, retry_failed)
 
 
 def _names(text: str | None) -> tuple[str, ...]:
@@ -250,7 +250,9 @@ def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
     return [setup for setup in setups if not wanted or setup.key in chosen]
 
 
-def _run(setups: list[Setup], plan: WorkPlan, results: Path, wishes: _Wishes, retry_failed: bool) -> int:
+def _run(
+    setups: list[Setup], plan: WorkPlan, results: Path, execution: _Execution, retry_failed: bool
+) -> int:
     """Run what is yet to be run, and tell what came of it."""
     from bilex_bench.live import view_for
     from bilex_bench.runner import in_order, run_setups, todo
@@ -258,11 +260,11 @@ def _run(setups: list[Setup], plan: WorkPlan, results: Path, wishes: _Wishes, re
 
     with ResultsStore.open(results) as store, store.claim():
         waiting = todo(setups, store, retry_failed=retry_failed)
-        estimates = _estimates(waiting, plan.folders, store, wishes)
-        workers = wishes.at_a_time()
+        estimates = _estimates(waiting, plan.folders, store, execution)
+        workers = execution.at_a_time()
         order = in_order(waiting, _seconds(estimates), workers)
         outcome = run_setups(
-            setups, plan, store, wishes.engine(estimates), view_for(len(waiting)), order=order
+            setups, plan, store, execution.engine(estimates), view_for(len(waiting)), order=order
         )
         return _tell(outcome, setups, store)
 
@@ -283,12 +285,12 @@ def _tell(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
 
 
 def _estimates(
-    setups: list[Setup], folders: Mapping[str, DataFolder], store: ResultsStore | None, wishes: _Wishes
+    setups: list[Setup], folders: Mapping[str, DataFolder], store: ResultsStore | None, execution: _Execution
 ) -> list[Estimate]:
     from bilex.device import resolve_device
     from bilex_bench.estimate import estimate
 
-    on_gpu = wishes.gpus != 0 if wishes.ray else resolve_device(wishes.device).type == "cuda"
+    on_gpu = execution.gpus != 0 if execution.ray else resolve_device(execution.device).type == "cuda"
     return estimate(setups, folders, store, device="cuda" if on_gpu else "cpu")
 
 
@@ -309,7 +311,11 @@ def _most_memory(estimates: Sequence[Estimate]) -> dict[str, float]:
 
 
 def _show_plan(
-    setups: list[Setup], folders: Mapping[str, DataFolder], results: Path, wishes: _Wishes, retry_failed: bool
+    setups: list[Setup],
+    folders: Mapping[str, DataFolder],
+    results: Path,
+    execution: _Execution,
+    retry_failed: bool,
 ) -> int:
     """What would run, how long and in how much memory; nothing is written."""
     from bilex.cli.console import show
@@ -320,22 +326,22 @@ def _show_plan(
     if results.exists():
         with ResultsStore.open(results, create=False) as store:
             waiting = todo(setups, store, retry_failed=retry_failed)
-            estimates = _estimates(waiting, folders, store, wishes)
+            estimates = _estimates(waiting, folders, store, execution)
     else:
-        waiting, estimates = distinct, _estimates(distinct, folders, None, wishes)
+        waiting, estimates = distinct, _estimates(distinct, folders, None, execution)
     if waiting:
         show(_plan_table(estimates))
     families = _seconds(estimates)
-    at_a_time = max(1, min(wishes.at_a_time(), len(families)))
+    at_a_time = max(1, min(execution.at_a_time(), len(families)))
     spread = max([sum(families.values()) / at_a_time, *families.values()])
     memory = max((part.gigabytes for part in estimates), default=0.0)
     show(
         f"{len(waiting)} setups in {len(families)} families would run, "
         f"{len(distinct) - len(waiting)} of {len(distinct)} need no run."
     )
-    if waiting and wishes.ray is None:
+    if waiting and execution.ray is None:
         show(
-            f"About {duration(spread)} with {at_a_time} at a time, {wishes.threads()} threads and up to "
+            f"About {duration(spread)} with {at_a_time} at a time, {execution.threads()} threads and up to "
             f"{memory:.1f} GB each."
         )
     return 0

@@ -98,7 +98,7 @@ def check_folder(folder: DataFolder, limit: int | None = None, progress: Progres
     Args:
         folder: The data set.
         limit: Compare with only the first so many words of each language; None for all.
-        progress: Who wants to know how far it is.
+        progress: Takes reports of progress.
     """
     warnings: list[str] = []
     languages = sorted({language for pair in folder.pairs() for language in pair.split("-")})

@@ -53,7 +53,7 @@ def download(
         target: The file to write; it appears when it is whole.
         git_blob: Its checksum as git computes it: the SHA-1 of "blob", its length and its content.
         advice: What to do without a network; None to put the file at `target`.
-        progress: Who wants to know how far it is.
+        progress: Takes reports of progress.
 
     Raises:
         BilexError: The address cannot be reached or answers with an error, the connection breaks time and
@@ -98,7 +98,7 @@ def fetch_part(
         enough: Makes a watcher, which is shown the file block by block from its beginning and says when to
             stop; None for the whole file.
         advice: What to do without a network; None to put the file at `target`.
-        progress: Who wants to know how far it is.
+        progress: Takes reports of progress.
 
     Raises:
         BilexError: As `download`.

@@ -37,7 +37,7 @@ def fetch(
         languages: Only these; of dictionaries only the pairs among them. None for all.
         words: Of vectors only the first so many words, written as text under a name with that number;
             None for the whole file as it is.
-        progress: Who wants to know how far it is.
+        progress: Takes reports of progress.
 
     Yields:
         Each file, and whether it was fetched now (False: it was there).

@@ -30,7 +30,7 @@ def download_words(
         target: The file to write, in word2vec's text format with a header.
         words: How many words to take; all if the file has fewer.
         advice: What to do without a network.
-        progress: Who wants to know how far it is.
+        progress: Takes reports of progress.
 
     Raises:
         BilexError: The file cannot be fetched or written, or is no such file.

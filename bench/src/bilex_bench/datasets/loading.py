@@ -46,7 +46,7 @@ def load_vectors(
         limit: Read only the first so many entries, which are the most frequent words; None for all.
         cache: A folder for parsed vectors; None to parse every time. A file that is a memory map as it
             stands is not copied there. The cache is known by the file's path, size and time of change.
-        progress: Who wants to know how far the reading is.
+        progress: Takes reports of progress.
 
     Raises:
         BilexError: There are no such vectors, they are damaged, or the cache cannot be written.

@@ -25,7 +25,7 @@ def draw_figures(
     Args:
         results: Any results; those that failed are not drawn.
         kinds: Which figures, of `FIGURES`.
-        progress: Who is told how far the work is; t-SNE takes a second or two a panel.
+        progress: Takes reports of progress; t-SNE takes a second or two a panel.
 
     Returns:
         The figures in the order of `FIGURES`; none of a kind for which the results hold nothing.

@@ -65,7 +65,7 @@ def report_page(
         page_name: Where the page goes, for the commands.
         predictions: Gives the predictions of a result; None takes those in the results themselves.
         words: Whether words of the test dictionary appear; False for a dictionary that may not be passed on.
-        progress: Who is told how far the work is.
+        progress: Takes reports of progress.
 
     Returns:
         HTML that holds its style, its script and its figures; the same results give the same text.

@@ -94,7 +94,7 @@ def figure_notes(
         )
     several = {len(runs) for method in sheet.methods for runs in method.runs.values()} - {1}
     if several:
-        notes.append("Where a method was run with several seeds of chance, its figure is the mean over runs.")
+        notes.append("Where a method was run with several random seeds, its figure is the mean over runs.")
     return tuple(notes)
 
 
