@@ -170,7 +170,8 @@ class Figures:
                 trial = decide(
                     recipe, aligner, self.source, self.target, self.train, stage=asked, chooses_form=False
                 ).report
-                more = {"λ": trial.mixing, "held-out scores": trial.mixing_scores}
+                scores = {"held-out scores": trial.mixing_scores, "trial_seconds": round(trial.seconds, 2)}
+                more = {"λ": trial.mixing, **scores}
                 chosen = float(trial.mixing or 0)
                 yield self._mixed(name, views, chosen, seconds + trial.seconds, {**report, **more})
             else:
