@@ -262,7 +262,7 @@ def summary(rows: list[Row]) -> None:
         print(f"mean over {len(same)} settings, {name:32} all {np.mean(same):5.2f}  CSLS {csls:5.2f}")
     chosen = [row.parts["held-out scores"] for row in rows if row.parts.get("held-out scores")]
     if chosen:
-        means = {mixing: float(np.mean([scores[mixing] for scores in chosen])) for mixing in GRID}
+        means = {mixing: float(np.mean([scores[str(mixing)] for scores in chosen])) for mixing in GRID}
         best = max(means, key=means.__getitem__)
         print(f"held-out seeds of {len(chosen)} settings: λ={best} is best if one is taken for all")
         print("  " + "  ".join(f"{mixing}: {100 * mean:.2f}" for mixing, mean in means.items()))

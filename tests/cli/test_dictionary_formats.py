@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_files import Files
 
 from bilex.cli import run
 from bilex.format_names import WRITTEN_FORMATS
 from bilex.lexicon import Lexicon
 from bilex.lexicon.formats import format_named, read
 from bilex.lexicon.reading import Layout
+from cli_files import Files
 
 Told = pytest.CaptureFixture[str]
 SUFFIXES = {name: (format_named(name).suffixes or (".csv",))[0] for name in WRITTEN_FORMATS}
