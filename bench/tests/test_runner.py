@@ -242,7 +242,7 @@ def read(results: Path) -> list[Result]:
 
 
 def count_done(results: Path) -> int:
-    if not results.exists():
+    if not results.exists() or not results.stat().st_size:  # the runner is just making it
         return 0
     with ResultsStore.open(results, create=False) as store:
         return len(store.keys("done"))
