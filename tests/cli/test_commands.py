@@ -8,13 +8,13 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_files import Files
 
 from bilex.cli import run
 from bilex.cli.group import _SUMMARIES
 from bilex.lexicon import Lexicon
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
+from cli_files import Files
 
 Told = pytest.CaptureFixture[str]
 
