@@ -189,6 +189,7 @@ class C1(Aligner):
                         if not healthy(update, loss):
                             break
                         maps = updated
+            self._set_maps(maps)
             rounds.finish(number, maps, len(dictionary), len(contrasted))
         if maps is not None:
             self._set_maps(maps)
