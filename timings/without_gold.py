@@ -46,11 +46,12 @@ def judge_models(options: argparse.Namespace) -> None:
             continue
         model = Translator.load(study.model(two))
         test = study.dictionary(two, "test.freq.2k")
-        true = evaluate(model.space, test, bootstrap=0)
+        true = evaluate(model.space, test, bootstrap=0, precision_at=(1,))
         known = {direction: _covered(model, test, direction) for direction in DIRECTIONS}
-        plain, named = judge(model), judge(model, words=known)
+        named = judge(model, words=known)
+        frequent = judge(model)
         for direction in DIRECTIONS:
-            found = {**asdict(getattr(plain, direction))}
+            found = asdict(getattr(frequent, direction))
             found["expected_test"] = asdict(getattr(named, direction))["expected"]
             share = getattr(true, direction).figures["csls"]["p@1"]
             row = {

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 FREQUENT = 10_000
+_MOST_ASKED = 2_000
+_MOST_PREDICTED = 1_000
 _VOCABULARY = 10_000
 _FOLDS = 5
 _FEWEST_PAIRS = 50
@@ -51,8 +53,8 @@ class Judgement:
     Attributes:
         held_out: P@1 on seed words that a second fit had not seen; None where none were held out.
         mutual: The share of frequent words whose first answer has them as its own first answer.
-        predicted: The share of seed words that are translated rightly when the two languages are rotated onto
-            each other anew by the other seeds, each fifth by the other four; None for too few seeds.
+        predicted: The share of seed words, at most 1,000, that are translated rightly when the two languages
+            are rotated onto each other anew by the other seeds, in five parts; None for too few seeds.
         expected: The mean confidence of the first answers to words that are no seeds; None where there are no
             confidences. Its interval counts the words asked, the held-out words that the confidences were
             learned on, and `typical_error`.
@@ -112,7 +114,7 @@ def judge(
     Args:
         translator: The model.
         words: By direction, words for whose translations the accuracy is expected; for a direction without
-            any, the 10,000 most frequent words that are no seeds.
+            any, 2,000 of the 10,000 most frequent words, those that are no seeds.
         progress: Shows how far the work is.
 
     Raises:
@@ -146,7 +148,12 @@ def _asked(translator: Translator, direction: Direction, words: Collection[str] 
         return np.array(rows, np.int64)
     known = translator.known_pairs.right[direction]
     rows = [row for row in range(min(FREQUENT, len(asking))) if row not in known]
-    return np.array(rows, np.int64)
+    return _spread_over(np.array(rows, np.int64))
+
+
+def _spread_over(rows: Rows) -> Rows:
+    """At most 2,000 of some words, evenly over their frequencies."""
+    return rows[:: -(-len(rows) // _MOST_ASKED)] if len(rows) > _MOST_ASKED else rows
 
 
 def _held_out(translator: Translator, direction: Direction) -> Share | None:
@@ -159,7 +166,7 @@ def _held_out(translator: Translator, direction: Direction) -> Share | None:
 def _mutual(space: Space, direction: Direction) -> Share:
     """How many of the frequent words are the first answer of their first answer."""
     asking, _ = space.sides(direction)
-    queries = np.arange(min(FREQUENT, len(asking)), dtype=np.int64)
+    queries = _spread_over(np.arange(min(FREQUENT, len(asking)), dtype=np.int64))
     answers = space.search(queries, 1, direction=direction)[1][:, 0]
     distinct, place = np.unique(answers, return_inverse=True)
     back: Direction = "backward" if direction == "forward" else "forward"
@@ -188,6 +195,7 @@ def _predicted(translator: Translator, progress: Progress) -> dict[Direction, Sh
     if len(words) < _FEWEST_PAIRS:
         return {}
     np.random.default_rng(0).shuffle(words)
+    words = words[:_MOST_PREDICTED]
     counted = {direction: [0, 0] for direction in DIRECTIONS}
     with progress.task("Predicting seeds by the others", _FOLDS) as task:
         for fold in range(_FOLDS):

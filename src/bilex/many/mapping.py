@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float32]
 Two = tuple[str, str]
 
 _ROTATION_STEPS = 100
-_SETTLED = 1e-7
+_SETTLED = 1e-6
 _NO_WEIGHT = 1e-10
 
 
