@@ -6,6 +6,7 @@ with the languages, by which the hub finds it.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _KEPT = 120
+_HTTP_LIBRARIES = ("httpx2", "httpx")  # which one huggingface_hub uses depends on its version
 
 
 class OnTheHub:
@@ -194,9 +196,8 @@ def _library() -> Any:
 
 def _failures() -> tuple[type[Exception], ...]:
     """What huggingface_hub raises when a name is wrong, access is refused, or there is no connection."""
-    import httpx
-
-    return OSError, ValueError, httpx.HTTPError
+    used = (sys.modules.get(name) for name in _HTTP_LIBRARIES)
+    return OSError, ValueError, *(library.HTTPError for library in used if library is not None)
 
 
 def _short(error: Exception) -> str:

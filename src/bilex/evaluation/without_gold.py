@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 FREQUENT = 10_000
+# How far the expected accuracy was from that on test dictionaries, beyond what the number of words explains
+# (docs/evaluation.md): other words are easier or harder than those that were asked.
+TYPICAL_ERROR = 0.075
 _MOST_ASKED = 2_000
 _MOST_PREDICTED = 1_000
 _VOCABULARY = 10_000
@@ -57,7 +60,7 @@ class Judgement:
             are rotated onto each other anew by the other seeds, in five parts; None for too few seeds.
         expected: The mean confidence of the first answers to words that are no seeds; None where there are no
             confidences. Its interval counts the words asked, the held-out words that the confidences were
-            learned on, and `typical_error`.
+            learned on, and `TYPICAL_ERROR`.
     """
 
     held_out: Share | None
@@ -183,7 +186,7 @@ def _expected(translator: Translator, direction: Direction, rows: Rows) -> Share
     sure = proposals.confidence[:, 0]
     share = float(sure.mean())
     spread = float(np.sum(sure * (1 - sure))) / len(sure) ** 2
-    spread += part.accuracy * (1 - part.accuracy) / part.words
+    spread += part.accuracy * (1 - part.accuracy) / part.words + TYPICAL_ERROR**2
     return _of_spread(share, spread, len(sure))
 
 
