@@ -54,7 +54,7 @@ def test_auto_tries_what_the_vocabularies_allow_and_takes_the_best() -> None:
     world = respelt(World(words=500), 60)
     fitted = fit(world, quick(iterations=1))
     starts = fitted.report_["starts"]
-    assert set(starts) == {"identical", "unsupervised"}  # no numerals are shared
+    assert set(starts) == {"identical", "unsupervised"}  # no numerals are shared, nothing sounds alike
     assert fitted.report_["start"] == max(
         starts, key=lambda name: (starts[name]["recovered"], starts[name]["similarity"])
     )
@@ -89,7 +89,9 @@ def test_unrelated_languages_collapse_and_nothing_is_handed_out() -> None:
 
 
 def test_a_start_that_the_vocabularies_do_not_allow() -> None:
-    with pytest.raises(BilexError, match=r"start 'identical' needs at least 20 words .* these share 5 "):
+    with pytest.raises(
+        BilexError, match=r"start 'identical' needs at least 20 such words .* share 5 identical"
+    ):
         fit(respelt(World(), 5), quick(start="identical"))
     with pytest.raises(BilexError, match="start 'magic' of c1 is not known; use auto, identical"):
         fit(World(), quick(start="magic"))
@@ -111,3 +113,55 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
         fit(world, quick(**settings), checkpoint=tmp_path / "s", progress=Listener("iteration 2 of 2"))
     monkeypatch.setattr(seedless, "first_dictionary", lambda *_: pytest.fail("not wanted"))
     assert same_maps(fit(world, quick(**settings), checkpoint=tmp_path / "s"), whole)
+
+
+def sounding_alike(world: World, shared: int) -> World:
+    """Give some words in the middle one sound in two scripts."""
+    consonants = (
+        ("б", "b"),
+        ("д", "d"),
+        ("г", "g"),
+        ("л", "l"),
+        ("м", "m"),
+        ("н", "n"),
+        ("р", "r"),
+        ("т", "t"),
+    )
+    for place, side in enumerate(("source", "target")):
+        vectors: WordVectors = getattr(world, side)
+        vowel, letter = ("а", "ж") if place == 0 else ("a", "z")
+        words = []
+        for row in range(len(vectors)):
+            sounds = [consonants[row // 8**power % 8][place] for power in range(3)]
+            alike = 200 <= row < 200 + shared
+            words.append(vowel.join(sounds) if alike else letter * (1 + row))
+        setattr(world, side, WordVectors(words, vectors.vectors))
+    return world
+
+
+def test_words_that_sound_alike_in_two_scripts_carry_a_fit() -> None:
+    world = sounding_alike(World(words=500), 60)
+    fitted = fit(world, quick())
+    assert set(fitted.report_["starts"]) == {"romanised", "unsupervised"}
+    assert fitted.report_["start"] == "romanised"
+    assert world.precision(fitted, 0) > 0.9
+
+
+def test_few_seeds_are_joined_by_words_spelled_alike() -> None:
+    """Eight seeds in twenty dimensions are too few alone; sixty shared spellings decide."""
+    world = respelt(World(words=500), 60)
+    listener = Listener()
+    fitted = quick().fit(world.source, world.target, world.seeds(8), progress=listener)
+    assert {"identical", "seeds"} <= set(fitted.report_["starts"])
+    assert world.precision(fitted, 8) > 0.9
+    assert any(said.startswith("8 seeds: starting from ") for said in listener.said)
+
+
+def test_few_seeds_stay_alone_where_no_start_comes_out_right() -> None:
+    world = World(words=400)
+    other = np.random.default_rng(9).normal(size=(400, 20)).astype(np.float32)
+    world.target = WordVectors(world.target.index_to_key, other)
+    listener = Listener()
+    fitted = quick().fit(world.source, world.target, world.seeds(8), progress=listener)
+    assert "start" not in fitted.report_
+    assert any("no other start helps" in said for said in listener.said)

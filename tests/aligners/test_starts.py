@@ -5,6 +5,7 @@ import pytest
 
 from bilex.aligners.maps import Map
 from bilex.aligners.preparation import unit_center_unit
+from bilex.aligners.romanised import romanised, sound_key
 from bilex.aligners.starts import identical_strings, numerals, unsupervised_similarity_distributions
 from bilex.errors import BilexError
 from bilex.vectors import WordVectors
@@ -23,6 +24,28 @@ def test_identical_strings_pairs_equal_words_only() -> None:
 def test_numerals_pairs_numbers_only() -> None:
     source, target = _words("taxi", "1999", "4x4", "7", "½"), _words("7", "taxi", "4x4", "1999", "½")
     assert numerals(source, target).tolist() == [[1, 3], [3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("культура", "kulttuuri"), ("professor", "профессор"), ("telephone", "telefon"), ("система", "système")],
+)
+def test_one_sound_has_one_key_in_any_script(one: str, other: str) -> None:
+    assert sound_key(one) == sound_key(other) != ""
+
+
+@pytest.mark.parametrize("word", ["", "и", "1999", "the", "!?", "a\u0301"])
+def test_short_words_and_numbers_have_no_key(word: str) -> None:
+    assert sound_key(word) == ""
+
+
+def test_romanised_pairs_the_most_frequent_words_of_the_languages_own_scripts() -> None:
+    source = _words("professor", "culture", "kulture", "dog")
+    target = _words("professor", "и", "культура", "культуры", "профессор", "собака")
+    assert romanised(source, target).tolist() == [
+        [0, 4],
+        [1, 2],
+    ]  # the English word among the Russian is none
 
 
 def test_no_shared_word_gives_no_pair() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from bilex.aligners.base import Pairs
-from bilex.aligners.c1_settings import C1Constants
+from bilex.aligners.c1_settings import JOINED_SEEDS, C1Constants
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast
 from bilex.aligners.rejected import without_pairs
@@ -63,7 +63,8 @@ class Rounds:
     def start(self) -> tuple[Maps | None, Pairs]:
         """The maps of a fit that was interrupted, or else None and the first dictionary.
 
-        The first dictionary is that of the seeds; without seeds it is found in the vectors.
+        The first dictionary is that of the seeds; without seeds it is found in the vectors, and few seeds
+        are joined by what is found there.
         """
         kept = self._state.load()
         if kept is not None:
@@ -71,11 +72,12 @@ class Rounds:
             self._done = int(kept.state["done"])
             self._progress.say(f"{self._state.folder}: going on after iteration {self._done}.")
             return (source, target), self._pairs
-        if len(self._pairs):
+        enough = len(self._pairs) >= JOINED_SEEDS
+        if enough or (len(self._pairs) and not self._c1.self_learning):
             return None, self._pairs
         from bilex.aligners.seedless import first_dictionary
 
-        found = first_dictionary(self._c1, *self._words, self._constants, self._progress)
+        found = first_dictionary(self._c1, *self._words, self._pairs, self._constants, self._progress)
         return None, without_pairs(found, self._c1.rejected_)
 
     def __iter__(self) -> Iterator[int]:

@@ -10,6 +10,8 @@ from bilex.errors import BilexError, nearest_name
 # Between 1k and 5k seeds, in the geometric middle, the rules change over.
 _MANY_SEEDS = 2236
 _FEW_SEEDS = 600
+# Fewer seeds than this are joined by pairs that the two vocabularies themselves suggest (`seedless`).
+JOINED_SEEDS = 300
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ PRESET_SUMMARIES = {
     "5k": "the paper's constants for 5,000 seeds",
     "1k": "the paper's constants for 1,000 seeds",
 }
-STARTS = ("auto", "identical", "numerals", "unsupervised")
+STARTS = ("auto", "identical", "numerals", "romanised", "unsupervised")
 _MAY_BE_ZERO = ("updates", "warm_up", "augment")
 
 

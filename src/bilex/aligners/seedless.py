@@ -1,10 +1,10 @@
-"""A first dictionary for C1 when there are no seeds.
+"""A first dictionary for C1 when there are no seeds, or few.
 
-Each start that the two vocabularies allow (words spelled alike, shared numerals, the shapes of the two
-spaces) is carried through VecMap's self-learning on the most frequent words. No gold pair tells which
-came out right, but the induced pairs do: where two languages have been brought together, a part of them
-foretells the others (`aligners.collapse`). The start whose pairs do so best wins; if even those do not,
-nothing is handed out.
+Each start that the two vocabularies allow (words spelled alike, shared numerals, words that sound alike, the
+shapes of the two spaces) is carried through VecMap's self-learning on the most frequent words. No gold pair
+says which came out right, but the induced pairs do: where two languages have been brought together, a part
+of them predicts the others (`aligners.collapse`). The start whose pairs do so best wins; if even those do
+not, there is no result. Few seeds join each of the starts made of pairs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.c1_settings import C1Constants
 from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.induction import augmentation, induce_pairs
+from bilex.aligners.romanised import romanised
 from bilex.aligners.starts import identical_strings, numerals
-from bilex.aligners.vecmap import VecMapIdentical, VecMapSemi, VecMapUnsupervised
+from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import Progress
@@ -36,7 +37,7 @@ _PATIENCE = 10
 
 
 class _Trial(NamedTuple):
-    """What came of one start: the aligner, the share of pairs that others foretell, their similarity."""
+    """What came of one start: the aligner, the share of pairs that others predict, their similarity."""
 
     name: str
     aligner: Aligner
@@ -45,16 +46,21 @@ class _Trial(NamedTuple):
 
 
 def first_dictionary(
-    c1: C1, source: WordVectors, target: WordVectors, constants: C1Constants, progress: Progress
+    c1: C1,
+    source: WordVectors,
+    target: WordVectors,
+    seeds: Pairs,
+    constants: C1Constants,
+    progress: Progress,
 ) -> Pairs:
-    """The pairs from which C1 starts without seeds; what was tried is told and kept in its report.
+    """The pairs from which C1 starts without seeds, or with few; what was tried is kept in its report.
 
     Raises:
-        BilexError: No start is possible, or every one of them collapsed.
+        BilexError: There are no seeds, and no start is possible or every one of them collapsed.
     """
     trials = [
         _tried(name, aligner, lexicon, source, target, progress)
-        for name, aligner, lexicon in _possible(c1, source, target)
+        for name, aligner, lexicon in _possible(c1, source, target, seeds)
     ]
     c1.report_["starts"] = {
         trial.name: {"recovered": round(trial.recovered, 4), "similarity": round(trial.similarity, 4)}
@@ -63,43 +69,62 @@ def first_dictionary(
     best = max(trials, key=lambda trial: (trial.recovered, trial.similarity))
     tried = ", ".join(f"{trial.name} {trial.recovered:.0%}" for trial in trials)
     if best.recovered < COLLAPSED:
+        if len(seeds):
+            progress.say(
+                f"{len(seeds)} seeds: no other start helps (pairs that the others predict: {tried})."
+            )
+            return seeds
         raise BilexError(
             f"without seeds the two languages could not be brought together (pairs that the other pairs "
-            f"foretell: {tried}); give even a few dozen seed pairs with --seeds."
+            f"predict: {tried}); give even a few dozen seed pairs with --seeds."
         )
     c1.report_["start"] = best.name
-    progress.say(f"No seeds: starting from {best.name} (pairs that the other pairs foretell: {tried}).")
+    given = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
+    progress.say(f"{given}: starting from {best.name} (pairs that the other pairs predict: {tried}).")
     x = torch.from_numpy(best.aligner.source_map_(source.vectors))
     y = torch.from_numpy(best.aligner.target_map_(target.vectors))
     induced = induce_pairs(
         x, y, frequent=constants.frequent, keep=constants.augment, k=c1.neighbours, device=c1.device
     )
-    return augmentation(induced, np.zeros((0, 2), np.int64))
+    return np.concatenate([seeds, augmentation(induced, seeds)])
 
 
-def _possible(c1: C1, source: WordVectors, target: WordVectors) -> list[tuple[str, Aligner, Lexicon | None]]:
-    """The starts that the vocabularies and the user's wish allow."""
+def _possible(
+    c1: C1, source: WordVectors, target: WordVectors, seeds: Pairs
+) -> list[tuple[str, Aligner, Lexicon | None]]:
+    """The starts that the vocabularies and the user's settings allow."""
     settings: dict[str, Any] = {
         "device": c1.device,
         "seed": c1.seed,
         "frequent": _COMPARED_WORDS,
         "patience": _PATIENCE,
     }
-    shared, numbers = identical_strings(source, target), numerals(source, target)
-    number_words = Lexicon([(source.index_to_key[a], target.index_to_key[b]) for a, b in numbers], "numerals")
-    starts: list[tuple[str, Aligner, Lexicon | None]] = []
-    if len(shared) >= _FEWEST_SHARED:
-        starts.append(("identical", VecMapIdentical(**settings), None))
-    if len(numbers) >= _FEWEST_SHARED:
-        starts.append(("numerals", VecMapSemi(**settings), number_words))
-    starts.append(("unsupervised", VecMapUnsupervised(**settings), None))
+    found = {
+        "identical": identical_strings(source, target),
+        "numerals": numerals(source, target),
+        "romanised": romanised(source, target),
+    }
+    starts: list[tuple[str, Aligner, Lexicon | None]] = [
+        (name, VecMapSemi(**settings), _as_lexicon(name, source, target, np.concatenate([seeds, pairs])))
+        for name, pairs in found.items()
+        if len(pairs) >= _FEWEST_SHARED
+    ]
+    if len(seeds):
+        starts.append(("seeds", VecMapSemi(**settings), _as_lexicon("seeds", source, target, seeds)))
+    else:
+        starts.append(("unsupervised", VecMapUnsupervised(**settings), None))
     wanted = [start for start in starts if c1.start in ("auto", start[0])]
     if not wanted:
+        counts = ", ".join(f"{len(pairs)} {name}" for name, pairs in found.items())
         raise BilexError(
-            f"start '{c1.start}' needs at least {_FEWEST_SHARED} words that both languages spell alike; "
-            f"these share {len(shared)} ({len(numbers)} numerals); use start=unsupervised or give seeds."
+            f"start '{c1.start}' needs at least {_FEWEST_SHARED} such words that both languages have; these "
+            f"share {counts}; use start=unsupervised or give seeds."
         )
     return wanted
+
+
+def _as_lexicon(name: str, source: WordVectors, target: WordVectors, pairs: Pairs) -> Lexicon:
+    return Lexicon([(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs], name)
 
 
 def _tried(
@@ -110,8 +135,8 @@ def _tried(
     target: WordVectors,
     progress: Progress,
 ) -> _Trial:
-    """Carry one start through self-learning on the frequent words (numerals may lie beyond them)."""
-    words = None if lexicon is not None or name == "identical" else 2 * _COMPARED_WORDS
-    progress.say(f"No seeds: trying the start from {name}.")
+    """Carry one start through self-learning on the frequent words (its pairs may lie beyond them)."""
+    words = None if lexicon is not None else 2 * _COMPARED_WORDS
+    progress.say(f"Trying the start from {name}.")
     aligner.fit(source.head(words), target.head(words), lexicon, progress=progress)
     return _Trial(name, aligner, float(aligner.report_["recovered"]), float(aligner.report_["objective"]))
