@@ -158,7 +158,7 @@ def test_few_seeds_are_joined_by_words_spelled_alike() -> None:
 
 
 def test_few_seeds_stay_alone_where_no_start_comes_out_right() -> None:
-    world = World(words=400)
+    world = respelt(World(words=400), 30)
     other = np.random.default_rng(9).normal(size=(400, 20)).astype(np.float32)
     world.target = WordVectors(world.target.index_to_key, other)
     listener = Listener()

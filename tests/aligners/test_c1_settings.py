@@ -51,6 +51,8 @@ def test_preset_best_is_the_rule_with_two_options_more(seeds: int) -> None:
     assert best == replace(auto, through_norms=True, full_csls=True)
     assert not auto.through_norms
     assert constants_for("best", seeds, MANY_WORDS, through_norms=False) == replace(best, through_norms=False)
+    careful = constants_for("careful", seeds, MANY_WORDS)
+    assert careful == replace(best, learning_rate=best.learning_rate / 2)
 
 
 def test_a_small_vocabulary_caps_pairs_and_negatives() -> None:
@@ -95,6 +97,6 @@ def test_values_that_make_no_sense_are_named(name: str, value: float) -> None:
 
 def test_an_unknown_preset_is_named() -> None:
     with pytest.raises(
-        BilexError, match="preset '6k' of c1 is not known; use auto, paper, best, quick, 5k, 1k"
+        BilexError, match="preset '6k' of c1 is not known; use auto, paper, best, careful, quick, 5k, 1k"
     ):
         constants_for("6k", 5000, MANY_WORDS)

@@ -37,12 +37,13 @@ def test_the_form_that_held_out_words_prefer_is_fitted(
     world: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = Recipe(settings=SHORT, device="cpu")
-    for preferred in ("paper", "best"):
+    for preferred in ("careful", "best"):
         monkeypatch.setattr(evidence, "choose_form", lambda scores, name=preferred: name)
         fitted = fit(recipe, world.source, world.target, world.pairs(0, 300))
         assert fitted.report.trial.form == fitted.aligner.settings()["preset"] == preferred
-        assert fitted.report.report["constants"]["through_norms"] is (preferred == "best")
-        assert set(fitted.report.trial.form_scores) == {"paper", "best"}
+        rate = fitted.report.report["constants"]["learning_rate"]
+        assert rate == (2.0 if preferred == "best" else 1.0)
+        assert set(fitted.report.trial.form_scores) == {"careful", "best"}
         by_hand = C1(preset=preferred, device="cpu", **SHORT).fit(
             world.source, world.target, world.pairs(0, 300)
         )
@@ -53,7 +54,7 @@ def test_the_form_that_held_out_words_prefer_is_fitted(
 @pytest.mark.parametrize(
     ("settings", "candidates"),
     [
-        ({}, ["paper", "best"]),
+        ({}, ["careful", "best"]),
         ({"preset": "paper"}, ["paper"]),
         ({"preset": "best"}, ["best"]),
         ({"preset": "quick"}, ["quick"]),
@@ -65,10 +66,10 @@ def test_only_auto_is_chosen(settings: dict[str, Any], candidates: list[str]) ->
 
 
 def test_forms_that_do_the_same_are_not_compared(world: Planted) -> None:
-    recipe = Recipe(settings={**SHORT, "through_norms": True, "full_csls": True}, device="cpu")
+    recipe = Recipe(settings={**SHORT, "learning_rate": 1.0}, device="cpu")
     fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))
     assert fitted.report.trial.form is None and not fitted.report.trial.form_scores
-    assert fitted.aligner.settings()["preset"] == "paper"
+    assert fitted.aligner.settings()["preset"] == "careful"
 
 
 def test_candidates_learn_neither_word_nor_answer_of_the_held_out(
@@ -102,7 +103,7 @@ def test_candidates_learn_neither_word_nor_answer_of_the_held_out(
 
 def test_each_half_is_asked_of_what_the_other_chose(world: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The two halves are made to choose differently; the spaces asked must be those of the other half."""
-    preferred = iter(["paper", "paper", "best"])  # all words, the first half, the second half
+    preferred = iter(["careful", "careful", "best"])  # all words, the first half, the second half
     asked: list[tuple[Space, Lexicon]] = []
 
     def watched(space: Space, held_out: Lexicon) -> Records:
@@ -123,12 +124,12 @@ def test_each_half_is_asked_of_what_the_other_chose(world: Planted, monkeypatch:
     decisions = trial.decide(
         Recipe(settings=SHORT, device="cpu"), C1(device="cpu", **SHORT), world.source, world.target, seeds
     )
-    assert decisions.report.form == "paper"
+    assert decisions.report.form == "careful"
     (of_second, first), (of_first, second) = asked
     assert not set(first.pairs) & set(second.pairs)
     held_out = evidence.hold_out(seeds, world.source.key_to_index, world.target.key_to_index, 0.1, 0)
     assert held_out is not None and {*first.pairs, *second.pairs} == set(held_out[1].pairs)
-    for space, form in ((of_second, "best"), (of_first, "paper")):
+    for space, form in ((of_second, "best"), (of_first, "careful")):
         expected = Space.from_aligner(fits[form], world.source, world.target)
         assert np.array_equal(space.source.vectors, expected.source.vectors)
     assert decisions.calibration.parts["forward", "csls"].words == len(held_out[1].golds())
@@ -157,7 +158,7 @@ def test_few_seeds_take_the_prior_and_say_so(
             "99 seed words in the vectors are too few to hold some out (100 are needed)"
             in fitted.report.trial.note
         )
-        assert fitted.report.trial.form == "paper"
+        assert fitted.report.trial.form == "careful"
     if not calibrates:
         assert (
             f"need 200 seed words that are in the vectors, and there are {count}" in fitted.calibration.note
@@ -180,11 +181,11 @@ def test_a_candidate_that_breaks_is_left_out_and_named(
     failing = {"best"}
     some = trial.decide(recipe, aligner, world.source, world.target, world.pairs(0, 250))
     assert some.report.ran and some.report.failed == {"best": "best broke."}
-    assert some.settings == {"preset": "paper"} and some.calibration.parts
-    failing = {"best", "paper"}
+    assert some.settings == {"preset": "careful"} and some.calibration.parts
+    failing = {"best", "careful"}
     none = trial.decide(recipe, aligner, world.source, world.target, world.pairs(0, 250))
-    assert not none.report.ran and "no candidate could be fitted (paper broke.)" in none.report.note
-    assert none.settings == {"preset": "paper"} and not none.calibration.parts
+    assert not none.report.ran and "no candidate could be fitted (careful broke.)" in none.report.note
+    assert none.settings == {"preset": "careful"} and not none.calibration.parts
 
 
 def test_confidences_that_fail_do_not_undo_the_choice(
@@ -213,16 +214,20 @@ def test_nothing_is_tried_where_nothing_is_open(world: Planted, monkeypatch: pyt
 
 
 def test_the_choice_of_lambda() -> None:
+    """Half the prior, half what held-out words say less what they flatter the language model by."""
     curve = {0.0: 0.1, 0.1: 0.2, 0.2: 0.5, 0.3: 0.2, 0.4: 0.1}
-    assert evidence.choose_mixing(curve, prior=0.4) == 0.2
-    assert evidence.choose_mixing(dict.fromkeys(curve, 0.3), prior=0.3) == 0.3
+    assert evidence.choose_mixing(curve, prior=0.4) == 0.25
+    assert evidence.choose_mixing(dict.fromkeys(curve, 0.3), prior=0.3) == 0.25
     lonely = {0.0: 0.30, 0.1: 0.44, 0.2: 0.30, 0.3: 0.40, 0.4: 0.41, 0.5: 0.40}
-    assert evidence.choose_mixing(lonely, prior=0.2) == 0.4, "a single high value is noise"
+    assert evidence.choose_mixing(lonely, prior=0.3) == 0.3, "a single high value is noise"
+    useless = {0.0: 0.5, 0.1: 0.4, 0.2: 0.3, 0.3: 0.2}
+    assert evidence.choose_mixing(useless, prior=0.4) == 0.0
 
 
-def test_the_choice_of_form_falls_to_the_prior_on_a_tie() -> None:
-    assert evidence.choose_form({"paper": 0.5, "best": 0.5}) == "paper"
-    assert evidence.choose_form({"paper": 0.5, "best": 0.51}) == "best"
+def test_the_prior_gives_way_to_a_clear_difference_only() -> None:
+    assert evidence.choose_form({"careful": 0.5, "best": 0.5}) == "careful"
+    assert evidence.choose_form({"careful": 0.5, "best": 0.504}) == "careful"
+    assert evidence.choose_form({"careful": 0.5, "best": 0.51}) == "best"
 
 
 def test_what_is_held_out() -> None:

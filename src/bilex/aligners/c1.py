@@ -41,7 +41,8 @@ class C1(Aligner):
     as `aligners.seedless` describes.
 
     Args:
-        preset: "auto", "paper", "best", "quick", "5k" or "1k".
+        preset: "paper", "best", "careful", "quick", "5k", "1k", or "auto", which `bilex.recipe` replaces by
+            what held-out seeds prefer, and which is "paper" for an aligner that is fitted by itself.
         iterations: Rounds of self-learning (N_iter).
         updates: Contrastive updates a round (N_CL).
         negatives: Hard negatives a side (N_neg).

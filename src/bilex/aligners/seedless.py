@@ -55,13 +55,15 @@ def first_dictionary(
 ) -> Pairs:
     """The pairs from which C1 starts without seeds, or with few; what was tried is kept in its report.
 
+    Seeds stay alone where the two vocabularies have nothing to join them.
+
     Raises:
         BilexError: There are no seeds, and no start is possible or every one of them collapsed.
     """
-    trials = [
-        _tried(name, aligner, lexicon, source, target, progress)
-        for name, aligner, lexicon in _possible(c1, source, target, seeds)
-    ]
+    possible = _possible(c1, source, target, seeds)
+    if [name for name, *_ in possible] == ["seeds"]:
+        return seeds
+    trials = [_tried(*start, source, target, progress) for start in possible]
     c1.report_["starts"] = {
         trial.name: {"recovered": round(trial.recovered, 4), "similarity": round(trial.similarity, 4)}
         for trial in trials
@@ -113,7 +115,7 @@ def _possible(
         starts.append(("seeds", VecMapSemi(**settings), _as_lexicon("seeds", source, target, seeds)))
     else:
         starts.append(("unsupervised", VecMapUnsupervised(**settings), None))
-    wanted = [start for start in starts if c1.start in ("auto", start[0])]
+    wanted = [start for start in starts if c1.start in ("auto", start[0]) or start[0] == "seeds"]
     if not wanted:
         counts = ", ".join(f"{len(pairs)} {name}" for name, pairs in found.items())
         raise BilexError(
