@@ -335,3 +335,30 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 300 * 1024  # kilobytes
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_first_bars_from_a_sample_lose_nothing(
+    dtype: torch.dtype, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many ties, lengths far from 1 and a penalty; the bars of the sample are really there."""
+    monkeypatch.setattr(cpu, "_SAMPLE", 40)
+    monkeypatch.setattr(cpu, "_WORTH_A_SAMPLE", 4)
+    queries, keys = with_duplicates(90, 24, 1) * np.float32(scale), with_duplicates(700, 24, 2)
+    penalty = np.random.default_rng(3).normal(size=700).astype(np.float32)
+    raised: list[float] = []
+    original = kernels.raise_bars
+
+    def watched(block: Floats, row: int, shift: Floats, lists: kernels.Lists) -> None:
+        original(block, row, shift, lists)
+        raised.append(float(lists.bar[row]))
+
+    monkeypatch.setattr(kernels, "raise_bars", watched)
+    for wanted in (None, penalty):
+        found = cpu.KeySearch(keys, wanted, dtype).top_k(queries, 5, PLENTY)
+        assert_same(found, brute_force(queries, keys, 5, wanted))
+    *forward, scores, rows = cpu.top_k_both_ways(queries, keys, 5, PLENTY, dtype)
+    assert_same((forward[0], forward[1]), brute_force(queries, keys, 5))
+    assert_same((scores, rows), brute_force(keys, queries, 5))
+    assert raised and np.isfinite(raised).all()

@@ -25,11 +25,13 @@ from bilex.similarity.threads import in_threads, single_threaded_torch, worker_c
 _BLOCK_ROWS, _BLOCK_COLUMNS = 256, 2048
 _FEWEST_BLOCK_ROWS = 16
 _ROOM = 16
+# Keys in the sample that gives the first bars, and how many times as many keys make it worth its product.
+_SAMPLE, _WORTH_A_SAMPLE = 1024, 16
 
 
 def list_capacity(k: int, keys: int) -> int:
-    """Candidates that a list has room for: enough that its bar rises seldom."""
-    return min(keys, 2 * k + _ROOM)
+    """Candidates that a list has room for: few, so that its bar rises often."""
+    return min(keys, k + _ROOM)
 
 
 def new_lists(
@@ -74,6 +76,20 @@ def new_lists(
         scale=float(scale),
         k=k,
     )
+
+
+def raise_first_bars(lists: kernels.Lists, memory: int) -> None:
+    """Start every row's bar at its k-th best score among a sample of the keys, where there are many keys.
+
+    A list that starts empty takes whatever comes first, and looking at a key costs far more than passing it.
+    """
+    count = len(lists.keys)
+    if count < _WORTH_A_SAMPLE * _SAMPLE or 8 * lists.k > _SAMPLE or not len(lists.queries):
+        return
+    sample = np.linspace(0, count - 1, _SAMPLE).astype(np.int64)
+    shift = lists.shift[sample]
+    left, right = (proposer(rows, torch.float32) for rows in (lists.queries, lists.keys[sample]))
+    Sweep(left, right, memory).run(lambda block, row, _, __: kernels.raise_bars(block, row, shift, lists))
 
 
 def block_shape(rows: int, memory: int, workers: int) -> tuple[int, int]:
@@ -155,6 +171,7 @@ class KeySearch:
         scale, shift = (1.0, None) if self.penalty is None else (2.0, -self.penalty)
         left, right = proposer(queries, dtype).times(scale), self.ready[dtype]
         lists = new_lists(queries, self.keys, k, left, right, scale=scale, shift=shift)
+        raise_first_bars(lists, memory)
         Sweep(left, right, memory).run(
             lambda block, row, key, _: kernels.scan_one_way(block, row, key, lists)
         )
@@ -181,6 +198,8 @@ def top_k_both_ways(
     left, right = proposer(source, dtype), proposer(target, dtype)
     forward = new_lists(source, target, min(k, len(target)), left, right)
     backward = new_lists(target, source, min(k, len(source)), right, left)
+    for lists in (forward, backward):
+        raise_first_bars(lists, memory)
     sweep = Sweep(left, right, memory)
     locks = [threading.Lock() for _ in range(0, len(target), sweep.columns)]
 

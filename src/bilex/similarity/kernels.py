@@ -184,6 +184,22 @@ def _any_reaches_either(
 
 
 @_compiled
+def raise_bars(block: Any, first_row: int, shift: Any, lists: Any) -> None:
+    """Raise each row's bar to its k-th best score among a sample of keys, whose shifts are given.
+
+    The k-th best of all keys is no lower, so that nothing is lost, and fewer scores reach the bar.
+    """
+    rows, columns = block.shape
+    scores = np.empty(columns, np.float32)
+    for r in range(rows):
+        row = first_row + r
+        for c in range(columns):
+            scores[c] = np.float32(lists.scale) * block[r, c] + shift[c]
+        bar = kth_largest(scores, columns, lists.k) - lists.slack[row]
+        lists.bar[row] = max(lists.bar[row], bar)
+
+
+@_compiled
 def scan_one_way(block: Any, first_row: int, first_key: int, lists: Any) -> None:
     """Add to each row's list the keys of a block whose proposed score reaches the row's bar."""
     rows, columns = block.shape
