@@ -190,7 +190,7 @@ class C1(Aligner):
                         if not healthy(update, loss):
                             break
                         maps = updated
-            self._set_maps(maps)
+            self._set_maps(maps)  # what an interruption in the next round leaves
             rounds.finish(number, maps, len(dictionary), len(contrasted))
         if maps is not None:
             self._set_maps(maps)
