@@ -48,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model = Path(folder) / "model"
         shutil.copytree(options.model, model)
         acknowledged = run_rounds(model, options.rounds, options.random_seed)
+    if not acknowledged:
+        print("nothing was acknowledged, so that nothing was tested.")
+        return 1
     print(f"{options.rounds} kills, {acknowledged} acknowledged decisions, none lost.")
     return 0
 
@@ -102,12 +105,14 @@ def _one_round(model: Path, words: list[str], number: int, seconds: float) -> li
 
 
 def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
-    """Wait until the server answers and its model is open."""
+    """Wait until the server answers and its table is filled."""
     end = time.monotonic() + _LONGEST_START
     while time.monotonic() < end and server.poll() is None:
         try:
-            if _request(port, "GET", "/api/health")["ready"]:
+            entries = _request(port, "GET", "/api/model")["entries"]
+            if isinstance(entries, dict) and entries["complete"]:
                 return
+            time.sleep(0.05)
         except (OSError, http.client.HTTPException, ValueError):
             time.sleep(0.05)
     raise AssertionError("the server did not start")

@@ -24,7 +24,7 @@ from bilex.workbench.priority import priorities
 from bilex.workbench.problems import LONGEST_WORD
 from bilex.workbench.store import remember
 
-_BLOCK, _BLOCK_WHEN_BUSY = 1024, 64
+_BLOCK, _BLOCK_WHEN_BUSY = 256, 64
 _PAUSE = 0.01
 _BUSY_PAUSE = 0.5
 _ROWS_A_TRANSACTION = 1024
