@@ -21,6 +21,7 @@ _SUMMARIES = {
     "lexicon": "Export a whole dictionary from a model.",
     "evaluate": "Score a model on a test dictionary.",
     "join": "Join models of two languages into one of many.",
+    "vectors": "Train word vectors from text.",
     "convert": "Convert vectors or dictionaries between formats.",
     "info": "Describe a vector file, a dictionary or a model.",
     "methods": "List the alignment methods and their settings.",

@@ -1,0 +1,40 @@
+"""fastText's training as a process of its own, so that it can be interrupted and its progress be read.
+
+Run as `python -m bilex.corpus.fasttext_process`; settings come as JSON on stdin.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+# Our corpora have no labels; what begins with this is none of our tokens.
+_NO_LABEL = "\x01label\x01"
+
+
+def train(wanted: dict[str, Any]) -> None:
+    """Train a model and write it.
+
+    Args:
+        wanted: "corpus" (a prepared text file), "model" (the .bin file to write), "architecture" and
+            "arguments" by fastText's names. Its Python module takes no random seed, so that its
+            extension module is called directly.
+    """
+    import fasttext_pybind
+
+    arguments = fasttext_pybind.args()
+    arguments.input, arguments.output = wanted["corpus"], ""
+    arguments.model = getattr(fasttext_pybind.model_name, wanted["architecture"])
+    arguments.loss = fasttext_pybind.loss_name.ns
+    arguments.label = _NO_LABEL
+    arguments.verbose = 2
+    for name, value in wanted["arguments"].items():
+        setattr(arguments, name, value)
+    model = fasttext_pybind.fasttext()
+    fasttext_pybind.train(model, arguments)
+    model.saveModel(wanted["model"])
+
+
+if __name__ == "__main__":
+    train(json.load(sys.stdin))

@@ -1,0 +1,163 @@
+"""The lines of plain, packed or JSON Lines text, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bilex.errors import BilexError
+from bilex.progress import Task
+from bilex.vectors.source import SUFFIXES, Source, open_source
+
+_CHUNK = 1 << 20
+_LONGEST_RECORD = 64 << 20
+_JSON_SUFFIXES = frozenset([".jsonl", ".ndjson", ".jl"])
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_MARK = b"\xef\xbb\xbf"
+DEFAULT_FIELD = "text"
+
+
+@dataclass
+class LeftOut:
+    """Lines of a corpus that could not be used, by reason, with the first place of each."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, reason: str, path: Path, line: int) -> None:
+        """Count one line."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        self.first.setdefault(reason, f"{path}, line {line:,}")
+
+    @property
+    def total(self) -> int:
+        """How many lines were left out."""
+        return sum(self.counts.values())
+
+    def sentences(self) -> list[str]:
+        """One sentence for each reason."""
+        return [
+            f"{count:,} lines were left out: {reason} (the first is {self.first[reason]})."
+            for reason, count in self.counts.items()
+        ]
+
+
+def field_of(path: Path, wanted: str | None) -> str | None:
+    """The field of JSON Lines that holds the text; None for plain text.
+
+    Args:
+        path: A corpus; a name that ends with .jsonl, .ndjson or .jl (also packed) means JSON Lines.
+        wanted: The field that the user named, which makes any file JSON Lines.
+    """
+    if wanted is not None:
+        return wanted
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in SUFFIXES:
+        suffixes.pop()
+    return DEFAULT_FIELD if suffixes and suffixes[-1] in _JSON_SUFFIXES else None
+
+
+def read_texts(path: Path, wanted: str | None, left_out: LeftOut, task: Task) -> Iterator[str]:
+    """The texts of one file, a line or a piece of a very long line at a time.
+
+    Args:
+        path: Plain text or JSON Lines, UTF-8, also packed with gzip, bz2 or xz.
+        wanted: The field of JSON Lines that holds the text; None to go by the name of the file.
+        left_out: Where lines that cannot be used are counted.
+        task: Is advanced by the bytes of the file that were read.
+
+    Raises:
+        BilexError: The file cannot be read, is UTF-16, or hardly a line of it can be used.
+    """
+    name = field_of(path, wanted)
+    before, lines = left_out.total, 0
+    with open_source(path) as source:
+        if source.head.startswith(_WIDE_MARKS):
+            raise BilexError(
+                f"{path}: is UTF-16 text; convert it to UTF-8 first, for example with iconv -f UTF-16."
+            )
+        for lines, raw in enumerate(_raw_lines(source, task, whole=name is not None), 1):
+            text = _decoded(raw, path, lines, left_out)
+            if text is not None and name is not None:
+                yield from _record_texts(text, name, path, lines, left_out)
+            elif text is not None:
+                yield text
+    faults = left_out.total - before
+    if 2 * faults > lines:
+        reasons = "; ".join(left_out.sentences())
+        raise BilexError(
+            f"{path}: {faults:,} of {lines:,} lines cannot be used as text ({reasons.rstrip('.')}); "
+            "check the format and --field."
+        )
+
+
+def _raw_lines(source: Source, task: Task, *, whole: bool) -> Iterator[bytes]:
+    """Lines without their ends; a plain line of more than a megabyte comes in pieces cut between words.
+
+    Args:
+        source: The unpacked bytes.
+        task: Is advanced by what was read of the file.
+        whole: Whether a line is a record that must not be cut.
+    """
+    rest = b""
+    while chunk := source.read(_CHUNK):
+        task.advance(source.newly_used())
+        if not rest and source.head.startswith(_MARK) and chunk.startswith(_MARK):
+            chunk = chunk.removeprefix(_MARK)
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+        if whole and len(rest) > _LONGEST_RECORD:
+            raise BilexError(
+                f"{source.name}: a line is longer than {_LONGEST_RECORD >> 20} MB, too long for JSON Lines; "
+                "write one record a line."
+            )
+        if not whole and len(rest) > _CHUNK:
+            cut = _safe_cut(rest)
+            yield rest[:cut]
+            rest = rest[cut:]
+    if rest:
+        yield rest
+
+
+def _safe_cut(text: bytes) -> int:
+    """Where bytes can be cut: at the last space, else before the last character that may be incomplete."""
+    space = text.rfind(b" ")
+    if space > 0:
+        return space
+    cut = len(text) - 1
+    while cut > 0 and text[cut] & 0xC0 == 0x80:
+        cut -= 1
+    return cut or len(text)
+
+
+def _decoded(raw: bytes, path: Path, line: int, left_out: LeftOut) -> str | None:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        left_out.add("not UTF-8", path, line)
+        return None
+    if "\0" in text:
+        left_out.add("binary data, not text", path, line)
+        return None
+    return text
+
+
+def _record_texts(text: str, name: str, path: Path, line: int, left_out: LeftOut) -> Iterator[str]:
+    """The text, or texts, of one JSON record."""
+    if not text.strip():
+        return
+    try:
+        record: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        left_out.add("not a JSON object", path, line)
+        return
+    value = record.get(name) if isinstance(record, dict) else None
+    texts: list[Any] = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(part, str) for part in texts):
+        left_out.add(f"no text in the field '{name}'", path, line)
+        return
+    for part in texts:
+        yield from part.splitlines()

@@ -1,0 +1,98 @@
+"""From a line of text to tokens, spelt as the rest of bilex spells words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from bilex.corpus.scripts import UNSPACED, Cutter, can_segment, icu_cutter
+
+# Articles and pronouns that lose their vowel before another word: l'eau, dell'acqua.
+_ELIDING = frozenset(["fr", "it", "ca", "oc", "wa", "co", "scn", "vec", "lmo", "pms", "fur", "rm"])
+_ELIDED = re.compile(
+    r"(?:[cdjlmnstv]|qu|jusqu|lorsqu|puisqu|quoiqu|un|gl|ch|dov|com|(?:de|a|da|ne|su|que|be|co)ll)'(?=\w)"
+)
+_JOINERS = "\u200c\u200d"  # they stand inside words of Persian and of Indian languages
+_LAST_MARK = 0x20000
+_POSSESSIVE = re.compile(r"'s$")
+
+
+@dataclass(frozen=True)
+class Tokeniser:
+    """Cuts text into words, numbers and nothing else.
+
+    A word is a run of letters, digits and marks; apostrophes and hyphens inside it belong to it. Text is
+    brought into Unicode form NFC first. Scripts without spaces are cut by ICU where it is installed and
+    left as they are where it is not.
+
+    Args:
+        language: The code of the language, which decides on apostrophes ("l'eau" are two words in French,
+            "dog's" two in English) and on ICU's rules; None where it is not known.
+        lowercase: Whether to lower-case words.
+        divided: Whether the text is cut into words already, with spaces between them.
+    """
+
+    language: str | None = None
+    lowercase: bool = True
+    divided: bool = False
+
+    def tokens(self, text: str) -> list[str]:
+        """The words of a text."""
+        text = unicodedata.normalize("NFC", text)
+        if self.lowercase:
+            text = text.lower()
+        if self.divided:
+            return text.split()
+        found = _words().findall(text.replace("’", "'").replace("_", " "))
+        if "'" in text or "’" in text:
+            found = [part for token in found for part in self._without_clitics(token)]
+        if self._cut is not None and UNSPACED.search(text):
+            found = [part for token in found for part in self._segmented(token)]
+        return found
+
+    @cached_property
+    def _cut(self) -> Cutter | None:
+        return icu_cutter(self.language) if can_segment() else None
+
+    def _without_clitics(self, token: str) -> list[str]:
+        if "'" not in token:
+            return [token]
+        if self.language in _ELIDING:
+            elided = _ELIDED.match(token)
+            return [elided[0], token[elided.end() :]] if elided else [token]
+        if self.language == "en" and _POSSESSIVE.search(token):
+            return [token[:-2], "'s"]
+        return [token]
+
+    def _segmented(self, token: str) -> list[str]:
+        """A token with each run of a script without spaces cut into words."""
+        parts: list[str] = []
+        end = 0
+        for found in UNSPACED.finditer(token):
+            parts.append(token[end : found.start()].strip("'-"))
+            parts.extend(self._cut(found[0]) if self._cut is not None else [found[0]])
+            end = found.end()
+        parts.append(token[end:].strip("'-"))
+        return [part for part in parts if part]
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    """Words by Unicode's classes; Python's own lacks the marks that some scripts write vowels with."""
+    inside = f"[\\w{_marks()}{_JOINERS}]*"
+    return re.compile(f"\\w{inside}(?:['\\-·]\\w{inside})*")
+
+
+@cache
+def _marks() -> str:
+    """All combining marks of living scripts, as ranges for a character class."""
+    marks = [code for code in range(_LAST_MARK) if unicodedata.category(chr(code)) in ("Mn", "Mc")]
+    ranges: list[list[int]] = []
+    for code in marks:
+        if ranges and code == ranges[-1][1] + 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)

@@ -1,0 +1,8 @@
+"""The made-up texts, for all tests of this folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

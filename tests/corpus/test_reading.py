@@ -1,0 +1,76 @@
+"""Reading corpora: formats, faults, bounded pieces."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from bilex.corpus.reading import LeftOut, field_of, read_texts
+from bilex.errors import BilexError
+from bilex.progress import SILENT
+
+
+def texts(path: Path, wanted: str | None = None) -> tuple[list[str], LeftOut]:
+    left_out = LeftOut()
+    with SILENT.task("reading") as task:
+        return list(read_texts(path, wanted, left_out, task)), left_out
+
+
+def test_plain_and_packed_text_say_the_same(tmp_path: Path) -> None:
+    content = "\ufeffyksi kaksi\nkolme\r\n\nneljä".encode()
+    for name, packed in (("a.txt", content), ("a.gz", gzip.compress(content)), ("a", bz2.compress(content))):
+        (tmp_path / name).write_bytes(packed)
+        assert [text.strip() for text in texts(tmp_path / name)[0]] == ["yksi kaksi", "kolme", "", "neljä"]
+
+
+def test_json_lines_by_name_or_by_field(tmp_path: Path) -> None:
+    records = [{"text": "one\ntwo", "body": ["x", "y"]}, {"text": "three", "body": "z"}]
+    path = tmp_path / "c.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, records)).encode()))
+    assert texts(path)[0] == ["one", "two", "three"]
+    assert texts(path, "body")[0] == ["x", "y", "z"]
+    assert field_of(Path("a.txt"), None) is None
+    assert field_of(Path("a.txt"), "t") == "t"
+
+
+def test_faulty_lines_are_counted_by_reason(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(
+        b'{"text": "a"}\n[1\n{"text": 3}\n{"text": "b"}\n{"text": "\xff"}\n{"text": "c"}\n{"text":"d"}\n'
+    )
+    found, left_out = texts(path)
+    assert found == ["a", "b", "c", "d"]
+    assert left_out.counts == {"not a JSON object": 1, "no text in the field 'text'": 1, "not UTF-8": 1}
+    assert any("line 5" in sentence for sentence in left_out.sentences())
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfea\0b\0", b"\x00\x01\n\x00\x02\n", b"\xe4\xf6\n\xe4\n"])
+def test_what_is_no_utf8_text_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "c.txt"
+    path.write_bytes(content)
+    with pytest.raises(BilexError, match=r"c\.txt"):
+        texts(path)
+
+
+def test_a_line_without_end_comes_in_pieces_and_loses_no_letter(tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    for unit in ("sana ", "語"):
+        whole = unit * (3_000_000 // len(unit.encode()))
+        path.write_text(whole, encoding="utf-8")
+        found, left_out = texts(path)
+        assert len(found) > 1
+        assert max(map(len, found)) < 2_200_000
+        assert "".join(found) == whole
+        assert not left_out.total
+
+
+def test_a_json_record_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bilex.corpus.reading._LONGEST_RECORD", 1 << 20)
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"text": "' + "x" * (3 << 20))
+    with pytest.raises(BilexError, match="longer than 1 MB"):
+        texts(path)

@@ -1,0 +1,135 @@
+"""Training: outputs, reproducibility, defaults by size, what goes wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_text import WORDS, write_texts
+
+from bilex.cli import BAD_INPUT, OK, run
+from bilex.corpus import TrainingSettings, train_vectors
+from bilex.errors import BilexError
+from bilex.vectors import WordVectors
+
+SMALL = TrainingSettings(dim=16, epochs=1, min_count=1, buckets=500)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_texts(tmp_path_factory.mktemp("text"), lines=400)[0]
+
+
+def test_every_output_holds_the_same_vectors(corpus: Path, tmp_path: Path) -> None:
+    outputs = [tmp_path / name for name in ("en.bin", "en.vec", "en")]
+    reports = [train_vectors([corpus], output, settings=SMALL) for output in outputs]
+    model, text, folder = (WordVectors.load(output) for output in outputs)
+    assert reports[0].vocabulary == len(text) == len(folder) == WORDS
+    assert sorted(text.index_to_key) == sorted(set(model.index_to_key) - {"</s>"})
+    for word in text.index_to_key[:20]:
+        np.testing.assert_allclose(text[word], model[word], rtol=1e-3, atol=1e-4)
+        np.testing.assert_array_equal(folder[word], model[word])
+    assert model.subwords is not None
+    np.testing.assert_array_equal(folder["unheardof"], model["unheardof"])
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_words_come_by_frequency(corpus: Path, tmp_path: Path) -> None:
+    train_vectors([corpus], tmp_path / "en.vec", settings=SMALL)
+    counts = Counter(corpus.read_text().split())
+    order = [counts[word] for word in WordVectors.load(tmp_path / "en.vec").index_to_key]
+    assert order == sorted(order, reverse=True)
+
+
+def test_one_thread_and_one_random_seed_give_the_same_file(corpus: Path, tmp_path: Path) -> None:
+    for name, seed in (("a.bin", 3), ("b.bin", 3), ("c.bin", 4)):
+        settings = TrainingSettings(dim=8, epochs=1, min_count=1, buckets=500, random_seed=seed)
+        train_vectors([corpus], tmp_path / name, settings=settings)
+    first, again, other = ((tmp_path / name).read_bytes() for name in ("a.bin", "b.bin", "c.bin"))
+    assert first == again
+    assert first != other
+
+
+def test_size_decides_what_was_left_open() -> None:
+    sizes = [TrainingSettings(epochs=7).for_size(tokens) for tokens in (10**6, 10**7, 10**8, 10**10)]
+    assert [s.dim for s in sizes] == [100, 200, 300, 300]
+    assert {s.epochs for s in sizes} == {7}
+    assert sizes == sorted(sizes, key=lambda s: s.min_count or 0)
+
+
+def test_limit_keeps_the_most_frequent_words(corpus: Path, tmp_path: Path) -> None:
+    settings = TrainingSettings(dim=8, epochs=1, min_count=1, buckets=500, limit=50)
+    report = train_vectors([corpus], tmp_path / "en.vec", settings=settings)
+    assert report.vocabulary == len(WordVectors.load(tmp_path / "en.vec")) <= 50
+    assert report.distinct == WORDS
+
+
+def test_too_much_memory_is_refused_before_training(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bilex.corpus.training.available_memory", lambda: 1000)
+    with pytest.raises(BilexError, match="GB are free"):
+        train_vectors([corpus], tmp_path / "en.bin", settings=SMALL)
+
+
+def test_a_failed_training_leaves_the_old_file(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "en.bin"
+    output.write_bytes(b"old")
+    monkeypatch.setattr("bilex.corpus.training.sys.executable", "/bin/false")
+    with pytest.raises(BilexError, match="fastText could not train"):
+        train_vectors([corpus], output, settings=SMALL)
+    assert output.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["en.bin"]
+
+
+def test_without_fasttext_the_extra_is_named(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bilex.corpus.training.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(BilexError, match=r"bilex\[train\]"):
+        train_vectors([corpus], tmp_path / "en.bin", settings=SMALL)
+
+
+def test_the_command_trains_and_reports(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = corpus.read_text().splitlines()
+    packed, records = tmp_path / "a.txt.gz", tmp_path / "b.jsonl"
+    packed.write_bytes(gzip.compress("\n".join(lines[:200]).encode()))
+    records.write_text("\n".join(json.dumps({"text": line}) for line in lines[200:]))
+    options = ["--dim", "8", "--epochs", "1", "--min-count", "1", "--threads", "1", "--json"]
+    assert run(["vectors", str(packed), str(records), "-o", str(tmp_path / "en.vec"), *options]) == OK
+    report = json.loads(capsys.readouterr().out)
+    assert report["lines"] == 400
+    assert report["vocabulary"] == len(WordVectors.load(tmp_path / "en.vec"))
+    assert report["settings"]["dim"] == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--subwords", "6-3"], "6 to 3 letters"),
+        (["--subwords", "some"], "--subwords some"),
+        (["--language", "klingonish"], "--language klingonish"),
+        (["--field", "text"], "not a JSON object"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], sentence: str
+) -> None:
+    assert run(["vectors", str(corpus), "-o", str(tmp_path / "en.bin"), *options]) == BAD_INPUT
+    assert sentence in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_corpus_is_never_overwritten(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = corpus.read_bytes()
+    assert run(["vectors", str(corpus), "-o", str(corpus)]) == BAD_INPUT
+    assert "is an input" in capsys.readouterr().err
+    assert corpus.read_bytes() == before
