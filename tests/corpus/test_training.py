@@ -55,8 +55,8 @@ def test_one_thread_and_one_random_seed_give_the_same_file(corpus: Path, tmp_pat
 
 
 def test_size_decides_what_was_left_open() -> None:
-    sizes = [TrainingSettings(epochs=7).for_size(tokens) for tokens in (10**6, 10**7, 10**8, 10**10)]
-    assert [s.dim for s in sizes] == [100, 200, 300, 300]
+    sizes = [TrainingSettings(epochs=7).for_size(tokens) for tokens in (10**5, 10**6, 10**7, 10**8, 10**10)]
+    assert [s.dim for s in sizes] == [100, 100, 200, 300, 300]
     assert {s.epochs for s in sizes} == {7}
     assert sizes == sorted(sizes, key=lambda s: s.min_count or 0)
 

@@ -126,11 +126,20 @@ def _show_scores(
     from bilex.recipe.expectation import Expectation
 
     space = translator.space
+    lexicon = lexicon.as_units(space.source.key_to_index, space.target.key_to_index)
     coverage = lexicon.coverage(space.source.key_to_index, space.target.key_to_index)
     if 0 < coverage.fraction < _FEW:
         warn(f"{lexicon.name}: only {coverage.sentence()}.{coverage.advice()}")
     train = translator.seeds if len(translator.seeds) else None
-    result = evaluate(space, lexicon, train=train, bootstrap=bootstrap, seed=seed, progress=progress())
+    result = evaluate(
+        space,
+        lexicon,
+        train=train,
+        bootstrap=bootstrap,
+        seed=seed,
+        compose=translator.phrase_vectors,
+        progress=progress(),
+    )
     if as_json:
         sys.stdout.write(result.to_json(predictions=predictions) + "\n")
         return

@@ -173,6 +173,7 @@ def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -
     """
     from bilex.cli.console import warn
 
+    lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
     advice = coverage.advice()
     if coverage.fraction < _HARDLY_ANY or (coverage.is_low and advice):

@@ -29,16 +29,23 @@ def answers_table(
     table.add_column("score", justify="right")
     table.add_column("confidence", justify="right")
     for answer in answers:
-        mark = "" if answer.origin == "vocabulary" else f" (from {answer.origin})"
+        mark = _mark(answer)
         for place, found in enumerate(answer):
             table.add_row(
                 f"{answer.word}{mark}" if place == 0 else "",
-                found.word,
+                f"{found.word} (composed)" if found.composed else found.word,
                 f"{found.score:.3f}",
                 sureness(found),
             )
         table.add_section()
     return table
+
+
+def _mark(answer: Answer) -> str:
+    """Where the vector of a word came from, if not from the vocabulary."""
+    if answer.composed:
+        return " (composed)"
+    return "" if answer.origin == "vocabulary" else f" (from {answer.origin})"
 
 
 def sureness(found: Translation) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
     from bilex.translator.unknown import Side
 
 _FORMATS = ("table", "tsv", "jsonl")
-_COMMANDS = (":reverse for the other direction", ":k 10 for ten translations a word", ":help", ":q to leave")
+_WORDS = re.compile(r'"([^"]+)"|(\S+)')
+_COMMANDS = (
+    '"new york" for a phrase',
+    ":reverse for the other direction",
+    ":k 10 for ten translations a word",
+    ":help",
+    ":q to leave",
+)
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,8 @@ def command(
     """Translate WORDS with a MODEL; without WORDS a prompt, or the lines of stdin one by one.
 
     Translations that the seeds give come first, marked as known. TSV has the columns word, translation,
-    score, confidence, and known or found; JSON Lines one object a word. Unknown words are named with the
+    score, confidence, and known, found, or composed (found for a phrase that is not in the vocabulary,
+    through its words); JSON Lines one object a word. Unknown words are named with the
     closest known spellings on stderr (in JSON Lines, beside the others on stdout). The exit code is 0 if
     at least one word was translated, 2 if none was.
     """
@@ -181,7 +190,7 @@ def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
     for answer in answers:
         for found in answer:
             sure = "" if found.confidence is None else f"{found.confidence:.4f}"
-            origin = "known" if found.known else "found"
+            origin = "known" if found.known else "composed" if answer.composed else "found"
             yield f"{answer.word}\t{found.word}\t{found.score:.4f}\t{sure}\t{origin}\n"
 
 
@@ -206,7 +215,7 @@ def _prompt(translator: Translator, wishes: _Wishes) -> None:
                 return
             wishes = changed
         elif line:
-            _answer(translator, line.split(), wishes)
+            _answer(translator, [quoted or word for quoted, word in _WORDS.findall(line)], wishes)
 
 
 def _obeyed(line: str, wishes: _Wishes) -> _Wishes | None:

@@ -23,7 +23,8 @@ def render(evaluation: Evaluation, languages: tuple[str, str] = ("source", "targ
 
 
 def _conventions(evaluation: Evaluation, languages: tuple[str, str]) -> Table:
-    first = next(figures for figures in evaluation.forward.figures.values() if figures)
+    measured = [evaluation.forward.figures, *(group.figures for group in evaluation.forward.phrases.values())]
+    first = next(figures for methods in measured for figures in methods.values() if figures)
     table = Table(title=evaluation.dictionary, title_justify="left")
     table.add_column("direction")
     table.add_column("search")
@@ -39,7 +40,7 @@ def _conventions(evaluation: Evaluation, languages: tuple[str, str]) -> Table:
             table.add_row(
                 direction,
                 label,
-                *_percentages(result.figures[method]),
+                *_percentages(result.figures[method], len(first)),
                 f"{100 * low:.1f}–{100 * high:.1f}" if low is not None and high is not None else "",
                 str(result.covered),
                 "covered words (standard)",
@@ -61,6 +62,7 @@ def _breakdown(evaluation: Evaluation, languages: tuple[str, str]) -> Table:
         groups = {f"rank {band}": group for band, group in result.bands.items()}
         groups["spelt alike"] = result.identical
         groups["spelt differently"] = result.different
+        groups |= {f"{name} (composed)": group for name, group in result.phrases.items()}
         for name, group in groups.items():
             table.add_row(direction, name, str(group.covered), _percentages(group.figures["csls"])[0])
         table.add_section()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bilex.evaluation.figures import Figures, Intervals
@@ -68,6 +68,8 @@ class DirectionResult:
         identical: Words that have a gold spelt like themselves.
         different: The others.
         predictions: The answers word by word.
+        phrases: By kind, the figures for phrases that the vocabularies lack and that were composed.
+        phrase_predictions: The answers to these, one by one.
     """
 
     figures: Methods
@@ -83,6 +85,8 @@ class DirectionResult:
     identical: Group
     different: Group
     predictions: tuple[Prediction, ...]
+    phrases: dict[str, Group] = field(default_factory=dict)
+    phrase_predictions: tuple[Prediction, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the single predictions, ready for JSON."""
@@ -102,6 +106,7 @@ class DirectionResult:
             "bands": {band: group.as_dict() for band, group in self.bands.items()},
             "identical": self.identical.as_dict(),
             "different": self.different.as_dict(),
+            "phrases": {name: group.as_dict() for name, group in self.phrases.items()},
         }
 
 
@@ -134,6 +139,7 @@ class Evaluation:
             result[name] = direction.as_dict()
             if predictions:
                 result[name]["predictions"] = [asdict(p) for p in direction.predictions]
+                result[name]["phrase_predictions"] = [asdict(p) for p in direction.phrase_predictions]
         return {**result, "dictionary": self.dictionary, "settings": self.settings}
 
     def to_json(self, *, predictions: bool = False) -> str:

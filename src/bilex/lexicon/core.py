@@ -17,6 +17,7 @@ from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
 from bilex.lexicon.leaks import LeakReport, find_leaks
 from bilex.lexicon.ranks import RankSummary, summarise_ranks
 from bilex.lexicon.reading import Layout, NormalForm, ReadReport, respelt
+from bilex.vectors.phrases import unit_of
 
 if TYPE_CHECKING:
     import pandas
@@ -240,6 +241,20 @@ class Lexicon:
         distinct = dict.fromkeys(self.rejected)
         found = [(source[a], target[b]) for a, b in distinct if a in source and b in target]
         return np.array(found, np.int64).reshape(-1, 2)
+
+    def as_units(self, source: Mapping[str, int], target: Mapping[str, int]) -> Lexicon:
+        """The same pairs, phrases spelt as the vocabularies spell them: "new york" as "new_york".
+
+        Words, and phrases that a vocabulary does not hold, stay as they are.
+        """
+
+        def respelt_pairs(pairs: Sequence[Pair]) -> list[Pair]:
+            return [(unit_of(a, source) or a, unit_of(b, target) or b) for a, b in pairs]
+
+        pairs, rejected = respelt_pairs(self.pairs), respelt_pairs(self.rejected)
+        if pairs == list(self.pairs) and rejected == list(self.rejected):
+            return self
+        return Lexicon(pairs, self.name, self.report, self.spelt or self.pairs, tuple(rejected))
 
     def coverage(self, source: Mapping[str, int], target: Mapping[str, int]) -> Coverage:
         """How much of the list the vocabularies cover, and what would cover more."""

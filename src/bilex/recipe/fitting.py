@@ -60,6 +60,8 @@ def fit(
         BilexError: The data cannot serve this recipe.
     """
     lexicon = _with_rejected(seeds, rejected)
+    if lexicon is not None:
+        lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     aligner = aligner if aligner is not None else recipe.aligner()
     stage = _opened_stage(recipe, encoder, progress)
     decisions = _decisions(recipe, aligner, source, target, lexicon, stage, progress, checkpoint)

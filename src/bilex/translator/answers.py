@@ -18,6 +18,7 @@ class Translation:
         confidence: The chance that a dictionary would agree, or None where none was calibrated.
         rank: The word's place in its vocabulary by frequency, from 1.
         known: Whether it is a translation that the seeds or the corrections give, not one that was found.
+        composed: Whether it is a phrase of the seeds whose vector was composed of its words' vectors.
     """
 
     word: str
@@ -25,6 +26,7 @@ class Translation:
     confidence: float | None
     rank: int
     known: bool = False
+    composed: bool = False
 
 
 def _shown(found: Translation) -> str:
@@ -40,12 +42,15 @@ class Answer:
         word: The word that was asked for.
         translations: Its translations; none if the word is unknown.
         origin: Where the word's vector came from: "vocabulary", the kind of an out-of-vocabulary
-            source ("subwords", ...), or None for an unknown word.
+            source ("subwords", ...), "composed" for a phrase whose vector is made of its words', or None for
+            an unknown word.
+        unknown_words: The words that keep a phrase from being composed.
     """
 
     word: str
     translations: tuple[Translation, ...]
     origin: str | None
+    unknown_words: tuple[str, ...] = ()
     _spellings: Callable[[], list[str]] = field(repr=False, compare=False, default=list)
 
     def __len__(self) -> int:
@@ -77,6 +82,11 @@ class Answer:
         """Whether the word is out of vocabulary and was answered through its character n-grams."""
         return self.origin == "subwords"
 
+    @property
+    def composed(self) -> bool:
+        """Whether the word is a phrase whose vector was composed of its words' vectors."""
+        return self.origin == "composed"
+
     @cached_property
     def suggestions(self) -> list[str]:
         """The closest known spellings of an unknown word, sought when first asked for."""
@@ -86,6 +96,9 @@ class Answer:
         """One sentence for a word that could not be translated."""
         if self.known:
             return f"'{self.word}' has {len(self)} translations."
+        if self.unknown_words:
+            lacking = ", ".join(f"'{word}'" for word in self.unknown_words)
+            return f"'{self.word}' is not in the vocabulary, and cannot be composed without {lacking}."
         if not self.suggestions:
             return f"'{self.word}' is not in the vocabulary, and no known word is spelt like it."
         near = ", ".join(f"'{word}'" for word in self.suggestions)
@@ -96,8 +109,11 @@ class Answer:
         answer: dict[str, Any] = {
             "word": self.word,
             "origin": self.origin,
+            "composed": self.composed,
             "translations": [vars(translation) for translation in self.translations],
         }
+        if self.unknown_words:
+            answer["unknown_words"] = list(self.unknown_words)
         if not self.known:
             answer["suggestions"] = self.suggestions
         return answer

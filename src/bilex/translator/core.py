@@ -22,9 +22,11 @@ from bilex.space import Direction, Floats, Retrieval, Space, map_words
 from bilex.translator.answers import Answer, Translation
 from bilex.translator.expectation import languages_of
 from bilex.translator.known import KnownPairs, Proposals, Proposer, own_proposer
+from bilex.translator.phrases import COMPOSED, PhraseReader, SeedPhrases, with_seed_phrases
 from bilex.translator.spelling import closest_spellings
 from bilex.translator.unknown import OutOfVocabulary, Side
 from bilex.vectors import WordVectors
+from bilex.vectors.phrases import is_phrase, unit_of
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
@@ -146,7 +148,8 @@ class Translator(OnTheHub):
         from bilex.translator.fitting import translator_of
 
         known = known_languages(source, target, languages)
-        return translator_of(fitted, source, target, lowercase=lowercase, languages=known)
+        made = translator_of(fitted, source, target, lowercase=lowercase, languages=known)
+        return with_seed_phrases(made, made.seeds)
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = True, device: str = "auto") -> Translator:
@@ -248,26 +251,32 @@ class Translator(OnTheHub):
         asking, answering = self.space.sides(direction)
         rows = [self._row(asking, word) for word in asked]
         known = [place for place, row in enumerate(rows) if row is not None]
-        side: Side = "target" if direction == "forward" else "source"
+        own_side: Side
+        side: Side
+        own_side, side = ("source", "target") if direction == "forward" else ("target", "source")
         may = None if keep is None else (lambda word: keep(word, side))
         depth = k if may is None else k + _TO_CHOOSE_FROM
+        marked = self._seed_phrases.marked
         found: dict[int, Answer] = {}
         if known:
             queries = np.array([rows[place] for place in known], np.int64)
             proposals = self.proposer(direction, method, model_only=model_only)(queries, depth)
             for number, place in enumerate(known):
                 chosen = _translations(proposals, number, answering, k, may)
-                found[place] = Answer(asked[place], chosen, "vocabulary")
+                found[place] = Answer(
+                    asked[place],
+                    marked(chosen, side),
+                    self._seed_phrases.origin(asking.index_to_key[queries[number]], own_side),
+                )
         beyond = self._read_unknown(asked, rows, direction)
         if beyond:
             propose = own_proposer(self.space, self.calibration, direction, method, confident=False)
         for place, (vector, origin) in beyond.items():
             proposals = propose(vector[None], depth)
-            found[place] = Answer(asked[place], _translations(proposals, 0, answering, k, may), origin)
+            chosen = _translations(proposals, 0, answering, k, may)
+            found[place] = Answer(asked[place], marked(chosen, side), origin)
         return [
-            found[place]
-            if place in found
-            else Answer(word, (), None, partial(closest_spellings, word, asking.index_to_key))
+            found[place] if place in found else self._unknown_answer(word, direction)
             for place, word in enumerate(asked)
         ]
 
@@ -286,10 +295,37 @@ class Translator(OnTheHub):
         return self.known_pairs.proposer(self.space, self.calibration, direction, method)
 
     def _row(self, asking: WordVectors, word: str) -> int | None:
-        row = asking.key_to_index.get(word)
-        if row is None and self.lowercase:
-            row = asking.key_to_index.get(word.lower())
-        return row
+        """The row of a word or of a phrase, as it is typed, lower-cased, or joined as its phrases are."""
+        unit = unit_of(word, asking.key_to_index)
+        if unit is None and self.lowercase:
+            unit = unit_of(word.lower(), asking.key_to_index)
+        return None if unit is None else asking.key_to_index[unit]
+
+    @cached_property
+    def _phrase_reader(self) -> PhraseReader:
+        return PhraseReader(self.space, self.unknown)
+
+    def phrase_vectors(self, phrases: Sequence[str], side: Side) -> list[Floats | None]:
+        """The vector of each phrase in the common space, composed of its words; None with an unknown word.
+
+        Args:
+            phrases: Words divided by spaces or underscores, in the case of the vocabularies.
+            side: Their language.
+        """
+        return self._phrase_reader.vectors(phrases, side)
+
+    @cached_property
+    def _seed_phrases(self) -> SeedPhrases:
+        return SeedPhrases(self.provenance.get(COMPOSED, {}))
+
+    def _unknown_answer(self, word: str, direction: Direction) -> Answer:
+        """What there is to say about a word without a vector."""
+        asking, _ = self.space.sides(direction)
+        side: Side = "source" if direction == "forward" else "target"
+        lacking = self._phrase_reader.unknown_words(word.lower() if self.lowercase else word, side)
+        sought = lacking[0] if lacking else word
+        near = partial(closest_spellings, sought, asking.index_to_key)
+        return Answer(word, (), None, tuple(lacking), near)
 
     def _read_unknown(
         self, words: Sequence[str], rows: Sequence[int | None], direction: Direction
@@ -297,6 +333,12 @@ class Translator(OnTheHub):
         """The vectors of the words without a row, by place, with the kind of source that gave them."""
         side: Side = "source" if direction == "forward" else "target"
         found: dict[int, tuple[Floats, str]] = {}
+        phrases = [place for place, row in enumerate(rows) if row is None and is_phrase(words[place])]
+        texts = [words[place].lower() if self.lowercase else words[place] for place in phrases]
+        for place, vector in zip(phrases, self.phrase_vectors(texts, side), strict=True):
+            if vector is not None:
+                found[place] = (vector, COMPOSED)
+        rows = [row if not is_phrase(word) else -1 for row, word in zip(rows, words, strict=True)]
         for source in self.unknown:
             waiting = [place for place, row in enumerate(rows) if row is None and place not in found]
             spelt = [words[place].lower() if self.lowercase else words[place] for place in waiting]

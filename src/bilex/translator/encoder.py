@@ -74,6 +74,17 @@ class FromEncoder:
             found.append(unit_rows(mixed[None])[0] if mixed.any() else None)
         return found
 
+    def phrase_vectors(self, phrases: Sequence[str], composed: Sequence[Floats]) -> list[Floats]:
+        """(1−λ)·composed + λ·encoder: the model reads each phrase whole, beside what its words make.
+
+        Args:
+            phrases: Words divided by spaces.
+            composed: The vector of each that was composed of its words' vectors in the combined space.
+        """
+        encoded = unit_rows(self._encoder.encode(phrases) @ self._combination.encoder_map)
+        mixing = self._combination.mixing
+        return list(unit_rows((1 - mixing) * unit_rows(np.array(composed)) + mixing * encoded))
+
     def save(self, folder: Path) -> None:
         """Write the encoder as a Hugging Face model folder, and the maps beside it."""
         from safetensors.numpy import save_file
