@@ -90,7 +90,9 @@ def test_the_asking_language_is_written_first(translator: Translator, world: Pla
 def test_json_lines_keep_everything(translator: Translator) -> None:
     found = translator.lexicon(ranks=(1, 5))
     lines = [json.loads(line) for line in found.text("jsonl").splitlines()]
-    assert lines == [{name: value for name, value in vars(e).items() if value != ""} for e in found]
+    assert lines == [
+        {name: value for name, value in vars(e).items() if name != "sense" and value != ""} for e in found
+    ]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         "bilex lexicon en-fi -k 3 --ranks 1-20000 -o frequent.jsonl",
         "bilex lexicon en-fi --direction both --format csv > both.csv",
         "bilex lexicon en-fi --no-numbers --stop-words stop.txt -o words.tsv",
+        "bilex lexicon en-fi --lemmas -k 5 -o entries.csv",
         "bilex lexicon en-fi -o en-fi.ifo                  (StarDict)",
         "bilex lexicon en-fi -o glossary.csv --format deepl --skip-unfit",
         "bilex lexicon many --from en --to fi ru fr -o polyglot.tsv   (a model of several languages)",
@@ -70,6 +71,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="Translate only words of these frequency ranks; 1-20000 are the 20,000 most frequent.",
 )
+@click.option(
+    "--lemmas",
+    is_flag=True,
+    help="One entry a lemma: its forms' votes joined, senses numbered (needs the extra lemmas).",
+)
 @model_only_option
 @filter_options
 @dictionary_output_options
@@ -87,6 +93,7 @@ def command(
     min_score: float | None,
     min_confidence: float | None,
     ranks: str,
+    lemmas: bool,
     model_only: bool,
     filters: Filters,
     writing: DictionaryOutput,
@@ -128,6 +135,8 @@ def command(
         "progress": progress(),
     }
     if len(targets) > 1:
+        if lemmas:
+            raise BilexError("a dictionary by lemmas has one target language; name one with --to.")
         from bilex.cli.polyglot import write_polyglot
 
         write_polyglot(
@@ -137,7 +146,10 @@ def command(
     way: Direction = "backward" if direction == "backward" else "forward"
     translator, way = open_pair(model, source, targets[0] if targets else None, device, way)
     found = translator.lexicon(
-        direction="both" if direction == "both" else way, keep=filters.of(translator), **options
+        direction="both" if direction == "both" else way,
+        keep=filters.of(translator),
+        lemmas=lemmas,
+        **options,
     )
     made = translator.provenance
     known: Languages = (made.get("source_language"), made.get("target_language"))

@@ -15,7 +15,7 @@ UNKNOWN_LANGUAGE = "und"
 _CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 _MARK_OF_A_PART = ";"
 _NOT_IN_A_NOTE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
-_NUMBERS = {"confidence": float, "score": float, "source_rank": int, "target_rank": int}
+_NUMBERS = {"confidence": float, "score": float, "source_rank": int, "target_rank": int, "sense": int}
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Entry:
         part_of_speech: "noun", "verb" and the like, as the file has it.
         status: What somebody said about the pair, such as "accepted".
         provenance: Where the pair is from.
+        sense: The number of the source word's sense, from 1, where its translations were grouped.
     """
 
     source: str
@@ -45,6 +46,7 @@ class Entry:
     part_of_speech: str = ""
     status: str = ""
     provenance: str = ""
+    sense: int | None = None
 
     def swapped(self) -> Entry:
         """The same pair in the other direction."""

@@ -359,6 +359,7 @@ class Translator(OnTheHub):
         ranks: tuple[int, int | None] = (1, None),
         model_only: bool = False,
         keep: Keep | None = None,
+        lemmas: bool = False,
         progress: Progress = SILENT,
     ) -> InducedLexicon:
         """Induce a whole dictionary: every word with its best translations, known ones first.
@@ -374,6 +375,8 @@ class Translator(OnTheHub):
             ranks: The frequency range of the words to translate, first and last rank from 1; None for no end.
             model_only: Only what the model itself finds, as if no word were known.
             keep: Says of a word and its side ("source" or "target") whether it may stand in the dictionary.
+            lemmas: One entry a lemma, for which its forms vote, with senses numbered (docs/lemmas.md); needs
+                the languages to be known, and one direction.
             progress: Who is told how far the work is.
 
         Raises:
@@ -382,6 +385,10 @@ class Translator(OnTheHub):
         from bilex.translator.induction import Wishes, induce
 
         wishes = Wishes(k, direction, method, mutual, min_score, min_confidence, ranks, model_only, keep)
+        if lemmas:
+            from bilex.translator.lemma_induction import induce_by_lemma
+
+            return induce_by_lemma(self, wishes, progress)
         return induce(self, wishes, progress)
 
     @overload

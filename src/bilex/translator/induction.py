@@ -111,7 +111,7 @@ class InducedLexicon:
 
     def _columns(self) -> dict[str, list[Any]]:
         """The fields of the entries, less texts that none of them has."""
-        texts = ("part_of_speech", "status", "provenance")
+        texts = ("part_of_speech", "status", "provenance", "sense")
         unused = [name for name in texts if not any(getattr(entry, name) for entry in self.entries)]
         names = [field.name for field in fields(Entry) if field.name not in unused]
         return {name: [getattr(entry, name) for entry in self.entries] for name in names}
@@ -197,7 +197,7 @@ def induce(translator: Translator, wishes: Wishes, progress: Progress = SILENT) 
     Raises:
         BilexError: A wish makes no sense, or confidences are asked for where none were calibrated.
     """
-    _check(translator, wishes)
+    check_wishes(translator, wishes)
     lists = []
     for side in wishes.asking:
         answers = _ask(translator, wishes, side, progress)
@@ -215,7 +215,12 @@ def induce(translator: Translator, wishes: Wishes, progress: Progress = SILENT) 
     return InducedLexicon(tuple(_entries(translator.space, found)), "target" if backward else "source")
 
 
-def _check(translator: Translator, wishes: Wishes) -> None:
+def check_wishes(translator: Translator, wishes: Wishes) -> None:
+    """Refuse what makes no sense.
+
+    Raises:
+        BilexError: Confidences are asked for where there are none, or no words.
+    """
     calibration, ranks = translator.calibration, wishes.ranks
     if wishes.min_confidence is not None and any(
         (side, wishes.method) not in calibration.parts for side in wishes.asking
@@ -233,17 +238,8 @@ def _check(translator: Translator, wishes: Wishes) -> None:
 
 def _ask(translator: Translator, wishes: Wishes, direction: Direction, progress: Progress) -> _Found:
     """The k best answers of every asking word within a range of ranks."""
-    asking, _ = translator.space.sides(direction)
-    first, last = wishes.ranks
-    queries = np.arange(first - 1, min(last or len(asking), len(asking)), dtype=np.int64)
-    side: Side = "source" if direction == "forward" else "target"
-    if wishes.keep is not None and len(queries):
-        queries = queries[[wishes.keep(asking.index_to_key[row], side) for row in queries.tolist()]]
-        if not len(queries):
-            raise BilexError("the filters leave no word to translate; ask for less.")
-    if not len(queries):
-        raise BilexError(f"there are {len(asking)} words and none of rank {first} or above; ask for less.")
-    found = _search(translator, wishes, queries, 1 if wishes.mutual else wishes.k, direction, progress)
+    queries = queries_of(translator, wishes, direction)
+    found = answers_of(translator, wishes, queries, 1 if wishes.mutual else wishes.k, direction, progress)
     query = np.repeat(queries, found.rows.shape[1])
     answer = found.rows.reshape(-1)
     source, target = (query, answer) if direction == "forward" else (answer, query)
@@ -254,17 +250,37 @@ def _ask(translator: Translator, wishes: Wishes, direction: Direction, progress:
     )
     chosen = answer >= 0
     if wishes.keep is not None:
-        chosen &= _may_answer(translator, wishes.keep, direction)[answer] | known
+        chosen &= may_answer(translator, wishes.keep, direction)[answer] | known
     return _Found(source, target, scores, confidence, known).only(chosen)
 
 
-def _may_answer(translator: Translator, keep: Keep, direction: Direction) -> npt.NDArray[np.bool_]:
+def queries_of(translator: Translator, wishes: Wishes, direction: Direction) -> Rows:
+    """The rows of the words to translate: those within the ranks that the filters keep.
+
+    Raises:
+        BilexError: There are none.
+    """
+    asking, _ = translator.space.sides(direction)
+    first, last = wishes.ranks
+    queries = np.arange(first - 1, min(last or len(asking), len(asking)), dtype=np.int64)
+    side: Side = "source" if direction == "forward" else "target"
+    if wishes.keep is not None and len(queries):
+        queries = queries[[wishes.keep(asking.index_to_key[row], side) for row in queries.tolist()]]
+        if not len(queries):
+            raise BilexError("the filters leave no word to translate; ask for less.")
+    if not len(queries):
+        raise BilexError(f"there are {len(asking)} words and none of rank {first} or above; ask for less.")
+    return queries
+
+
+def may_answer(translator: Translator, keep: Keep, direction: Direction) -> npt.NDArray[np.bool_]:
+    """Of each word of the answering language, whether the filters keep it."""
     answering = translator.space.sides(direction)[1]
     side: Side = "target" if direction == "forward" else "source"
     return np.array([keep(word, side) for word in answering.index_to_key], bool)
 
 
-def _search(
+def answers_of(
     translator: Translator,
     wishes: Wishes,
     queries: Rows,
@@ -292,7 +308,7 @@ def _answered_back(
     query, answer = (found.source, found.target) if asked == "forward" else (found.target, found.source)
     distinct, place = np.unique(answer, return_inverse=True)
     back: Direction = "backward" if asked == "forward" else "forward"
-    best = _search(translator, wishes, distinct, 1, back, progress).rows
+    best = answers_of(translator, wishes, distinct, 1, back, progress).rows
     mutual: npt.NDArray[np.bool_] = best[place.reshape(-1), 0] == query
     return mutual
 

@@ -18,6 +18,7 @@ from bilex.visible import encodable
 _TEXTS = ("part_of_speech", "status", "provenance")
 _RANKS = ("source_rank", "target_rank")
 _NUMBERS = ("score", "confidence", *_RANKS)
+_SENSE = "sense"
 
 
 def _read(path: Path, layout: Layout) -> Reading:
@@ -57,10 +58,10 @@ def _take(collector: Collector, number: int, line: str) -> None:
 
 def _entry(source: str, target: str, record: dict[str, Any]) -> Entry:
     found: dict[str, Any] = {}
-    for name in _NUMBERS:
+    for name in (*_NUMBERS, _SENSE):
         value = record.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            found[name] = number_of(value, int if name in _RANKS else float)  # type: ignore[arg-type]
+            found[name] = number_of(value, int if name in (*_RANKS, _SENSE) else float)  # type: ignore[arg-type]
     found |= {name: encodable(record[name]) for name in _TEXTS if isinstance(record.get(name), str)}
     return Entry(source, target, known=record.get("known") is True, **found)
 

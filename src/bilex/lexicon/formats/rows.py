@@ -37,7 +37,7 @@ _SHOWN_OF_A_CELL = 20
 _NEARLY_ALL, _SNIFFED_LINES = 0.9, 200
 _ORIGINS = {"known": True, "found": False}
 _PLACES_WITHOUT_HEADER = {"score": 2, "confidence": 3, "known": 4}  # as `bilex lexicon` writes TSV
-_NUMBERS = {"score": float, "confidence": float, "source_rank": int, "target_rank": int}
+_NUMBERS = {"score": float, "confidence": float, "source_rank": int, "target_rank": int, "sense": int}
 _TEXTS = ("part_of_speech", "status", "provenance")
 
 

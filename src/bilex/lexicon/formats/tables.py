@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bilex.lexicon.entries import Dictionary, Entry, number_text
 
-_TEXTS = ("part_of_speech", "status", "provenance")
+_OTHERS = ("sense", "part_of_speech", "status", "provenance")
 _COMPUTED = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -18,7 +18,7 @@ def column_names(dictionary: Dictionary) -> list[str]:
         names += ["score", "confidence", "known"]
     if any(entry.source_rank is not None or entry.target_rank is not None for entry in entries):
         names += [f"{column}_rank" for column in dictionary.columns]
-    return names + [name for name in _TEXTS if any(getattr(entry, name) for entry in entries)]
+    return names + [name for name in _OTHERS if any(getattr(entry, name) for entry in entries)]
 
 
 def table_rows(dictionary: Dictionary) -> Iterator[list[str | int]]:

@@ -90,6 +90,7 @@ def _properties(entry: Entry) -> str:
         "source_rank": "" if entry.source_rank is None else str(entry.source_rank),
         "target_rank": "" if entry.target_rank is None else str(entry.target_rank),
         "known": entry.origin(),
+        "sense": "" if entry.sense is None else str(entry.sense),
         "part_of_speech": entry.part_of_speech,
         "status": entry.status,
         "provenance": entry.provenance,

@@ -1,0 +1,94 @@
+"""A whole dictionary by lemmas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bilex.errors import BilexError
+from bilex.lemmas import lemmatiser
+from bilex.progress import SILENT, Progress
+from bilex.space import Direction
+from bilex.translator.induction import (
+    InducedLexicon,
+    Wishes,
+    answers_of,
+    check_wishes,
+    may_answer,
+    queries_of,
+)
+from bilex.translator.lemma_lexicon import (
+    VOTING_ANSWERS,
+    Lemmas,
+    Votes,
+    lemma_entries,
+    mutual_pairs,
+    votes_of,
+)
+
+if TYPE_CHECKING:
+    from bilex.translator.core import Translator
+
+
+def induce_by_lemma(translator: Translator, wishes: Wishes, progress: Progress = SILENT) -> InducedLexicon:
+    """Every lemma with its best translations: its forms' votes joined, senses kept apart.
+
+    Args:
+        translator: The model.
+        wishes: What to export; `k` counts translations a lemma.
+        progress: Shows how far the work is.
+
+    Raises:
+        BilexError: simplemma is not there or does not know a language, or a wish makes no sense.
+    """
+    check_wishes(translator, wishes)
+    if wishes.direction == "both":
+        raise BilexError("a dictionary by lemmas has one direction; choose forward or backward.")
+    direction: Direction = wishes.direction
+    made = translator.provenance
+    sides = translator.space.source, translator.space.target
+    codes = made.get("source_language"), made.get("target_language")
+    with progress.task("Finding lemmas", 2) as task:
+        lemmas = []
+        for words, code in zip(sides, codes, strict=True):
+            lemmas.append(Lemmas.of(words, lemmatiser(code)))
+            task.advance()
+    asking, answering = lemmas if direction == "forward" else lemmas[::-1]
+    pairs = _votes(translator, wishes, direction, asking, answering, progress)
+    if wishes.mutual:
+        back: Direction = "backward" if direction == "forward" else "forward"
+        others = _votes(translator, replace(wishes, ranks=(1, None)), back, answering, asking, progress)
+        pairs = mutual_pairs(pairs.best(1), others.best(1))
+    entries = lemma_entries(translator, direction, pairs.best(wishes.k), asking, answering, progress)
+    kept = tuple(
+        entry
+        for entry in entries
+        if entry.known
+        or (
+            (wishes.min_score is None or (entry.score or 0) >= wishes.min_score)
+            and (wishes.min_confidence is None or (entry.confidence or 0) >= wishes.min_confidence)
+        )
+    )
+    return InducedLexicon(kept, "source" if direction == "forward" else "target")
+
+
+def _votes(
+    translator: Translator,
+    wishes: Wishes,
+    direction: Direction,
+    asking: Lemmas,
+    answering: Lemmas,
+    progress: Progress,
+) -> Votes:
+    """Who answers whom, of lemmas that have a form among the words to translate."""
+    queries = queries_of(translator, wishes, direction)
+    found = answers_of(translator, wishes, queries, VOTING_ANSWERS, direction, progress)
+    if wishes.keep is not None:
+        kept = may_answer(translator, wishes.keep, direction)[found.rows] | found.known
+        found.rows[~kept] = -1
+        some = (found.rows >= 0).any(axis=1)
+        queries = queries[some]
+        found = type(found)(*(np.asarray(part)[some] for part in vars(found).values()))
+    return votes_of(queries, found, asking, answering)
