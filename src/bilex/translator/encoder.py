@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
+import numpy as np
+
 from bilex.aligners.maps import Map
 from bilex.encoders.combine import Combination, unit_rows
 from bilex.errors import BilexError
