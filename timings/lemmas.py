@@ -1,6 +1,6 @@
 """What a dictionary by lemmas gains: its first answers beside those of a dictionary by forms.
 
-    bilex align en.npy fi.npy --seeds seeds.tsv --method procrustes --limit 20000 --languages en,fi -o en-fi
+    bilex align en.npy fi.npy --seeds seeds.tsv --method procrustes --limit 20000 -o en-fi
     python -m timings.lemmas en-fi test.tsv freedict-eng-fin.index [--reverse]
 
 Each test word is looked up as it is in the one, and under its lemma in the other. "strict" counts the form

@@ -26,8 +26,8 @@ def lemmatiser(language: str | None) -> Lemmatiser:
         raise BilexError("lemmas need simplemma; run: pip install 'bilex[lemmas]'") from error
     if language is None:
         raise BilexError(
-            "lemmas need to know the two languages, and the model does not say them; align it again with "
-            "--languages, for example --languages en,fi."
+            "lemmas need to know the two languages, and the model does not say them; name them, for example "
+            "with --languages en,fi."
         )
     if language not in SUPPORTED_LANGUAGES:
         raise BilexError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -156,3 +157,11 @@ def test_the_command_writes_senses(
     assert any(record.get("sense") == 2 for record in records)
     assert run([*command, "--direction", "both"]) == BAD_INPUT
     assert "one direction" in capsys.readouterr().err
+
+
+def test_languages_can_be_named(translator: Translator) -> None:
+    nameless = replace(translator, provenance={})
+    with pytest.raises(BilexError, match="--languages"):
+        nameless.lexicon(lemmas=True)
+    named = nameless.lexicon(lemmas=("de", "fr"))
+    assert named.entries == translator.lexicon(lemmas=True).entries

@@ -145,15 +145,16 @@ def command(
         return
     way: Direction = "backward" if direction == "backward" else "forward"
     translator, way = open_pair(model, source, targets[0] if targets else None, device, way)
+    given = writing.languages
     found = translator.lexicon(
         direction="both" if direction == "both" else way,
         keep=filters.of(translator),
-        lemmas=lemmas,
+        lemmas=given if lemmas and given[0] else lemmas,  # type: ignore[arg-type]
         **options,
     )
     made = translator.provenance
     known: Languages = (made.get("source_language"), made.get("target_language"))
-    languages = writing.languages if writing.languages[0] else known
+    languages = given if given[0] else known
     if output is None:
         sys.stdout.write(found.text(written.name, languages=languages, options=writing.options))
         return

@@ -359,7 +359,7 @@ class Translator(OnTheHub):
         ranks: tuple[int, int | None] = (1, None),
         model_only: bool = False,
         keep: Keep | None = None,
-        lemmas: bool = False,
+        lemmas: bool | tuple[str, str] = False,
         progress: Progress = SILENT,
     ) -> InducedLexicon:
         """Induce a whole dictionary: every word with its best translations, known ones first.
@@ -375,8 +375,8 @@ class Translator(OnTheHub):
             ranks: The frequency range of the words to translate, first and last rank from 1; None for no end.
             model_only: Only what the model itself finds, as if no word were known.
             keep: Says of a word and its side ("source" or "target") whether it may stand in the dictionary.
-            lemmas: One entry a lemma, for which its forms vote, with senses numbered (docs/lemmas.md); needs
-                the languages to be known, and one direction.
+            lemmas: One entry a lemma, for which its forms vote, senses numbered (docs/lemmas.md): True for
+                the lemmas of the model's two languages, or codes of these, as ("en", "fi").
             progress: Who is told how far the work is.
 
         Raises:
@@ -388,7 +388,7 @@ class Translator(OnTheHub):
         if lemmas:
             from bilex.translator.lemma_induction import induce_by_lemma
 
-            return induce_by_lemma(self, wishes, progress)
+            return induce_by_lemma(self, wishes, None if lemmas is True else lemmas, progress)
         return induce(self, wishes, progress)
 
     @overload

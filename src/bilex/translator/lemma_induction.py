@@ -32,12 +32,18 @@ if TYPE_CHECKING:
     from bilex.translator.core import Translator
 
 
-def induce_by_lemma(translator: Translator, wishes: Wishes, progress: Progress = SILENT) -> InducedLexicon:
+def induce_by_lemma(
+    translator: Translator,
+    wishes: Wishes,
+    languages: tuple[str, str] | None = None,
+    progress: Progress = SILENT,
+) -> InducedLexicon:
     """Every lemma with its best translations: its forms' votes joined, senses kept apart.
 
     Args:
         translator: The model.
         wishes: What to export; `k` counts translations a lemma.
+        languages: Codes of the two languages; None for those that the model names.
         progress: Shows how far the work is.
 
     Raises:
@@ -49,7 +55,7 @@ def induce_by_lemma(translator: Translator, wishes: Wishes, progress: Progress =
     direction: Direction = wishes.direction
     made = translator.provenance
     sides = translator.space.source, translator.space.target
-    codes = made.get("source_language"), made.get("target_language")
+    codes = languages or (made.get("source_language"), made.get("target_language"))
     with progress.task("Finding lemmas", 2) as task:
         lemmas = []
         for words, code in zip(sides, codes, strict=True):
