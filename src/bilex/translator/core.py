@@ -388,7 +388,7 @@ class Translator(OnTheHub):
         if lemmas:
             from bilex.translator.lemma_induction import induce_by_lemma
 
-            return induce_by_lemma(self, wishes, None if lemmas is True else lemmas, progress)
+            return induce_by_lemma(self, wishes, None if isinstance(lemmas, bool) else lemmas, progress)
         return induce(self, wishes, progress)
 
     @overload
