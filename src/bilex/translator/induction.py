@@ -41,6 +41,7 @@ _TYPES: dict[str, type] = {
     "part_of_speech": str,
     "status": str,
     "provenance": str,
+    "sense": int,
 }
 
 

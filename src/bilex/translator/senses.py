@@ -26,8 +26,10 @@ def sense_numbers(queries: Rows, answers: Rows, words: WordVectors) -> npt.NDArr
         words: That vocabulary.
     """
     numbers = np.zeros(len(queries), np.int64)
-    bounds = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1], True]) if len(queries) else [0]
-    for start, end in pairwise(bounds):
+    if not len(queries):
+        return numbers
+    bounds = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1], True])
+    for start, end in pairwise(bounds.tolist()):
         if end - start > 1:
             numbers[start:end] = _groups(np.asarray(words.vectors[answers[start:end]], np.float64))
     return numbers
