@@ -12,13 +12,13 @@ from bilex.space import Rows
 from bilex.vectors import WordVectors
 
 # Translations of different senses are less similar to each other than this, on average (docs/lemmas.md).
-_SAME_SENSE = 0.4
+_SAME_SENSE = 0.3
 
 
 def sense_numbers(queries: Rows, answers: Rows, words: WordVectors) -> npt.NDArray[np.int64]:
     """The number of each answer's sense, from 1 in order of the answers; 0 where there is one sense only.
 
-    Answers are joined by average linkage while the mean cosine of two groups is at least 0.4.
+    Answers are joined by average linkage while the mean cosine of two groups is at least 0.3.
 
     Args:
         queries: What each answer answers; answers to one query stand together.
