@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from bilex.cli.group import subcommands
 
+# \b is how click leaves the lines of a paragraph as they are.
+_HELP = """Decisions about the dictionary of a model: what 'bilex serve' keeps in MODEL.review.sqlite.
+
+\b
+Examples:
+  bilex review status en-fi
+  bilex review export en-fi -o sheet.csv
+  bilex review import en-fi sheet.csv
+  bilex review agreement en-fi
+"""
+
 command = subcommands(
     "review",
     {
@@ -12,6 +23,6 @@ command = subcommands(
         "status": "Show how far the review is.",
         "agreement": "Show how far reviewers agree (Cohen's kappa).",
     },
-    "Decisions about the dictionary of a model: what 'bilex serve' keeps in MODEL.review.sqlite.",
+    _HELP,
     package="bilex.cli",
 )
