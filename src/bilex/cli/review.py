@@ -10,7 +10,7 @@ _HELP = """Decisions about the dictionary of a model: what 'bilex serve' keeps i
 \b
 Examples:
   bilex review status en-fi
-  bilex review export en-fi -o sheet.csv
+  bilex review export en-fi --what sheet -o sheet.csv
   bilex review import en-fi sheet.csv
   bilex review agreement en-fi
 """
