@@ -135,7 +135,7 @@ def test_a_zero_vector_does_no_harm() -> None:
 def test_vectors_that_are_not_finite_are_refused() -> None:
     world = World()
     world.target.vectors[7, 2] = np.nan
-    with pytest.raises(BilexError, match="NaN or infinite"):
+    with pytest.raises(BilexError, match="the vector of 't7' holds NaN or infinity"):
         world.fit(quick())
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
+from bilex.vectors.magnitudes import unit_rows
 from bilex.vectors.stored import StoredRows
 
 Array = npt.NDArray[np.float32]
@@ -48,8 +49,7 @@ class Unit(MapStep):
 
     def __call__(self, rows: Array) -> Array:
         """Rows of length one; zero rows stay zero."""
-        norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.asarray(rows / np.where(norms == 0, 1, norms), np.float32)
+        return unit_rows(rows)
 
 
 class Center(MapStep):

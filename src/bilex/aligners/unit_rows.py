@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from bilex.aligners.base import Pairs
-from bilex.errors import BilexError
 from bilex.vectors import WordVectors
+from bilex.vectors.magnitudes import LONGEST, SHORTEST
 
 _BLOCK_ROWS = 16384
 
@@ -20,20 +20,17 @@ class UnitRows:
     Args:
         vectors: The vocabulary.
         device: Where rows are wanted.
-
-    Raises:
-        BilexError: A number is not finite.
     """
 
     def __init__(self, vectors: WordVectors, device: torch.device) -> None:
         self.device, self._vectors = device, vectors.vectors
-        self._held = None if device.type == "cpu" else torch.empty(len(vectors), vectors.dim, device=device)
-        for start in range(0, len(vectors), _BLOCK_ROWS):
-            rows = self._read(slice(start, start + _BLOCK_ROWS))
-            if not bool(torch.isfinite(rows).all()):
-                raise BilexError("the vectors hold NaN or infinite values; load them with WordVectors.load.")
-            if self._held is not None:
-                self._held[start : start + _BLOCK_ROWS] = rows
+        self._held: torch.Tensor | None = None
+        if device.type != "cpu":
+            held = torch.empty(len(vectors), vectors.dim, device=device)
+            for start in range(0, len(vectors), _BLOCK_ROWS):
+                block = slice(start, start + _BLOCK_ROWS)
+                held[block] = self._read(block)
+            self._held = held
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -55,4 +52,9 @@ class UnitRows:
     def _read(self, rows: slice | Pairs) -> torch.Tensor:
         read = torch.tensor(self._vectors[rows], dtype=torch.float32, device=self.device)
         norms = torch.linalg.vector_norm(read, dim=1, keepdim=True)
+        extreme = torch.nonzero((norms[:, 0] < SHORTEST) | (norms[:, 0] > LONGEST))[:, 0]
+        if len(extreme):  # as in `magnitudes.unit_rows`
+            largest = read[extreme].abs().amax(dim=1, keepdim=True)
+            read[extreme] /= torch.where(largest == 0, 1, largest)
+            norms[extreme] = torch.linalg.vector_norm(read[extreme], dim=1, keepdim=True)
         return read.div_(torch.where(norms == 0, 1, norms))

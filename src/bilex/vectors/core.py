@@ -30,8 +30,9 @@ class WordVectors:
 
     Args:
         index_to_key: The words, in order of frequency; each once.
-        vectors: One float32 row a word. May be a read-only memory map, or `StoredRows`, which decodes
-            float16 or int8 rows of a file as they are asked for.
+        vectors: One row a word. A float32 array with its rows in order is shared, be it a read-only memory
+            map; any other array of real numbers is copied into one. `StoredRows` decode float16 or int8
+            rows of a file as they are asked for.
         preprocessing: The steps ("unit", "center") already applied to `vectors`, in order.
         subwords: fastText's character n-grams, which give vectors to words outside the vocabulary.
         report: What the reader of the file left out and why; None for vectors that were not read.
@@ -45,6 +46,9 @@ class WordVectors:
     key_to_index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.index_to_key = list(self.index_to_key)
+        if not isinstance(self.vectors, StoredRows):
+            self.vectors = _as_float32(self.vectors)
         if self.vectors.ndim != 2 or len(self.index_to_key) != len(self.vectors):
             raise BilexError(
                 f"{len(self.index_to_key)} words do not fit vectors of shape {self.vectors.shape}; "
@@ -53,6 +57,9 @@ class WordVectors:
         self.key_to_index = {word: index for index, word in enumerate(self.index_to_key)}
         if len(self.key_to_index) != len(self.index_to_key):
             raise BilexError("a word stands in the vocabulary twice; keep one vector for each word.")
+        wrong = next((word for word in self.index_to_key if not isinstance(word, str)), None)
+        if wrong is not None:
+            raise BilexError(f"the words must be strings, but one is {wrong!r}; convert them with str().")
 
     def __len__(self) -> int:
         return len(self.index_to_key)
@@ -185,6 +192,22 @@ class WordVectors:
                 raise BilexError(f"preprocessing step '{step}' is not known; use unit or center.")
             subwords = subwords and subwords.followed_by(mean)
         return replace(self, vectors=vectors, preprocessing=(*self.preprocessing, *steps), subwords=subwords)
+
+
+def _as_float32(vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """An array as float32 with its rows in order; the same memory where that is how it is.
+
+    Raises:
+        BilexError: It holds something else than real numbers.
+    """
+    try:
+        given = np.asarray(vectors)
+    except ValueError as error:  # lists of different lengths
+        raise BilexError(f"the vectors are no matrix ({error}); one row a word is needed.") from error
+    if given.dtype.kind not in "fiub":
+        raise BilexError(f"the vectors hold {given.dtype}, not real numbers; convert them to float32.")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(given, np.float32)
 
 
 def row_norms(vectors: Matrix, block: int = 16384) -> npt.NDArray[np.float32]:

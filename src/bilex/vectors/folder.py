@@ -15,6 +15,7 @@ from bilex.errors import BilexError
 from bilex.files import atomic_folder, check_replaceable, json_text, read_json, sha256
 from bilex.progress import SILENT, Progress
 from bilex.vectors.core import Step, WordVectors, lowercased_first
+from bilex.vectors.magnitudes import largest_numbers
 from bilex.vectors.options import MAX_NGRAM, LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.stored import FloatMatrix, Matrix, StoredRows, row_blocks
@@ -84,7 +85,7 @@ def write_blocks(
         raise BilexError(f"dtype '{dtype}' is not known; use {', '.join(DTYPES)}.")
     check_replaceable(path, own_files)
     with atomic_folder(path, own_files=own_files) as folder:
-        finite = _refusing_not_finite(blocks, words, path)
+        finite = _refusing_too_large(blocks, words, path, dtype)
         write_matrix(folder / VECTORS, "vectors", finite, (len(words), dim), dtype)
         (folder / VOCABULARY).write_bytes(_escaped(words, path))
         config: dict[str, Any] = {
@@ -234,17 +235,20 @@ def _escaped(words: list[str], path: Path) -> bytes:
         ) from error
 
 
-def _refusing_not_finite(
-    blocks: Iterable[FloatMatrix], words: list[str], path: Path
+def _refusing_too_large(
+    blocks: Iterable[FloatMatrix], words: list[str], path: Path, dtype: str
 ) -> Iterator[FloatMatrix]:
     """The blocks as they come, each looked at before it is handed on."""
+    largest = float(np.finfo(np.float16 if dtype == "float16" else np.float32).max)
     row = 0
     for block in blocks:
-        finite = np.isfinite(block).all(axis=1)
-        if not finite.all():
-            word = words[row + int(np.argmin(finite))]
+        found = largest_numbers(block)
+        fine = found <= largest
+        if not fine.all():
+            at = int(np.argmin(fine))
+            what = f"a number beyond what {dtype} can hold" if np.isfinite(found[at]) else "NaN or infinity"
             raise BilexError(
-                f"{path}: the vector of '{word}' holds NaN or infinity; leave the word out to save."
+                f"{path}: the vector of '{words[row + at]}' holds {what}; leave the word out to save."
             )
         row += len(block)
         yield block

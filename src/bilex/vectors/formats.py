@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bilex.errors import BilexError
+from bilex.files import check_ordinary
 from bilex.progress import SILENT, Progress
 from bilex.temporaries import restore
 from bilex.vectors.core import WordVectors
@@ -28,6 +29,7 @@ def load(
     restore(path)
     if not path.exists():
         raise BilexError(f"{path}: there is no such file; check the name.")
+    check_ordinary(path)
     kind = format or sniff(path)
     if kind in ("text", "binary"):
         reader = text.read if kind == "text" else binary.read
