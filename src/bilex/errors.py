@@ -1,4 +1,4 @@
-"""The one exception that users meet, and what its sentences share."""
+"""The one exception and the one warning that users meet, and what its sentences share."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ class BilexError(Exception):
     The sentence names the file, line or word, says what is wrong and what to do. The command line
     prints it without a traceback and exits with code 2; in a program, catch this class.
     """
+
+
+class BilexWarning(UserWarning):
+    """Something that a user may want to know and need not act upon, in one sentence."""
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 
 from bilex.errors import BilexError
 from bilex.exchange import exchange, sync_file, sync_folder, sync_tree
-from bilex.temporaries import put_aside, restore, temporary_file, temporary_folder
+from bilex.temporaries import one_at_a_time, put_aside, restore, temporary_file, temporary_folder
 
 OwnFiles = Callable[[Path], Collection[str]]
 
@@ -29,8 +29,12 @@ _LARGEST_JSON = 256 << 20
 
 
 @contextlib.contextmanager
-def _told_plainly(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusal to write `path` into one sentence."""
+def written_plainly(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusal to write `path` into one sentence.
+
+    Raises:
+        BilexError: Something in the block could not be written.
+    """
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -60,7 +64,7 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
         BilexError: The file cannot be written, or is a folder, a device or a pipe.
     """
     path = _followed(Path(path))
-    with _told_plainly(path):
+    with written_plainly(path):
         if path.exists() and not path.is_file():
             kind = "a folder" if path.is_dir() else "a device or a pipe"
             raise BilexError(f"{path}: is {kind}, a file is to be written there; choose another name.")
@@ -94,14 +98,15 @@ def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
     """
     path = _followed(Path(path))
     check_replaceable(path, own_files)
-    with _told_plainly(path):
+    with written_plainly(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(path) as temporary:
             yield temporary
             _open_to_others(temporary)
             sync_tree(temporary)
-            check_replaceable(path, own_files)
-            _put_in_place(temporary, path)
+            with one_at_a_time(path):  # another process may end with the same name
+                check_replaceable(path, own_files)
+                _put_in_place(temporary, path)
             sync_folder(path.parent)
 
 
@@ -116,7 +121,7 @@ def check_replaceable(path: Path, own_files: OwnFiles) -> None:
         BilexError: There is a file, or a folder with something else in it.
     """
     restore(path)
-    with _told_plainly(path):
+    with written_plainly(path):
         if not path.exists():
             return
         if not path.is_dir():
@@ -142,7 +147,7 @@ def check_writable(path: str | Path) -> None:
         BilexError: It cannot, and why.
     """
     path = _followed(Path(path))
-    with _told_plainly(path):
+    with written_plainly(path):
         with contextlib.suppress(FileNotFoundError):
             path.lstat()  # refuses names that are too long, and parents that are files
         parent = path.parent
@@ -186,7 +191,7 @@ def _files_in(folder: Path) -> Iterator[str]:
 
 def _followed(path: Path) -> Path:
     """The place that a link points to, or the path itself."""
-    with _told_plainly(path):
+    with written_plainly(path):
         return path.resolve() if path.is_symlink() else path
 
 
@@ -266,6 +271,22 @@ def read_json(path: str | Path) -> Any:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def check_ordinary(path: str | Path) -> None:
+    """Make sure that a path which is about to be read is a file or folder, if there is anything at it.
+
+    Pipes and devices never end or never begin, and readers look at a file more than once.
+
+    Raises:
+        BilexError: It is a pipe, a socket or a device.
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return  # whoever opens it says why it cannot be read
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise BilexError(f"{path}: is a pipe or a device; write what comes from it into a file first.")
 
 
 def read_small(path: Path, largest: int) -> bytes:

@@ -84,6 +84,7 @@ class ReplayedPass(Generic[Batch]):
         except RuntimeError as error:
             self._able = False
             self._recordings.clear()
+            leave_recording(self._generators)
             self._tell(
                 f"The GPU could not record a step ({str(error).splitlines()[0]}): training goes on without, "
                 "with the same results, but slower."
@@ -137,6 +138,21 @@ def record(
     ):
         result = work()
     return graph.replay, result
+
+
+def leave_recording(generators: Sequence[torch.Generator] = ()) -> None:
+    """Make random numbers usable again after a recording that failed.
+
+    A recording that breaks off leaves each generator waiting for its end, and the next number drawn from it
+    raises torch's own error. A clone of its state stands at the same place of the stream and does not wait.
+
+    Args:
+        generators: Those of the recording, besides torch's own.
+    """
+    own = torch.cuda.default_generators[torch.cuda.current_device()] if torch.cuda.is_available() else None
+    for generator in (*generators, own):
+        if generator is not None and generator.device.type == "cuda":
+            generator.graphsafe_set_state(generator.clone_state())
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 
 from bilex.errors import BilexError
 from bilex.files import atomic_folder, check_replaceable, json_text, read_json, sha256
+from bilex.progress import Progress
 from bilex.temporaries import remove_abandoned
 
 MANIFEST = "bilex-files.json"
@@ -34,6 +35,20 @@ def sealed_folder(path: str | Path, kind: str) -> Iterator[Path]:
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         sums = {file.relative_to(folder).as_posix(): sha256(file) for file in files}
         (folder / MANIFEST).write_text(json_text({"format": kind, "sha256": sums}), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def keeping(path: Path, progress: Progress) -> Iterator[None]:
+    """For a block that keeps the state of long work: if that cannot be written, report it and go on.
+
+    What was kept earlier is still there, since folders are written whole or not at all.
+    """
+    try:
+        yield
+    except BilexError as error:
+        progress.say(
+            f"This state is not kept and the work goes on; what was kept earlier stays in {path}: {error}"
+        )
 
 
 def check_seal(path: Path, kind: str) -> bool:

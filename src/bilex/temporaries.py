@@ -14,6 +14,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ except ImportError:  # Windows
 
 NEW, ASIDE = ".bilex-tmp", ".bilex-old"
 _NAME_BYTES = 60
+_TURN_SECONDS = 0.01
 _NO_LOCKS = -1
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES, errno.ENOENT)
 
@@ -68,6 +70,23 @@ def _made_and_held(path: Path, make: Callable[[Path], Path]) -> tuple[Path, int]
         held = _hold(temporary)
         if held is not None:
             return temporary, held
+
+
+@contextlib.contextmanager
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Wait until no other process or thread is in such a block for the same path."""
+    lock = path.with_name(f"{beginning(path)}turn{NEW}")
+    with contextlib.ExitStack() as held:
+        while True:
+            with contextlib.suppress(FileExistsError):
+                lock.touch(exist_ok=False)
+            if held.enter_context(holding(lock)) is not None:
+                break
+            time.sleep(_TURN_SECONDS)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -21,9 +21,12 @@ from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
 from bilex.aligners.reported import ReportedAs
 from bilex.errors import BilexError, nearest_name
+from bilex.gpu_memory import enough_memory
 from bilex.lexicon import Lexicon
+from bilex.one_user import only_user
 from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
+from bilex.vectors.magnitudes import check_finite
 
 if TYPE_CHECKING:
     from typing import Self
@@ -167,9 +170,12 @@ class Aligner(ABC):
                 f"use {_of_any_dimensions()}."
             )
         pairs = self._usable_pairs(source, target, lexicon)
+        for side in (source, target):
+            check_finite(side)
         wrong = lexicon if lexicon is not None else Lexicon([])
         self.rejected_ = wrong.rejected_index(source.key_to_index, target.key_to_index)
-        self._fit(source, target, pairs, progress, checkpoint)
+        with only_user(checkpoint), enough_memory():
+            self._fit(source, target, pairs, progress, checkpoint)
         self._refuse_not_finite()
         return self
 

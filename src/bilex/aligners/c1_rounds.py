@@ -55,7 +55,7 @@ class Rounds:
         self._constants, self._device, self._progress = constants, device, progress
         self._started = time.perf_counter()
         decided_by = np.concatenate([pairs, c1.rejected_])
-        self._state = Checkpoint.of_fit(checkpoint, c1.settings(), source, target, decided_by)
+        self._state = Checkpoint.of_fit(checkpoint, c1.settings(), source, target, decided_by, progress)
         self._done = 0
         self._history: list[dict[str, Any]] = []
         c1.report_["history"] = self._history

@@ -15,7 +15,8 @@ import bilex
 from bilex.aligners.base import Pairs
 from bilex.errors import BilexError
 from bilex.files import read_json, write_json
-from bilex.sealed import check_seal, sealed_folder
+from bilex.progress import SILENT, Progress
+from bilex.sealed import check_seal, keeping, sealed_folder
 from bilex.vectors import WordVectors
 
 _KIND = "bilex-checkpoint-3"
@@ -53,10 +54,11 @@ class Checkpoint:
     Args:
         folder: Where; None keeps nothing.
         identity: The `fingerprint` of the problem.
+        progress: Where it is reported that a state could not be written.
     """
 
-    def __init__(self, folder: Path | None, identity: str) -> None:
-        self.folder, self.identity = folder, identity
+    def __init__(self, folder: Path | None, identity: str, progress: Progress = SILENT) -> None:
+        self.folder, self.identity, self.progress = folder, identity, progress
 
     @classmethod
     def of_fit(
@@ -66,13 +68,16 @@ class Checkpoint:
         source: WordVectors,
         target: WordVectors,
         pairs: Pairs,
+        progress: Progress,
     ) -> Checkpoint:
         """The checkpoint of a fit; the fingerprint is taken only where something is kept."""
-        return cls(folder, fingerprint(settings, source, target, pairs) if folder is not None else "")
+        identity = fingerprint(settings, source, target, pairs) if folder is not None else ""
+        return cls(folder, identity, progress)
 
     def part(self, name: str) -> Checkpoint:
         """A checkpoint of its own for a part of the work, inside this one."""
-        return Checkpoint(None if self.folder is None else self.folder / name, self.identity)
+        folder = None if self.folder is None else self.folder / name
+        return Checkpoint(folder, self.identity, self.progress)
 
     def load(self, of_another: Literal["refuse", "ignore"] = "refuse") -> Kept | None:
         """What was kept; None if there is nothing.
@@ -99,12 +104,15 @@ class Checkpoint:
         return Kept(load_file(self.folder / _TENSORS), state["state"])
 
     def save(self, tensors: Mapping[str, torch.Tensor], **state: Any) -> None:
-        """Put a new state in the place of what was kept; tensors may be on any device."""
+        """Put a new state in the place of what was kept; tensors may be on any device.
+
+        A full disk does not end the fit: the earlier state stays, which is reported.
+        """
         if self.folder is None:
             return
         from safetensors.torch import save_file
 
-        with sealed_folder(self.folder, _KIND) as folder:
+        with keeping(self.folder, self.progress), sealed_folder(self.folder, _KIND) as folder:
             kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
             save_file(kept, folder / _TENSORS)
             write_json(folder / _STATE, {"identity": self.identity, "state": state})

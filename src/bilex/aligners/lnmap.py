@@ -138,7 +138,7 @@ class LNMap(Aligner):
         checkpoint: Path | None,
     ) -> None:
         device = resolve_device(self.device)
-        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs)
+        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
 
         def part(name: str, stop: Event) -> Part:
             random = torch.Generator(device).manual_seed(4 * self.seed + _PARTS.index(name))

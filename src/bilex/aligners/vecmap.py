@@ -122,7 +122,7 @@ class _SelfLearning(Aligner):
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
         device = resolve_device(self.device)
         placed_x, placed_y = placed(x.rows, device), placed(y.rows, device)
-        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs)
+        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
         learned = self._learn(placed_x, placed_y, torch.from_numpy(first).to(device), state, progress)
         induced = _both(learned)
         _finish(self, x, y, induced.cpu().numpy(), progress)

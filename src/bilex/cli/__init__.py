@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from types import FrameType
+from typing import TextIO
 
 OK, UNEXPECTED, BAD_INPUT, INTERRUPTED, TERMINATED, PIPE_CLOSED = 0, 1, 2, 130, 143, 141
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as a cluster sends before it takes a machine away; it ends a command as Ctrl-C does."""
 
 
 def main() -> None:
@@ -20,6 +28,7 @@ def main() -> None:
         from bilex.cli.completion import complete
 
         sys.exit(complete(asked))
+    _write_whole()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -39,27 +48,37 @@ def run(arguments: Sequence[str]) -> int:
         import click
 
         from bilex.cli.group import commands
-        from bilex.errors import BilexError
-    except KeyboardInterrupt:
-        return _tell("interrupted.", INTERRUPTED)
+        from bilex.errors import BilexError, BilexWarning
+        from bilex.gpu_memory import enough_memory
+    except KeyboardInterrupt as sign:
+        return _ended(sign, "")
     try:
-        with commands.make_context("bilex", list(arguments), obj=tuple(arguments)) as context:
+        with (
+            enough_memory(),
+            _shown_plainly(BilexWarning),
+            commands.make_context("bilex", list(arguments), obj=tuple(arguments)) as context,
+        ):
             result = commands.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else OK
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        return _tell("interrupted; no output was left half-written.", INTERRUPTED)
+    except (KeyboardInterrupt, click.Abort) as sign:
+        return _ended(sign, "; no output was left half-written")
     except OSError as error:
         return _output_failed(error)
     except click.ClickException as error:
         error.show()
     except BilexError as error:
         _tell(f"error: {error}", BAD_INPUT)
-    except MemoryError:
-        _tell("error: there is not enough memory for this; use --limit for fewer words.", BAD_INPUT)
     return BAD_INPUT
+
+
+def _ended(sign: BaseException, left: str) -> int:
+    """The exit code after Ctrl-C or SIGTERM."""
+    if isinstance(sign, Terminated):
+        return _tell(f"terminated{left}.", TERMINATED)
+    return _tell(f"interrupted{left}.", INTERRUPTED)
 
 
 def _tell(sentence: str, code: int) -> int:
@@ -70,12 +89,50 @@ def _tell(sentence: str, code: int) -> int:
     return code
 
 
+@contextlib.contextmanager
+def _shown_plainly(kind: type[Warning]) -> Iterator[None]:
+    """Write warnings of a kind as sentences, without the place in the code that Python would add."""
+    before = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, kind):
+            _tell(f"warning: {message}", OK)
+        else:
+            before(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
+def _write_whole() -> None:
+    """Let a write to stdout be whole or fail, also where Python was asked not to buffer (PYTHONUNBUFFERED).
+
+    Without a buffer Python takes a write of which the system took only a part, as on a disk that is nearly
+    full, for a whole one.
+    """
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw), sys.stdout.encoding, sys.stdout.errors, line_buffering=True
+        )
+
+
 def _output_failed(error: OSError) -> int:
     """The exit code when stdout takes no more: its reader went away, or the disk is full.
 
     Files are written through `bilex.files`, which tells its own troubles; any other error is raised.
     """
-    if error.errno not in (errno.EPIPE, errno.ENOSPC):
+    if error.errno != errno.EPIPE and error.errno not in _NO_ROOM:
         raise error
     with contextlib.suppress(OSError, ValueError):  # Python would complain when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -85,10 +142,10 @@ def _output_failed(error: OSError) -> int:
 
 
 def _terminate_politely() -> None:
-    """On SIGTERM leave through the same doors as an error, so that temporary files are removed."""
+    """On SIGTERM end as on Ctrl-C: temporary files are removed and what was finished is kept."""
 
     def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(TERMINATED)
+        raise Terminated
 
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, leave)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -25,6 +26,8 @@ from bilex.cli.options import (
 )
 from bilex.encoders.presets import DEFAULT_MIXING
 from bilex.errors import BilexError
+from bilex.files import check_writable
+from bilex.one_user import only_user
 
 if TYPE_CHECKING:
     from bilex.recipe import Recipe
@@ -166,6 +169,8 @@ def command(
     from bilex.translator import Translator
 
     model = _checked_output(output, force, dry_run)
+    if checkpoint:
+        check_writable(Path(checkpoint) / "aligner")
     if preset == _OLD_LIGHT:
         preset, tuning = None, _renamed(lm, tuning)
     if lm is not None:
@@ -231,6 +236,8 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
         return output or ""
     if output is None:
         raise click.UsageError("Missing option '-o': name the model folder to write.")
+    check_writable(output)
+    click.get_current_context().with_resource(only_user(output))
     from bilex.translator.storage import check_destination, is_model
 
     check_destination(output)
@@ -322,5 +329,5 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
     show(expected)
     for sentence in warnings:
         warn(sentence)
-    following = f"bilex translate {output} {' '.join(words[:2])}"
+    following = shlex.join(["bilex", "translate", output, *words[:2]])
     show(f"Saved {output} after {seconds:.0f} s. Next: {following}")

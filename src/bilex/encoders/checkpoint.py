@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from bilex.aligners.checkpoint import Checkpoint
+from bilex.progress import SILENT, Progress
 
 _WEIGHT, _MOMENT = "weight.", "moment."
 
@@ -21,8 +22,12 @@ def save_checkpoint(
     optimiser: torch.optim.Optimizer,
     stamp: dict[str, Any],
     losses: list[float],
+    progress: Progress,
 ) -> None:
-    """Write weights, the optimiser's moments and the losses so far; nothing where `folder` is None."""
+    """Write weights, the optimiser's moments and the losses so far; nothing where `folder` is None.
+
+    A full disk does not end the tuning: the earlier state stays, which is reported.
+    """
     if folder is None:
         return
     moments = {
@@ -31,7 +36,7 @@ def save_checkpoint(
         for name, value in state.items()
     }
     weights = {f"{_WEIGHT}{name}": weight for name, weight in module.named_parameters()}
-    _checkpoint(folder, stamp).save({**weights, **moments}, losses=losses)
+    _checkpoint(folder, stamp, progress).save({**weights, **moments}, losses=losses)
 
 
 def load_checkpoint(
@@ -68,6 +73,6 @@ def load_checkpoint(
     return len(losses), losses
 
 
-def _checkpoint(folder: Path | None, stamp: dict[str, Any]) -> Checkpoint:
+def _checkpoint(folder: Path | None, stamp: dict[str, Any], progress: Progress = SILENT) -> Checkpoint:
     identity = hashlib.sha256(json.dumps(stamp, sort_keys=True, default=str).encode()).hexdigest()
-    return Checkpoint(folder, identity)
+    return Checkpoint(folder, identity, progress)

@@ -20,6 +20,7 @@ from bilex.encoders.presets import Precision
 from bilex.encoders.tokens import TokenTable
 from bilex.files import atomic_file
 from bilex.progress import SILENT, Progress
+from bilex.sealed import keeping
 
 Floats = npt.NDArray[np.float32]
 KEPT_BYTES = 4 << 30
@@ -71,7 +72,7 @@ def _cached(
     if stored is not None:
         return stored
     vectors = encoder.encode(tokens, precision=precision, progress=progress)
-    with atomic_file(path) as temporary:
+    with keeping(cache, progress), atomic_file(path) as temporary:
         save_file({_VECTORS: vectors}, temporary, {_CHECKSUM: _digest(vectors)})
     _prune(cache)
     return vectors

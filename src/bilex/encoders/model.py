@@ -30,6 +30,7 @@ from bilex.encoders.presets import (
 from bilex.encoders.tokens import TokenTable, pack
 from bilex.errors import BilexError
 from bilex.files import read_json, write_json, write_text
+from bilex.gpu_memory import in_blocks
 from bilex.progress import SILENT, Progress
 from bilex.sealed import sealed_folder
 
@@ -166,10 +167,13 @@ class WordEncoder:
             progress.task("Encoding words", len(keep)) as task,
         ):
             waiting: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
-            for start in range(0, len(keep), size):
-                packed, rows = pack(table, keep[start : start + size], self.device)
+
+            def encode(block: slice) -> None:
+                packed, rows = pack(table, keep[block], self.device)
                 waiting.append((rows, self.module(packed).float()))
                 task.advance(len(rows))
+
+            in_blocks(len(keep), size, encode)
             for rows, vectors in waiting:
                 result[rows] = vectors.cpu().numpy()
         return result[back]

@@ -23,6 +23,7 @@ from bilex.encoders.tokens import TokenTable
 from bilex.encoders.tuning import Pace, Tuner
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
+from bilex.one_user import only_user
 from bilex.progress import SILENT, Progress, duration
 from bilex.vectors import WordVectors
 
@@ -92,7 +93,19 @@ def run_stage_c2(
     Raises:
         BilexError: The encoder cannot be had, or there are too few pairs.
     """
-    stage = stage or StageC2()
+    with only_user(checkpoint):
+        return _run_stage_c2(aligner, source, target, lexicon, stage or StageC2(), progress, checkpoint)
+
+
+def _run_stage_c2(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    stage: StageC2,
+    progress: Progress,
+    checkpoint: Path | None,
+) -> StageResult:
     started = time.monotonic()
     join_processes()
     encoder = stage.open(progress)

@@ -142,7 +142,9 @@ class Tuner:
                     return
                 self.report.losses.append(loss)
                 if self.exchange.rank == 0:
-                    save_checkpoint(self.checkpoint, module, optimiser, stamp, self.report.losses)
+                    save_checkpoint(
+                        self.checkpoint, module, optimiser, stamp, self.report.losses, self.progress
+                    )
 
     def _stamp(self) -> dict[str, Any]:
         """What a checkpoint must agree with to be taken up: settings, pairs with their tokens, encoder."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bilex.aligners.base import Aligner
+from bilex.files import check_writable
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.recipe.decisions import Decisions
@@ -57,8 +58,10 @@ def fit(
         The maps, the combination with a language model, confidences, and a report.
 
     Raises:
-        BilexError: The data cannot serve this recipe.
+        BilexError: The data cannot serve this recipe, or the checkpoint cannot be written.
     """
+    if checkpoint is not None:
+        check_writable(checkpoint / "aligner")
     lexicon = _with_rejected(seeds, rejected)
     if lexicon is not None:
         lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
@@ -134,7 +137,7 @@ def _decisions(
     if lexicon is not None:
         places = source.key_to_index, target.key_to_index
         pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
-    state = Checkpoint.of_fit(checkpoint / "trial", recipe.as_dict(), source, target, pairs)
+    state = Checkpoint.of_fit(checkpoint / "trial", recipe.as_dict(), source, target, pairs, progress)
     kept = state.load(of_another="ignore")
     if kept is not None:
         return Decisions.from_dict(kept.state)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 
 from bilex.errors import BilexError
+from bilex.gpu_memory import in_blocks
 
 _GROUP = 16
 _ROUNDED_AT_ONCE = 1 << 17
@@ -148,13 +149,15 @@ class _Search:
         """Write the exact k best of the `wanted` queries, looking at the `look_at` best proposals of each."""
         look_at = min(look_at, len(self.keys))
         cost = self.columns * 2 + look_at * (_GROUP * 16 + self.keys.shape[1] * 12)
-        step = max(1, self.memory // cost)
         undecided = []
-        for start in range(0, len(wanted), step):
-            part = wanted[start : start + step]
+
+        def search(block: slice) -> None:
+            part = wanted[block]
             sure, best, keys = self._strip(part, look_at)
             scores[part], rows[part] = best, keys
             undecided.append(part[~sure])
+
+        in_blocks(len(wanted), self.memory // cost, search)
         left = torch.cat(undecided)
         if len(left):
             self.fill(left, 2 * look_at, scores, rows)

@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 import torch
 
+from bilex.gpu_memory import in_blocks
 from bilex.similarity import gpu
 from bilex.similarity.hard_negatives import Forbidden, Moment, Nearest, updates_ahead
 
@@ -89,11 +90,15 @@ class GpuHardNegatives:
                 now.queries, self.keys, now.inverse_norm, self.pool, self.barred, wanted, self.scores
             )
             return
-        for part in torch.split(wanted, max(1, _BLOCK_MEMORY // (self.pool_size * self.keys.shape[1] * 4))):
+
+        def score(block: slice) -> None:
+            part = wanted[block]
             pool = self.pool[part]
             scores = torch.bmm(self.keys[pool], now.queries[part][:, :, None])[:, :, 0]
             scores *= now.inverse_norm[pool]
             self.scores[part] = scores.masked_fill_(self.barred[part], -torch.inf)
+
+        in_blocks(len(wanted), _BLOCK_MEMORY // (self.pool_size * self.keys.shape[1] * 4), score)
 
     def _weigh(self, now: Moment) -> None:
         """The softmax weights of all queries' nearest keys: their sum, and the weighted sum of rows."""
@@ -112,23 +117,30 @@ class GpuHardNegatives:
                 self.temperature,
             )
             return
-        for part in torch.split(self.everyone, max(1, _BLOCK_MEMORY // (self.n * self.keys.shape[1] * 4))):
-            index = out.key[part]
-            weight = (out.score[part] / self.temperature).exp()
-            out.total[part] = weight.sum(1)
+
+        def weigh(block: slice) -> None:
+            index = out.key[block]
+            weight = (out.score[block] / self.temperature).exp()
+            out.total[block] = weight.sum(1)
             weight = weight * now.inverse_norm[index]
-            out.context[part] = torch.bmm(weight[:, None, :], self.keys[index])[:, 0]
+            out.context[block] = torch.bmm(weight[:, None, :], self.keys[index])[:, 0]
+
+        in_blocks(len(self.everyone), _BLOCK_MEMORY // (self.n * self.keys.shape[1] * 4), weigh)
 
     def _search(self, now: Moment, wanted: torch.Tensor) -> None:
         """Give the `wanted` queries new pools from a product with all keys."""
         self.searched += len(wanted)
         keys = gpu.padded(gpu.rounded_units(now.key_units))
         whole = self.pool_size == len(self.keys)
-        for part in torch.split(wanted, max(1, _BLOCK_MEMORY // (2 * len(keys)))):
+
+        def search(block: slice) -> None:
+            part = wanted[block]
             queries = gpu.rounded_units(now.query_units[part])
             pool, worst = gpu.best_proposals(queries, keys, len(self.keys), self.pool_size)
             bound = worst + gpu.UNIT_ERROR
             self._fill(part, pool, torch.full_like(bound, -torch.inf) if whole else bound)
+
+        in_blocks(len(wanted), _BLOCK_MEMORY // (2 * len(keys)), search)
 
     def _search_exactly(self, now: Moment, wanted: torch.Tensor) -> None:
         """For queries with masses of equal scores: pools by exact search, good for this update alone."""

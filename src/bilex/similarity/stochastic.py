@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from bilex.device import resolve_device
+from bilex.gpu_memory import with_less_memory
 from bilex.similarity.search import AnyRows, placed
 
 if TYPE_CHECKING:
@@ -114,7 +115,11 @@ class StochasticMatcher:
             return Matches(*self._cpu(x, y, keep, keys))
         from bilex.similarity.stochastic_gpu import GpuMatching
 
-        return Matches(*GpuMatching(x, y, self.k, keep, keys[0]).run(self._blocks))
+        def match(memory: int) -> Matches:
+            self._blocks.memory = memory
+            return Matches(*GpuMatching(x, y, self.k, keep, keys[0]).run(self._blocks))
+
+        return with_less_memory(self._blocks.memory, 4 * _FEWEST_ROWS * len(y), match)
 
     def _keys(self) -> tuple[int, int]:
         """The chance of the next call, for each direction."""
