@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
@@ -106,7 +107,7 @@ class BarProgress:
         if not self._open:
             self._bars.start()
         self._open += 1
-        task = self._bars.add_task(name, total=total, figures="")
+        task = self._bars.add_task(escape(visible(name)), total=total, figures="")
         try:
             yield _Bar(self._bars, task)
         finally:
@@ -156,7 +157,8 @@ class _Line:
         """Write one line."""
         seconds = time.monotonic() - self._started
         figures = f"; {_shown(self._figures)}" if self._figures else ""
-        sys.stderr.write(f"{self._name}: {state} after {seconds:.1f} s{left}{figures}\n")
+        name = visible(" ".join(self._name.split()))
+        sys.stderr.write(f"{name}: {state} after {seconds:.1f} s{left}{figures}\n")
         sys.stderr.flush()
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.errors import BilexError
+from bilex.files import check_ordinary
 from bilex.visible import encodable
 
 if TYPE_CHECKING:
@@ -195,11 +196,13 @@ def examples(*lines: str) -> str:
 
 
 def check_readable(*paths: str | None) -> None:
-    """Name the first file that is not there, before any work starts.
+    """Name the first file that is not there or none to be read, before any work starts.
 
     Raises:
-        BilexError: A path does not exist.
+        BilexError: A path does not exist, or is a pipe or a device.
     """
     for path in paths:
         if path is not None and not Path(path).exists():
             raise BilexError(f"{path}: there is no such file; check the name.")
+        if path is not None:
+            check_ordinary(path)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
+from bilex.files import check_ordinary
 from bilex.lexicon.coverage import Coverage, measure
 from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
 from bilex.lexicon.leaks import LeakReport, find_leaks
@@ -118,6 +119,7 @@ class Lexicon:
         """
         from bilex.lexicon import formats
 
+        check_ordinary(path)
         wanted = None if columns is None else (str(columns[0]), str(columns[1]))
         reading = formats.read(path, Layout(wanted, delimiter, split, languages, verdicts), format)
         spelt = _pairs(reading.entries)

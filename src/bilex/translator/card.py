@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, Any
 
 from bilex.translator.expectation import languages_of, sentences
+from bilex.visible import visible
 
 if TYPE_CHECKING:
     from bilex.translator.core import Translator
+
+_LOOKED_AT = 1000  # words, for one of letters alone that can be pasted into a shell
 
 
 def card(translator: Translator) -> str:
     """The README.md of a model folder."""
     made = translator.provenance
     parts = [
-        f"# A bilex translation model: {' and '.join(translator.languages)}",
+        f"# A bilex translation model: {' and '.join(map(_shown, translator.languages))}",
         _from_what(translator, made),
         _how(made),
         _how_well(translator),
@@ -37,12 +41,12 @@ def _from_what(translator: Translator, made: dict[str, Any]) -> str:
         "| language | vectors | words | dimension |",
         "|---|---|---|---|",
         *(
-            f"| {side} | {file or 'given in a program'} | {words:,} | {dim} |"
+            f"| {_shown(side)} | {_shown(file or 'given in a program')} | {words:,} | {dim} |"
             for side, file, words, dim in rows
         ),
         "",
-        f"Seed dictionary: {made.get('seeds', translator.seeds.name)}; {covered} of its {pairs} pairs have "
-        f"both words in the vectors. Words are {case}.",
+        f"Seed dictionary: {_shown(made.get('seeds', translator.seeds.name))}; {covered} of its {pairs} "
+        f"pairs have both words in the vectors. Words are {case}.",
     ]
     return "\n".join(lines)
 
@@ -71,7 +75,7 @@ def _how(made: dict[str, Any]) -> str:
         lines.append(f"Decided on {trial.get('held_out_words', 0)} held-out seed words: {trial.get('note')}.")
     if settings:
         lines += ["", "| setting | value |", "|---|---|"]
-        lines += [f"| {name} | {value} |" for name, value in settings.items()]
+        lines += [f"| {_shown(name)} | {_shown(value)} |" for name, value in settings.items()]
     return "\n".join(lines)
 
 
@@ -89,7 +93,7 @@ def _how_well(translator: Translator) -> str:
         "|---|---|---|---|---|---|",
     ]
     for (direction, method), part in calibration.parts.items():
-        languages = " to ".join(languages_of(made, direction))
+        languages = " to ".join(map(_shown, languages_of(made, direction)))
         lines.append(
             f"| {languages} | {method.upper()} | {part.words} | {part.accuracy:.1%} | {part.error:.3f} "
             f"| {part.error_by_chance:.3f} |"
@@ -103,8 +107,15 @@ def _how_well(translator: Translator) -> str:
     return "\n".join(lines)
 
 
+def _shown(value: object) -> str:
+    """Text of others inside Markdown: one line that ends no cell and is no HTML."""
+    text = html.escape(visible(" ".join(str(value).split())), quote=False)
+    return text.replace("|", "\\|").replace("`", "'")
+
+
 def _use(translator: Translator) -> str:
-    word = translator.space.source.index_to_key[0]
+    frequent = translator.space.source.index_to_key[:_LOOKED_AT]
+    word = next((word for word in frequent if word.isalpha()), "WORD")
     return "\n".join(
         [
             "## Use",
