@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bilex.visible import visible
+
 Mixing = float | Literal["auto"]
 
 
@@ -47,6 +49,10 @@ class Setup:
     tuning: Mapping[str, Any] = field(default_factory=dict)
     mixing: Mixing | None = None
     label: str = ""
+
+    def __post_init__(self) -> None:
+        # Grids and results files come from others; on a terminal and in tables their labels are one line.
+        object.__setattr__(self, "label", visible(" ".join(self.label.split())))
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -27,6 +27,7 @@ def exclusive(path: Path) -> Iterator[None]:
     Raises:
         BilexError: Another process holds it, or the file cannot be written.
     """
+    path = path.resolve()  # under whatever name, the lock is the file's own
     lock = path.with_name(f"{path.name}.lock")
     note = path.with_name(f"{path.name}.lock.holder")
     held = filelock.FileLock(lock, timeout=0, thread_local=False)

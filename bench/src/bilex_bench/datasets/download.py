@@ -29,6 +29,8 @@ _TIMEOUT_S = 60
 _ATTEMPTS = 4
 _PAUSE_S = 2.0
 _MEGABYTE = 1e6
+_PATIENCE_S, _SLOWEST = 120, 1000  # a connection that brings fewer bytes a second for so long is given up
+_PAGE = re.compile(rb"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
 _PARTIAL, _OUT_OF_RANGE, _SERVER_FAULT = 206, 416, 500
 _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
@@ -56,8 +58,9 @@ def download(
         progress: Takes reports of progress.
 
     Raises:
-        BilexError: The address cannot be reached or answers with an error, the connection breaks time and
-            again, the disk is full, or the checksum is wrong.
+        BilexError: The address cannot be reached, answers with an error or a web page, or leads to one that is
+            not https; the connection breaks time and again or hardly brings anything; the disk is full, or the
+            checksum is wrong.
     """
     fetch_part(address, target, advice=advice, progress=progress)
     part = part_of(target)
@@ -154,6 +157,8 @@ def _attempt(
             _receive(response, target, have if going_on else 0, watcher, progress)
     except httpx.ConnectError:
         raise
+    except (httpx.TooManyRedirects, httpx.InvalidURL) as error:
+        raise BilexError(f"{address}: leads nowhere ({error}); {advice}.") from error
     except httpx.TransportError as error:
         raise _InterruptedError(str(error) or type(error).__name__) from error
 
@@ -190,8 +195,8 @@ def _receive(
     progress: Progress,
 ) -> None:
     """Write what the server sends, from a position of the file on."""
-    length = response.headers.get("Content-Length")
-    total = position + int(length) if length is not None else None
+    length = response.headers.get("Content-Length", "")
+    total = position + int(length) if length.isascii() and length.isdigit() else None
     with _told_plainly(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if not position:
@@ -199,7 +204,14 @@ def _receive(
         file = part_of(target).open("ab" if position else "wb", buffering=0)
     with file, progress.task(f"{target.name} (MB)", total and total / _MEGABYTE) as task:
         task.advance(position / _MEGABYTE)
+        began, start = time.monotonic(), position
         for block in response.iter_raw():
+            if not position and _PAGE.match(block):
+                raise BilexError(f"{response.url}: answers with a web page, not a file; fetch it by hand.")
+            if time.monotonic() - began > _PATIENCE_S:
+                if position - start < _PATIENCE_S * _SLOWEST:
+                    raise _InterruptedError(f"it brings fewer than {_SLOWEST:,} bytes a second")
+                began, start = time.monotonic(), position
             with _told_plainly(target):
                 file.write(block)
             position += len(block)

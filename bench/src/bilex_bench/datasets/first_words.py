@@ -16,6 +16,7 @@ from bilex.progress import SILENT, Progress
 from bilex_bench.datasets.download import drop_part, fetch_part, part_of
 
 _BLOCK = 1 << 20
+_LONGEST_LINE = 16 << 20
 _GZIP = 31  # zlib's window size for data with a gzip header
 
 
@@ -50,25 +51,40 @@ def download_words(
 
 
 class _Unpacker:
-    """Undoes gzip block by block; passes plain text through."""
+    """Undoes gzip, a bounded piece at a time; plain text passes. Lines that no word has are refused."""
 
     def __init__(self, packed: bool) -> None:
         self._packed = packed
         self._member = zlib.decompressobj(_GZIP)
+        self._since_newline = 0
 
-    def __call__(self, block: bytes) -> bytes:
-        if not self._packed:
-            return block
-        text = self._member.decompress(block)
-        while self._member.eof and self._member.unused_data:
-            rest = self._member.unused_data
-            self._member = zlib.decompressobj(_GZIP)
-            text += self._member.decompress(rest)
-        return text
+    def __call__(self, block: bytes) -> Iterator[bytes]:
+        """The pieces that a block unpacks to.
+
+        Raises:
+            ValueError: A line does not end.
+            zlib.error: The data is damaged.
+        """
+        for piece in self._pieces(block) if self._packed else (block,):
+            newline = piece.rfind(b"\n")
+            self._since_newline = len(piece) - newline - 1 + (self._since_newline if newline < 0 else 0)
+            if self._since_newline > _LONGEST_LINE:
+                raise ValueError(f"a line of it has more than {_LONGEST_LINE >> 20} MB")
+            yield piece
+
+    def _pieces(self, block: bytes) -> Iterator[bytes]:
+        more = True
+        while block or more:
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP)
+            piece = self._member.decompress(block, _BLOCK)
+            yield piece
+            block = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            more = len(piece) == _BLOCK and not self._member.eof
 
 
 class _LineCounter:
-    """Says when so many lines have come; damaged data is enough too, and is told later."""
+    """Says when so many lines have come; damaged data is enough too, and is reported later."""
 
     def __init__(self, lines: int, packed: bool) -> None:
         self._missing = lines
@@ -76,20 +92,24 @@ class _LineCounter:
 
     def __call__(self, block: bytes) -> bool:
         try:
-            self._missing -= self._unpack(block).count(b"\n")
-        except zlib.error:
+            for piece in self._unpack(block):
+                self._missing -= piece.count(b"\n")
+                if self._missing <= 0:
+                    return True
+        except (ValueError, zlib.error):
             return True
-        return self._missing <= 0
+        return False
 
 
 def _unpacked(path: Path, packed: bool) -> Iterator[bytes]:
-    """The text of a file; its last line is ended if it is not."""
+    """The text of a file in pieces; its last line is ended if it is not."""
     unpack = _Unpacker(packed)
     text = b""
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
-            text = unpack(block)
-            yield text
+            for piece in filter(None, unpack(block)):
+                text = piece
+                yield text
     if not text.endswith(b"\n"):
         yield b"\n"
 
