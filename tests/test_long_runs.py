@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import torch
 
 from bilex import replay, sealed
 from bilex.aligners.c1 import C1
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.cli import run
 from bilex.errors import BilexError, BilexWarning
 from bilex.gpu_memory import enough_memory, in_blocks, with_less_memory
@@ -85,6 +87,12 @@ def own_handler() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
+def saved_and_terminated(self: Checkpoint, *tensors: Any, real: Any = Checkpoint.save, **state: Any) -> None:
+    """Keep a state, and be sent SIGTERM."""
+    real(self, *tensors, **state)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 @pytest.mark.usefixtures("own_handler")
 def test_sigterm_ends_a_fit_as_ctrl_c_does_and_it_can_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -98,7 +106,7 @@ def test_sigterm_ends_a_fit_as_ctrl_c_does_and_it_can_be_resumed(
     line += ["--device", "cpu", "--checkpoint", "state"]
     line += ["--set", "iterations=2", "--set", "updates=2", "--set", "warm_up=0"]
     with monkeypatch.context() as patch:
-        patch.setattr(C1, "_after_round", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        patch.setattr(Checkpoint, "save", saved_and_terminated)
         assert run(line) == 128 + signal.SIGTERM
     said = capsys.readouterr().err
     assert "What was finished is kept in state; run the same command to go on from it." in said

@@ -55,7 +55,7 @@ def answers(aligner: Aligner, world: World) -> Any:
 
 @pytest.mark.parametrize("name", sorted(methods()))
 def test_the_same_bytes_come_out_again(name: str) -> None:
-    world = World(words=300, dim=24)
+    world = World(words=200, dim=24)
     with threads(2):
         assert content(fit(name, world, 60)) == content(fit(name, world, 60))
 
@@ -63,9 +63,9 @@ def test_the_same_bytes_come_out_again(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(methods()) - ROUNDING_GROWS))
 @pytest.mark.parametrize("seeds", [12, 100], ids=["fewer seeds than dimensions", "enough seeds"])
 def test_other_numbers_of_threads_give_the_same_answers(name: str, seeds: int) -> None:
-    world = World(words=2000, dim=40)
+    world = World(words=400, dim=40)
     found = []
-    for count in (1, 2, 3):
+    for count in (1, 2):
         with threads(count):
             found.append(answers(fit(name, world, seeds), world))
-    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+    assert np.array_equal(found[0], found[1])

@@ -29,7 +29,10 @@ SMALL: dict[str, dict[str, Any]] = {
         "rounds": 1,
         "round_epochs": 1,
     },
-    **{name: {"patience": 1, "frequent": 40} for name in ("vecmap-semi", "vecmap-unsupervised")},
+    **{
+        name: {"patience": 1, "frequent": 40}
+        for name in ("vecmap-semi", "vecmap-identical", "vecmap-unsupervised")
+    },
 }
 NUMBERS = (-1, 0, 1, 2, -0.5, 0.5, 1e-30, 1e30, math.nan, math.inf, -math.inf, 10**30, 2**40, 5e-324)
 OTHERS = ("", "x", None, True, False, [], b"1", (1, 2), np.float64(0.5))

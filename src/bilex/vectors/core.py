@@ -57,9 +57,9 @@ class WordVectors:
         self.key_to_index = {word: index for index, word in enumerate(self.index_to_key)}
         if len(self.key_to_index) != len(self.index_to_key):
             raise BilexError("a word stands in the vocabulary twice; keep one vector for each word.")
-        wrong = next((word for word in self.index_to_key if not isinstance(word, str)), None)
-        if wrong is not None:
-            raise BilexError(f"the words must be strings, but one is {wrong!r}; convert them with str().")
+        wrong = [word for word in self.index_to_key if not isinstance(word, str)]
+        if wrong:
+            raise BilexError(f"the words must be strings, but one is {wrong[0]!r}; convert them with str().")
 
     def __len__(self) -> int:
         return len(self.index_to_key)
