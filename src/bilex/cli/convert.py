@@ -13,6 +13,7 @@ from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_opti
 from bilex.cli.kinds import kind_of
 from bilex.cli.options import check_readable, examples, read_vectors
 from bilex.errors import BilexError
+from bilex.visible import visible
 
 
 @click.command(
@@ -104,7 +105,7 @@ def command(
     if preprocess:
         vectors = vectors.preprocessed(*preprocess)
     vectors.save(output, form, dtype=dtype)
-    sys.stderr.write(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.\n")
+    sys.stderr.write(visible(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.") + "\n")
 
 
 def _convert_dictionary(
@@ -124,6 +125,6 @@ def _convert_dictionary(
     dictionary = layout.read_entries(path, lowercase, writing.languages)
     kept = dictionary.with_entries(dictionary.entries[:limit])
     report = write(output, kept, written_as.name, writing.options)
-    sys.stderr.write(f"Wrote {report.written:,} pairs to {output}.\n")
+    sys.stderr.write(visible(f"Wrote {report.written:,} pairs to {output}.") + "\n")
     if report.left_out:
-        sys.stderr.write(f"{report.sentence()}\n")
+        sys.stderr.write(visible(report.sentence()) + "\n")

@@ -21,6 +21,7 @@ from bilex.cli.pairs import SeveralValues, from_option, to_languages_option
 from bilex.cli.ranks import ranks_of_text
 from bilex.errors import BilexError
 from bilex.format_names import WRITTEN_FORMATS
+from bilex.visible import visible
 
 if TYPE_CHECKING:
     from bilex.lexicon.entries import Languages
@@ -160,6 +161,7 @@ def command(
         return
     report = found.write(output, written.name, languages=languages, options=writing.options)
     seeds = sum(entry.known for entry in found)
-    sys.stderr.write(f"Wrote {report.written:,} pairs to {output}, {seeds:,} of them known from the seeds.\n")
+    wrote = f"Wrote {report.written:,} pairs to {output}, {seeds:,} of them known from the seeds."
+    sys.stderr.write(visible(wrote) + "\n")
     if report.left_out:
-        sys.stderr.write(f"{report.sentence()}\n")
+        sys.stderr.write(visible(report.sentence()) + "\n")
