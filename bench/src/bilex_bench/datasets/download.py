@@ -58,9 +58,9 @@ def download(
         progress: Takes reports of progress.
 
     Raises:
-        BilexError: The address cannot be reached, answers with an error or a web page, or leads to one that is
-            not https; the connection breaks time and again or hardly brings anything; the disk is full, or the
-            checksum is wrong.
+        BilexError: The address cannot be reached, answers with an error or a web page, or leads to one that
+            is not https; the connection breaks time and again or hardly brings anything; the disk is full, or
+            the checksum is wrong.
     """
     fetch_part(address, target, advice=advice, progress=progress)
     part = part_of(target)
