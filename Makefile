@@ -2,7 +2,10 @@
 # make test   run the tests           make test-all   the slow ones too
 # make test-promises   the slow ones that guard promises
 # make test-browser   the workbench's page in Chromium; installs selenium, and Chromium where it may
-# make lint   ruff, mypy, pip-audit   make bench DATA=../shared/data [QUICK=1] [CPU=avx2]
+# make lint   ruff, mypy, import-linter, pip-audit
+# make coverage   which lines no test runs, as text and in htmlcov/
+# make docs   the documentation as a site in site/
+# make bench DATA=../shared/data [QUICK=1] [CPU=avx2]
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +20,7 @@ AS_AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTI
 AS_SSE := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem NUMBA_CPU_NAME=nehalem
 AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,$(CPU)),$(AS_SSE)),$(error CPU=$(CPU) is not known; use avx2 or sse)))
 
-.PHONY: demo test test-promises test-all test-browser lint bench clean
+.PHONY: demo test test-promises test-all test-browser lint coverage docs bench clean
 
 $(VENV)/python: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +42,10 @@ else
 endif
 	touch $@
 
+$(VENV)/docs: $(VENV)/python
+	$(PIP) -c constraints.txt -e ".[docs]"
+	touch $@
+
 demo: $(VENV)/python
 	$(AS) $(BIN)/bilex demo --lm e5-small-q4 --output demo-output
 
@@ -57,10 +64,17 @@ test-browser: $(VENV)/dev
 		|| { echo "test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 2; }
 	$(BIN)/python -m pytest -m browser tests/workbench/browser
 
+coverage: $(VENV)/dev
+	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term --cov-report=html
+
+docs: $(VENV)/docs
+	$(BIN)/mkdocs build --strict
+
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python tools/audit.py
 
 bench: $(VENV)/dev
@@ -69,4 +83,4 @@ bench: $(VENV)/dev
 	$(AS) $(BIN)/python -m timings $(DATA) $(if $(QUICK),--quick)
 
 clean:
-	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage htmlcov site

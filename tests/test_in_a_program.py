@@ -109,7 +109,7 @@ def test_signatures_name_every_argument(function: Any) -> None:
 
 
 def test_progress_is_shown_in_terminals_and_notebooks_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bilex.cli.console import BarProgress, LineProgress
+    from bilex.progress_display import BarProgress, LineProgress
 
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)

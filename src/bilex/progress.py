@@ -73,6 +73,6 @@ def chosen_progress(wish: Progress | bool | None) -> Progress:
         return SILENT
     if wish is not True:
         return wish
-    from bilex.cli.console import BarProgress, LineProgress
+    from bilex.progress_display import BarProgress, LineProgress
 
     return BarProgress() if sys.stderr.isatty() or "ipykernel" in sys.modules else LineProgress()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy
 import pytest
-from cli_files import Files
 
 import bilex
 from bilex import machine
 from bilex.cli import run
+from cli_files import Files
 
 Told = pytest.CaptureFixture[str]
 MODULE = [sys.executable, "-m", "bilex"]

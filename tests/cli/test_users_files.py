@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_files import Files
 
 from bilex.cli import run
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
+from cli_files import Files
 
 Told = pytest.CaptureFixture[str]
 

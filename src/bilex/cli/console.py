@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bilex.progress import Progress, Task, duration
+from bilex.progress import Progress
+from bilex.progress_display import BarProgress, LineProgress, SafeConsole
 from bilex.visible import visible
 
-_FIRST_LINE_SECONDS, _LINE_EVERY_SECONDS = 5, 30
 _WIDTH_IN_PIPES = 160
-
-
-class SafeConsole(Console):
-    """A console that shows words as they are: no markup in brackets, no emoji, no control characters.
-
-    Args:
-        settings: As those of rich's console.
-    """
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(markup=False, emoji=False, highlight=False, **settings)
-
-    def render_str(self, text: str, **wishes: Any) -> Text:
-        """The text of a cell or a line, made harmless."""
-        return super().render_str(visible(text), **wishes)
 
 
 def show(what: RenderableType) -> None:
@@ -61,118 +39,3 @@ def warn(sentence: str) -> None:
 def progress() -> Progress:
     """Bars on a terminal, lines elsewhere."""
     return BarProgress() if sys.stderr.isatty() else LineProgress()
-
-
-def _shown(figures: dict[str, Any]) -> str:
-    """Figures as 'loss 0.1234, pairs 5,000'."""
-    return ", ".join(f"{name} {_number(value)}" for name, value in figures.items())
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-class _Bar:
-    """One bar of `BarProgress`."""
-
-    def __init__(self, bars: Bars, task: TaskID) -> None:
-        self._bars, self._task = bars, task
-
-    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
-        """Move on and show figures."""
-        shown = {"figures": _shown(figures)} if figures else {}
-        self._bars.update(self._task, advance=steps, **shown)  # type: ignore[arg-type]
-
-
-class BarProgress:
-    """Bars with figures and the time left, drawn on stderr."""
-
-    def __init__(self) -> None:
-        self._bars = Bars(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[figures]}"),
-            console=SafeConsole(stderr=True),
-            transient=True,
-        )
-        self._open = 0
-
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A bar, drawn as long as the block lasts."""
-        if not self._open:
-            self._bars.start()
-        self._open += 1
-        task = self._bars.add_task(escape(visible(name)), total=total, figures="")
-        try:
-            yield _Bar(self._bars, task)
-        finally:
-            self._bars.remove_task(task)
-            self._open -= 1
-            if not self._open:
-                self._bars.stop()
-
-    def say(self, message: str) -> None:
-        """A line above the bars."""
-        self._bars.console.print(message, soft_wrap=True, markup=False)
-
-
-class _Line:
-    """One task of `LineProgress`: a line now and then."""
-
-    def __init__(self, name: str, total: float | None) -> None:
-        self._name, self._total = name, total
-        self._done = 0.0
-        self._started = time.monotonic()
-        self._next = self._started + _FIRST_LINE_SECONDS
-        self._first: tuple[float, float] | None = None
-        self._figures: dict[str, Any] = {}
-
-    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
-        """Move on; after some seconds, and then every half minute, say how far it is and what is left."""
-        self._done += steps
-        self._figures.update(figures)
-        now = time.monotonic()
-        if self._first is None:
-            self._first = now, self._done
-        if now >= self._next:
-            paced = self._total is None or now > self._first[0]
-            self._next = now + (_LINE_EVERY_SECONDS if paced else _FIRST_LINE_SECONDS)
-            share = f"{self._done / self._total:.0%}" if self._total else f"{self._done:g}"
-            self.tell(share, self._left(now))
-
-    def _left(self, now: float) -> str:
-        """The time left at the pace since the first step, which may have compiled something."""
-        since, done = self._first or (now, self._done)
-        if not self._total or not done < self._done < self._total:
-            return ""
-        seconds = (now - since) * (self._total - self._done) / (self._done - done)
-        return f", about {duration(seconds)} left"
-
-    def tell(self, state: str, left: str = "") -> None:
-        """Write one line."""
-        seconds = time.monotonic() - self._started
-        figures = f"; {_shown(self._figures)}" if self._figures else ""
-        name = visible(" ".join(self._name.split()))
-        sys.stderr.write(f"{name}: {state} after {seconds:.1f} s{left}{figures}\n")
-        sys.stderr.flush()
-
-
-class LineProgress:
-    """Plain lines on stderr, for logs."""
-
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A task that tells its end, and before that every half minute how far it is and what is left."""
-        line = _Line(name, total)
-        yield line
-        line.tell("done")
-
-    def say(self, message: str) -> None:
-        """One line."""
-        sys.stderr.write(visible(message) + "\n")
-        sys.stderr.flush()
