@@ -141,9 +141,12 @@ def test_modes_follow_the_umask(tmp_path: Path, mask: int) -> None:
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path, writer: type, number: int) -> None:
     path = tmp_path / "out"
-    with pytest.raises(BilexError, match=r"out: the disk is full; .* free some space") as told, writer(path):
+    with (
+        pytest.raises(BilexError, match=r"out: the disk is full; .* free some space") as caught,
+        writer(path),
+    ):
         raise OSError(number, os.strerror(number))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
     assert names(tmp_path) == []
 
 

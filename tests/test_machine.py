@@ -64,8 +64,8 @@ def test_no_torch_for_machine_facts() -> None:
     code = (
         "import sys, bilex.machine as m; m.processor(), m.available_memory(); print('torch' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    caught = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert caught.stdout.strip() == "False"
 
 
 def test_instructions_have_linux_names_everywhere() -> None:

@@ -102,6 +102,6 @@ def test_the_wheels_alone_run_the_demo_an_alignment_and_a_benchmark(built: Path,
     done = ran(*pip, next(built.glob("bilex_bench-*.whl")), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     installed("benchmark", "run", "quick", "-o", "quick.sqlite")
-    told = installed("benchmark", "tables", "quick.sqlite")
+    caught = installed("benchmark", "tables", "quick.sqlite")
     for label in ("Procrustes", "C1", "C2 (C1)"):
-        assert label in told
+        assert label in caught

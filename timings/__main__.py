@@ -53,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = []
     with tempfile.TemporaryDirectory() as scratch:
         for name in options.only:
-            wishes = (QUICK if options.quick else FULL)[name].split()
+            overrides = (QUICK if options.quick else FULL)[name].split()
             if options.quick and name == "methods":
-                wishes = wishes + elsewhere(Path(scratch))
-            if not run(name, options.data, wishes):
+                overrides = overrides + elsewhere(Path(scratch))
+            if not run(name, options.data, overrides):
                 failed.append(name)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
@@ -68,11 +68,11 @@ def elsewhere(folder: Path) -> list[str]:
     return ["--costs", str(folder / "costs.jsonl")]
 
 
-def run(name: str, data: Path, wishes: Sequence[str]) -> bool:
+def run(name: str, data: Path, overrides: Sequence[str]) -> bool:
     """Run one benchmark, its output shown as it comes; whether it went well."""
-    print(f"\n== python -m timings.{name} {data} {' '.join(wishes)}", flush=True)
+    print(f"\n== python -m timings.{name} {data} {' '.join(overrides)}", flush=True)
     started = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", f"timings.{name}", str(data), *wishes], check=False)
+    done = subprocess.run([sys.executable, "-m", f"timings.{name}", str(data), *overrides], check=False)
     print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
     return done.returncode == 0
 

@@ -54,9 +54,9 @@ def _measure(folder: Path, pair: str, options: argparse.Namespace) -> None:
     aligner = get_method(options.method)(device=options.device)
     translator = Translator.fit(aligner, source, target, seeds)
     for direction in DIRECTIONS:
-        asking, answering = translator.space.sides(direction)
+        query_side, key_side = translator.space.sides(direction)
         pairs = test if direction == "forward" else test.swapped()
-        golds = pairs.covered(asking.key_to_index, answering.key_to_index).golds()
+        golds = pairs.covered(query_side.key_to_index, key_side.key_to_index).golds()
         for method in RETRIEVALS:
             answers = translator.translate(golds, 1, direction=direction, method=method)
             stated = np.array([answer[0].confidence for answer in answers], np.float64)

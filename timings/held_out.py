@@ -19,7 +19,7 @@ from typing import Any
 from bilex.aligners import get_method
 from bilex.space import Space
 from timings.packed import PAIRS, read_dictionary, read_vectors
-from timings.scoring import four_figures
+from timings.scoring import four_metrics
 
 SHARE, SEED = 0.2, 1
 
@@ -28,9 +28,9 @@ def row(options: argparse.Namespace, pair: str, seeds: str) -> dict[str, Any]:
     """One fit, scored on the seed pairs that it has not seen."""
     source, target = (read_vectors(options.data, language, options.limit) for language in pair.split("-"))
     learned, held_out = read_dictionary(options.data, pair, f"train.freq.{seeds}").split(SHARE, seed=SEED)
-    wishes = {name: json.loads(value) for name, _, value in (text.partition("=") for text in options.set)}
-    aligner = get_method(options.method)(device=options.device, **wishes).fit(source, target, learned)
-    figures = four_figures(Space.from_aligner(aligner, source, target), held_out)
+    overrides = {name: json.loads(value) for name, _, value in (text.partition("=") for text in options.set)}
+    aligner = get_method(options.method)(device=options.device, **overrides).fit(source, target, learned)
+    figures = four_metrics(Space.from_aligner(aligner, source, target), held_out)
     return {
         "pair": pair,
         "seeds": seeds,

@@ -268,14 +268,14 @@ def run(options: argparse.Namespace) -> None:
     from bilex.translator import Translator
     from bilex.vectors import WordVectors
 
-    wishes = {name: json.loads(value) for name, _, value in (s.partition("=") for s in options.set)}
+    overrides = {name: json.loads(value) for name, _, value in (s.partition("=") for s in options.set)}
     with step("open"):
         source, target = (
             WordVectors.load(options.out / side, limit=options.words, lowercase=True)
             for side in ("source", "target")
         )
         seeds = Lexicon.read(options.out / "seeds.tsv")
-    aligner = get_method("c1")(device=options.device, **wishes)
+    aligner = get_method("c1")(device=options.device, **overrides)
     with step("fit, map, neighbourhoods" + (", confidences" if options.calibrate else "")) as found:
         translator = Translator.fit(aligner, source, target, seeds, calibrate=options.calibrate)
         found |= {"fit of c1": aligner.report_["seconds"], "history": len(aligner.report_["history"])}
@@ -306,13 +306,13 @@ def run(options: argparse.Namespace) -> None:
 def furthest_term(space: Space, asked: int = 64) -> float:
     """The largest difference of some CSLS terms, in either language, from those of plain float64."""
     terms, furthest = space.neighbourhoods(), 0.0
-    for own, (asking, answering) in zip(
+    for own, (query_side, key_side) in zip(
         terms, (space.sides("forward"), space.sides("backward")), strict=True
     ):
-        rows = np.linspace(0, len(asking) - 1, asked).astype(np.int64)
-        queries = np.asarray(asking.vectors[rows], np.float64)
+        rows = np.linspace(0, len(query_side) - 1, asked).astype(np.int64)
+        queries = np.asarray(query_side.vectors[rows], np.float64)
         best = np.empty((asked, 0))
-        for block in row_blocks(answering.vectors):
+        for block in row_blocks(key_side.vectors):
             scores = np.concatenate([best, queries @ block.astype(np.float64).T], axis=1)
             best = np.partition(scores, -CSLS_NEIGHBOURS, axis=1)[:, -CSLS_NEIGHBOURS:]
         furthest = max(furthest, float(np.abs(best.mean(axis=1) - own[rows]).max()))
@@ -369,7 +369,7 @@ def storage(options: argparse.Namespace) -> None:
     from bilex.vectors import WordVectors
     from bilex.vectors.tensor_file import DTYPES
     from timings.packed import read_dictionary, read_vectors
-    from timings.scoring import four_figures
+    from timings.scoring import four_metrics
 
     for pair in options.pairs:
         sides = [read_vectors(options.data, language, options.words) for language in pair.split("-")]
@@ -385,7 +385,7 @@ def storage(options: argparse.Namespace) -> None:
             aligner = get_method("c1")(device=options.device).fit(stored[0], stored[1], seeds)
             space = Space.from_aligner(aligner, stored[0], stored[1])
             words = [len(side) for side in stored]
-            report("storage", pair=pair, dtype=dtype, words=words, accuracy=four_figures(space, test))
+            report("storage", pair=pair, dtype=dtype, words=words, accuracy=four_metrics(space, test))
 
 
 def write_text(options: argparse.Namespace) -> None:

@@ -26,14 +26,14 @@ class Answers:
 
     forms: dict[str, str]
     lemmas: dict[str, str]
-    asking: Lemmatiser
-    answering: Lemmatiser
+    query_side: Lemmatiser
+    key_side: Lemmatiser
 
     def by_lemma(self) -> dict[str, str]:
         """The first answer of each lemma; of several headwords of one lemma, the most frequent."""
         found: dict[str, str] = {}
         for word, answer in self.lemmas.items():
-            found.setdefault(self.asking(word), answer)
+            found.setdefault(self.query_side(word), answer)
         return found
 
 
@@ -41,12 +41,12 @@ def answers_of(translator: Translator, direction: Direction) -> Answers:
     """Both dictionaries of a model."""
     codes = [translator.provenance[f"{side}_language"] for side in ("source", "target")]
     ends = ("source", "target") if direction == "forward" else ("target", "source")
-    asking, answering = map(lemmatiser, codes if direction == "forward" else codes[::-1])
+    query_side, key_side = map(lemmatiser, codes if direction == "forward" else codes[::-1])
     found = []
     for lemmas in (False, True):
         entries = translator.lexicon(direction=direction, model_only=True, lemmas=lemmas)
         found.append({getattr(entry, ends[0]): getattr(entry, ends[1]) for entry in entries})
-    return Answers(found[0], found[1], asking, answering)
+    return Answers(found[0], found[1], query_side, key_side)
 
 
 def shares(golds: dict[str, set[str]], words: Iterable[str], answers: Answers) -> tuple[int, list[float]]:
@@ -54,14 +54,14 @@ def shares(golds: dict[str, set[str]], words: Iterable[str], answers: Answers) -
     by_lemma = answers.by_lemma()
     counts, total = [0, 0, 0, 0], 0
     for word in words:
-        lemmas = {answers.answering(gold) for gold in golds[word]}
-        entry = answers.lemmas.get(word) or by_lemma.get(answers.asking(word))
+        lemmas = {answers.key_side(gold) for gold in golds[word]}
+        entry = answers.lemmas.get(word) or by_lemma.get(answers.query_side(word))
         if entry is None:
             continue
         total += 1
         for place, answer in ((0, answers.forms[word]), (2, entry)):
             counts[place] += answer in golds[word]
-            counts[place + 1] += answers.answering(answer) in lemmas
+            counts[place + 1] += answers.key_side(answer) in lemmas
     return total, [100 * count / max(total, 1) for count in counts]
 
 
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     answers = answers_of(translator, "backward" if options.reverse else "forward")
     seeds = translator.seeds.swapped() if options.reverse else translator.seeds
     known = set(seeds.golds())
-    answering = translator.space.source if options.reverse else translator.space.target
+    key_side = translator.space.source if options.reverse else translator.space.target
     print(f"{len(answers.forms):,} entries by forms, {len(answers.lemmas):,} by lemmas")
     print("test                             words      number | forms: strict  lemma | lemmas: strict  lemma")
     for test in options.tests:
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lexicon = lexicon.swapped() if options.reverse != options.swapped else lexicon
         golds: dict[str, set[str]] = {}
         for word, gold in lexicon.pairs:
-            if word in answers.forms and gold in answering and word not in known:
+            if word in answers.forms and gold in key_side and word not in known:
                 golds.setdefault(word, set()).add(gold)
         for name, words in (
             ("all", golds),

@@ -97,7 +97,7 @@ class Study:
         return self.work / name / "-".join(two)
 
 
-def four_figures(space: Space, test: Lexicon) -> list[float]:
+def four_metrics(space: Space, test: Lexicon) -> list[float]:
     """P@1 in %: forward nearest neighbour and CSLS, backward likewise."""
     found = evaluate(space, test, bootstrap=0)
     sides = (found.forward, found.backward)
@@ -123,7 +123,7 @@ def direct(study: Study) -> None:
             )
         seconds = time.perf_counter() - started
         model.save(study.model(two))
-        figures = four_figures(model.space, study.dictionary(two, "test.freq.2k"))
+        figures = four_metrics(model.space, study.dictionary(two, "test.freq.2k"))
         study.report(f"direct {options.method}", two, figures, seconds=round(seconds, 1))
 
 
@@ -138,7 +138,7 @@ def joint(study: Study) -> None:
     seconds = round(time.perf_counter() - started, 1)
     for two in study.twos:
         if not few or "-".join(two) in few:
-            figures = four_figures(many.pair(*two).space, study.dictionary(two, "test.freq.2k"))
+            figures = four_metrics(many.pair(*two).space, study.dictionary(two, "test.freq.2k"))
             study.report("joint", two, figures, seconds=seconds, frequent=study.options.frequent)
 
 
@@ -153,7 +153,7 @@ def joined(study: Study) -> None:
     many: ManyLanguages = join(models)
     way = f"join {study.options.method} " + (f"hub {hub}" if hub else "all")
     for two in study.twos:
-        study.report(way, two, four_figures(many.pair(*two).space, study.dictionary(two, "test.freq.2k")))
+        study.report(way, two, four_metrics(many.pair(*two).space, study.dictionary(two, "test.freq.2k")))
 
 
 def pivot(study: Study) -> None:
@@ -168,13 +168,13 @@ def pivot(study: Study) -> None:
             a, b = two if way == "forward" else two[::-1]
             golds = (test if way == "forward" else test.swapped()).golds()
             (to_hub, there), (from_hub, onward) = _opened(study, a, hub), _opened(study, hub, b)
-            asking, answering = to_hub.sides(there)[0], from_hub.sides(onward)[1]
-            words = [w for w in golds if w in asking and any(t in answering for t in golds[w])]
+            query_side, key_side = to_hub.sides(there)[0], from_hub.sides(onward)[1]
+            words = [w for w in golds if w in query_side and any(t in key_side for t in golds[w])]
             for search in SEARCHES:
-                _, middle = to_hub.search(asking.rows(words), 1, direction=there, method=search)
+                _, middle = to_hub.search(query_side.rows(words), 1, direction=there, method=search)
                 _, last = from_hub.search(middle[:, 0], 1, direction=onward, method=search)
                 right = [
-                    answering.index_to_key[row] in golds[word]
+                    key_side.index_to_key[row] in golds[word]
                     for row, word in zip(last[:, 0], words, strict=True)
                 ]
                 figures.append(round(100 * float(np.mean(right)), 2))

@@ -148,9 +148,9 @@ def run_grids(options: argparse.Namespace) -> None:
     if not dictionaries.exists():
         dictionaries.symlink_to((options.data / "dictionaries").resolve())
     for name in GRIDS:
-        wishes = ["--data", f"xling={data}", "-o", str(options.results), "--lm", "none"]
-        wishes += ["--limit", str(options.limit)] if options.limit is not None else []
-        done = subprocess.run([*BILEX, "benchmark", "run", name, *wishes], check=False)
+        overrides = ["--data", f"xling={data}", "-o", str(options.results), "--lm", "none"]
+        overrides += ["--limit", str(options.limit)] if options.limit is not None else []
+        done = subprocess.run([*BILEX, "benchmark", "run", name, *overrides], check=False)
         if done.returncode not in (0, SOME_FAILED):
             raise BilexError(f"'bilex benchmark run {name}' ended with {done.returncode}; see above.")
 

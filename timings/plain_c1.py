@@ -41,9 +41,9 @@ def plain_step(
     (x_bar, x_hat), (y_bar, y_hat) = sides
     source, target = torch.from_numpy(pairs[:, 0]), torch.from_numpy(pairs[:, 1])
     found = []
-    for asking, answering, own in ((x_hat[source], y_hat, target), (y_hat[target], x_hat, source)):
+    for query_side, key_side, own in ((x_hat[source], y_hat, target), (y_hat[target], x_hat, source)):
         best = [
-            _top(asking[i : i + 512] @ answering.T, own[i : i + 512], negatives) for i in range(0, n, 512)
+            _top(query_side[i : i + 512] @ key_side.T, own[i : i + 512], negatives) for i in range(0, n, 512)
         ]
         found.append([torch.cat(parts) for parts in zip(*best, strict=True)])
     positive = (x_hat[source] * y_hat[target]).sum(1, keepdim=True)

@@ -33,7 +33,7 @@ from timings.packed import read_dictionary, read_vectors
 from timings.plain_fipp import fipp
 from timings.plain_rcsls import rcsls, rcsls_void
 from timings.plain_vecmap import Mapped, Problem, advanced, procrustes, vecmap_semi, vecmap_supervised
-from timings.scoring import four_figures
+from timings.scoring import four_metrics
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Setting:
         source = WordVectors(self.source.index_to_key, mapped[0])
         target = WordVectors(self.target.index_to_key, mapped[1])
         space = Space(source, target, "dot" if rival.ours == "fipp" else "cosine", device)
-        return {"p@1": four_figures(space, self.test), "seconds": round(seconds, 2)}
+        return {"p@1": four_metrics(space, self.test), "seconds": round(seconds, 2)}
 
     def ours(self, rival: Rival, device: str, chance: int) -> dict[str, Any]:
         """Fit our method: its scores and seconds."""
@@ -113,7 +113,7 @@ class Setting:
         aligner.fit(self.source, self.target, self.train)
         seconds = time.perf_counter() - started
         space = Space.from_aligner(aligner, self.source, self.target)
-        return {"p@1": four_figures(space, self.test), "seconds": round(seconds, 2)}
+        return {"p@1": four_metrics(space, self.test), "seconds": round(seconds, 2)}
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

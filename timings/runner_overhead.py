@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.sqlite"
         started = time.perf_counter()
-        wishes = [*arguments, "-o", str(results), "--workers", "1"]
-        subprocess.run([*BILEX, "benchmark", "run", *wishes], check=True)
+        overrides = [*arguments, "-o", str(results), "--workers", "1"]
+        subprocess.run([*BILEX, "benchmark", "run", *overrides], check=True)
         wall = time.perf_counter() - started
         with ResultsStore.open(results, create=False) as store:
             busy = busy_seconds(store.results())

@@ -7,7 +7,7 @@ from bilex.lexicon import Lexicon
 from bilex.space import Space
 
 
-def four_figures(space: Space, lexicon: Lexicon) -> list[float]:
+def four_metrics(space: Space, lexicon: Lexicon) -> list[float]:
     """P@1 in %: forward nearest neighbour and CSLS, backward likewise."""
     scores = evaluate(space, lexicon, bootstrap=0).as_dict()
     return [

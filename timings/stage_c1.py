@@ -29,7 +29,7 @@ from bilex.progress import SILENT
 from bilex.space import Space
 from bilex.vectors import WordVectors
 from timings.packed import PAIRS, read_dictionary, read_vectors
-from timings.scoring import four_figures
+from timings.scoring import four_metrics
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -87,13 +87,13 @@ def row(options: argparse.Namespace, pair: str, seeds: str, count: int, limit: i
     lexicon = read_dictionary(options.data, pair, f"train.freq.{seeds}")
     if count:
         lexicon = seeds_of_any_number(source, target, lexicon, count, options.device)
-    wishes = {name: json.loads(value) for name, _, value in (s.partition("=") for s in options.set)}
+    overrides = {name: json.loads(value) for name, _, value in (s.partition("=") for s in options.set)}
     for _ in range(options.repeat):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()
         started = time.perf_counter()
-        aligner = get_method(options.method)(device=options.device, **wishes).fit(
+        aligner = get_method(options.method)(device=options.device, **overrides).fit(
             source, target, lexicon, progress=SILENT
         )
         seconds = time.perf_counter() - started
@@ -102,7 +102,7 @@ def row(options: argparse.Namespace, pair: str, seeds: str, count: int, limit: i
     found |= {"peak_gb": round(peak_gigabytes(device), 2), "fit_seconds": round(seconds, 2)}
     if not options.no_score:
         space = Space.from_aligner(aligner, source, target)
-        found["p@1"] = four_figures(space, read_dictionary(options.data, pair, "test.freq.2k"))
+        found["p@1"] = four_metrics(space, read_dictionary(options.data, pair, "test.freq.2k"))
     return found
 
 

@@ -77,9 +77,9 @@ def _rows(work: Path) -> list[dict[str, Any]]:
 
 def _covered(model: Translator, test: Lexicon, direction: Direction) -> list[str]:
     """The words of a test dictionary that have a translation in the vectors."""
-    asking, answering = model.space.sides(direction)
+    query_side, key_side = model.space.sides(direction)
     pairs = test if direction == "forward" else test.swapped()
-    return list(pairs.covered(asking.key_to_index, answering.key_to_index).golds())
+    return list(pairs.covered(query_side.key_to_index, key_side.key_to_index).golds())
 
 
 def _per_cent(share: dict[str, Any] | None) -> list[float] | None:

@@ -81,10 +81,10 @@ def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
 def _step(said: str, command: str, folder: Path) -> Iterator[str]:
     if said:
         yield said
-    told = "\n".join(
+    stated = "\n".join(
         line.rstrip() for line in _run(command, folder).splitlines() if not _PROGRESS.match(line)
     )
-    yield f"```console\n$ {command}\n{_DURATION.sub('after a while.', told).rstrip()}\n```"
+    yield f"```console\n$ {command}\n{_DURATION.sub('after a while.', stated).rstrip()}\n```"
 
 
 def _run(command: str, folder: Path) -> str:

@@ -231,10 +231,10 @@ def damage(path: Path, chance: random.Random) -> str:
         path.write_bytes(content[:place])
         return f"cut after {place} bytes"
     changed = content[place] ^ (1 << chance.randrange(8)) if chance.random() < 0.7 else chance.randrange(256)
-    told = f"byte {place}: {content[place]:#x} became {changed:#x}"
+    stated = f"byte {place}: {content[place]:#x} became {changed:#x}"
     content[place] = changed
     path.write_bytes(content)
-    return told
+    return stated
 
 
 def judged(kept: Kept, expected: Any) -> str:
@@ -266,10 +266,10 @@ def main() -> int:
             shutil.copytree(kept.path, whole)
             file = chance.choice(sorted(path for path in kept.path.rglob("*") if path.is_file()))
             where = file.relative_to(kept.path)
-            told = damage(file, chance)
+            stated = damage(file, chance)
             verdict = judged(kept, expected[number % len(things)])
             if verdict.startswith("FAULT"):
-                faults.append(f"{kept.name}, {where}, {told}: {verdict}")
+                faults.append(f"{kept.name}, {where}, {stated}: {verdict}")
             counts[kept.name][verdict.partition(":")[0]] += 1
             shutil.rmtree(kept.path)
             whole.rename(kept.path)

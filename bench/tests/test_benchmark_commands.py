@@ -47,13 +47,13 @@ def test_merge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
                 store.add(result)
     names = [str(path) for path in (out, *parts)]
     assert run(["benchmark", "merge", *names]) == 0
-    told = capsys.readouterr().out
-    assert "a.sqlite: 9 setups added, 0 in the place of failed ones, 0 were there already." in told
-    assert f"b.sqlite: {len(results) - 9} setups added, 0 in the place of failed ones, 3 were" in told
+    caught = capsys.readouterr().out
+    assert "a.sqlite: 9 setups added, 0 in the place of failed ones, 0 were there already." in caught
+    assert f"b.sqlite: {len(results) - 9} setups added, 0 in the place of failed ones, 3 were" in caught
     assert run(["benchmark", "merge", *names, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["setups"] == len(results)
-    assert told["files"][names[1]] == {"added": 0, "already": 9, "replaced": 0, "differing": 0}
+    caught = json.loads(capsys.readouterr().out)
+    assert caught["setups"] == len(results)
+    assert caught["files"][names[1]] == {"added": 0, "already": 9, "replaced": 0, "differing": 0}
     with ResultsStore.open(out, create=False) as store:
         predictions = {r.setup.key: r.predictions for r in store.results(predictions=True)}
     assert predictions == {result.setup.key: result.predictions for result in results}

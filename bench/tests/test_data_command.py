@@ -18,9 +18,9 @@ from data_server import serving
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["data", "list"]) == 0
-    told = capsys.readouterr().out
+    caught = capsys.readouterr().out
     for word in ("fasttext-wiki", "fasttext-cc", "xling", "panlex", "muse", "none stated", "CC BY-SA 3.0"):
-        assert word in told
+        assert word in caught
 
 
 def test_list_says_what_is_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,9 +62,9 @@ def test_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         assert run([*line, "--all"]) == 0
         assert (tmp_path / "vectors" / "wiki.en.vec").read_bytes() == text
         assert run(["data", "get", "fasttext-wiki", "--languages", "xx", "-o", str(tmp_path)]) == 2
-        told = capsys.readouterr().err
-        assert "/wiki.xx.vec: the server answers 404" in told
-        assert f"put it, whole, at {tmp_path}/vectors/wiki.xx.vec" in told
+        caught = capsys.readouterr().err
+        assert "/wiki.xx.vec: the server answers 404" in caught
+        assert f"put it, whole, at {tmp_path}/vectors/wiki.xx.vec" in caught
 
 
 def test_get_without_a_network_is_one_sentence(
@@ -74,15 +74,15 @@ def test_get_without_a_network_is_one_sentence(
     files = [RemoteFile("http://127.0.0.1:9/en-fi.tsv", "dictionaries/xling/en-fi/en-fi.tsv")]
     monkeypatch.setattr(catalogue, "KNOWN", (replace(data, files=lambda languages: files),))
     assert run(["data", "get", "xling", "-o", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(
+    caught = capsys.readouterr().err
+    assert caught.startswith(
         "bilex: error: http://127.0.0.1:9/en-fi.tsv: cannot be reached (Connection refused); "
     )
-    assert told.endswith(
+    assert caught.endswith(
         "get https://github.com/codogogo/xling-eval where there is a network and put its dictionaries, named "
         f"as there, into {tmp_path}/dictionaries/xling.\n"
     )
-    assert told.count("\n") == 1
+    assert caught.count("\n") == 1
 
 
 def test_get_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,10 +102,10 @@ def data(tmp_path: Path) -> Path:
 
 def test_check_with_warnings_is_fine(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["data", "check", str(data)]) == 0
-    told = capsys.readouterr()
-    row = next(line for line in told.out.splitlines() if line.split()[:1] == ["en-fi"])
+    caught = capsys.readouterr()
+    row = next(line for line in caught.out.splitlines() if line.split()[:1] == ["en-fi"])
     assert row.split() == ["en-fi", "1/1", "2/2", "1", "0", "0"]
-    assert "warning: seeds 5k: test pairs stand in them too" in told.err
+    assert "warning: seeds 5k: test pairs stand in them too" in caught.err
 
 
 def test_check_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,6 +123,6 @@ def test_check_of_nothing_usable(
     assert "nothing to run a benchmark on, no dictionary" in capsys.readouterr().err
     assert run(["data", "check", str(data / "missing")]) == 2
     assert run(["data", "check", str(data), "--vectors", str(tmp_path_factory.mktemp("none"))]) == 2
-    told = capsys.readouterr()
-    assert "–/1" in told.out
-    assert "no pair with a test dictionary that vectors cover" in told.err
+    caught = capsys.readouterr()
+    assert "–/1" in caught.out
+    assert "no pair with a test dictionary that vectors cover" in caught.err

@@ -66,8 +66,8 @@ def test_broken_files_are_warnings(data: Path) -> None:
     (data / "en-ru.test.tsv").unlink()
     found = check_folder(DataFolder.open(data))
     assert set(found.pairs[0].dictionaries) == {"test", "5k"}
-    told = "\n".join(found.warnings)
-    assert "1k.tsv: holds no word pairs" in told
-    assert "en.vec: is empty" in told
-    assert "one test dictionary is needed for 'en-ru'" in told
-    assert "no vectors for en, ru" in told
+    caught = "\n".join(found.warnings)
+    assert "1k.tsv: holds no word pairs" in caught
+    assert "en.vec: is empty" in caught
+    assert "one test dictionary is needed for 'en-ru'" in caught
+    assert "no vectors for en, ru" in caught

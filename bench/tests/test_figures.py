@@ -200,9 +200,9 @@ def test_methods_run_on_fewer_pairs_are_left_out_of_means(results: list[Result])
 
 def test_time_is_all_but_scoring(drawings: list[Drawing]) -> None:
     (drawing,) = of_kind(drawings, "time")
-    told = {mark.text.rsplit(" in ", 1)[0].split(",")[0]: mark.text for mark in drawing.marks}
-    assert told["RCSLS"].endswith("in 90.0 s"), "1k is drawn last: 1.5 times 60 s, without 3.5 s of scoring"
-    assert told["C1"].endswith("in 10.5 min")
+    caught = {mark.text.rsplit(" in ", 1)[0].split(",")[0]: mark.text for mark in drawing.marks}
+    assert caught["RCSLS"].endswith("in 90.0 s"), "1k is drawn last: 1.5 times 60 s, without 3.5 s of scoring"
+    assert caught["C1"].endswith("in 10.5 min")
 
 
 def test_the_front_is_what_nobody_beats_in_both() -> None:

@@ -28,7 +28,7 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def answering(*answers: bytes, drip: float | None = None) -> Iterator[str]:
+def key_side(*answers: bytes, drip: float | None = None) -> Iterator[str]:
     """A server that sends these bytes, one answer a connection, the last again and again."""
     listening = socket.create_server(("127.0.0.1", 0))
     done = threading.Event()
@@ -72,7 +72,7 @@ def left_in(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("length", ["abc", "-1", "", "1e3", "5, 5", "٣"])
 def test_a_length_that_is_none_is_not_believed(tmp_path: Path, length: str) -> None:
-    with answering(answer(b"hello", f"Content-Length: {length}")) as address:
+    with key_side(answer(b"hello", f"Content-Length: {length}")) as address:
         try:
             download(address, tmp_path / "a.bin")
         except BilexError as error:
@@ -86,24 +86,24 @@ def test_a_length_that_is_none_is_not_believed(tmp_path: Path, length: str) -> N
 )
 def test_redirects_that_lead_nowhere_are_one_sentence(tmp_path: Path, place: str) -> None:
     moved = answer(b"", f"Location: {place}", "Content-Length: 0", status="302 Found")
-    with answering(moved) as address, pytest.raises(BilexError) as told:
+    with key_side(moved) as address, pytest.raises(BilexError) as caught:
         download(address, tmp_path / "a.bin")
-    assert "\n" not in str(told.value) and left_in(tmp_path) == []
+    assert "\n" not in str(caught.value) and left_in(tmp_path) == []
 
 
 @pytest.mark.parametrize("page", [b"<html><body>log in", b"  <!DOCTYPE HTML>\n<p>sorry"])
 def test_a_web_page_is_no_file(tmp_path: Path, page: bytes) -> None:
-    with answering(answer(page)) as address, pytest.raises(BilexError, match="answers with a web page"):
+    with key_side(answer(page)) as address, pytest.raises(BilexError, match="answers with a web page"):
         download(address, tmp_path / "a.bin")
     assert left_in(tmp_path) == []
 
 
 def test_a_body_that_is_cut_is_no_success(tmp_path: Path) -> None:
     cut = answer(b"hello", "Content-Length: 500")
-    with answering(cut) as address, pytest.raises(BilexError, match="the connection broke after 5 bytes"):
+    with key_side(cut) as address, pytest.raises(BilexError, match="the connection broke after 5 bytes"):
         download(address, tmp_path / "a.bin")
     chunked = answer(b"5\r\nhello\r\n9\r\nwor", "Transfer-Encoding: chunked")
-    with answering(chunked) as address, pytest.raises(BilexError, match="the connection broke"):
+    with key_side(chunked) as address, pytest.raises(BilexError, match="the connection broke"):
         download(address, tmp_path / "b.bin")
     assert left_in(tmp_path) == []
 
@@ -113,7 +113,7 @@ def test_a_server_that_drips_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(downloading, "_SLOWEST", 10_000)
     monkeypatch.setattr(downloading, "_ATTEMPTS", 2)
     endless = answer(b"", "Content-Length: 1000000000")
-    with answering(endless, drip=0.01) as address, pytest.raises(BilexError, match="fewer than 10,000 bytes"):
+    with key_side(endless, drip=0.01) as address, pytest.raises(BilexError, match="fewer than 10,000 bytes"):
         download(address, tmp_path / "a.bin")
 
 
@@ -136,7 +136,7 @@ def test_a_line_that_never_ends_is_not_held(
     content = beginning + bytes(40_000_000 if packed else 2_000_000)
     body = gzip.compress(content) if packed else content
     whole = tmp_path / ("x.vec.gz" if packed else "x.vec")
-    with answering(answer(body)) as address, pytest.raises(BilexError, match="a line of it has more than"):
+    with key_side(answer(body)) as address, pytest.raises(BilexError, match="a line of it has more than"):
         download_words(address, whole, tmp_path / "cut.vec", 10, "do something")
     assert sum(seen) < 8 << 20 and left_in(tmp_path) == []
 
@@ -146,7 +146,7 @@ def test_packed_text_comes_out_whole_however_it_is_packed(tmp_path: Path) -> Non
     text = f"{len(lines)} 2\n".encode() + "".join(lines).encode()
     half = len(text) // 2
     body = gzip.compress(text[:half]) + gzip.compress(b"") + gzip.compress(text[half:])
-    with answering(answer(body)) as address:
+    with key_side(answer(body)) as address:
         download_words(address, tmp_path / "x.vec.gz", tmp_path / "cut.vec", 10_000, "do something")
     assert (tmp_path / "cut.vec").read_bytes() == text
 

@@ -35,8 +35,8 @@ def results() -> list[Result]:
     named = [
         replace(r, setup=replace(r.setup, label=NASTY)) if r.setup.method == "fipp" else r for r in found
     ]
-    told = {"command": "bilex benchmark run quick -o 'a & b.sqlite'"}
-    return [replace(r, environment={**r.environment, **told}) for r in named]
+    caught = {"command": "bilex benchmark run quick -o 'a & b.sqlite'"}
+    return [replace(r, environment={**r.environment, **caught}) for r in named]
 
 
 @pytest.fixture(scope="module")

@@ -171,8 +171,8 @@ def test_senseless_options_are_refused_in_one_sentence(
     grid = write_grid(tmp_path / "grid.toml", folder.path)
     results = tmp_path / "r.sqlite"
     assert bilex(["benchmark", "run", str(grid), "-o", str(results), "--device", "cpu", *options]) == 2
-    told = capsys.readouterr().err
-    assert said in told and told.startswith("bilex: error: ") and len(told.splitlines()) == 1
+    caught = capsys.readouterr().err
+    assert said in caught and caught.startswith("bilex: error: ") and len(caught.splitlines()) == 1
 
 
 def write_grid(path: Path, data: Path, log: Path | None = None) -> Path:

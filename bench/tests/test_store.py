@@ -255,12 +255,12 @@ def test_a_kill_leaves_whole_results(path: Path) -> None:
         "    store.add(fabricated(setup, 50)); print(seed, flush=True)",
     )
     try:
-        told = [writer.stdout.readline() for _ in range(5)]
+        caught = [writer.stdout.readline() for _ in range(5)]
         time.sleep(0.03)
     finally:
         os.kill(writer.pid, signal.SIGKILL)
         rest = writer.communicate()[0]
-    finished = len(told) + len(rest.splitlines())
+    finished = len(caught) + len(rest.splitlines())
     with ResultsStore.open(path) as store, store.claim():  # the dead runner's lock keeps nobody out
         found = store.results(predictions=True)
         assert finished <= len(found) <= finished + 1

@@ -483,8 +483,8 @@ def stored(results: list[Result], tmp_path_factory: pytest.TempPathFactory) -> P
 
 def test_command_prints_markdown(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["benchmark", "tables", str(stored), "--table", "main", "--table", "significance"]) == 0
-    told = capsys.readouterr().out
-    assert told.count("### ") == 3 and "2 of XLING's 28 pairs" in told
+    caught = capsys.readouterr().out
+    assert caught.count("### ") == 3 and "2 of XLING's 28 pairs" in caught
 
 
 def test_command_writes_a_folder(stored: Path, tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ def test_a_damaged_stored_fit_is_made_again(place: Workplace) -> None:
 
 
 def test_what_fails_is_recorded_with_its_sentence(place: Workplace) -> None:
-    [told] = run_family([world.setup("troublesome", settings={"trouble": "error"})], place)
-    assert (told.status, told.error) == ("failed", "this method fails on purpose; do not use it.")
+    [caught] = run_family([world.setup("troublesome", settings={"trouble": "error"})], place)
+    assert (caught.status, caught.error) == ("failed", "this method fails on purpose; do not use it.")
     [bug] = run_family([world.setup("troublesome", settings={"trouble": "bug"})], place)
     assert bug.error == "ZeroDivisionError: a bug on purpose"
     assert "_make_trouble" in bug.report["traceback"]
@@ -143,10 +143,10 @@ def test_stage_c2_is_run_once_for_all_mixings(
     recipe = Recipe.of(aligner, settings, calibrate=False)
     chosen = decide(recipe, aligner, source, target, seeds, stage=settings).mixing
     by_hand = run_stage_c2(aligner, source, target, seeds, replace(settings, mixing=chosen))
-    for wish, mixing in ((0.2, 0.2), (1.0, 1.0), ("auto", chosen)):
+    for override, mixing in ((0.2, 0.2), (1.0, 1.0), ("auto", chosen)):
         space = Space(*by_hand.mixed(mixing), "cosine", "cpu")
-        assert results[wish].evaluation == evaluate(space, test, train=seeds).as_dict()
-        assert results[wish].report["mixing"] == mixing
+        assert results[override].evaluation == evaluate(space, test, train=seeds).as_dict()
+        assert results[override].report["mixing"] == mixing
     assert {"fit", "tune", "encode", "combine", "trial", "evaluate"} == set(results["auto"].seconds)
     assert "trial" not in results[0.2].seconds
     more = list(run_family([world.setup(lm=lm, tuning=TUNING, mixing=0.5), setups[0]], Workplace(place.plan)))

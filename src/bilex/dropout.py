@@ -1,4 +1,4 @@
-"""Dropout whose chance comes from a generator that is given."""
+"""Dropout whose random numbers come from a generator that is given."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class BilexError(Exception):
-    """Something a user can put right, told in one sentence.
+    """Something a user can put right, said in one sentence.
 
     The sentence names the file, line or word, says what is wrong and what to do. The command line
     prints it without a traceback and exits with code 2; in a program, catch this class.

@@ -49,8 +49,8 @@ def _error_number(error: OSError | SafetensorError) -> int | None:
     """The operating system's number of an error; safetensors gives it only in its message."""
     if isinstance(error, OSError):
         return errno.ENOSPC if _NUMPY_WROTE_LESS.search(str(error)) else error.errno
-    told = re.search(r"os error (\d+)", str(error))
-    return int(told[1]) if told else None
+    stated = re.search(r"os error (\d+)", str(error))
+    return int(stated[1]) if stated else None
 
 
 @contextlib.contextmanager

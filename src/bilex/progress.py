@@ -60,19 +60,19 @@ class Silent:
 SILENT = Silent()
 
 
-def chosen_progress(wish: Progress | bool | None) -> Progress:
-    """Who is told, by what a program asked for.
+def chosen_progress(override: Progress | bool | None) -> Progress:
+    """What receives progress, by what a program asked for.
 
     Args:
-        wish: A `Progress`; True for bars, or lines where there is no terminal; False for silence; None for
-            bars in a terminal or a notebook and silence elsewhere.
+        override: A `Progress`; True for bars, or lines where there is no terminal; False for silence; None
+            for bars in a terminal or a notebook and silence elsewhere.
     """
-    if wish is None:
-        wish = sys.stderr.isatty() or "ipykernel" in sys.modules
-    if wish is False:
+    if override is None:
+        override = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if override is False:
         return SILENT
-    if wish is not True:
-        return wish
+    if override is not True:
+        return override
     from bilex.progress_display import BarProgress, LineProgress
 
     return BarProgress() if sys.stderr.isatty() or "ipykernel" in sys.modules else LineProgress()

@@ -33,9 +33,9 @@ class SafeConsole(Console):
     def __init__(self, **settings: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
 
-    def render_str(self, text: str, **wishes: Any) -> Text:
+    def render_str(self, text: str, **overrides: Any) -> Text:
         """The text of a cell or a line, made harmless."""
-        return super().render_str(visible(text), **wishes)
+        return super().render_str(visible(text), **overrides)
 
 
 def _shown(figures: dict[str, Any]) -> str:

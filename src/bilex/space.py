@@ -115,7 +115,7 @@ class Space:
         return self.source.dim
 
     def sides(self, direction: Direction) -> tuple[WordVectors, WordVectors]:
-        """The asking and the answering language of a direction.
+        """The query and the key language of a direction.
 
         Raises:
             BilexError: The direction is neither "forward" nor "backward".
@@ -157,7 +157,7 @@ class Space:
         """The k best words of the other language for each query.
 
         Args:
-            queries: Row numbers of the asking language (whole numbers, one axis), or vectors in the
+            queries: Row numbers of the query language (whole numbers, one axis), or vectors in the
                 common space (floats, one a row).
             k: How many answers a query.
             direction: "forward" asks with source words, "backward" with target words.
@@ -165,7 +165,7 @@ class Space:
             neighbours: The k of CSLS's r.
 
         Returns:
-            Scores and rows of the answering language, best first, each of shape (queries, k).
+            Scores and rows of the key language, best first, each of shape (queries, k).
 
         Raises:
             BilexError: An unknown direction or method, k below 1, or vectors of another dimension.
@@ -181,7 +181,7 @@ class Space:
     ) -> Searcher:
         """A function of queries and k that does what `search` does, for many calls in one direction.
 
-        The answering vocabulary is made ready for searching once, which is a good part of a search of
+        The key vocabulary is made ready for searching once, which is a good part of a search of
         few words.
 
         Raises:
@@ -189,26 +189,26 @@ class Space:
         """
         if method not in ("csls", "nn"):
             raise BilexError(f"retrieval '{method}' is not known; use csls or nn.")
-        asking, answering = self.sides(direction)
-        r_asking: Floats | None = None
-        r_answering: Floats | None = None
+        query_side, key_side = self.sides(direction)
+        r_queries: Floats | None = None
+        r_keys: Floats | None = None
         if method == "csls":
             terms = self.neighbourhoods(neighbours)
-            r_asking, r_answering = terms if direction == "forward" else terms[::-1]
-        keys = KeySearch(answering.vectors, key_penalty=r_answering, device=self.device)
+            r_queries, r_keys = terms if direction == "forward" else terms[::-1]
+        keys = KeySearch(key_side.vectors, key_penalty=r_keys, device=self.device)
 
         def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
             if k < 1:
                 raise BilexError(f"{k} answers were asked for; ask for at least 1.")
             by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
-            vectors = np.asarray(asking.vectors[queries]) if by_row else self._checked(queries)
+            vectors = np.asarray(query_side.vectors[queries]) if by_row else self._checked(queries)
             scores, rows = keys.top_k(vectors, k)
-            if r_asking is None:
+            if r_queries is None:
                 return scores, rows
             query_mean = (
-                np.asarray(r_asking[queries])
+                np.asarray(r_queries[queries])
                 if by_row
-                else mean_of_best(vectors, answering.vectors, neighbours, device=self.device)
+                else mean_of_best(vectors, key_side.vectors, neighbours, device=self.device)
             )
             return scores - query_mean[:, None], rows
 
@@ -226,21 +226,21 @@ class Space:
         """The score of each query with one answer, as `search` would give it.
 
         Args:
-            queries: Rows of the asking language.
-            answers: One row of the answering language for each.
+            queries: Rows of the query language.
+            answers: One row of the key language for each.
             direction: "forward" asks with source words, "backward" with target words.
             method: "csls", or "nn" for the plain similarity.
             neighbours: The k of CSLS's r.
         """
-        asking, answering = self.sides(direction)
+        query_side, key_side = self.sides(direction)
         similar: Floats = np.einsum(
-            "ij,ij->i", np.asarray(asking.vectors[queries]), np.asarray(answering.vectors[answers])
+            "ij,ij->i", np.asarray(query_side.vectors[queries]), np.asarray(key_side.vectors[answers])
         )
         if method == "nn" or not len(queries):
             return similar
         r_source, r_target = self.neighbourhoods(neighbours)
-        r_asking, r_answering = (r_source, r_target) if direction == "forward" else (r_target, r_source)
-        csls: Floats = 2 * similar - r_asking[queries] - r_answering[answers]
+        r_queries, r_keys = (r_source, r_target) if direction == "forward" else (r_target, r_source)
+        csls: Floats = 2 * similar - r_queries[queries] - r_keys[answers]
         return csls
 
     def _checked(self, vectors: Rows | Floats) -> Floats:

@@ -36,9 +36,9 @@ def test_every_method_is_found_by_name() -> None:
 def test_a_mistyped_method_gets_the_nearest_name() -> None:
     with pytest.raises(BilexError, match=r"method 'procustes' is not known; .* Did you mean 'procrustes'\?"):
         get_method("procustes")
-    with pytest.raises(BilexError, match="choose one of advanced, c1, ") as told:
+    with pytest.raises(BilexError, match="choose one of advanced, c1, ") as caught:
         get_method("xyzzy")
-    assert "Did you mean" not in str(told.value)
+    assert "Did you mean" not in str(caught.value)
 
 
 def test_an_aligner_prints_what_differs_from_the_defaults() -> None:
@@ -165,14 +165,14 @@ def test_induced_pairs_follow_the_definition(full: bool) -> None:
     y = np.concatenate([x[:150], rng.normal(size=(150, 10))]) + 0.5 * rng.normal(size=(300, 10))
     x, y = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (x, y.astype(np.float32)))
     found = induce_pairs(x, y, frequent=120, keep=50, full_csls=full, device="cpu")
-    for pairs, asking, scores in (
+    for pairs, query_side, scores in (
         (found.forward, 0, half_csls(x, y, full)),
         (found.backward, 1, half_csls(y, x, full)),
     ):
         best = scores[:120].argmax(1)
         order = np.argsort(-scores[:120].max(1), kind="stable")[:50]
-        np.testing.assert_array_equal(pairs[:, asking], order)
-        np.testing.assert_array_equal(pairs[:, 1 - asking], best[order])
+        np.testing.assert_array_equal(pairs[:, query_side], order)
+        np.testing.assert_array_equal(pairs[:, 1 - query_side], best[order])
 
 
 def test_more_frequent_words_asked_for_than_there_are() -> None:

@@ -154,9 +154,9 @@ def test_a_number_that_is_none_is_refused_by_its_word(name: str, number: float) 
     ids=["one axis", "three axes", "other rows", "complex", "text", "objects", "ragged", "None", "a number"],
 )
 def test_what_is_no_matrix_of_numbers_is_refused(vectors: Any) -> None:
-    with pytest.raises(BilexError) as told:
+    with pytest.raises(BilexError) as caught:
         WordVectors(["a", "b", "c"], vectors)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("words", [[1, 2], ["a", None], [b"a", b"b"]])

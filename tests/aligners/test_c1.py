@@ -89,10 +89,10 @@ def test_a_checkpoint_of_another_problem_is_refused(tmp_path: Path, change: Any)
     aligner, lexicon = change(world)
     with pytest.raises(
         BilexError, match="made from other vectors, seeds or settings, or by another version"
-    ) as told:
+    ) as caught:
         world.fit(aligner, lexicon, checkpoint=folder)
-    assert str(folder) in str(told.value)
-    assert "\n" not in str(told.value)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_checkpoint_of_other_vectors_or_damaged_is_refused(tmp_path: Path) -> None:

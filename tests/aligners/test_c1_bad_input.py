@@ -141,9 +141,9 @@ def test_vectors_that_are_not_finite_are_refused() -> None:
 
 @pytest.mark.parametrize("pairs", [[("cat", "kissa"), ("dog", "koira")], [("s1", "t1"), ("dog", "t2")]])
 def test_seeds_that_cover_nothing_are_refused(pairs: list[tuple[str, str]]) -> None:
-    with pytest.raises(BilexError, match=r"^animals\.txt: .* needs at least 2 pairs") as told:
+    with pytest.raises(BilexError, match=r"^animals\.txt: .* needs at least 2 pairs") as caught:
         World().fit(quick(), Lexicon(pairs, "animals.txt"))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_seeds_the_wrong_way_round_are_advised_upon() -> None:

@@ -81,9 +81,9 @@ def test_unrelated_languages_collapse_and_nothing_is_handed_out() -> None:
     aligner = quick()
     with pytest.raises(
         BilexError, match=r"could not be brought together .*unsupervised \d+%.*--seeds"
-    ) as told:
+    ) as caught:
         fit(world, aligner)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
     assert not hasattr(aligner, "source_map_")
     assert aligner.report_["starts"]["unsupervised"]["recovered"] < COLLAPSED
 

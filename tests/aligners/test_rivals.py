@@ -137,7 +137,7 @@ def test_identical_start_without_shared_words_is_told() -> None:
 
 
 def test_a_collapse_is_said() -> None:
-    """Unrelated languages are matched all the same, but the pairs do not foretell each other."""
+    """Unrelated languages are matched all the same, but the pairs do not predict each other."""
     random = np.random.default_rng(9)
     source, target = (
         WordVectors([f"{side}{i}" for i in range(WORDS)], random.normal(size=(WORDS, 100)).astype(np.float32))

@@ -104,7 +104,7 @@ def test_few_covered_pairs_are_a_warning(files: Files, tmp_path: Path, capsys: T
         "procrustes",
     ]
     assert run([*map(str, command), "--no-calibrate"]) == 0
-    assert "warning" in (told := capsys.readouterr().err) and "100 of 250 pairs" in told
+    assert "warning" in (caught := capsys.readouterr().err) and "100 of 250 pairs" in caught
 
 
 @pytest.mark.parametrize(
@@ -219,8 +219,8 @@ def test_an_interrupted_align_leaves_nothing(
     assert process.stdout is not None
     assert process.stdout.readline() == "fitting\n"
     process.send_signal(sent)
-    _, told = process.communicate(timeout=20)
+    _, caught = process.communicate(timeout=20)
     assert process.returncode == code
-    assert "Traceback" not in told
-    assert sent is signal.SIGTERM or "bilex: interrupted" in told
+    assert "Traceback" not in caught
+    assert sent is signal.SIGTERM or "bilex: interrupted" in caught
     assert list(tmp_path.iterdir()) == []

@@ -79,11 +79,11 @@ def test_align_tells_translations_and_calibration(files: Files, tmp_path: Path, 
         "--method",
         "procrustes",
     )
-    told = capsys.readouterr()
+    caught = capsys.readouterr()
     assert code == 0
-    assert "held-out seed words they were off by" in told.out and "bilex translate" in told.out
-    assert "Expect the first answer to be right" in told.out
-    assert "held-out" in told.err
+    assert "held-out seed words they were off by" in caught.out and "bilex translate" in caught.out
+    assert "Expect the first answer to be right" in caught.out
+    assert "held-out" in caught.err
     assert Translator.load(tmp_path / "m").calibration.parts
 
 
@@ -95,9 +95,9 @@ def test_align_json(files: Files, tmp_path: Path, capsys: Told) -> None:
         )
         == 0
     )
-    told = json.loads(capsys.readouterr().out)
-    assert told["method"] == "procrustes" and told["settings"]["seed"] == 3
-    assert told["seed_pairs_covered"] == 400
+    caught = json.loads(capsys.readouterr().out)
+    assert caught["method"] == "procrustes" and caught["settings"]["seed"] == 3
+    assert caught["seed_pairs_covered"] == 400
     assert len(Translator.load(tmp_path / "m").space.source) == 500
 
 
@@ -143,11 +143,11 @@ def test_translate_json_lines(files: Files, capsys: Told, reverse: bool) -> None
     words = WordVectors.load(files.target if reverse else files.source).index_to_key[:3]
     options = ["--reverse"] if reverse else []
     assert bilex("translate", files.model, *words, "nosuchword", "--json", "--retrieval", "nn", *options) == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    caught = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     direction = "backward" if reverse else "forward"
     answers = Translator.load(files.model).translate([*words, "nosuchword"], direction=direction, method="nn")
-    assert told == [answer.as_dict() for answer in answers]
-    assert [entry["word"] for entry in told] == [*words, "nosuchword"]
+    assert caught == [answer.as_dict() for answer in answers]
+    assert [entry["word"] for entry in caught] == [*words, "nosuchword"]
 
 
 @pytest.mark.parametrize("command", ["translate", "lexicon"])
@@ -188,9 +188,9 @@ def test_translate_from_stdin(files: Files, capsys: Told, monkeypatch: pytest.Mo
     text = f"\ufeff{words[0]}\r\n\n{words[1].upper()}\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert bilex("translate", files.model, "--json", "-k", 1) == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [entry["word"] for entry in told] == [words[0], words[1].upper()]
-    assert all(len(entry["translations"]) == 1 for entry in told)
+    caught = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [entry["word"] for entry in caught] == [words[0], words[1].upper()]
+    assert all(len(entry["translations"]) == 1 for entry in caught)
 
 
 def test_unknown_words_are_told_and_all_unknown_is_code_2(files: Files, capsys: Told) -> None:
@@ -201,29 +201,29 @@ def test_unknown_words_are_told_and_all_unknown_is_code_2(files: Files, capsys: 
 
 
 def test_lexicon_to_a_file_and_to_stdout(files: Files, tmp_path: Path, capsys: Told) -> None:
-    wish = ["lexicon", files.model, "--mutual", "--ranks", "401-", "--min-confidence", "0.3"]
-    assert bilex(*wish, "-o", tmp_path / "out.tsv") == 0
+    override = ["lexicon", files.model, "--mutual", "--ranks", "401-", "--min-confidence", "0.3"]
+    assert bilex(*override, "-o", tmp_path / "out.tsv") == 0
     expected = Translator.load(files.model).lexicon(mutual=True, ranks=(401, None), min_confidence=0.3)
     assert list(Lexicon.read(tmp_path / "out.tsv").pairs) == list(expected.pairs().pairs)
     capsys.readouterr()
-    assert bilex(*wish) == 0
+    assert bilex(*override) == 0
     assert capsys.readouterr().out == (tmp_path / "out.tsv").read_text()
-    assert bilex(*wish, "--format", "jsonl") == 0
+    assert bilex(*override, "--format", "jsonl") == 0
     assert len(capsys.readouterr().out.splitlines()) == len(expected) > 0
 
 
 def test_evaluate_json_has_the_fixed_form(files: Files, capsys: Told) -> None:
     assert bilex("evaluate", files.model, files.test, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
+    caught = json.loads(capsys.readouterr().out)
     for direction in ("forward", "backward"):
-        assert told[direction]["covered"] == told[direction]["total"] == 500
+        assert caught[direction]["covered"] == caught[direction]["total"] == 500
         for search in ("nn", "csls"):
-            assert set(told[direction][search]) >= {"p@1", "p@5", "p@10", "mrr"}
-            assert 0 < told[direction][search]["p@1"] <= told[direction][search]["p@10"] <= 1
+            assert set(caught[direction][search]) >= {"p@1", "p@5", "p@10", "mrr"}
+            assert 0 < caught[direction][search]["p@1"] <= caught[direction][search]["p@10"] <= 1
     answers = Translator.load(files.model).translate([a for a, _ in Lexicon.read(files.test).pairs], 1)
     golds = dict(Lexicon.read(files.test).pairs)
     right = sum(answer[0].word == golds[answer.word] for answer in answers)
-    assert told["forward"]["csls"]["p@1"] == pytest.approx(right / 500)
+    assert caught["forward"]["csls"]["p@1"] == pytest.approx(right / 500)
 
 
 def test_evaluate_knows_the_seeds(files: Files, capsys: Told) -> None:

@@ -98,8 +98,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path, capsys: Told) -> None:
     assert bilex("convert", path, "-o", tmp_path / "d.muse") == 2
     assert "the pair 'ice cream', 'jäätelö' does not fit into a MUSE file (a space" in capsys.readouterr().err
     assert bilex("convert", path, "-o", tmp_path / "d.muse", "--skip-unfit") == 0
-    told = capsys.readouterr().err
-    assert "1 of 4 lines left out (line 3): no tab" in told.replace("\n", " ")
-    assert "Wrote 2 pairs" in told and "1 pairs were left out: 1 with a space in a word." in told
+    caught = capsys.readouterr().err
+    assert "1 of 4 lines left out (line 3): no tab" in caught.replace("\n", " ")
+    assert "Wrote 2 pairs" in caught and "1 pairs were left out: 1 with a space in a word." in caught
     assert bilex("convert", path, "-o", tmp_path / "d.csv", "--defuse-formulas") == 0
     assert "'=1,yksi" in (tmp_path / "d.csv").read_text(encoding="utf-8")

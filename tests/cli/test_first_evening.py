@@ -89,13 +89,15 @@ def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Told) -> Non
 
 def test_the_figures_of_an_evaluation_ignore_what_is_known(files: Files, capsys: Told) -> None:
     assert bilex("evaluate", files.model, files.seeds, "--json", "--bootstrap", 0) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["forward"]["csls"]["p@1"] < 1, "the seeds are known, but the model does not find all of them"
-    assert told["forward"]["leak_free"]["covered"] == 0
+    caught = json.loads(capsys.readouterr().out)
+    assert caught["forward"]["csls"]["p@1"] < 1, (
+        "the seeds are known, but the model does not find all of them"
+    )
+    assert caught["forward"]["leak_free"]["covered"] == 0
 
 
 @pytest.mark.parametrize(("count", "told"), [(6, "6 seed pairs are few"), (60, "60 seed pairs are few")])
-def test_few_seeds_are_warned_of(files: Files, tmp_path: Path, capsys: Told, count: int, told: str) -> None:
+def test_few_seeds_are_warned_of(files: Files, tmp_path: Path, capsys: Told, count: int, caught: str) -> None:
     few = tmp_path / "few.tsv"
     few.write_text("".join(files.seeds.read_text().splitlines(keepends=True)[:count]))
     assert bilex(*align(files, tmp_path / "m", seeds=[few])) == 0
@@ -103,7 +105,7 @@ def test_few_seeds_are_warned_of(files: Files, tmp_path: Path, capsys: Told, cou
     assert (
         "Expect the first answer to be right" in shown.out and "each predicted from the others" in shown.out
     )
-    assert (told in shown.err) == (count == 6), "sixty pairs are enough for twenty dimensions"
+    assert (caught in shown.err) == (count == 6), "sixty pairs are enough for twenty dimensions"
     expected = Translator.load(tmp_path / "m").provenance["expectation"]
     assert expected["words"]["forward"] == count
 
@@ -115,8 +117,10 @@ def test_seeds_too_few_to_measure_are_warned_of(
     few = tmp_path / "few.tsv"
     few.write_text("".join(files.seeds.read_text().splitlines(keepends=True)[:count]))
     assert bilex(*align(files, tmp_path / "m", seeds=[few])) == 0
-    told = " ".join(capsys.readouterr().err.split())
-    assert f"warning: Expect little of it. {count} seed pairs are few" in told or "too little to use" in told
+    caught = " ".join(capsys.readouterr().err.split())
+    assert (
+        f"warning: Expect little of it. {count} seed pairs are few" in caught or "too little to use" in caught
+    )
 
 
 def test_unsuitable_vectors_are_warned_of(files: Files, tmp_path: Path, capsys: Told) -> None:
@@ -168,8 +172,8 @@ def test_spreadsheets_as_seeds(files: Files, tmp_path: Path, capsys: Told) -> No
     ]
     sheet = tmp_path / "sheet.csv"
     sheet.write_bytes("\r\n".join(rows).encode("utf-16"))
-    told = ["--source-language", "en", "--target-language", "fi", "--no-calibrate"]
-    assert bilex(*align(files, tmp_path / "m", *told, seeds=[sheet])) == 0
+    caught = ["--source-language", "en", "--target-language", "fi", "--no-calibrate"]
+    assert bilex(*align(files, tmp_path / "m", *caught, seeds=[sheet])) == 0
     assert list(Translator.load(tmp_path / "m").seeds.pairs) == list(pairs)
     assert bilex(*align(files, tmp_path / "n", "--columns", "3,1", "--no-calibrate", seeds=[sheet])) == 0
     assert bilex("convert", sheet, "-o", tmp_path / "out.tsv", "--columns", "english,finnish") == 0
@@ -308,15 +312,15 @@ def test_the_prompt(files: Files, monkeypatch: pytest.MonkeyPatch, capsys: Told)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert bilex("translate", files.model, "--format", "tsv") == 0
-    told = capsys.readouterr()
-    rows = [line.split("\t") for line in told.out.splitlines() if "\t" in line]
+    caught = capsys.readouterr()
+    rows = [line.split("\t") for line in caught.out.splitlines() if "\t" in line]
     assert [sum(row[0] == word for row in rows) for word in (source[450], source[451], target[450])] == [
         5,
         2,
         2,
     ]
     assert asked[0] == "source → target> " and asked[4] == "target → source> "
-    assert "':nonsense' is no command here" in told.err
+    assert "':nonsense' is no command here" in caught.err
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
@@ -361,7 +365,7 @@ def test_the_same_words_for_directions(files: Files, capsys: Told) -> None:
             assert bilex(*command, *options) == 0
             shown.append(capsys.readouterr().out)
     assert shown[:2] == shown[2:]
-    assert shown[0].split("\t")[0] == shown[1].split("\t")[0] == word, "the asking language comes first"
+    assert shown[0].split("\t")[0] == shown[1].split("\t")[0] == word, "the query language comes first"
     assert bilex("translate", files.model, word, "--reverse", "--direction", "forward") == 2
 
 
@@ -373,7 +377,7 @@ def test_languages_are_shown_instead_of_source_and_target(files: Files, tmp_path
     shown = capsys.readouterr().out
     assert "English to Finnish" in shown and " English  Finnish " in shown
     assert bilex("evaluate", tmp_path / "m", files.test) == 0
-    assert "Finnish to English" in (told := capsys.readouterr().out) and "forward" not in told
+    assert "Finnish to English" in (caught := capsys.readouterr().out) and "forward" not in caught
     assert bilex("info", tmp_path / "m") == 0
     assert "English – Finnish" in capsys.readouterr().out
     assert "English" in (tmp_path / "m" / "README.md").read_text()

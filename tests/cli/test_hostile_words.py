@@ -39,8 +39,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_words_are_shown_and_not_obeyed(model: Path, capsys: Told, word: str) -> None:
     for command in (["translate", str(model), word, "-k", "1", "--format", "table"], ["info", str(model)]):
         assert run(command) == 0
-        told = capsys.readouterr()
-        shown = told.out + told.err
+        caught = capsys.readouterr()
+        shown = caught.out + caught.err
         assert not set(shown) & set("\x1b\u202e\x07\x9b")
         if command[0] == "translate":
             assert word.translate({0x1B: "\\x1b", 0x202E: "\\u202e", 0x07: "\\x07", 0x9B: "\\x9b"}) in shown
@@ -130,8 +130,8 @@ def test_files_of_any_name_are_read_and_written(
     WordVectors(["a", "b"], np.eye(2, dtype=np.float32)).save(Path(f"{name}.vec"))
     assert run(["convert", "--", f"{name}.vec", f"{name}2.vec"]) == 0
     assert run(["info", "--", f"{name}2.vec"]) == 0
-    told = capsys.readouterr()
-    assert not set(told.out + told.err) & set("\x1b\x07")
+    caught = capsys.readouterr()
+    assert not set(caught.out + caught.err) & set("\x1b\x07")
     assert sorted(path.name for path in Path().iterdir()) == sorted([f"{name}.vec", f"{name}2.vec"])
 
 
@@ -147,8 +147,8 @@ def test_words_of_any_length_and_kind_are_kept_or_refused(tmp_path: Path, capsys
     Translator.fit(aligner, source, target, seeds, calibrate=False, lowercase=False).save(tmp_path / "m")
     assert Translator.load(tmp_path / "m").space.source.index_to_key == source.index_to_key
     assert run(["translate", str(tmp_path / "m"), "c", "-k", "4", "--format", "table"]) == 0
-    told = capsys.readouterr()
-    assert not set(told.out + told.err) & set("\x00\u202e")
+    caught = capsys.readouterr()
+    assert not set(caught.out + caught.err) & set("\x00\u202e")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of a file's size are those of Linux")

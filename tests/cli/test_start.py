@@ -79,15 +79,15 @@ def test_a_word_is_translated_without_torch_and_numba(files: Files, capsys: Told
 
 def test_the_machine_is_described_for_a_bug_report(capsys: Told) -> None:
     assert run(["info", "--machine", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    caught = json.loads(capsys.readouterr().out)
     here = machine.processor()
-    assert told["bilex"] == bilex.__version__
-    assert told["processor"] == here.name
-    assert set(told["vector_instructions"]) == here.features
-    assert told["threads"] == here.threads
-    assert 0 < told["memory_available_gigabytes"] <= told["memory_gigabytes"]
-    assert told["libraries"]["numpy"] == numpy.__version__
-    assert told["gpu"] is None or told["gpu"]["memory_gigabytes"] > 0
+    assert caught["bilex"] == bilex.__version__
+    assert caught["processor"] == here.name
+    assert set(caught["vector_instructions"]) == here.features
+    assert caught["threads"] == here.threads
+    assert 0 < caught["memory_available_gigabytes"] <= caught["memory_gigabytes"]
+    assert caught["libraries"]["numpy"] == numpy.__version__
+    assert caught["gpu"] is None or caught["gpu"]["memory_gigabytes"] > 0
     assert run(["info", "--machine"]) == 0
     shown = capsys.readouterr().out
     for fact in (here.name, "vector instructions", "memory gigabytes", "cache folder", "torch: 2."):

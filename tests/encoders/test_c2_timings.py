@@ -42,9 +42,9 @@ def test_all_rows_are_written_as_they_come(
 ) -> None:
     benchmark = importlib.import_module("timings.stage_c2")
     out = tmp_path / "rows.json"
-    wishes = ["--lm", str(tiny_folder), "--aligner", "procrustes", "--device", "cpu", "--out", str(out)]
+    overrides = ["--lm", str(tiny_folder), "--aligner", "procrustes", "--device", "cpu", "--out", str(out)]
     presets = ["--tuning", "paper", "light", "--mixing", "0.2", "auto"]
-    benchmark.main([str(data), "--pairs", "en-ru", "--seeds", "1k", *presets, *wishes])
+    benchmark.main([str(data), "--pairs", "en-ru", "--seeds", "1k", *presets, *overrides])
     rows = {row["name"]: row for row in json.loads(out.read_text())}
     assert list(rows) == [
         "aligner",
@@ -71,8 +71,8 @@ def test_choosing_a_preset_reads_no_test_file(
     (data / "dictionaries" / "xling" / "en-ru" / "yacle.test.freq.2k.en-ru.tsv").unlink()
     benchmark = importlib.import_module("timings.choose_c2")
     monkeypatch.setitem(benchmark.CANDIDATES, "light", [{}, {"epochs": 1, "negatives": 4}])
-    wishes = ["--lm", str(tiny_folder), "--aligner", "procrustes", "--device", "cpu"]
-    benchmark.main([str(data), "--pairs", "en-ru", "--seeds", "5k", *wishes])
+    overrides = ["--lm", str(tiny_folder), "--aligner", "procrustes", "--device", "cpu"]
+    benchmark.main([str(data), "--pairs", "en-ru", "--seeds", "5k", *overrides])
     shown = capsys.readouterr().out
     assert "learned from 160 pairs, 40 held out" in shown
     assert shown.count("epochs 1, negatives 4") == 2

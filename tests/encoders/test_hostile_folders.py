@@ -19,9 +19,9 @@ from bilex.errors import BilexError
 
 
 def refusal(folder: Path) -> str:
-    with pytest.raises(BilexError) as told:
+    with pytest.raises(BilexError) as caught:
         WordEncoder.load(folder, device="cpu")
-    sentence = str(told.value)
+    sentence = str(caught.value)
     assert "\n" not in sentence and str(folder) in sentence
     return sentence
 

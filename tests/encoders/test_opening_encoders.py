@@ -140,8 +140,8 @@ def test_lighter_presets_do_less_work() -> None:
         ({"template": "word"}, "where the word goes"),
     ],
 )
-def test_senseless_readings_are_refused(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(BilexError, match=told):
+def test_senseless_readings_are_refused(settings: dict[str, object], caught: str) -> None:
+    with pytest.raises(BilexError, match=caught):
         Reading(**settings)
 
 

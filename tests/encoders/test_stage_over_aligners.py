@@ -98,23 +98,23 @@ def command(tiny_folder: Path, tmp_path: Path) -> list[str]:
     target.save(tmp_path / "target", "safetensors")
     lexicon.write(tmp_path / "seeds.tsv")
     files = [str(tmp_path / "source"), str(tmp_path / "target"), "--seeds", str(tmp_path / "seeds.tsv")]
-    wishes = ["--method", "procrustes", "--lm", str(tiny_folder), "--device", "cpu", "-o"]
-    return ["align", *files, *wishes, str(tmp_path / "model")]
+    overrides = ["--method", "procrustes", "--lm", str(tiny_folder), "--device", "cpu", "-o"]
+    return ["align", *files, *overrides, str(tmp_path / "model")]
 
 
 def test_without_a_gpu_the_light_tuning_is_taken_and_said_once(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(command) == 0
-    told = [line for line in capsys.readouterr().err.splitlines() if "light tuning" in line]
-    assert len(told) == 1 and re.search(r"8 negatives a side, 2 epochs\): about \d+ s", told[0]), told
+    caught = [line for line in capsys.readouterr().err.splitlines() if "light tuning" in line]
+    assert len(caught) == 1 and re.search(r"8 negatives a side, 2 epochs\): about \d+ s", caught[0]), caught
     model = Translator.load(tmp_path / "model").provenance["language_model"]
     assert (model["preset"], model["tuning"]["precision"]) == ("light", "auto")
     assert model["arithmetic"] in ("float32", "bfloat16")
 
 
 @pytest.mark.parametrize(
-    ("wish", "preset", "notices"),
+    ("override", "preset", "notices"),
     [
         (["--tuning", "light"], "light", 0),
         (["--preset", "cpu"], "light", 1),
@@ -125,13 +125,13 @@ def test_a_tuning_that_is_asked_for_is_not_announced(
     command: list[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    wish: list[str],
+    override: list[str],
     preset: str,
     notices: int,
 ) -> None:
-    assert run([*command, *wish, "--no-calibrate", "--lambda", "0.3"]) == 0
-    told = capsys.readouterr().err
-    assert "No GPU" not in told and told.count("is called --tuning light now") == notices
+    assert run([*command, *override, "--no-calibrate", "--lambda", "0.3"]) == 0
+    caught = capsys.readouterr().err
+    assert "No GPU" not in caught and caught.count("is called --tuning light now") == notices
     assert Translator.load(tmp_path / "model").provenance["language_model"]["preset"] == preset
 
 
@@ -146,8 +146,8 @@ def test_the_demo_with_a_language_model(
     Lexicon(lexicon.pairs[200:]).write(sample / "test.tsv")
     monkeypatch.setattr("bilex.data.sample_path", lambda: sample)
     out = tmp_path / "out"
-    wishes = ["--output", str(out), "--method", "procrustes", "--lm", str(tiny_folder), "--device", "cpu"]
-    assert run(["demo", *wishes]) == 0
+    overrides = ["--output", str(out), "--method", "procrustes", "--lm", str(tiny_folder), "--device", "cpu"]
+    assert run(["demo", *overrides]) == 0
     shown = capsys.readouterr().out
     scores = json.loads((out / "scores.json").read_text())
     assert f"{scores['forward']['csls']['p@1']:.1%}" in shown

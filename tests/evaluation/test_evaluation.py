@@ -45,14 +45,14 @@ def make_lexicon(space: Space, seed: int = 0) -> Lexicon:
 
 def brute_force(space: Space, pairs: list[tuple[str, str]], method: str, flipped: bool) -> dict[str, Any]:
     """Every figure again: plain Python over sorted lists, float64, one word at a time."""
-    asking, answering = (space.target, space.source) if flipped else (space.source, space.target)
+    query_side, key_side = (space.target, space.source) if flipped else (space.source, space.target)
     pairs = [(b, a) for a, b in pairs] if flipped else pairs
 
     def unit(words: WordVectors) -> dict[str, Any]:
         rows = words.vectors.astype(np.float64)
         return {w: row / np.sqrt((row**2).sum()) for w, row in zip(words.index_to_key, rows, strict=True)}
 
-    x, y = unit(asking), unit(answering)
+    x, y = unit(query_side), unit(key_side)
     r = {w: np.mean(sorted((float(v @ u) for u in x.values()), reverse=True)[:10]) for w, v in y.items()}
 
     def ranking(word: str) -> list[str]:

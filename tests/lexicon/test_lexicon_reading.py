@@ -74,9 +74,9 @@ def test_broken_lines_are_counted_numbered_and_capped(tmp_path: Path) -> None:
     assert (report.broken, report.lines, report.extra_columns, report.repeated) == (30, 71, 1, 1)
     assert report.broken_lines[:2] == ((1, "no tab in it"), (2, "one of the two words is missing"))
     assert report.broken_lines[2][0] == 43 and len(report.broken_lines) == 20
-    told = report.sentence()
-    assert "30 of 71 lines left out (line 1, 2, 43, 44, 45, ...)" in told
-    assert "1 repeated pairs" in told and "more than two columns" in told
+    caught = report.sentence()
+    assert "30 of 71 lines left out (line 1, 2, 43, 44, 45, ...)" in caught
+    assert "1 repeated pairs" in caught and "more than two columns" in caught
 
 
 def test_three_words_divided_by_spaces_are_broken_not_guessed(tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_broken_csv_rows(tmp_path: Path) -> None:
         (gzip.compress(b"dog\tkoira\n"), "gzip"),
     ],
 )
-def test_hopeless_files_are_refused_in_one_sentence(tmp_path: Path, content: bytes, told: str) -> None:
+def test_hopeless_files_are_refused_in_one_sentence(tmp_path: Path, content: bytes, caught: str) -> None:
     path = written(tmp_path, content)
     with pytest.raises(BilexError) as caught:
         Lexicon.read(path)
     message = str(caught.value)
-    assert message.startswith(f"{path}: ") and told in message and "\n" not in message
+    assert message.startswith(f"{path}: ") and caught in message and "\n" not in message
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_several_translations_in_a_cell_are_pointed_out_and_split_when_told(tmp_
     ("columns", "told"),
     [(("1", "9"), "has no column 9"), (("english", "finish"), "Did you mean 'finnish'")],
 )
-def test_columns_that_are_not_there(tmp_path: Path, columns: tuple[str, str], told: str) -> None:
-    with pytest.raises(BilexError, match=told):
+def test_columns_that_are_not_there(tmp_path: Path, columns: tuple[str, str], caught: str) -> None:
+    with pytest.raises(BilexError, match=caught):
         Lexicon.read(written(tmp_path, "english,finnish\ndog,koira\n"), columns=columns)
 
 

@@ -25,8 +25,8 @@ def translator() -> Translator:
     return Translator.fit(Procrustes(device="cpu"), words, words, seeds, lowercase=False, calibrate=False)
 
 
-def kept(translator: Translator, **wishes: object) -> list[str]:
-    keep = word_filter(translator, **wishes)  # type: ignore[arg-type]
+def kept(translator: Translator, **overrides: object) -> list[str]:
+    keep = word_filter(translator, **overrides)  # type: ignore[arg-type]
     assert keep is not None
     return [word for word in WORDS if keep(word, "source")]
 

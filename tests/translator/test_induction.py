@@ -37,8 +37,8 @@ def test_both_is_the_union_without_repeats(translator: Translator) -> None:
 
 def test_mutual_is_the_intersection(translator: Translator) -> None:
     one, two, mutual, both = (
-        {(e.source, e.target) for e in translator.lexicon(**wish)}
-        for wish in (
+        {(e.source, e.target) for e in translator.lexicon(**override)}
+        for override in (
             {},
             {"direction": "backward"},
             {"mutual": True},
@@ -50,8 +50,8 @@ def test_mutual_is_the_intersection(translator: Translator) -> None:
 
 
 def test_mutual_pairs_are_more_often_right(translator: Translator, world: Planted) -> None:
-    def precision(**wish: bool) -> float:
-        pairs = translator.lexicon(ranks=(601, None), **wish).pairs().pairs
+    def precision(**override: bool) -> float:
+        pairs = translator.lexicon(ranks=(601, None), **override).pairs().pairs
         truth = dict(world.pairs(0, 1500).pairs)
         return sum(truth[a] == b for a, b in pairs) / len(pairs)
 
@@ -96,7 +96,7 @@ def test_json_lines_keep_everything(translator: Translator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "part"),
+    ("override", "part"),
     [
         ({"ranks": (0, 5)}, "count from 1"),
         ({"ranks": (9, 5)}, "count from 1"),
@@ -105,9 +105,9 @@ def test_json_lines_keep_everything(translator: Translator) -> None:
         ({"direction": "up"}, "forward or backward"),
     ],
 )
-def test_senseless_wishes_are_told(translator: Translator, wish: dict, part: str) -> None:
+def test_senseless_wishes_are_told(translator: Translator, override: dict, part: str) -> None:
     with pytest.raises(BilexError, match=part):
-        translator.lexicon(**wish)
+        translator.lexicon(**override)
 
 
 def test_confidence_wished_of_a_model_without(translator: Translator) -> None:

@@ -40,8 +40,8 @@ def test_a_loaded_model_answers_as_the_saved_one(
     translator: Translator, saved: Path, world: Planted, direction: str, method: str
 ) -> None:
     loaded = Translator.load(saved, device="cpu")
-    asking = world.source if direction == "forward" else world.target
-    words = asking.index_to_key[::7]
+    query_side = world.source if direction == "forward" else world.target
+    words = query_side.index_to_key[::7]
     assert loaded.translate(words, direction=direction, method=method) == translator.translate(
         words, direction=direction, method=method
     )
@@ -81,9 +81,9 @@ def test_a_flipped_byte_in_any_file_is_found(copied: Path) -> None:
             file.write_bytes(bytes(flipped))
             with pytest.raises(BilexError) as caught:
                 Translator.load(copied)
-            told = str(caught.value)
-            assert file.name in told or file.name == "SHA256SUMS", told
-            assert "\n" not in told
+            caught = str(caught.value)
+            assert file.name in caught or file.name == "SHA256SUMS", caught
+            assert "\n" not in caught
         file.write_bytes(content)
     Translator.load(copied)
 

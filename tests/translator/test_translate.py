@@ -32,12 +32,12 @@ def test_a_clean_rotation_is_translated_both_ways() -> None:
     translator = Translator.fit(
         Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 50), calibrate=False
     )
-    for direction, asking, answering in (
+    for direction, query_side, key_side in (
         ("forward", world.source, world.target),
         ("backward", world.target, world.source),
     ):
-        answers = translator.translate(asking.index_to_key, 3, direction=direction)
-        assert [answer[0].word for answer in answers] == answering.index_to_key
+        answers = translator.translate(query_side.index_to_key, 3, direction=direction)
+        assert [answer[0].word for answer in answers] == key_side.index_to_key
         assert all(len(answer) == 3 and answer[0].confidence is None for answer in answers)
         assert [answer[0].rank for answer in answers] == list(range(1, 201))
 
@@ -98,14 +98,14 @@ def test_unknown_sources_are_asked_in_order(translator: Translator, world: Plant
     target = world.target.index_to_key[5]
     vector = translator.space.target[target]
     first, second = Reader("newword", vector), Reader("other", vector)
-    asking = Translator(
+    query_side = Translator(
         translator.space,
         translator.source_map,
         translator.target_map,
         translator.calibration,
         [first, second],
     )
-    answers = asking.translate(["NewWord", "other", "neither", world.source.index_to_key[0]], method="nn")
+    answers = query_side.translate(["NewWord", "other", "neither", world.source.index_to_key[0]], method="nn")
     assert [answer.origin for answer in answers] == ["reader", "reader", None, "vocabulary"]
     assert answers[0][0].word == target and answers[0][0].confidence is None
     assert first.asked == [(["newword", "other", "neither"], "source")]

@@ -106,8 +106,8 @@ def run(options: argparse.Namespace, case: Case) -> list[Row]:
     truth = Space.from_maps(source, target, Map([Linear(problem.rotation)]), Map([]), device=options.device)
     rows = [about | {"method": CEILING, "p@1": percents(hits(truth, problem.asked))}]
     for method in options.methods:
-        wishes = {"patience": options.patience} if method == "vecmap-semi" else {}
-        aligner = get_method(method)(device=options.device, **wishes)
+        overrides = {"patience": options.patience} if method == "vecmap-semi" else {}
+        aligner = get_method(method)(device=options.device, **overrides)
         started = time.perf_counter()
         try:
             aligner.fit(source, target, problem.seeds)

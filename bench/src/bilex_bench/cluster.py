@@ -251,7 +251,7 @@ def workplace_for(plan: WorkPlan) -> Workplace:
 
 
 def _ray() -> Any:
-    """Ray itself, told not to call home.
+    """Ray itself, kept from calling home.
 
     Raises:
         BilexError: It is not installed.

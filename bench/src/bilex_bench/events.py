@@ -46,7 +46,7 @@ class _RelayedTask:
         self.done = 0.0
 
     def advance(self, steps: float = 1, **figures: float | int | str) -> None:
-        """Move on, and tell it if nothing was told for a moment."""
+        """Move on, and tell it if nothing was reported for a moment."""
         self.done += steps
         self.relay.tell(Step(self.name, self.done, self.total, figures))
 

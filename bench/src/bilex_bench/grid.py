@@ -55,7 +55,7 @@ class Grid:
 
         Raises:
             BilexError: There is no such grid, or something in it is wrong; file, line and nearest valid
-                name are told.
+                name are given.
         """
         from bilex_bench.grid_reading import read_grid
 
@@ -105,7 +105,7 @@ class Grid:
         """The data sets, opened; no vectors are read.
 
         Raises:
-            BilexError: A folder is not told or not there.
+            BilexError: A folder is not given or not there.
         """
         return {name: self._opened(name, entry) for name, entry in self.data.items()}
 

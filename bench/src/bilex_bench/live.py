@@ -77,7 +77,7 @@ class _Running:
     setups: int
     step: Step = field(default_factory=lambda: Step("starting"))
     since: float = field(default_factory=time.monotonic)
-    told: float = field(default_factory=time.monotonic)
+    stated: float = field(default_factory=time.monotonic)
 
 
 def _family_name(setups: Sequence[Setup]) -> str:
@@ -130,8 +130,8 @@ class LineView(_Following):
         if running is None or isinstance(event, Said):
             return
         now = time.monotonic()
-        if now - running.told >= _LINE_EVERY_SECONDS:
-            running.told = now
+        if now - running.stated >= _LINE_EVERY_SECONDS:
+            running.stated = now
             share = f" {event.done / event.total:.0%}" if event.total else ""
             self.say(f"{running.name}: {event.name}{share} after {now - running.since:.0f} s")
 

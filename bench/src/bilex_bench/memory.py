@@ -21,7 +21,9 @@ class PeakMemory:
 
     def __init__(self, device: str) -> None:
         self._on_gpu = device == "cuda"
-        with contextlib.suppress(OSError):  # elsewhere than on Linux the peak of the whole process is told
+        with contextlib.suppress(
+            OSError
+        ):  # elsewhere than on Linux the peak of the whole process is reported
             _CLEAR.write_text(_FORGET_PEAK, encoding="ascii")
         if self._on_gpu:
             import torch

@@ -61,7 +61,7 @@ class Counterpart:
 
 
 def counterpart(setup: Setup) -> Counterpart | None:
-    """The paper's method that a setup is, told by its settings and not by its label.
+    """The paper's method that a setup is, by its settings and not by its label.
 
     A language model that the paper does not have stands beside the paper's mBERT, and the difference is
     said. Another λ than the paper's, or an aligner with other settings, has no counterpart.
@@ -80,7 +80,7 @@ def counterpart(setup: Setup) -> Counterpart | None:
 
 
 def benchmark_of(setup: Setup, dictionary: str = "") -> Literal["xling", "panlex"] | None:
-    """The paper's benchmark that a setup is scored on, told by names and languages.
+    """The paper's benchmark that a setup is scored on, by names and languages.
 
     Args:
         setup: Whose data set may be called "xling" or "panlex", in any case, with more around it.

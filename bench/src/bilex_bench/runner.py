@@ -112,7 +112,7 @@ def run_setups(
 
     Args:
         setups: All setups of the grid, whose labels the store remembers.
-        plan: What workers are told.
+        plan: What workers are given.
         store: The results; this process must have claimed it.
         engine: Who does the work.
         view: Who shows it.

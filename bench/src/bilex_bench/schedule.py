@@ -116,8 +116,10 @@ class Schedule:
         if not job.setups:
             return []
         if job.last_attempt:
-            told = f"given up after {job.attempt} attempts, the last of them with nothing beside it: {reason}"
-            return [failure(setup, told, job.attempt) for setup in job.setups]
+            stated = (
+                f"given up after {job.attempt} attempts, the last of them with nothing beside it: {reason}"
+            )
+            return [failure(setup, stated, job.attempt) for setup in job.setups]
         job.attempt += 1
         self._alone.append(job)
         return []
@@ -131,8 +133,8 @@ class Schedule:
         self.running.remove(job)
         job.interruptions += 1
         if job.interruptions > _INTERRUPTIONS:
-            told = f"given up after its machine was lost {job.interruptions} times: {reason}"
-            return [failure(setup, told, job.attempt) for setup in job.setups]
+            stated = f"given up after its machine was lost {job.interruptions} times: {reason}"
+            return [failure(setup, stated, job.attempt) for setup in job.setups]
         if job.setups:
             (self._alone if job.alone else self._waiting).appendleft(job)
         return []

@@ -215,7 +215,7 @@ def meanings(scored: Sequence[Scored]) -> list[Numbers]:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Correct p values for their number, after Holm: the chance of even one false alarm stays bounded.
+    """Correct p values for their number, after Holm: the probability of even one false alarm stays bounded.
 
     Args:
         values: The p values of all comparisons that are made together.

@@ -213,7 +213,7 @@ class ResultsStore:
             BilexError: The other file is no results file of this version, or is this file.
         """
         other = Path(other)
-        with ResultsStore.open(other, create=False):  # to be told what is wrong with it, if anything is
+        with ResultsStore.open(other, create=False):  # to hear what is wrong with it, if anything is
             pass
         if other.samefile(self.path):
             raise BilexError(f"{other}: cannot be merged into itself; name another file.")
@@ -358,7 +358,7 @@ def _complaint(error: sqlite3.Error) -> str:
     }
     if kind in known:
         return known[kind]
-    told = " ".join(str(error).split())
+    stated = " ".join(str(error).split())
     if kind in (sqlite3.SQLITE_CORRUPT, None):
-        return f"is damaged ({told}); restore it from a copy, or move it away and start a new one"
-    return f"cannot be used ({told})"
+        return f"is damaged ({stated}); restore it from a copy, or move it away and start a new one"
+    return f"cannot be used ({stated})"

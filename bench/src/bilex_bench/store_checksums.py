@@ -1,4 +1,4 @@
-"""Checksums over what a results file holds, so that a changed byte is told and not reported as a figure.
+"""Checksums over what a results file holds, so that a changed byte is noticed and not reported as a metric.
 
 SQLite checks the structure of its file, not its content. Each setup has one row here: a hash of all that
 other tables hold of it, renewed in the transaction that changes them. Shared parts are named by their own

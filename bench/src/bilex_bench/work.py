@@ -285,8 +285,8 @@ def sentence_of(error: BaseException) -> str:
 
 
 def _report(fit: Fit) -> dict[str, Any]:
-    told = plain(fit.aligner.report_)
-    return {"aligner": told, "resumed": True} if fit.resumed else {"aligner": told}
+    stated = plain(fit.aligner.report_)
+    return {"aligner": stated, "resumed": True} if fit.resumed else {"aligner": stated}
 
 
 def _stage_seconds(report: Mapping[str, Any], *, chosen: bool, combining: float) -> dict[str, float]:

@@ -46,7 +46,7 @@ def follow(
         order: What to do.
         workplace: The workplace of this process.
         send: Takes what there is to tell; the last event is `Finished`.
-        seconds_between_steps: How often at most a step is told.
+        seconds_between_steps: How often at most a step is reported.
     """
     from bilex_bench.work import FamilyOutOfMemoryError, run_family
 

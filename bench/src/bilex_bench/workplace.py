@@ -26,7 +26,7 @@ _KEPT_VOCABULARIES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class WorkPlan:
-    """What every worker of a run is told, as plain data that can be sent to another machine.
+    """What every worker of a run is given, as plain data that can be sent to another machine.
 
     Args:
         folders: Each data set, by its name in the grid.

@@ -41,7 +41,7 @@ class Aligner(ABC):
 
     Args:
         device: Where to compute: "auto", "cpu" or "cuda".
-        seed: For methods with chance in them.
+        seed: For stochastic methods.
 
     Attributes:
         rejected_: Pairs of rows that the lexicon of the last fit said to be no translations.
@@ -152,7 +152,7 @@ class Aligner(ABC):
             source: Vectors of the source language.
             target: Vectors of the target language.
             lexicon: Seed pairs, source word first; None or empty where the method needs none.
-            progress: Who is told how far the work is.
+            progress: Receives how far the work is.
             checkpoint: A folder where a method that can be resumed keeps its state.
 
         Returns:

@@ -126,8 +126,8 @@ class C1(Aligner):
 
     def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
         """The constants that hold for a problem of this size."""
-        wishes = {field.name: getattr(self, field.name) for field in fields(C1Constants)}
-        constants = constants_for(self.preset, seeds, smaller_vocabulary, **wishes)
+        overrides = {field.name: getattr(self, field.name) for field in fields(C1Constants)}
+        constants = constants_for(self.preset, seeds, smaller_vocabulary, **overrides)
         if not self.contrastive:
             constants = replace(constants, updates=0)
         if not self.self_learning:
@@ -138,8 +138,8 @@ class C1(Aligner):
         """New pairs are looked for before every round but the first, and in every round of the warm-up."""
         constants = self.constants(pairs, min(source, target))
         rounds = constants.iterations - 1 + constants.warm_up
-        asking = min(source, constants.frequent) * target + min(target, constants.frequent) * source
-        return rounds * (source * target + asking / 2)
+        searched = min(source, constants.frequent) * target + min(target, constants.frequent) * source
+        return rounds * (source * target + searched / 2)
 
     def timed_seconds(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
         """The contrastive updates."""

@@ -71,7 +71,7 @@ def check_preset(preset: str) -> None:
     """Refuse a preset that there is not.
 
     Raises:
-        BilexError: The preset is not known; the nearest name is told.
+        BilexError: The preset is not known; the nearest name is given.
     """
     if str(preset) not in PRESET_SUMMARIES:
         known = ", ".join(PRESET_SUMMARIES)
@@ -84,14 +84,14 @@ def check_start(start: str) -> None:
     """Refuse a start without seeds that there is not.
 
     Raises:
-        BilexError: The start is not known; the nearest name is told.
+        BilexError: The start is not known; the nearest name is given.
     """
     if str(start) not in STARTS:
         known = ", ".join(STARTS)
         raise BilexError(f"start '{start}' of c1 is not known; use {known}.{nearest_name(start, STARTS)}")
 
 
-def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: object) -> C1Constants:
+def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides: object) -> C1Constants:
     """The constants for a number of usable seed pairs and a smaller vocabulary of so many words.
 
     From 2,236 seeds on (the geometric middle of 1k and 5k) the paper's supervised constants hold, below
@@ -107,7 +107,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: ob
             constants whatever the seeds.
         seeds: Usable seed pairs.
         smaller_vocabulary: Words in the smaller vocabulary.
-        wishes: Constants that the user has set; None leaves one to the rule.
+        overrides: Constants that the user has set; None leaves one to the rule.
 
     Raises:
         BilexError: The preset is not known, or a constant makes no sense.
@@ -131,7 +131,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **wishes: ob
         augment=min(constants.augment, max(1, 2 * smaller_vocabulary // 3)),
         negatives=min(constants.negatives, max(1, smaller_vocabulary // 20)),
     )
-    constants = replace(constants, **{k: v for k, v in wishes.items() if v is not None})  # type: ignore[arg-type]
+    constants = replace(constants, **{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
     for field in fields(constants):
         value = getattr(constants, field.name)
         least = 0 if isinstance(value, bool) or field.name in _MAY_BE_ZERO else 1e-9

@@ -3,7 +3,7 @@
 Self-learning always ends in a map under which many words are each other's best partner: it chose the
 partners so. English and Russian that were wrongly matched agree as well as English and Russian that
 were rightly matched (49 % of 4,000 words each). What tells them apart is whether a part of the pairs
-foretells the rest: a rotation learned from few of them finds the others again only if there is a true
+predicts the rest: a rotation learned from few of them finds the others again only if there is a true
 common structure (40 % against 13 % there; 82 % for English and French).
 """
 

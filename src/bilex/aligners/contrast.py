@@ -167,18 +167,18 @@ def forbidden_partners(
 
 
 def _forbidden(
-    asking: np.ndarray,
+    own_words: np.ndarray,
     partner: np.ndarray,
     keys: int,
     all_known: bool,
     rejected: tuple[np.ndarray, np.ndarray],
 ) -> Forbidden:
-    """Per pair, its `asking` word's partners (or only its own) and rejected ones that are among the keys."""
-    own = np.arange(len(asking))
+    """Per pair, its own word's partners (or only its own) and rejected ones that are among the keys."""
+    own = np.arange(len(own_words))
     if all_known:
-        known = np.unique(np.stack([asking, partner], 1), axis=0)
-        first = np.searchsorted(known[:, 0], asking, "left")
-        last = np.searchsorted(known[:, 0], asking, "right")
+        known = np.unique(np.stack([own_words, partner], 1), axis=0)
+        first = np.searchsorted(known[:, 0], own_words, "left")
+        last = np.searchsorted(known[:, 0], own_words, "right")
         who = np.repeat(own, last - first)
         what = known[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)] or [own]), 1]
     else:

@@ -63,7 +63,7 @@ class _Side:
 
     def look(self, other: _Side) -> None:
         """Give every free row without a free partner the best one that is left."""
-        asking = np.flatnonzero(self.free & ((self.best < 0) | ~other.free[self.best]))
+        needed = np.flatnonzero(self.free & ((self.best < 0) | ~other.free[self.best]))
         partners = np.flatnonzero(other.free)
-        score, best = top_k(self.rows[asking], other.rows[partners], 1, device=self.rows.device)
-        self.best[asking], self.score[asking] = partners[best[:, 0]], score[:, 0]
+        score, best = top_k(self.rows[needed], other.rows[partners], 1, device=self.rows.device)
+        self.best[needed], self.score[needed] = partners[best[:, 0]], score[:, 0]

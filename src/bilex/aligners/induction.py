@@ -37,7 +37,7 @@ def induce_pairs(
 
     Each of the `frequent` first words of a language takes its best partner in the *whole* other
     vocabulary; the `keep` highest-scored pairs are returned. The score is half CSLS,
-    2·cos(x, y) − r(y), which leaves the asking word's own term r(x) out, as the authors' program does.
+    2·cos(x, y) − r(y), which leaves the query word's own term r(x) out, as the authors' program does.
 
     Args:
         source: Source vectors in the common space, unit rows, most frequent first.
@@ -45,13 +45,13 @@ def induce_pairs(
         frequent: How many of the first words of each language ask (N_freq).
         keep: How many pairs are kept in each direction (N_aug).
         k: Neighbours in r.
-        full_csls: Rank the pairs by true CSLS, with the asking word's term.
+        full_csls: Rank the pairs by true CSLS, with the query word's term.
         device: "auto", "cpu" or "cuda".
     """
     source_mean, target_mean = neighbourhoods(source, target, k, device=device)
 
-    def best(asking: AnyRows, answering: AnyRows, own: Floats, other: Floats) -> tuple[Pairs, Pairs]:
-        scores, rows = top_k(asking[:frequent], answering, 1, key_penalty=other, device=device)
+    def best(query_side: AnyRows, key_side: AnyRows, own: Floats, other: Floats) -> tuple[Pairs, Pairs]:
+        scores, rows = top_k(query_side[:frequent], key_side, 1, key_penalty=other, device=device)
         ranked = scores[:, 0] - own[:frequent] if full_csls else scores[:, 0]
         order = np.argsort(-ranked, kind="stable")[:keep]
         return order, rows[order, 0]

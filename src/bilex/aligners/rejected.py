@@ -19,11 +19,11 @@ def without_pairs(pairs: Pairs, rejected: Pairs) -> Pairs:
     return pairs[[tuple(pair) not in wrong for pair in pairs.tolist()]]
 
 
-def rejected_partners(asking: np.ndarray, rejected: Pairs, side: int) -> tuple[np.ndarray, np.ndarray]:
+def rejected_partners(words: np.ndarray, rejected: Pairs, side: int) -> tuple[np.ndarray, np.ndarray]:
     """The rejected partners of each pair's word.
 
     Args:
-        asking: The word of each pair, as a row of its vocabulary.
+        words: The word of each pair, as a row of its vocabulary.
         rejected: The rejected pairs.
         side: Which column of `rejected` holds the queries: 0 for source words, 1 for target words.
 
@@ -33,7 +33,7 @@ def rejected_partners(asking: np.ndarray, rejected: Pairs, side: int) -> tuple[n
     partners: dict[int, list[int]] = {}
     for pair in rejected.tolist():
         partners.setdefault(pair[side], []).append(pair[1 - side])
-    found = [(i, row) for i, word in enumerate(asking.tolist()) for row in partners.get(word, ())]
+    found = [(i, row) for i, word in enumerate(words.tolist()) for row in partners.get(word, ())]
     table = np.array(found, np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]
 

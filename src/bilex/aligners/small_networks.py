@@ -1,6 +1,6 @@
 """Small networks, and training them on batches of rows (LNMap).
 
-All chance comes from a generator that is given, so that two networks may be trained side by side and each
+All randomness comes from a generator that is given, so that two networks may be trained side by side and each
 still gives the same numbers every time.
 """
 
@@ -52,10 +52,10 @@ class Part:
 
     Args:
         name: What it is called, in bars and reports.
-        random: Its own chance.
+        random: Its own random numbers.
         checkpoint: Where it keeps how far it is.
         stop: Tells it to end.
-        progress: Who is told how far it is.
+        progress: Receives how far it is.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Part:
 
 
 class StoppedError(Exception):
-    """The training was told to end."""
+    """The training was asked to end."""
 
 
 def side_by_side(
@@ -98,13 +98,13 @@ def side_by_side(
 class Training:
     """Steps of an optimizer on batches; a GPU replays each step as a whole.
 
-    `keep` and `resume` store and restore all that decides the further steps, chance included.
+    `keep` and `resume` store and restore all that decides the further steps, random state included.
 
     Args:
         loss: The loss of a batch, a tensor of row numbers.
         optimizer: What moves the parameters; on a GPU it must be able to be recorded.
         batch: Rows in a batch.
-        part: The part of the work that this is; `loss` draws from its chance.
+        part: The part of the work that this is; `loss` draws from its random numbers.
     """
 
     def __init__(

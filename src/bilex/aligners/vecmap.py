@@ -63,7 +63,7 @@ class VecMapSupervised(Aligner):
 
 @dataclass(kw_only=True, repr=False)
 class _SelfLearning(Aligner):
-    """Map, match the frequent words, map again, with less and less left to chance.
+    """Map, match the frequent words, map again, with less and less randomness.
 
     In each round the two languages are rotated onto each other by the current dictionary, and every
     frequent word of both takes its best partner by CSLS, of which at first nine in ten are hidden at
@@ -132,7 +132,7 @@ class _SelfLearning(Aligner):
         self.report_ |= {"objective": learned.objective, "agreement": agreement, "recovered": share}
         if share < COLLAPSED:
             warning = (
-                f"a part of the induced pairs foretells only {share:.0%} of the others, so the two languages "
+                f"a part of the induced pairs predicts only {share:.0%} of the others, so the two languages "
                 "were probably not brought together; give (more) seed pairs."
             )
             self.report_["warnings"] = [warning]
@@ -274,7 +274,7 @@ def _both(found: Matches) -> torch.Tensor:
 
 
 def _same(last: Matches | None, found: Matches) -> bool:
-    """Whether two rounds found the same pairs: then, without chance, every further round would too."""
+    """Whether two rounds found the same pairs: then, without randomness, every further round would too."""
     if last is None:
         return False
     return torch.equal(last.forward, found.forward) and torch.equal(last.backward, found.backward)

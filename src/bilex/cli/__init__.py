@@ -39,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
         arguments: The words after `bilex`.
 
     Returns:
-        The exit code: 0 fine, 2 something the user can put right (told in one sentence on stderr),
+        The exit code: 0 fine, 2 something the user can put right (said in one sentence on stderr),
         130 interrupted by Ctrl-C, 141 the reader of our output went away, 143 terminated. An error
         nobody foresaw is raised, and Python exits with 1 and a traceback.
     """

@@ -247,11 +247,12 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
 
 
 def _languages(*sides: tuple[str | None, str]) -> tuple[str | None, str | None]:
-    """Codes of the two languages, as told or else as the files' names say; none if they would be the same."""
+    """Codes of both languages, as given or else as the files' names say; none if they would be the same."""
     from bilex.languages import code_of, language_of_file
 
     source, target = (
-        (code_of(told) or told) if told is not None else language_of_file(path) for told, path in sides
+        (code_of(stated) or stated) if stated is not None else language_of_file(path)
+        for stated, path in sides
     )
     return (None, None) if source == target else (source, target)
 

@@ -33,9 +33,9 @@ def say_how_long(
         source: Source vectors.
         target: Target vectors.
         lexicon: Seed pairs.
-        progress: Who is told.
+        progress: Receives what there is to say.
         calibrate: Whether confidences are learned.
-        lm: The language model, whose time is told when it starts.
+        lm: The language model, whose time is reported when it starts.
     """
     from bilex.translator.estimate import estimated_seconds
 

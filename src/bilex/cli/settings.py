@@ -73,9 +73,9 @@ def typed(text: str, kind: Any) -> Any:
 def _one_of(text: str, kinds: tuple[Any, ...]) -> Any:
     if type(None) in kinds and text.lower() in _NONE:
         return None
-    wishes = [kind for kind in kinds if kind is not type(None)]
+    kinds_given = [kind for kind in kinds if kind is not type(None)]
     faults = []
-    for kind in sorted(wishes, key=lambda kind: kind is str):
+    for kind in sorted(kinds_given, key=lambda kind: kind is str):
         try:
             return typed(text, kind)
         except ValueError as fault:

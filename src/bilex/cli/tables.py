@@ -21,7 +21,7 @@ def answers_table(
     Args:
         answers: What to show.
         title: A line above the table.
-        languages: The headings: the asking and the answering language.
+        languages: The headings: the query and the key language.
     """
     table = Table(title=title, title_justify="left")
     for heading in languages:
@@ -61,11 +61,11 @@ def calibration_lines(translator: Translator) -> list[str]:
     for direction in ("forward", "backward"):
         part = translator.calibration.parts.get((direction, "csls"))  # type: ignore[call-overload]
         if part is not None:
-            asking, answering = languages_of(translator.provenance, direction)  # type: ignore[arg-type]
+            query_side, key_side = languages_of(translator.provenance, direction)  # type: ignore[arg-type]
             lines.append(
-                f"Confidences, {asking} to {answering}: on {part.words} held-out seed words they were off by "
-                f"{100 * part.error:.0f} points on average, of which about {100 * part.error_by_chance:.0f} "
-                "are due to so few words."
+                f"Confidences, {query_side} to {key_side}: on {part.words} held-out seed words they were off "
+                f"by {100 * part.error:.0f} points on average, of which about "
+                f"{100 * part.error_by_chance:.0f} are due to so few words."
             )
     return lines or [f"There are no confidences ({translator.calibration.note})."]
 

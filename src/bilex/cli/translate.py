@@ -41,7 +41,7 @@ _COMMANDS = (
 
 
 @dataclass(frozen=True)
-class _Wishes:
+class _Overrides:
     """How words are translated and shown."""
 
     count: int
@@ -118,29 +118,29 @@ def command(
     translator, direction = open_pair(model, source, target, device, direction)  # type: ignore[arg-type]
     in_terminal = sys.stdout.isatty()
     chosen = "jsonl" if as_json else form or ("table" if in_terminal else "tsv")
-    wishes = _Wishes(
+    overrides = _Overrides(
         count, direction, retrieval, chosen, model_only, min_confidence, wanted, filters.of(translator)
     )
     if words:
-        return OK if _answer(translator, words, wishes) else BAD_INPUT
+        return OK if _answer(translator, words, overrides) else BAD_INPUT
     if sys.stdin.isatty():
-        _prompt(translator, wishes)
+        _prompt(translator, overrides)
         return OK
     asked, known = 0, 0
     for word in _lines_of_stdin():
         asked += 1
-        known += _answer(translator, [word], wishes)
+        known += _answer(translator, [word], overrides)
         sys.stdout.flush()
     if not asked:
         raise BilexError("there is no word to translate; give words as arguments or one a line on stdin.")
     return OK if known else BAD_INPUT
 
 
-def _answer(translator: Translator, words: Iterable[str], wishes: _Wishes) -> int:
+def _answer(translator: Translator, words: Iterable[str], overrides: _Overrides) -> int:
     """Translate and show some words; how many of them were known is returned."""
-    answers = [_chosen(answer, wishes) for answer in _translated(translator, words, wishes)]
+    answers = [_chosen(answer, overrides) for answer in _translated(translator, words, overrides)]
     found = [answer for answer in answers if answer.known]
-    if wishes.form == "jsonl":
+    if overrides.form == "jsonl":
         for answer in answers:
             write_json_line(answer.as_dict())
         return len(found)
@@ -148,10 +148,10 @@ def _answer(translator: Translator, words: Iterable[str], wishes: _Wishes) -> in
     from bilex.cli.tables import answers_table
     from bilex.translator.expectation import languages_of
 
-    if wishes.form == "tsv":
+    if overrides.form == "tsv":
         sys.stdout.writelines(_tsv_lines(found))
     elif found:
-        languages = languages_of(translator.provenance, wishes.direction)  # type: ignore[arg-type]
+        languages = languages_of(translator.provenance, overrides.direction)  # type: ignore[arg-type]
         show(answers_table(found, languages=languages))
     for answer in answers:
         if not answer.known:
@@ -159,27 +159,27 @@ def _answer(translator: Translator, words: Iterable[str], wishes: _Wishes) -> in
     return len(found)
 
 
-def _translated(translator: Translator, words: Iterable[str], wishes: _Wishes) -> list[Answer]:
-    first, last = wishes.answer_ranks
-    rows = translator.space.sides(wishes.direction)[1].key_to_index  # type: ignore[arg-type]
+def _translated(translator: Translator, words: Iterable[str], overrides: _Overrides) -> list[Answer]:
+    first, last = overrides.answer_ranks
+    rows = translator.space.sides(overrides.direction)[1].key_to_index  # type: ignore[arg-type]
 
     def within(word: str, side: Side) -> bool:
         inside = first <= rows[word] + 1 <= (last or len(rows))
-        return inside and (wishes.keep is None or wishes.keep(word, side))
+        return inside and (overrides.keep is None or overrides.keep(word, side))
 
     return translator.translate(  # type: ignore[no-any-return,call-overload]
         list(words),
-        wishes.count,
-        direction=wishes.direction,
-        method=wishes.retrieval,
-        model_only=wishes.model_only,
-        keep=wishes.keep if (first, last) == (1, None) else within,
+        overrides.count,
+        direction=overrides.direction,
+        method=overrides.retrieval,
+        model_only=overrides.model_only,
+        keep=overrides.keep if (first, last) == (1, None) else within,
     )
 
 
-def _chosen(answer: Answer, wishes: _Wishes) -> Answer:
+def _chosen(answer: Answer, overrides: _Overrides) -> Answer:
     """An answer without translations that are too unsure."""
-    least = wishes.min_confidence
+    least = overrides.min_confidence
     if least is None:
         return answer
     sure = tuple(t for t in answer if t.known or (t.confidence is not None and t.confidence >= least))
@@ -194,7 +194,7 @@ def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
             yield f"{answer.word}\t{found.word}\t{found.score:.4f}\t{sure}\t{origin}\n"
 
 
-def _prompt(translator: Translator, wishes: _Wishes) -> None:
+def _prompt(translator: Translator, overrides: _Overrides) -> None:
     """Translate what is typed until the user leaves; the line editing is the system's."""
     from bilex.cli.console import show
     from bilex.translator.expectation import languages_of
@@ -203,37 +203,37 @@ def _prompt(translator: Translator, wishes: _Wishes) -> None:
         import readline  # noqa: F401  (makes input() editable, with a history)
     show(f"Type words to translate; {', '.join(_COMMANDS)}.")
     while True:
-        asking, answering = languages_of(translator.provenance, wishes.direction)  # type: ignore[arg-type]
+        query_side, key_side = languages_of(translator.provenance, overrides.direction)  # type: ignore[arg-type]
         try:
-            line = input(f"{asking} → {answering}> ").strip()
+            line = input(f"{query_side} → {key_side}> ").strip()
         except EOFError:
             show("")
             return
         if line.startswith(":"):
-            changed = _obeyed(line, wishes)
+            changed = _obeyed(line, overrides)
             if changed is None:
                 return
-            wishes = changed
+            overrides = changed
         elif line:
-            _answer(translator, [quoted or word for quoted, word in _WORDS.findall(line)], wishes)
+            _answer(translator, [quoted or word for quoted, word in _WORDS.findall(line)], overrides)
 
 
-def _obeyed(line: str, wishes: _Wishes) -> _Wishes | None:
-    """The wishes after a command of the prompt; None to leave."""
+def _obeyed(line: str, overrides: _Overrides) -> _Overrides | None:
+    """The settings after a command of the prompt; None to leave."""
     from bilex.cli.console import show, warn
 
     name, _, rest = line[1:].partition(" ")
     if name in ("q", "quit", "exit"):
         return None
     if name in ("reverse", "r"):
-        return replace(wishes, direction="backward" if wishes.direction == "forward" else "forward")
+        return replace(overrides, direction="backward" if overrides.direction == "forward" else "forward")
     if name == "k" and rest.strip().isdecimal() and int(rest) > 0:
-        return replace(wishes, count=int(rest))
+        return replace(overrides, count=int(rest))
     if name == "help":
         show(", ".join(_COMMANDS))
     else:
         warn(f"'{line}' is no command here; these are: :reverse, :k NUMBER, :q, :help.")
-    return wishes
+    return overrides
 
 
 def _lines_of_stdin() -> Iterator[str]:

@@ -42,7 +42,7 @@ def encode_cached(
         vocabularies: Words and their tokens, one entry a vocabulary.
         cache: The folder; None keeps nothing. Its oldest files go when it holds more than 4 GB.
         precision: As in `TuningSettings`.
-        progress: Who is told how far the work is.
+        progress: Receives how far the work is.
 
     Returns:
         One float32 matrix a vocabulary, rows not normalised.

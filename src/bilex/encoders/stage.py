@@ -83,7 +83,7 @@ def run_stage_c2(
         target: Target vectors likewise.
         lexicon: The seed pairs; None for an aligner without seeds.
         stage: The settings.
-        progress: Who is told how far the work is.
+        progress: Receives how far the work is.
         checkpoint: A folder where tuning keeps its state, to go on after an interruption, and where the
             encodings are kept: a second run with another λ neither tunes nor encodes again.
 

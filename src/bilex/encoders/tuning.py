@@ -64,10 +64,10 @@ class Tuner:
         target_tokens: The tokens of the target vocabulary.
         pairs: Positives and negatives.
         settings: How to tune.
-        progress: Who is told how far the work is.
+        progress: Receives how far the work is.
         checkpoint: A folder where the state is kept after each epoch; a run that was cut off goes on
             from there.
-        on_pace: Who is told once how long it will take, after the second update; only the CPU's clock tells.
+        on_pace: Receives once how long it will take, after the second update; only the CPU's clock tells.
     """
 
     def __init__(

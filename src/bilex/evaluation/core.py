@@ -43,7 +43,7 @@ def evaluate(
         seed: Fixes the resampling.
         compose: Gives vectors to phrases that the vocabularies lack, as `Translator.phrase_vectors` does;
             None to compose them of their words in the space.
-        progress: Is told how far the work is.
+        progress: Receives how far the work is.
 
     Raises:
         BilexError: No pair of the dictionary has both words in the vectors, or a setting is senseless.

@@ -37,12 +37,12 @@ def with_phrase_figures(
         train: The seeds, likewise.
         words: The space without composed phrases.
     """
-    asking, answering = words.sides(direction)
+    query_side, key_side = words.sides(direction)
     golds = lexicon.golds()
     wanted = {
         query
         for query, found in golds.items()
-        if query not in asking or not any(g in answering for g in found)
+        if query not in query_side or not any(g in key_side for g in found)
     }
     wider_asking, wider_answering = scoring.space.sides(direction)
     chosen = [pair for pair in lexicon.pairs if pair[0] in wanted]
@@ -52,7 +52,7 @@ def with_phrase_figures(
     with SILENT.task("phrases") as task:
         found = scoring.direction(direction, covered, train, task)
     groups = {
-        name: _group([p for p in found.predictions if (p.source in asking) == word], scoring.precision_at)
+        name: _group([p for p in found.predictions if (p.source in query_side) == word], scoring.precision_at)
         for name, word in ((ASKED, False), (ANSWERED, True))
     }
     present = {name: group for name, group in groups.items() if group.covered}

@@ -21,7 +21,7 @@ METHODS: tuple[Retrieval, ...] = ("nn", "csls")
 
 @dataclass(frozen=True)
 class _Asked:
-    """The covered part of a test dictionary, as rows of the asking and the answering vocabulary.
+    """The covered part of a test dictionary, as rows of the query and the key vocabulary.
 
     Pairs are sorted by query; `query_of_pair[i]` is the place of pair i's word in `queries`.
     """
@@ -46,7 +46,7 @@ class Scoring:
     def direction(
         self, direction: Direction, lexicon: Lexicon, train: Lexicon | None, task: Task
     ) -> DirectionResult:
-        """Evaluate one direction; `lexicon` and `train` have the asking language first."""
+        """Evaluate one direction; `lexicon` and `train` have the query language first."""
         asked = self._asked(direction, lexicon)
         answers: dict[str, npt.NDArray[np.int64]] = {}
         for method in METHODS:
@@ -90,26 +90,26 @@ class Scoring:
         )
 
     def _asked(self, direction: Direction, lexicon: Lexicon) -> _Asked:
-        asking, answering = self.space.sides(direction)
-        index = lexicon.index(asking.key_to_index, answering.key_to_index)
+        query_side, key_side = self.space.sides(direction)
+        index = lexicon.index(query_side.key_to_index, key_side.key_to_index)
         pairs, repeats = np.unique(index, axis=0, return_counts=True)
         queries, query_of_pair = np.unique(pairs[:, 0], return_inverse=True)
-        words = [asking.index_to_key[row] for row in queries]
+        words = [query_side.index_to_key[row] for row in queries]
         return _Asked(words, queries, query_of_pair.reshape(-1), pairs[:, 1], repeats)
 
     def _pair_ranks(
         self, direction: Direction, asked: _Asked, answers: dict[str, npt.NDArray[np.int64]]
     ) -> dict[str, Ranks]:
-        """The rank of each gold among all words of the answering language.
+        """The rank of each gold among all words of the key language.
 
         Within the answers shown it is the place there, so that figures and answers cannot disagree;
         beyond, it is counted.
         """
-        asking, answering = self.space.sides(direction)
+        query_side, key_side = self.space.sides(direction)
         r_source, r_target = self.space.neighbourhoods(self.neighbours)
         counted = ranks_of(
-            np.asarray(asking.vectors[asked.queries[asked.query_of_pair]]),
-            answering.vectors,
+            np.asarray(query_side.vectors[asked.queries[asked.query_of_pair]]),
+            key_side.vectors,
             asked.golds,
             [None, r_target if direction == "forward" else r_source],
             device=self.space.device,
@@ -142,11 +142,11 @@ class Scoring:
         lexicon: Lexicon,
         train: Lexicon | None,
     ) -> tuple[Prediction, ...]:
-        _, answering = self.space.sides(direction)
+        _, key_side = self.space.sides(direction)
         leaked = {source for source, _ in lexicon.leaks(train).pairs} if train is not None else set()
         golds: list[list[str]] = [[] for _ in asked.words]
         for query, row in zip(asked.query_of_pair, asked.golds, strict=True):
-            golds[query].append(answering.index_to_key[row])
+            golds[query].append(key_side.index_to_key[row])
         return tuple(
             Prediction(
                 source=word,
@@ -154,9 +154,7 @@ class Scoring:
                 band=band_of(int(asked.queries[number])),
                 identical=word in golds[number],
                 leaked=word in leaked,
-                answers={
-                    m: tuple(answering.index_to_key[row] for row in answers[m][number]) for m in METHODS
-                },
+                answers={m: tuple(key_side.index_to_key[row] for row in answers[m][number]) for m in METHODS},
                 ranks={m: int(ranks[m][number]) for m in METHODS},
             )
             for number, word in enumerate(asked.words)

@@ -141,16 +141,16 @@ def judge(
 
 def _asked(translator: Translator, direction: Direction, words: Collection[str] | None) -> Rows:
     """Rows of the words for which an accuracy is expected."""
-    asking, _ = translator.space.sides(direction)
+    query_side, _ = translator.space.sides(direction)
     if words is not None:
-        rows = [row for word in words if (row := asking.key_to_index.get(word)) is not None]
+        rows = [row for word in words if (row := query_side.key_to_index.get(word)) is not None]
         if not rows:
             raise BilexError(
                 "none of the words is in the model's vocabulary; check their language and spelling."
             )
         return np.array(rows, np.int64)
     known = translator.known_pairs.right[direction]
-    rows = [row for row in range(min(FREQUENT, len(asking))) if row not in known]
+    rows = [row for row in range(min(FREQUENT, len(query_side))) if row not in known]
     return _spread_over(np.array(rows, np.int64))
 
 
@@ -168,8 +168,8 @@ def _held_out(translator: Translator, direction: Direction) -> Share | None:
 
 def _mutual(space: Space, direction: Direction) -> Share:
     """How many of the frequent words are the first answer of their first answer."""
-    asking, _ = space.sides(direction)
-    queries = _spread_over(np.arange(min(FREQUENT, len(asking)), dtype=np.int64))
+    query_side, _ = space.sides(direction)
+    queries = _spread_over(np.arange(min(FREQUENT, len(query_side)), dtype=np.int64))
     answers = space.search(queries, 1, direction=direction)[1][:, 0]
     distinct, place = np.unique(answers, return_inverse=True)
     back: Direction = "backward" if direction == "forward" else "forward"

@@ -140,13 +140,13 @@ def ask(space: Space, held_out: Lexicon) -> Records:
     """
     records: Records = {}
     for direction in DIRECTIONS:
-        asking, answering = space.sides(direction)
+        query_side, key_side = space.sides(direction)
         pairs = held_out if direction == "forward" else held_out.swapped()
-        covered = pairs.covered(asking.key_to_index, answering.key_to_index).golds()
-        golds = [answering.rows(targets) for targets in covered.values()]
+        covered = pairs.covered(query_side.key_to_index, key_side.key_to_index).golds()
+        golds = [key_side.rows(targets) for targets in covered.values()]
         if not golds:
             continue
-        for method, (scores, rows) in _retrieve(space, asking.rows(covered), direction).items():
+        for method, (scores, rows) in _retrieve(space, query_side.rows(covered), direction).items():
             right = np.stack([np.isin(found, gold) for found, gold in zip(rows, golds, strict=True)])
             records[direction, method] = Asked(scores, right)
     return records
@@ -185,12 +185,12 @@ def _retrieve(space: Space, queries: Rows, direction: Direction) -> dict[Retriev
     CSLS needs r of the candidates only, so the 100 most similar words of each query are taken and
     re-ranked: on a full-size vocabulary that is a tenth of the work of knowing r of every word.
     """
-    asking, answering = space.sides(direction)
-    vectors = np.asarray(asking.vectors[queries])
-    similar, rows = top_k(vectors, answering.vectors, max(_POOL, CSLS_NEIGHBOURS), device=space.device)
+    query_side, key_side = space.sides(direction)
+    vectors = np.asarray(query_side.vectors[queries])
+    similar, rows = top_k(vectors, key_side.vectors, max(_POOL, CSLS_NEIGHBOURS), device=space.device)
     distinct, place = np.unique(rows, return_inverse=True)
     r_distinct = mean_of_best(
-        np.asarray(answering.vectors[distinct]), asking.vectors, CSLS_NEIGHBOURS, device=space.device
+        np.asarray(key_side.vectors[distinct]), query_side.vectors, CSLS_NEIGHBOURS, device=space.device
     )
     r_query = similar[:, :CSLS_NEIGHBOURS].mean(axis=1, keepdims=True)
     csls = 2 * similar - r_query - r_distinct[place.reshape(rows.shape)]

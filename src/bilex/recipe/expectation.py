@@ -75,7 +75,7 @@ def from_few_seeds(make_space: MakeSpace, usable: Lexicon, seed: int, progress: 
         make_space: From the pairs to learn from and the pairs held out to a space.
         usable: The pairs with both words in the vectors.
         seed: Fixes the thirds.
-        progress: Who is told how far the work is.
+        progress: Receives how far the work is.
     """
     words: dict[str, int] = dict.fromkeys(DIRECTIONS, 0)
     right: dict[str, int] = dict.fromkeys(DIRECTIONS, 0)

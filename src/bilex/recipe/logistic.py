@@ -1,4 +1,4 @@
-"""A small logistic model from retrieval scores to the chance that a proposal is right.
+"""A small logistic model from retrieval scores to the probability that a proposal is right.
 
 For each query the scores of its best candidates, falling, say three things about candidate j: its
 score s_j, its lead over the next one if it is the first (s_1 − s_2, else 0), and how far it lags
@@ -83,7 +83,7 @@ def expected_calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike) 
     """The mean gap between confidence and accuracy over ten equally filled bins.
 
     Args:
-        confidence: Stated chances.
+        confidence: Stated probabilities.
         right: What was true.
     """
     stated, truth = np.asarray(confidence, np.float64), np.asarray(right, np.float64)
@@ -96,7 +96,7 @@ def expected_calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike) 
 def error_by_chance(confidence: npt.ArrayLike, seed: int = 0, draws: int = 200) -> float:
     """The calibration error that perfectly true confidences would show on so few words, on average.
 
-    A bin of few words never matches its stated chance exactly; a measured error near this figure is
+    A bin of few words never matches its stated probability exactly; a measured error near this figure is
     as small as the number of held-out words can show.
     """
     stated = np.asarray(confidence, np.float64)

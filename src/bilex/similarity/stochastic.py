@@ -1,9 +1,9 @@
-"""Best partners under CSLS when chance hides some of the candidates, both directions from one product.
+"""Best partners under CSLS when random masking hides some of the candidates, both ways from one product.
 
 VecMap's self-learning asks, some hundred times, for each frequent word's best partner while most
 scores are set to zero at random. Here one product of the two vocabularies serves the neighbourhood
 means of CSLS, the objective and both directions; and on the CPU, where only the scores that can matter
-are kept, chance is a hash of a score's place, computed for the few that would win.
+are kept, the random mask is a hash of a score's place, computed for the few that would win.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class StochasticMatcher:
 
     Args:
         k: Neighbours in CSLS's terms.
-        seed: Where chance starts.
+        seed: Where the random numbers start.
         device: "auto", "cpu" or "cuda".
         memory: Bytes of scores that a GPU holds at a time; scores that do not fit are computed twice.
         calls: How many calls of another matcher are to count as made, which this one goes on from.
@@ -97,14 +97,14 @@ class StochasticMatcher:
 
         A row x that asks scores each y by x·y − r(y)/2: half of CSLS without the term r(x), which all its
         scores have in common. A score that is not kept counts as zero, so it can still win over negative
-        ones. While chance plays (keep < 1), the rows are rounded to what is multiplied fastest: on a GPU
+        ones. While masking is random (keep < 1), the rows are rounded to what is multiplied fastest: on a GPU
         bfloat16, on a newer CPU 8 bits with one scale a row. Either moves a cosine by about 0.0006, far less
-        than chance does. With keep = 1 all is float32.
+        than randomness does. With keep = 1 all is float32.
 
         Args:
             source: Source rows, at least one, as a numpy array or a torch tensor.
             target: Target rows, at least one, likewise.
-            keep: From 0 to 1; with 1 nothing is left to chance.
+            keep: From 0 to 1; with 1 nothing is random.
         """
         x, y = placed(source, self.device), placed(target, self.device)
         keys = self._keys()
@@ -122,5 +122,5 @@ class StochasticMatcher:
         return with_less_memory(self._blocks.memory, 4 * _FEWEST_ROWS * len(y), match)
 
     def _keys(self) -> tuple[int, int]:
-        """The chance of the next call, for each direction."""
+        """The random keys of the next call, for each direction."""
         return int(self._random.integers(2**63)), int(self._random.integers(2**63))

@@ -34,7 +34,7 @@ _ROOM = 256
 """Candidates a line has room for."""
 
 _UNLUCKY = 0.005
-"""The share of lines of which chance may hide every candidate that was wanted."""
+"""The share of lines of which random masking may hide every candidate that was wanted."""
 
 
 class Rounded(NamedTuple):
@@ -121,7 +121,7 @@ class CpuMatcher:
             x: Source rows.
             y: Target rows.
             keep: The probability that a score is kept; with 1, scores are those of float32.
-            keys: Where chance starts, for the forward and for the backward direction.
+            keys: Where the random numbers start, for the forward and for the backward direction.
         """
         shape = len(x), len(y)
         known = self.sides is not None and (len(self.sides[0]), len(self.sides[1])) == shape

@@ -43,7 +43,7 @@ class GpuMatching:
         y: Target rows.
         k: Neighbours in CSLS's terms.
         keep: The probability that a score is kept.
-        key: Where chance starts.
+        key: Where the random numbers start.
     """
 
     def __init__(self, x: torch.Tensor, y: torch.Tensor, k: int, keep: float, key: int) -> None:

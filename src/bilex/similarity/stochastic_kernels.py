@@ -164,7 +164,7 @@ def rank(lists: Lists, first: int, last: int, error: Any, highest: Any, sure: An
 
 @njit(nogil=True, cache=True, inline="always")
 def _kept(key: Any, query: int, candidate: int, limit: Any) -> Any:
-    """Whether chance keeps a score: a hash of its place, mixed twice, against keep·2³²."""
+    """Whether the random mask keeps a score: a hash of its place, mixed twice, against keep·2³²."""
     mixed = np.uint64(key) ^ ((np.uint64(query) << np.uint64(32)) | np.uint64(candidate))
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -193,7 +193,7 @@ def choose(
         last: Last line, not included.
         error: By how much a score less its penalty may lie above its bar without being a candidate.
         penalty: Of the other side.
-        key: Where chance starts.
+        key: Where the random numbers start.
         limit: The probability of being kept, times 2³².
         wanted: How many candidates the next round should look at.
         partner: Where the best go.

@@ -15,7 +15,7 @@ class Translation:
     Args:
         word: The proposed word.
         score: CSLS or similarity, as asked for.
-        confidence: The chance that a dictionary would agree, or None where none was calibrated.
+        confidence: The probability that a dictionary would agree, or None where none was calibrated.
         rank: The word's place in its vocabulary by frequency, from 1.
         known: Whether it is a translation that the seeds or the corrections give, not one that was found.
         composed: Whether it is a phrase of the seeds whose vector was composed of its words' vectors.

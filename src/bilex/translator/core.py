@@ -105,7 +105,7 @@ class Translator(OnTheHub):
             held_out: The share of the seed's source words that they are learned on.
             lowercase: Whether the vocabularies were lower-cased when they were read.
             languages: Codes of the two languages, such as ("en", "fi"); None takes what the files' names say.
-            progress: Who is told how far the work is. None shows bars in a terminal or a notebook and nothing
+            progress: Receives how far the work is. None shows bars in a terminal or a notebook and nothing
                 elsewhere; True always shows it, False never.
             checkpoint: A folder where a method that can be resumed keeps its state.
 
@@ -243,13 +243,13 @@ class Translator(OnTheHub):
             without translations that knows the closest spellings.
         """
         if isinstance(words, str):
-            wishes: dict[str, Any] = {"direction": direction, "method": method}
-            return self.translate([words], k, **wishes, model_only=model_only, keep=keep)[0]
+            overrides: dict[str, Any] = {"direction": direction, "method": method}
+            return self.translate([words], k, **overrides, model_only=model_only, keep=keep)[0]
         if k < 1:
             raise BilexError(f"{k} translations were asked for; ask for at least 1.")
         asked = list(words)
-        asking, answering = self.space.sides(direction)
-        rows = [self._row(asking, word) for word in asked]
+        query_side, key_side = self.space.sides(direction)
+        rows = [self._row(query_side, word) for word in asked]
         known = [place for place, row in enumerate(rows) if row is not None]
         own_side: Side
         side: Side
@@ -262,18 +262,18 @@ class Translator(OnTheHub):
             queries = np.array([rows[place] for place in known], np.int64)
             proposals = self.proposer(direction, method, model_only=model_only)(queries, depth)
             for number, place in enumerate(known):
-                chosen = _translations(proposals, number, answering, k, may)
+                chosen = _translations(proposals, number, key_side, k, may)
                 found[place] = Answer(
                     asked[place],
                     marked(chosen, side),
-                    self._seed_phrases.origin(asking.index_to_key[queries[number]], own_side),
+                    self._seed_phrases.origin(query_side.index_to_key[queries[number]], own_side),
                 )
         beyond = self._read_unknown(asked, rows, direction)
         if beyond:
             propose = own_proposer(self.space, self.calibration, direction, method, confident=False)
         for place, (vector, origin) in beyond.items():
             proposals = propose(vector[None], depth)
-            chosen = _translations(proposals, 0, answering, k, may)
+            chosen = _translations(proposals, 0, key_side, k, may)
             found[place] = Answer(asked[place], marked(chosen, side), origin)
         return [
             found[place] if place in found else self._unknown_answer(word, direction)
@@ -294,12 +294,12 @@ class Translator(OnTheHub):
             return own_proposer(self.space, self.calibration, direction, method)
         return self.known_pairs.proposer(self.space, self.calibration, direction, method)
 
-    def _row(self, asking: WordVectors, word: str) -> int | None:
+    def _row(self, query_side: WordVectors, word: str) -> int | None:
         """The row of a word or of a phrase, as it is typed, lower-cased, or joined as its phrases are."""
-        unit = unit_of(word, asking.key_to_index)
+        unit = unit_of(word, query_side.key_to_index)
         if unit is None and self.lowercase:
-            unit = unit_of(word.lower(), asking.key_to_index)
-        return None if unit is None else asking.key_to_index[unit]
+            unit = unit_of(word.lower(), query_side.key_to_index)
+        return None if unit is None else query_side.key_to_index[unit]
 
     @cached_property
     def _phrase_reader(self) -> PhraseReader:
@@ -320,11 +320,11 @@ class Translator(OnTheHub):
 
     def _unknown_answer(self, word: str, direction: Direction) -> Answer:
         """What there is to say about a word without a vector."""
-        asking, _ = self.space.sides(direction)
+        query_side, _ = self.space.sides(direction)
         side: Side = "source" if direction == "forward" else "target"
         lacking = self._phrase_reader.unknown_words(word.lower() if self.lowercase else word, side)
         sought = lacking[0] if lacking else word
-        near = partial(closest_spellings, sought, asking.index_to_key)
+        near = partial(closest_spellings, sought, query_side.index_to_key)
         return Answer(word, (), None, tuple(lacking), near)
 
     def _read_unknown(
@@ -377,19 +377,21 @@ class Translator(OnTheHub):
             keep: Says of a word and its side ("source" or "target") whether it may stand in the dictionary.
             lemmas: One entry a lemma, for which its forms vote, senses numbered (docs/lemmas.md): True for
                 the lemmas of the model's two languages, or codes of these, as ("en", "fi").
-            progress: Who is told how far the work is.
+            progress: Receives how far the work is.
 
         Raises:
-            BilexError: A wish makes no sense, or confidences are asked for where none were calibrated.
+            BilexError: An option makes no sense, or confidences are asked for where none were calibrated.
         """
-        from bilex.translator.induction import Wishes, induce
+        from bilex.translator.induction import Overrides, induce
 
-        wishes = Wishes(k, direction, method, mutual, min_score, min_confidence, ranks, model_only, keep)
+        overrides = Overrides(
+            k, direction, method, mutual, min_score, min_confidence, ranks, model_only, keep
+        )
         if lemmas:
             from bilex.translator.lemma_induction import induce_by_lemma
 
-            return induce_by_lemma(self, wishes, None if isinstance(lemmas, bool) else lemmas, progress)
-        return induce(self, wishes, progress)
+            return induce_by_lemma(self, overrides, None if isinstance(lemmas, bool) else lemmas, progress)
+        return induce(self, overrides, progress)
 
     @overload
     def map_vectors(self, vectors: Floats, side: Side) -> Floats: ...
@@ -431,13 +433,13 @@ class Translator(OnTheHub):
 
 
 def _translations(
-    proposals: Proposals, query: int, answering: WordVectors, k: int, may: Callable[[str], bool] | None
+    proposals: Proposals, query: int, key_side: WordVectors, k: int, may: Callable[[str], bool] | None
 ) -> tuple[Translation, ...]:
     """One query's first k answers of those that may be given, as a user meets them."""
     confidence = proposals.confidence[query]
     found = (
         Translation(
-            word=answering.index_to_key[row],
+            word=key_side.index_to_key[row],
             score=float(proposals.scores[query, place]),
             confidence=None if np.isnan(confidence[place]) else float(confidence[place]),
             rank=int(row) + 1,
@@ -460,9 +462,9 @@ def known_languages(
         given: Codes or names of the languages; a name that is not known is kept as it is.
     """
     found: list[str | None] = []
-    for wish, vectors in zip(given, (source, target), strict=True):
-        if wish is not None:
-            found.append(code_of(wish) or wish)
+    for override, vectors in zip(given, (source, target), strict=True):
+        if override is not None:
+            found.append(code_of(override) or override)
         else:
             found.append(language_of_file(vectors.report.source) if vectors.report else None)
     return (None, None) if found[0] == found[1] else (found[0], found[1])

@@ -24,20 +24,20 @@ def sentences(made: dict[str, Any], model: str = "MODEL") -> list[str]:
     pairs = made.get("seed_pairs_covered", 0)
     if not expected.measured:
         why = "there were no seeds to test it on" if not made.get("seed_pairs") else expected.how
-        told = [
+        stated = [
             f"How good this model is was not measured ({why}): run 'bilex evaluate {model}' on a test list."
         ]
         if 0 < pairs < _FEW_SEEDS:
-            told.append(f"Expect little of it. {_advice(made, pairs, model)}")
-        return told
-    told = [_figures(expected, made)]
+            stated.append(f"Expect little of it. {_advice(made, pairs, model)}")
+        return stated
+    stated = [_figures(expected, made)]
     if expected.of_use == "none":
-        told.append(f"That is too little to use this model. {_advice(made, pairs, model)}")
+        stated.append(f"That is too little to use this model. {_advice(made, pairs, model)}")
     elif expected.of_use == "with care":
-        told.append(
+        stated.append(
             f"Look at several answers of each word (-k 5) before you use one. {_advice(made, pairs, model)}"
         )
-    return told
+    return stated
 
 
 def _figures(expected: Expectation, made: dict[str, Any]) -> str:
@@ -45,9 +45,9 @@ def _figures(expected: Expectation, made: dict[str, Any]) -> str:
     clauses = []
     for side in expected.words:
         words, right = expected.words[side], expected.right[side]
-        asking, answering = languages_of(made, side)  # type: ignore[arg-type]
+        query_side, key_side = languages_of(made, side)  # type: ignore[arg-type]
         low, high = share_interval(right, words)
-        clauses.append(f"{asking} to {answering} {right / max(1, words):.0%} ({low:.0%} to {high:.0%})")
+        clauses.append(f"{query_side} to {key_side} {right / max(1, words):.0%} ({low:.0%} to {high:.0%})")
     count = max(expected.words.values())
     how = "that a second fit had not seen" if expected.how == "held out" else "each predicted from the others"
     return (
@@ -73,7 +73,7 @@ def _advice(made: dict[str, Any], pairs: int, model: str) -> str:
 
 
 def languages_of(made: dict[str, Any], direction: Direction) -> tuple[str, str]:
-    """The names of the asking and the answering language, as far as a model knows them."""
+    """The names of the query and the key language, as far as a model knows them."""
     names = [
         language_name(made[f"{side}_language"]) if made.get(f"{side}_language") else side
         for side in ("source", "target")

@@ -76,7 +76,9 @@ def word_filter(
             without a tagger.
     """
     if not names and translator.lowercase:
-        raise BilexError("this model was lower-cased, so names cannot be told; align again with --keep-case.")
+        raise BilexError(
+            "this model was lower-cased, so names cannot be recognised; align again with --keep-case."
+        )
     if parts_of_speech and tagger is None:
         raise BilexError(
             "parts of speech need somebody who tells them; give a file of words and tags with --tags."

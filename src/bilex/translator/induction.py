@@ -51,11 +51,11 @@ class InducedLexicon:
 
     Args:
         entries: The pairs.
-        asking: Whose words were translated; their column is written first.
+        query_side: Whose words were translated; their column is written first.
     """
 
     entries: tuple[Entry, ...]
-    asking: Side = "source"
+    query_side: Side = "source"
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -123,7 +123,7 @@ class InducedLexicon:
         Args:
             languages: Codes of the source and the target language, where known.
         """
-        if self.asking == "source":
+        if self.query_side == "source":
             return Dictionary(self.entries, languages)
         swapped = tuple(entry.swapped() for entry in self.entries)
         return Dictionary(swapped, (languages[1], languages[0]), ("target", "source"))
@@ -154,7 +154,7 @@ class InducedLexicon:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Overrides:
     """What to export; the fields are the arguments of `Translator.lexicon`."""
 
     k: int = 1
@@ -168,14 +168,14 @@ class Wishes:
     keep: Keep | None = None
 
     @property
-    def asking(self) -> tuple[Direction, ...]:
+    def query_side(self) -> tuple[Direction, ...]:
         """The directions in which words ask."""
         return ("forward", "backward") if self.direction == "both" else (self.direction,)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """Pairs of rows with scores and confidences, one asking word after another."""
+    """Pairs of rows with scores and confidences, one query word after another."""
 
     source: Rows
     target: Rows
@@ -187,60 +187,62 @@ class _Found:
         return _Found(*(part[chosen] for part in vars(self).values()))
 
 
-def induce(translator: Translator, wishes: Wishes, progress: Progress = SILENT) -> InducedLexicon:
+def induce(translator: Translator, overrides: Overrides, progress: Progress = SILENT) -> InducedLexicon:
     """Every word with its best translations.
 
     Args:
         translator: Who translates.
-        wishes: What to export.
-        progress: Who is told how far the work is.
+        overrides: What to export.
+        progress: Receives how far the work is.
 
     Raises:
-        BilexError: A wish makes no sense, or confidences are asked for where none were calibrated.
+        BilexError: An option makes no sense, or confidences are asked for where none were calibrated.
     """
-    check_wishes(translator, wishes)
+    check_wishes(translator, overrides)
     lists = []
-    for side in wishes.asking:
-        answers = _ask(translator, wishes, side, progress)
+    for side in overrides.query_side:
+        answers = _ask(translator, overrides, side, progress)
         lists.append(
-            answers.only(_answered_back(translator, wishes, answers, side, progress))
-            if wishes.mutual
+            answers.only(_answered_back(translator, overrides, answers, side, progress))
+            if overrides.mutual
             else answers
         )
-    backward = wishes.direction == "backward"
+    backward = overrides.direction == "backward"
     found = _joined(lists, len(translator.space.target), by_target=backward)
-    if wishes.min_score is not None:
-        found = found.only(found.known | (found.score >= wishes.min_score))
-    if wishes.min_confidence is not None:
-        found = found.only(found.known | (found.confidence >= wishes.min_confidence))
+    if overrides.min_score is not None:
+        found = found.only(found.known | (found.score >= overrides.min_score))
+    if overrides.min_confidence is not None:
+        found = found.only(found.known | (found.confidence >= overrides.min_confidence))
     return InducedLexicon(tuple(_entries(translator.space, found)), "target" if backward else "source")
 
 
-def check_wishes(translator: Translator, wishes: Wishes) -> None:
+def check_wishes(translator: Translator, overrides: Overrides) -> None:
     """Refuse what makes no sense.
 
     Raises:
         BilexError: Confidences are asked for where there are none, or no words.
     """
-    calibration, ranks = translator.calibration, wishes.ranks
-    if wishes.min_confidence is not None and any(
-        (side, wishes.method) not in calibration.parts for side in wishes.asking
+    calibration, ranks = translator.calibration, overrides.ranks
+    if overrides.min_confidence is not None and any(
+        (side, overrides.method) not in calibration.parts for side in overrides.query_side
     ):
         raise BilexError(
             f"a least confidence was asked for, but this model has none ({calibration.note}); "
             "use a least score instead."
         )
-    if ranks[0] < 1 or (ranks[1] is not None and ranks[1] < ranks[0]) or wishes.k < 1:
+    if ranks[0] < 1 or (ranks[1] is not None and ranks[1] < ranks[0]) or overrides.k < 1:
         raise BilexError(
-            f"ranks {ranks[0]} to {ranks[1]} with {wishes.k} translations a word name no words; "
+            f"ranks {ranks[0]} to {ranks[1]} with {overrides.k} translations a word name no words; "
             "ranks count from 1, and at least 1 translation is needed."
         )
 
 
-def _ask(translator: Translator, wishes: Wishes, direction: Direction, progress: Progress) -> _Found:
-    """The k best answers of every asking word within a range of ranks."""
-    queries = queries_of(translator, wishes, direction)
-    found = answers_of(translator, wishes, queries, 1 if wishes.mutual else wishes.k, direction, progress)
+def _ask(translator: Translator, overrides: Overrides, direction: Direction, progress: Progress) -> _Found:
+    """The k best answers of every query word within a range of ranks."""
+    queries = queries_of(translator, overrides, direction)
+    found = answers_of(
+        translator, overrides, queries, 1 if overrides.mutual else overrides.k, direction, progress
+    )
     query = np.repeat(queries, found.rows.shape[1])
     answer = found.rows.reshape(-1)
     source, target = (query, answer) if direction == "forward" else (answer, query)
@@ -250,47 +252,49 @@ def _ask(translator: Translator, wishes: Wishes, direction: Direction, progress:
         found.known.reshape(-1),
     )
     chosen = answer >= 0
-    if wishes.keep is not None:
-        chosen &= may_answer(translator, wishes.keep, direction)[answer] | known
+    if overrides.keep is not None:
+        chosen &= may_answer(translator, overrides.keep, direction)[answer] | known
     return _Found(source, target, scores, confidence, known).only(chosen)
 
 
-def queries_of(translator: Translator, wishes: Wishes, direction: Direction) -> Rows:
+def queries_of(translator: Translator, overrides: Overrides, direction: Direction) -> Rows:
     """The rows of the words to translate: those within the ranks that the filters keep.
 
     Raises:
         BilexError: There are none.
     """
-    asking, _ = translator.space.sides(direction)
-    first, last = wishes.ranks
-    queries = np.arange(first - 1, min(last or len(asking), len(asking)), dtype=np.int64)
+    query_side, _ = translator.space.sides(direction)
+    first, last = overrides.ranks
+    queries = np.arange(first - 1, min(last or len(query_side), len(query_side)), dtype=np.int64)
     side: Side = "source" if direction == "forward" else "target"
-    if wishes.keep is not None and len(queries):
-        queries = queries[[wishes.keep(asking.index_to_key[row], side) for row in queries.tolist()]]
+    if overrides.keep is not None and len(queries):
+        queries = queries[[overrides.keep(query_side.index_to_key[row], side) for row in queries.tolist()]]
         if not len(queries):
             raise BilexError("the filters leave no word to translate; ask for less.")
     if not len(queries):
-        raise BilexError(f"there are {len(asking)} words and none of rank {first} or above; ask for less.")
+        raise BilexError(
+            f"there are {len(query_side)} words and none of rank {first} or above; ask for less."
+        )
     return queries
 
 
 def may_answer(translator: Translator, keep: Keep, direction: Direction) -> npt.NDArray[np.bool_]:
-    """Of each word of the answering language, whether the filters keep it."""
-    answering = translator.space.sides(direction)[1]
+    """Of each word of the key language, whether the filters keep it."""
+    key_side = translator.space.sides(direction)[1]
     side: Side = "target" if direction == "forward" else "source"
-    return np.array([keep(word, side) for word in answering.index_to_key], bool)
+    return np.array([keep(word, side) for word in key_side.index_to_key], bool)
 
 
 def answers_of(
     translator: Translator,
-    wishes: Wishes,
+    overrides: Overrides,
     queries: Rows,
     k: int,
     direction: Direction,
     progress: Progress,
 ) -> Proposals:
     """The answers of many words, some thousand at a time, for progress and so that no more are copied."""
-    propose = translator.proposer(direction, wishes.method, model_only=wishes.model_only)
+    propose = translator.proposer(direction, overrides.method, model_only=overrides.model_only)
     blocks = []
     with progress.task(f"Translating {direction}", len(queries)) as task:
         for start in range(0, len(queries), _WORDS_A_BLOCK):
@@ -303,26 +307,26 @@ def answers_of(
 
 
 def _answered_back(
-    translator: Translator, wishes: Wishes, found: _Found, asked: Direction, progress: Progress
+    translator: Translator, overrides: Overrides, found: _Found, asked: Direction, progress: Progress
 ) -> npt.NDArray[np.bool_]:
-    """Whether each pair's asking word is the best answer of its answer."""
+    """Whether each pair's query word is the best answer of its answer."""
     query, answer = (found.source, found.target) if asked == "forward" else (found.target, found.source)
     distinct, place = np.unique(answer, return_inverse=True)
     back: Direction = "backward" if asked == "forward" else "forward"
-    best = answers_of(translator, wishes, distinct, 1, back, progress).rows
+    best = answers_of(translator, overrides, distinct, 1, back, progress).rows
     mutual: npt.NDArray[np.bool_] = best[place.reshape(-1), 0] == query
     return mutual
 
 
 def _joined(lists: list[_Found], targets: int, *, by_target: bool) -> _Found:
-    """All pairs, each once (the first list's own): by asking word, known ones first, by falling score."""
+    """All pairs, each once (the first list's own): by query word, known ones first, by falling score."""
     joined = _Found(
         *(np.concatenate(parts) for parts in zip(*(vars(f).values() for f in lists), strict=True))
     )
     _, first = np.unique(joined.source * targets + joined.target, return_index=True)
     joined = joined.only(np.sort(first))
-    asking, answer = (joined.target, joined.source) if by_target else (joined.source, joined.target)
-    return joined.only(np.lexsort((answer, -joined.score, ~joined.known, asking)))
+    query_side, answer = (joined.target, joined.source) if by_target else (joined.source, joined.target)
+    return joined.only(np.lexsort((answer, -joined.score, ~joined.known, query_side)))
 
 
 def _entries(space: Space, found: _Found) -> Iterator[Entry]:

@@ -24,7 +24,7 @@ class Proposals:
 
     Attributes:
         scores: CSLS or similarity. They fall along a row among known and among other answers.
-        rows: Rows of the answering vocabulary; −1 where a query has no further answer.
+        rows: Rows of the key vocabulary; −1 where a query has no further answer.
         confidence: The model's confidence in what it found; NaN for known answers and where none was learned.
         known: Whether each answer is a known translation.
     """

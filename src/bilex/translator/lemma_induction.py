@@ -13,7 +13,7 @@ from bilex.progress import SILENT, Progress
 from bilex.space import Direction
 from bilex.translator.induction import (
     InducedLexicon,
-    Wishes,
+    Overrides,
     answers_of,
     check_wishes,
     may_answer,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def induce_by_lemma(
     translator: Translator,
-    wishes: Wishes,
+    overrides: Overrides,
     languages: tuple[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> InducedLexicon:
@@ -42,17 +42,17 @@ def induce_by_lemma(
 
     Args:
         translator: The model.
-        wishes: What to export; `k` counts translations a lemma.
+        overrides: What to export; `k` counts translations a lemma.
         languages: Codes of the two languages; None for those that the model names.
         progress: Shows how far the work is.
 
     Raises:
-        BilexError: simplemma is not there or does not know a language, or a wish makes no sense.
+        BilexError: simplemma is not there or does not know a language, or an option makes no sense.
     """
-    check_wishes(translator, wishes)
-    if wishes.direction == "both":
+    check_wishes(translator, overrides)
+    if overrides.direction == "both":
         raise BilexError("a dictionary by lemmas has one direction; choose forward or backward.")
-    direction: Direction = wishes.direction
+    direction: Direction = overrides.direction
     made = translator.provenance
     sides = translator.space.source, translator.space.target
     codes = languages or (made.get("source_language"), made.get("target_language"))
@@ -61,20 +61,20 @@ def induce_by_lemma(
         for words, code in zip(sides, codes, strict=True):
             lemmas.append(Lemmas.of(words, lemmatiser(code)))
             task.advance()
-    asking, answering = lemmas if direction == "forward" else lemmas[::-1]
-    pairs = _votes(translator, wishes, direction, asking, answering, progress)
-    if wishes.mutual:
+    query_side, key_side = lemmas if direction == "forward" else lemmas[::-1]
+    pairs = _votes(translator, overrides, direction, query_side, key_side, progress)
+    if overrides.mutual:
         back: Direction = "backward" if direction == "forward" else "forward"
-        others = _votes(translator, replace(wishes, ranks=(1, None)), back, answering, asking, progress)
+        others = _votes(translator, replace(overrides, ranks=(1, None)), back, key_side, query_side, progress)
         pairs = mutual_pairs(pairs.best(1), others.best(1))
-    entries = lemma_entries(translator, direction, pairs.best(wishes.k), asking, answering, progress)
+    entries = lemma_entries(translator, direction, pairs.best(overrides.k), query_side, key_side, progress)
     kept = tuple(
         entry
         for entry in entries
         if entry.known
         or (
-            (wishes.min_score is None or (entry.score or 0) >= wishes.min_score)
-            and (wishes.min_confidence is None or (entry.confidence or 0) >= wishes.min_confidence)
+            (overrides.min_score is None or (entry.score or 0) >= overrides.min_score)
+            and (overrides.min_confidence is None or (entry.confidence or 0) >= overrides.min_confidence)
         )
     )
     return InducedLexicon(kept, "source" if direction == "forward" else "target")
@@ -82,19 +82,19 @@ def induce_by_lemma(
 
 def _votes(
     translator: Translator,
-    wishes: Wishes,
+    overrides: Overrides,
     direction: Direction,
-    asking: Lemmas,
-    answering: Lemmas,
+    query_side: Lemmas,
+    key_side: Lemmas,
     progress: Progress,
 ) -> Votes:
     """Who answers whom, of lemmas that have a form among the words to translate."""
-    queries = queries_of(translator, wishes, direction)
-    found = answers_of(translator, wishes, queries, VOTING_ANSWERS, direction, progress)
-    if wishes.keep is not None:
-        kept = may_answer(translator, wishes.keep, direction)[found.rows] | found.known
+    queries = queries_of(translator, overrides, direction)
+    found = answers_of(translator, overrides, queries, VOTING_ANSWERS, direction, progress)
+    if overrides.keep is not None:
+        kept = may_answer(translator, overrides.keep, direction)[found.rows] | found.known
         found.rows[~kept] = -1
         some = (found.rows >= 0).any(axis=1)
         queries = queries[some]
         found = type(found)(*(np.asarray(part)[some] for part in vars(found).values()))
-    return votes_of(queries, found, asking, answering)
+    return votes_of(queries, found, query_side, key_side)

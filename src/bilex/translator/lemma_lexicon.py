@@ -86,20 +86,22 @@ class Lemmas:
 class Votes:
     """Which lemmas answer which, by falling vote; one pair of lemmas an element."""
 
-    asking: Rows
-    answering: Rows
+    query_side: Rows
+    key_side: Rows
     vote: npt.NDArray[np.float64]
     known: npt.NDArray[np.bool_]
     confidence: npt.NDArray[np.float64]
 
     def best(self, k: int) -> Votes:
         """The first k answers of each asking lemma."""
-        starts = np.flatnonzero(np.r_[True, self.asking[1:] != self.asking[:-1]])
-        place = np.arange(len(self.asking)) - np.repeat(starts, np.diff(np.r_[starts, len(self.asking)]))
+        starts = np.flatnonzero(np.r_[True, self.query_side[1:] != self.query_side[:-1]])
+        place = np.arange(len(self.query_side)) - np.repeat(
+            starts, np.diff(np.r_[starts, len(self.query_side)])
+        )
         return Votes(*(part[place < k] for part in vars(self).values()))
 
 
-def votes_of(queries: Rows, found: Proposals, asking: Lemmas, answering: Lemmas) -> Votes:
+def votes_of(queries: Rows, found: Proposals, query_side: Lemmas, key_side: Lemmas) -> Votes:
     """The votes of all forms for lemmas of the other language.
 
     Each form has one vote, which it divides among its answers by exp(score / 0.05). The headword's vote
@@ -108,19 +110,19 @@ def votes_of(queries: Rows, found: Proposals, asking: Lemmas, answering: Lemmas)
     Args:
         queries: The rows of the forms.
         found: The answers of each.
-        asking: Lemmas of the forms.
-        answering: Lemmas of the answers.
+        query_side: Lemmas of the forms.
+        key_side: Lemmas of the answers.
     """
     there = found.rows >= 0
     scores = np.where(there, found.scores, -np.inf)
     shares = np.exp((scores - scores.max(axis=1, keepdims=True)) / _SOFTNESS)
     shares /= shares.sum(axis=1, keepdims=True)
-    own = asking.number[queries]
-    weight = np.where(asking.heads[own] == queries, 1.0, _WEIGHT_OF_A_FORM)
+    own = query_side.number[queries]
+    weight = np.where(query_side.heads[own] == queries, 1.0, _WEIGHT_OF_A_FORM)
     chosen = there.reshape(-1)
     lemma = np.repeat(own, found.rows.shape[1])[chosen]
-    answer = answering.number[found.rows.reshape(-1)[chosen]]
-    keys = lemma * len(answering) + answer
+    answer = key_side.number[found.rows.reshape(-1)[chosen]]
+    keys = lemma * len(key_side) + answer
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
@@ -129,13 +131,13 @@ def votes_of(queries: Rows, found: Proposals, asking: Lemmas, answering: Lemmas)
     sure = np.nan_to_num(found.confidence.reshape(-1)[chosen][order], nan=-1.0)
     confidence = np.maximum.reduceat(sure, starts)
     confidence[confidence < 0] = np.nan
-    first, second = np.divmod(keys[starts], len(answering))
+    first, second = np.divmod(keys[starts], len(key_side))
     ranked = np.lexsort((second, -vote, ~known, first))
     return Votes(*(part[ranked] for part in (first, second, vote, known, confidence)))
 
 
 def chosen_forms(
-    translator: Translator, direction: Direction, pairs: Votes, asking: Lemmas, answering: Lemmas
+    translator: Translator, direction: Direction, pairs: Votes, query_side: Lemmas, key_side: Lemmas
 ) -> tuple[Rows, Floats]:
     """The form of each answering lemma that agrees with the headword, and its score.
 
@@ -147,21 +149,21 @@ def chosen_forms(
         translator: Whose space it is.
         direction: Whose lemmas ask.
         pairs: Pairs of lemmas.
-        asking: Lemmas of the asking language.
-        answering: Lemmas of the answering language.
+        query_side: Lemmas of the query language.
+        key_side: Lemmas of the key language.
     """
-    rows, best = np.empty(len(pairs.asking), np.int64), np.empty(len(pairs.asking), np.float32)
+    rows, best = np.empty(len(pairs.query_side), np.int64), np.empty(len(pairs.query_side), np.float32)
     for start in range(0, len(rows), _PAIRS_AT_ONCE):
         block = slice(start, start + _PAIRS_AT_ONCE)
-        forms = [answering.forms(lemma) for lemma in pairs.answering[block].tolist()]
+        forms = [key_side.forms(lemma) for lemma in pairs.key_side[block].tolist()]
         counts = np.array([len(found) for found in forms])
-        heads = np.repeat(asking.heads[pairs.asking[block]], counts)
+        heads = np.repeat(query_side.heads[pairs.query_side[block]], counts)
         every = np.concatenate(forms)
         scores = translator.space.scores(heads, every, direction=direction)
         begins = np.cumsum(counts) - counts
         top = np.maximum.reduceat(scores, begins)
-        both = asking.cited[pairs.asking[block]] & answering.cited[pairs.answering[block]]
-        lemma = np.repeat(np.where(both, answering.heads[pairs.answering[block]], -1), counts)
+        both = query_side.cited[pairs.query_side[block]] & key_side.cited[pairs.key_side[block]]
+        lemma = np.repeat(np.where(both, key_side.heads[pairs.key_side[block]], -1), counts)
         top[both] = scores[(every == lemma) & (lemma >= 0)]
         is_top = np.where(lemma >= 0, every == lemma, scores == np.repeat(top, counts))
         first = np.minimum.reduceat(np.where(is_top, np.arange(len(scores)), len(scores)), begins)
@@ -173,8 +175,8 @@ def lemma_entries(
     translator: Translator,
     direction: Direction,
     pairs: Votes,
-    asking: Lemmas,
-    answering: Lemmas,
+    query_side: Lemmas,
+    key_side: Lemmas,
     progress: Progress,
 ) -> Iterator[Entry]:
     """One entry for each pair of lemmas, in order of the frequency of the asking lemma, senses numbered.
@@ -182,11 +184,11 @@ def lemma_entries(
     The arguments are those of `chosen_forms`; `progress` shows how far the work is.
     """
     query_words, answer_words = translator.space.sides(direction)
-    rows, scores = chosen_forms(translator, direction, pairs, asking, answering)
-    senses = sense_numbers(pairs.asking, np.asarray(answering.heads[pairs.answering]), answer_words)
+    rows, scores = chosen_forms(translator, direction, pairs, query_side, key_side)
+    senses = sense_numbers(pairs.query_side, np.asarray(key_side.heads[pairs.key_side]), answer_words)
     with progress.task("Writing entries", len(rows)) as task:
-        for place, (lemma, row) in enumerate(zip(pairs.asking.tolist(), rows.tolist(), strict=True)):
-            head = int(asking.heads[lemma])
+        for place, (lemma, row) in enumerate(zip(pairs.query_side.tolist(), rows.tolist(), strict=True)):
+            head = int(query_side.heads[lemma])
             ends = (query_words.index_to_key[head], head + 1), (answer_words.index_to_key[row], row + 1)
             (source, source_rank), (target, target_rank) = ends if direction == "forward" else ends[::-1]
             sure = float(pairs.confidence[place])
@@ -205,9 +207,9 @@ def lemma_entries(
 
 def mutual_pairs(pairs: Votes, back: Votes) -> Votes:
     """The pairs whose answering lemma answers with the asking lemma first."""
-    first = dict(zip(back.asking.tolist(), back.answering.tolist(), strict=True))
+    first = dict(zip(back.query_side.tolist(), back.key_side.tolist(), strict=True))
     chosen = np.array(
-        [first.get(b) == a for a, b in zip(pairs.asking.tolist(), pairs.answering.tolist(), strict=True)],
+        [first.get(b) == a for a, b in zip(pairs.query_side.tolist(), pairs.key_side.tolist(), strict=True)],
         bool,
     )
     return Votes(*(part[chosen] for part in vars(pairs).values()))

@@ -22,7 +22,7 @@ def sense_numbers(queries: Rows, answers: Rows, words: WordVectors) -> npt.NDArr
 
     Args:
         queries: What each answer answers; answers to one query stand together.
-        answers: Rows of the answering vocabulary.
+        answers: Rows of the key vocabulary.
         words: That vocabulary.
     """
     numbers = np.zeros(len(queries), np.int64)

@@ -1,4 +1,4 @@
-"""The bytes of a file, unpacked if need be, with the system's complaints told plainly."""
+"""The bytes of a file, unpacked if need be, with the system's complaints in plain words."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Engine:
         return time.monotonic() - self._asked < _BUSY_SECONDS
 
     def row(self, word: str, direction: Direction) -> int | None:
-        """The row of a word of the asking language, looked up as it is and then lower-cased."""
+        """The row of a word of the query language, looked up as it is and then lower-cased."""
         rows = self.space.sides(direction)[0].key_to_index
         found = rows.get(word)
         if found is None and self.translator.lowercase:
@@ -94,7 +94,7 @@ class Engine:
         return self._finished(answer.result(_LONGEST_WAIT))
 
     def completions(self, direction: Direction) -> Completions:
-        """What completes words of the asking language; made when it is first needed."""
+        """What completes words of the query language; made when it is first needed."""
         if direction not in self._completions:
             self._completions[direction] = Completions(self.space.sides(direction)[0].index_to_key)
         return self._completions[direction]

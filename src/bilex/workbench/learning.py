@@ -198,7 +198,7 @@ def held_out_accuracy(
 
 
 def _compare(before: Translator, after: Translator, progress: Progress, tell: Tell) -> tuple[int, int]:
-    """How many words were compared, and how many have another first translation; those are told."""
+    """How many words were compared, and how many have another first translation; those are listed."""
     count = min(len(before.space.source), _COMPARED_WORDS)
     changed = 0
     rows = np.arange(count, dtype=np.int64)

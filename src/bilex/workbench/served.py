@@ -97,18 +97,18 @@ class ServedSpace(Space):
         """
         if method not in ("csls", "nn"):
             raise BilexError(f"retrieval '{method}' is not known; use csls or nn.")
-        asking, answering = self.sides(direction)
-        keys = self.keys["target" if answering is self.target else "source"]
-        r_asking = self.neighbourhoods(neighbours)[0 if direction == "forward" else 1]
+        query_side, key_side = self.sides(direction)
+        keys = self.keys["target" if key_side is self.target else "source"]
+        r_queries = self.neighbourhoods(neighbours)[0 if direction == "forward" else 1]
 
         def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
             by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
-            vectors = np.asarray(asking.vectors[queries]) if by_row else self._checked(queries)
+            vectors = np.asarray(query_side.vectors[queries]) if by_row else self._checked(queries)
             scores, rows = keys.top_k(vectors, k, penalised=method == "csls")
             if method == "nn":
                 return scores, rows
             if by_row:
-                return scores - np.asarray(r_asking[queries])[:, None], rows
+                return scores - np.asarray(r_queries[queries])[:, None], rows
             near, _ = keys.top_k(vectors, neighbours, penalised=False)
             return scores - near.mean(axis=1, dtype=np.float64).astype(np.float32)[:, None], rows
 

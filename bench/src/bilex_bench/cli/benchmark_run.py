@@ -118,7 +118,7 @@ class _Execution:
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    help="Processes that share the cores. Unless told: 1 with a GPU, otherwise 1 for every 4 cores and 6 GB.",
+    help="Processes that share the cores. By default 1 with a GPU, otherwise 1 for every 4 cores and 6 GB.",
 )
 @click.option(
     "--work",
@@ -133,15 +133,15 @@ class _Execution:
     help="Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a fresh one "
     "on this machine. Needs bilex-bench[cluster]; docs/benchmark-cluster.md tells how clusters are started.",
 )
-@click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores a family; 4 unless told.")
+@click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores a family; 4 by default.")
 @click.option(
     "--ray-gpus",
     "gpus",
     type=float,
-    help="GPUs a family, such as 0.5, or 0; 1 unless told, where there are GPUs.",
+    help="GPUs a family, such as 0.5, or 0; 1 by default, where there are GPUs.",
 )
 @click.option(
-    "--ray-memory", "gigabytes", type=float, metavar="GB", help="Memory a family; as estimated unless told."
+    "--ray-memory", "gigabytes", type=float, metavar="GB", help="Memory a family; as estimated by default."
 )
 @click.option(
     "--cache",

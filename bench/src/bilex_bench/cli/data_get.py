@@ -49,6 +49,6 @@ def command(name: str, languages: str, output: str, limit: int, whole: bool) -> 
     ):
         counts[is_new] += 1
         latest = path
-    told = [f"fetched {counts[True]:,}"] + ([f"{counts[False]:,} were there"] if counts[False] else [])
+    stated = [f"fetched {counts[True]:,}"] + ([f"{counts[False]:,} were there"] if counts[False] else [])
     where = latest if sum(counts.values()) == 1 else latest.parent
-    sys.stderr.write(f"{data.name}: {', '.join(told)} ({where}); licence: {data.licence}.\n")
+    sys.stderr.write(f"{data.name}: {', '.join(stated)} ({where}); licence: {data.licence}.\n")

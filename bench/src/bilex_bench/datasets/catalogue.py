@@ -62,7 +62,7 @@ class KnownData:
         checksums: What its files are checked against, in words.
         kind: "vectors" or "dictionaries".
         languages: Its languages; empty where there are too many to list.
-        needs_languages: Whether it has to be told which of them are wanted.
+        needs_languages: Whether it must be given which of them are wanted.
         files: The files for some languages.
     """
 
@@ -96,7 +96,7 @@ def known(name: str) -> KnownData:
     """The data set of a name.
 
     Raises:
-        BilexError: There is none; the nearest name is told.
+        BilexError: There is none; the nearest name is given.
     """
     for data in KNOWN:
         if data.name == name:

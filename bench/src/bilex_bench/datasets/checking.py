@@ -93,7 +93,7 @@ class FolderCheck:
 def check_folder(folder: DataFolder, limit: int | None = None, progress: Progress = SILENT) -> FolderCheck:
     """Read all dictionaries of a data set and the vocabularies of its languages.
 
-    A file that cannot be read is told among the warnings; the others are checked all the same.
+    A file that cannot be read is reported among the warnings; the others are checked all the same.
 
     Args:
         folder: The data set.

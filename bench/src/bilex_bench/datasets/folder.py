@@ -60,7 +60,7 @@ class DataFolder:
                 the language.
 
         Raises:
-            BilexError: There is no such folder, no dictionary in it, or the set is not told.
+            BilexError: There is no such folder, no dictionary in it, or the set is not given.
         """
         path = Path(path)
         if not path.is_dir():

@@ -83,7 +83,7 @@ class Drawing:
         title: What it shows, in a few words.
         caption: How to read it, and what it leaves out.
         figure: The figure itself.
-        marks: What can be told about places in it.
+        marks: What can be said about places in it.
     """
 
     name: str

@@ -33,7 +33,7 @@ def _drawing(board: Board, dataset: str, shown: list[Comparison]) -> Drawing:
     legend_lines = -(-len(names) // _LEGEND_COLUMNS)
     figure = new_figure(_PANEL_WIDTH * max(len(shown), 1.4), _HEIGHT + _LEGEND_LINE * legend_lines)
     grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)
-    told = [_panel(axes, comparison, board) for axes, comparison in zip(grid.flat, shown, strict=True)]
+    stated = [_panel(axes, comparison, board) for axes, comparison in zip(grid.flat, shown, strict=True)]
     grid[0, 0].set_ylabel("P@1, CSLS (%)")
     handles = {line.get_label(): line for axes in grid.flat for line in axes.get_lines()}
     figure.legend(
@@ -41,7 +41,7 @@ def _drawing(board: Board, dataset: str, shown: list[Comparison]) -> Drawing:
     )
     figure.draw_without_rendering()
     marks: list[Mark] = []
-    for axes, points in zip(grid.flat, told, strict=True):
+    for axes, points in zip(grid.flat, stated, strict=True):
         marks += marks_of(axes, points)
     notes = "".join(dict.fromkeys(comparison.note for comparison in shown))
     return Drawing(
@@ -72,7 +72,7 @@ def _few_lines(comparison: Comparison) -> Comparison:
 
 def _panel(axes: Axes, comparison: Comparison, board: Board) -> list[Told]:
     """Draw a line for each method; what its points tell."""
-    told = []
+    stated = []
     counts = dict.fromkeys(BANDS, 0)
     for number, method in enumerate(comparison.methods):
         by_band = {band: _asked_and_right(comparison.runs(method), band) for band in BANDS}
@@ -90,7 +90,7 @@ def _panel(axes: Axes, comparison: Comparison, board: Board) -> list[Told]:
             lw=1.6,
             label=method.name,
         )
-        told += [
+        stated += [
             (float(x), y, f"{method.name}, ranks {band}: {y:.1f} %")
             for x, (band, y) in enumerate(zip(counts, scores, strict=True))
         ]
@@ -99,7 +99,7 @@ def _panel(axes: Axes, comparison: Comparison, board: Board) -> list[Told]:
     axes.set_xlabel("frequency rank of the word asked for")
     pairs = len(comparison.pairs)
     axes.set_title(f"{comparison.heading.text} ({pairs} pair{'s' if pairs > 1 else ''})")
-    return told
+    return stated
 
 
 def _asked_and_right(results: Iterable[Result], band: str) -> tuple[int, float]:

@@ -44,7 +44,7 @@ def _drawing(board: Board, heading: Heading) -> Drawing:
     axes.set_yticks(np.arange(len(labels)) + 0.5, labels)
     _write_cells(axes, mesh, scores)
     figure.draw_without_rendering()
-    told = [
+    stated = [
         (j + 0.5, i + 0.5, f"{label}, {name}: {scores[i, j]:.2f} %")
         for i, label in enumerate(labels)
         for j, name in enumerate(names)
@@ -57,7 +57,7 @@ def _drawing(board: Board, heading: Heading) -> Drawing:
         caption="P@1 by CSLS in percent, brighter is better; bold is the best of a row. A dash: not run, or "
         "failed. The last row has a mean only for what was run on all pairs.",
         figure=figure,
-        marks=marks_of(axes, told),
+        marks=marks_of(axes, stated),
     )
 
 

@@ -57,7 +57,7 @@ def _drawing(heading: Heading, name: str, curves: list[list[Result]], levels: di
     figure = new_figure(max(2, columns) * _PANEL_WIDTH, rows * _ROW_HEIGHT + _LEGEND_HEIGHT)
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
     panels = list(zip(grid.flat, curves, strict=False))
-    told = [_panel(axes, curve, levels.get(curve[0].setup.family)) for axes, curve in panels]
+    stated = [_panel(axes, curve, levels.get(curve[0].setup.family)) for axes, curve in panels]
     for empty in grid.flat[len(curves) :]:
         empty.set_visible(False)
     for axes in grid[:, 0]:
@@ -70,7 +70,7 @@ def _drawing(heading: Heading, name: str, curves: list[list[Result]], levels: di
     )
     figure.draw_without_rendering()
     marks: list[Mark] = []
-    for (axes, _), points in zip(panels, told, strict=True):
+    for (axes, _), points in zip(panels, stated, strict=True):
         marks += marks_of(axes, points)
     return Drawing(
         name=slug(KIND, heading.dataset, heading.seeds, name),
@@ -89,7 +89,7 @@ def _panel(axes: Axes, curve: list[Result], level: Result | None) -> list[Told]:
     pair = curve[0].setup.pair
     axes.set_title(pair)
     axes.set_xlim(-0.03, 1.03)
-    told = []
+    stated = []
     for way in DIRECTIONS:
         for retrieval, line in _LINES.items():
             text = f"{Direction(pair, way)}, {retrieval.upper()}"
@@ -101,9 +101,9 @@ def _panel(axes: Axes, curve: list[Result], level: Result | None) -> list[Told]:
             chosen = _points((r for r in curve if r.setup.mixing == "auto"), way, retrieval)
             for x, y in chosen:
                 axes.plot(x, y, marker="D", ms=7, mfc=PAPER, mec=_COLOURS[way], mew=1.6, zorder=5, ls="")
-            told += [(x, y, f"{text}, λ = {x:g}: {y:.1f} %") for x, y in points]
-            told += [(x, y, f"{text}, λ = auto chose {x:g}: {y:.1f} %") for x, y in chosen]
-    return told
+            stated += [(x, y, f"{text}, λ = {x:g}: {y:.1f} %") for x, y in points]
+            stated += [(x, y, f"{text}, λ = auto chose {x:g}: {y:.1f} %") for x, y in chosen]
+    return stated
 
 
 def _points(results: Iterable[Result], way: DirectionName, retrieval: str) -> list[tuple[float, float]]:

@@ -93,8 +93,8 @@ def environments(results: Iterable[Result]) -> list[tuple[int, list[tuple[str, s
     """The machines and versions, each with how many setups ran there."""
     counted: Counter[str] = Counter()
     for result in {result.setup.key: result for result in results}.values():
-        told = {key: value for key, value in result.environment.items() if key != "command"}
-        counted[json.dumps(told, sort_keys=True, ensure_ascii=False)] += 1
+        stated = {key: value for key, value in result.environment.items() if key != "command"}
+        counted[json.dumps(stated, sort_keys=True, ensure_ascii=False)] += 1
     found = [(count, _flat(json.loads(text))) for text, count in counted.most_common()]
     return [(count, facts) for count, facts in found if facts]
 

@@ -150,7 +150,7 @@ def _pooled_table(sheet: Sheet, against: Method, compared: Sequence[_Pooled]) ->
             "translations link, since the same meanings are asked for again and again.",
             f"p (Holm) is corrected for the number of comparisons in this table, {len(rows)}.",
             "better : worse counts directions.",
-            "All this is about the choice of test words; what chance does in training is not in it.",
+            "All this is about the choice of test words; what randomness does in training is not in it.",
         ),
     )
 

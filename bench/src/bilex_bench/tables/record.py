@@ -19,8 +19,8 @@ def coverage_tables(sheet: Sheet) -> list[Table]:
     rows: list[tuple[Cell, ...]] = []
     for seeds in sheet.seeds:
         for direction in sheet.directions:
-            for told in _distinct_coverages(sheet, direction.pair, seeds, direction.way):
-                rows.append((Text(seeds), Text(str(direction)), *told))
+            for stated in _distinct_coverages(sheet, direction.pair, seeds, direction.way):
+                rows.append((Text(seeds), Text(str(direction)), *stated))
     names = (
         "seeds",
         "direction",
@@ -129,10 +129,10 @@ def missing_tables(sheet: Sheet) -> list[Table]:
 
 def machine(result: Result) -> str:
     """The hardware of a result in a few words."""
-    told = result.environment
-    parts = [told.get("gpu") if result.device == "cuda" else None, told.get("processor")]
+    stated = result.environment
+    parts = [stated.get("gpu") if result.device == "cuda" else None, stated.get("processor")]
     name = ", ".join(str(part) for part in parts if part) or result.device
-    threads = told.get("threads")
+    threads = stated.get("threads")
     return f"{name}, {threads} threads" if threads else name
 
 

@@ -40,7 +40,7 @@ class Method:
 
     Args:
         name: The label of its setups, with more where one label stands for several things.
-        runs: By pair and name of seeds, the finished results; several where only chance differs.
+        runs: By pair and name of seeds, the finished results; several where only the random seed differs.
     """
 
     name: str
