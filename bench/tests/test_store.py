@@ -306,6 +306,24 @@ def test_a_figure_that_was_changed_in_the_file_is_told(tmp_path: Path) -> None:
         store.results()
 
 
+def test_a_byte_of_an_index_that_was_changed_is_reported(tmp_path: Path) -> None:
+    """The rows are whole, but a look-up by their key would miss them."""
+    path = tmp_path / "r.sqlite"
+    with ResultsStore.open(path) as store:
+        store.add(fabricated(setup()))
+        whole = repr(store.results(predictions=True))
+    content, key = path.read_bytes(), setup().key.encode()
+    places = [at for at in range(len(content)) if content.startswith(key, at)]
+    assert len(places) >= 2  # in a table, and in the index of its primary key
+    for at in places:
+        path.write_bytes(content[:at] + b"\x01" + content[at + 1 :])
+        with (
+            ResultsStore.open(path) as store,
+            pytest.raises(BilexError, match="was changed or damaged since"),
+        ):
+            assert repr(store.results(predictions=True)) == whole
+
+
 def test_a_file_of_before_there_were_checksums_is_read_and_gets_them(tmp_path: Path) -> None:
     path = tmp_path / "r.sqlite"
     with ResultsStore.open(path) as store:

@@ -38,6 +38,9 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
         BilexError: A row or a part was changed.
     """
     advice = "was changed or damaged since it was written; restore the file from a copy"
+    # A changed byte in an index hides rows from those who look them up, though every row is whole.
+    if connection.execute("PRAGMA main.integrity_check(1)").fetchone()[0] != "ok":
+        raise BilexError(f"{path}: an index of it {advice}.")
     if _has_checksums(connection):
         kept = dict(connection.execute("SELECT key, sha256 FROM main.checksums"))
         for key in _keys(connection) | set(kept):
