@@ -66,7 +66,7 @@ class C1(Aligner):
     References:
         Li et al., Improving Word Translation via Two-Stage Contrastive Learning, ACL 2022.
 
-    Example:
+    Examples:
         >>> C1().fit(source, target, lexicon)  # doctest: +SKIP
     """
 

@@ -49,7 +49,7 @@ class FIPP(Aligner):
         frequent: Among how many of the most frequent words of each language it looks for them.
         metric: How the result is to be searched: "dot", as the authors do, or "cosine".
 
-    Example:
+    Examples:
         >>> FIPP(metric="cosine").fit(source, target, lexicon)  # doctest: +SKIP
     """
 

@@ -88,7 +88,7 @@ class LNMap(Aligner):
         queries: How many frequent words of each language ask.
         neighbours: k of CSLS.
 
-    Example:
+    Examples:
         >>> LNMap(rounds=3).fit(source, target, lexicon)  # doctest: +SKIP
     """
 

@@ -44,7 +44,7 @@ class Procrustes(Aligner):
     Where the dimensions differ, both are projected onto the shared singular directions, a space of
     the smaller dimension; with equal dimensions this is the same as rotating the source alone.
 
-    Example:
+    Examples:
         >>> Procrustes().fit(source, target, lexicon)  # doctest: +SKIP
     """
 

@@ -49,7 +49,7 @@ class RCSLS(Aligner):
             the authors' program does: it goes on from where it is, compares with the lowest loss so far,
             and takes one more step of full length before the halved ones.
 
-    Example:
+    Examples:
         >>> RCSLS(neighbours=5).fit(source, target, lexicon)  # doctest: +SKIP
     """
 

@@ -40,7 +40,7 @@ _DIRECTIONS = ("forward", "backward")
 class VecMapSupervised(Aligner):
     """One advanced mapping of the seed pairs: whiten, rotate, re-weight, undo the whitening.
 
-    Example:
+    Examples:
         >>> VecMapSupervised().fit(source, target, lexicon)  # doctest: +SKIP
     """
 
@@ -207,7 +207,7 @@ class _Loop:
 class VecMapSemi(_SelfLearning):
     """Self-learning that starts from seed pairs.
 
-    Example:
+    Examples:
         >>> VecMapSemi().fit(source, target, lexicon)  # doctest: +SKIP
     """
 
@@ -224,7 +224,7 @@ class VecMapSemi(_SelfLearning):
 class VecMapIdentical(_SelfLearning):
     """Self-learning that starts from the words that both languages spell alike.
 
-    Example:
+    Examples:
         >>> VecMapIdentical().fit(source, target)  # doctest: +SKIP
     """
 
@@ -250,7 +250,7 @@ class VecMapUnsupervised(_SelfLearning):
     Args:
         described: How many of the most frequent words the first dictionary is looked for among.
 
-    Example:
+    Examples:
         >>> VecMapUnsupervised().fit(source, target)  # doctest: +SKIP
     """
 

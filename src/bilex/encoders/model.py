@@ -51,7 +51,7 @@ class WordEncoder:
         name: What it is called in messages and on cards.
         device: "auto", "cpu" or "cuda".
 
-    Example:
+    Examples:
         >>> encoder = WordEncoder.load("e5-small-q4")  # doctest: +SKIP
         >>> encoder.encode(["house", "талант"]).shape  # doctest: +SKIP
         (2, 384)

@@ -48,7 +48,7 @@ def evaluate(
     Raises:
         BilexError: No pair of the dictionary has both words in the vectors, or a setting is senseless.
 
-    Example:
+    Examples:
         >>> evaluate(space, Lexicon.read("test.tsv")).forward.figures["csls"]["p@1"]  # doctest: +SKIP
         0.409
     """

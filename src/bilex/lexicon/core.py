@@ -42,7 +42,7 @@ class Lexicon:
         spelt: The pairs as spelt in that file, before lower-casing; `pairs` themselves if empty.
         rejected: Pairs that somebody has said to be no translations.
 
-    Example:
+    Examples:
         >>> lexicon = Lexicon([("dog", "koira"), ("cat", "kissa"), ("cat", "katti")])
         >>> lexicon.golds()["cat"]
         ('kissa', 'katti')

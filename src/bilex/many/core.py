@@ -46,7 +46,7 @@ class ManyLanguages(OnTheHub):
         lowercase: Whether the vocabularies were lower-cased.
         device: Where searches run.
 
-    Example:
+    Examples:
         >>> many = ManyLanguages.load("many")  # doctest: +SKIP
         >>> many.translate("koira", "fi", "ru")[0].word  # doctest: +SKIP
         'собака'

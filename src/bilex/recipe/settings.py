@@ -41,7 +41,7 @@ class Recipe:
     Raises:
         BilexError: A value makes no sense.
 
-    Example:
+    Examples:
         >>> recipe = Recipe(method="c1", settings={"preset": "paper"}, lm="e5-small-q4", mixing=0.4)
         >>> Recipe.from_json(recipe.to_json()) == recipe
         True

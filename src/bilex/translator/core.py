@@ -53,7 +53,7 @@ class Translator(OnTheHub):
         provenance: From what and how it was made: method, settings, report, files.
         lowercase: Whether the vocabularies were lower-cased, so that questions are too.
 
-    Example:
+    Examples:
         >>> translator = Translator.load("en-fi")  # doctest: +SKIP
         >>> translator.translate("dog")[0].word  # doctest: +SKIP
         'koira'

@@ -28,7 +28,7 @@ class DataFolder:
         vectors: The vector files found, by language.
         vectors_sought: Where they were looked for, for messages: a pattern, or places in words.
 
-    Example:
+    Examples:
         >>> folder = DataFolder.open("data", "xling")  # doctest: +SKIP
         >>> folder.seed_names("en-fi")  # doctest: +SKIP
         ('1k', '5k')

@@ -1,0 +1,49 @@
+"""What a release says about itself in several places is the same, and the site's links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import bilex
+import bilex_bench
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def links() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("site_links", ROOT / "tools" / "site_links.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_one_version_everywhere() -> None:
+    citation = re.search(r'^version: "(.+)"$', (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert citation is not None
+    assert bilex.__version__ == bilex_bench.__version__ == citation[1]
+
+
+def test_links_out_of_the_docs_lead_to_the_repository(links: ModuleType) -> None:
+    text = "[a](../README.md#install) [b](cli.md)"
+    moved = links.outward_links(text, "formats.md", "https://host/repo/")
+    assert moved == "[a](https://host/repo/blob/main/README.md#install) [b](cli.md)"
+    inside = "[methods](../methods.md)"
+    assert links.outward_links(inside, "results/README.md", "https://host/repo") == inside
+
+
+def test_a_dead_link_out_of_the_docs_is_an_error(links: ModuleType) -> None:
+    with pytest.raises(links.DeadLinkError, match="nowhere"):
+        links.outward_links("[a](../nowhere.md)", "cli.md", "https://host/repo")
+
+
+def test_every_page_is_in_the_list_of_pages() -> None:
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    listed = (ROOT / "docs" / "README.md").read_text()
+    assert not {page for page in pages if f"]({page})" not in listed}
