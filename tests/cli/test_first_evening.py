@@ -96,8 +96,8 @@ def test_the_figures_of_an_evaluation_ignore_what_is_known(files: Files, capsys:
     assert caught["forward"]["leak_free"]["covered"] == 0
 
 
-@pytest.mark.parametrize(("count", "told"), [(6, "6 seed pairs are few"), (60, "60 seed pairs are few")])
-def test_few_seeds_are_warned_of(files: Files, tmp_path: Path, capsys: Told, count: int, caught: str) -> None:
+@pytest.mark.parametrize(("count", "warning"), [(6, "6 seed pairs are few"), (60, "60 seed pairs are few")])
+def test_few_seeds_are_warned_of(files: Files, tmp_path: Path, capsys: Told, count: int, warning: str) -> None:
     few = tmp_path / "few.tsv"
     few.write_text("".join(files.seeds.read_text().splitlines(keepends=True)[:count]))
     assert bilex(*align(files, tmp_path / "m", seeds=[few])) == 0
@@ -105,7 +105,7 @@ def test_few_seeds_are_warned_of(files: Files, tmp_path: Path, capsys: Told, cou
     assert (
         "Expect the first answer to be right" in shown.out and "each predicted from the others" in shown.out
     )
-    assert (caught in shown.err) == (count == 6), "sixty pairs are enough for twenty dimensions"
+    assert (warning in shown.err) == (count == 6), "sixty pairs are enough for twenty dimensions"
     expected = Translator.load(tmp_path / "m").provenance["expectation"]
     assert expected["words"]["forward"] == count
 

@@ -133,15 +133,15 @@ def test_lighter_presets_do_less_work() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reason"),
     [
         ({"pooling": "max"}, "cls or mean"),
         ({"max_length": 2}, "no room"),
         ({"template": "word"}, "where the word goes"),
     ],
 )
-def test_senseless_readings_are_refused(settings: dict[str, object], caught: str) -> None:
-    with pytest.raises(BilexError, match=caught):
+def test_senseless_readings_are_refused(settings: dict[str, object], reason: str) -> None:
+    with pytest.raises(BilexError, match=reason):
         Reading(**settings)
 
 

@@ -99,7 +99,7 @@ def test_broken_csv_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reason"),
     [
         (b"", "empty"),
         (b"\xef\xbb\xbf\r\n# only a comment\r\n", "empty"),
@@ -110,12 +110,12 @@ def test_broken_csv_rows(tmp_path: Path) -> None:
         (gzip.compress(b"dog\tkoira\n"), "gzip"),
     ],
 )
-def test_hopeless_files_are_refused_in_one_sentence(tmp_path: Path, content: bytes, caught: str) -> None:
+def test_hopeless_files_are_refused_in_one_sentence(tmp_path: Path, content: bytes, reason: str) -> None:
     path = written(tmp_path, content)
     with pytest.raises(BilexError) as caught:
         Lexicon.read(path)
     message = str(caught.value)
-    assert message.startswith(f"{path}: ") and caught in message and "\n" not in message
+    assert message.startswith(f"{path}: ") and reason in message and "\n" not in message
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:

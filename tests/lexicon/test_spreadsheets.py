@@ -78,11 +78,11 @@ def test_several_translations_in_a_cell_are_pointed_out_and_split_when_told(tmp_
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "reason"),
     [(("1", "9"), "has no column 9"), (("english", "finish"), "Did you mean 'finnish'")],
 )
-def test_columns_that_are_not_there(tmp_path: Path, columns: tuple[str, str], caught: str) -> None:
-    with pytest.raises(BilexError, match=caught):
+def test_columns_that_are_not_there(tmp_path: Path, columns: tuple[str, str], reason: str) -> None:
+    with pytest.raises(BilexError, match=reason):
         Lexicon.read(written(tmp_path, "english,finnish\ndog,koira\n"), columns=columns)
 
 
