@@ -324,6 +324,18 @@ def test_a_byte_of_an_index_that_was_changed_is_reported(tmp_path: Path) -> None
             assert repr(store.results(predictions=True)) == whole
 
 
+def test_bytes_of_the_schema_that_are_no_text_are_reported(tmp_path: Path) -> None:
+    """SQLite quotes them in its complaint, which then is no text either."""
+    path = tmp_path / "r.sqlite"
+    with ResultsStore.open(path) as store:
+        store.add(fabricated(setup()))
+    content = path.read_bytes()
+    at = content.index(b"CREATE TABLE ") + len(b"CREATE TABLE")
+    path.write_bytes(content[:at] + b"\xad" + content[at + 1 :])
+    with pytest.raises(BilexError, match="is damaged"), ResultsStore.open(path) as store:
+        store.results(predictions=True)
+
+
 def test_a_file_of_before_there_were_checksums_is_read_and_gets_them(tmp_path: Path) -> None:
     path = tmp_path / "r.sqlite"
     with ResultsStore.open(path) as store:

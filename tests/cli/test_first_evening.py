@@ -97,7 +97,9 @@ def test_the_figures_of_an_evaluation_ignore_what_is_known(files: Files, capsys:
 
 
 @pytest.mark.parametrize(("count", "warning"), [(6, "6 seed pairs are few"), (60, "60 seed pairs are few")])
-def test_few_seeds_are_warned_of(files: Files, tmp_path: Path, capsys: Told, count: int, warning: str) -> None:
+def test_few_seeds_are_warned_of(
+    files: Files, tmp_path: Path, capsys: Told, count: int, warning: str
+) -> None:
     few = tmp_path / "few.tsv"
     few.write_text("".join(files.seeds.read_text().splitlines(keepends=True)[:count]))
     assert bilex(*align(files, tmp_path / "m", seeds=[few])) == 0

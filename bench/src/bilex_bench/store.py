@@ -332,6 +332,8 @@ def _told_plainly(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise BilexError(f"{path}: {_complaint(error)}.") from error
+    except UnicodeDecodeError as error:  # a complaint that quotes a damaged byte of the schema
+        raise BilexError(f"{path}: {_complaint(sqlite3.DatabaseError('the schema is not text'))}.") from error
 
 
 @contextlib.contextmanager
