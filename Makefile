@@ -20,6 +20,9 @@ AS_AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTI
 AS_SSE := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem NUMBA_CPU_NAME=nehalem
 AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,$(CPU)),$(AS_SSE)),$(error CPU=$(CPU) is not known; use avx2 or sse)))
 
+# Tests run in two processes, all of a file in one of them.
+IN_TWO := -n 2 --dist loadfile
+
 .PHONY: demo test test-promises test-all test-browser lint coverage docs bench clean
 
 $(VENV)/python: pyproject.toml constraints.txt
@@ -50,13 +53,13 @@ demo: $(VENV)/python
 	$(AS) $(BIN)/bilex demo --lm e5-small-q4 --output demo-output
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(IN_TWO)
 
 test-promises: $(VENV)/dev
 	$(BIN)/python -m pytest -m promise
 
 test-all: $(VENV)/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(IN_TWO)
 
 # Chromium is a system package: installed here where root may and apt-get is there, otherwise by hand.
 test-browser: $(VENV)/dev
