@@ -108,7 +108,7 @@ def test_without_what_only_unix_has_in_folders_with_awkward_and_long_names(tmp_p
     hiding = tmp_path / "hiding"
     hiding.mkdir()
     (hiding / "sitecustomize.py").write_text(WITHOUT_UNIX, encoding="utf-8")
-    long = tmp_path / AWKWARD / ("long " * 30).strip() / ("ä" * 60) / ("n" * 120)
+    long = tmp_path / AWKWARD / ("long " * 30).strip() / ("ä" * 60) / ("n" * 80)
     way = Way(long, PYTHONPATH=os.pathsep.join(map(str, (hiding, PACKAGE.parent, BENCH))))
     shown = subprocess.run(
         [sys.executable, "-c", "import os; print(hasattr(os, 'fork'), hasattr(os, 'sysconf')); import fcntl"],

@@ -177,7 +177,7 @@ def test_senseless_options_are_refused_in_one_sentence(
 
 def write_grid(path: Path, data: Path, log: Path | None = None) -> Path:
     """The grid of `world.grid`, or with a log its slow cousin that writes down each fit."""
-    settings = f'settings = {{ trouble = "sleep", log = "{log}", seconds = 0.4 }}' if log else ""
+    settings = f'settings = {{ trouble = "sleep", log = "{log}", seconds = 1.0 }}' if log else ""
     second = "troublesome" if log else "advanced"
     path.write_text(
         f"""

@@ -215,11 +215,13 @@ def test_nothing_is_tried_where_nothing_is_open(world: Planted, monkeypatch: pyt
 
 def test_the_choice_of_lambda() -> None:
     """Half the prior, half what held-out words say less what they flatter the language model by."""
-    curve = {0.0: 0.1, 0.1: 0.2, 0.2: 0.5, 0.3: 0.2, 0.4: 0.1}
+    curve = {0.0: 0.46, 0.1: 0.48, 0.2: 0.5, 0.3: 0.48, 0.4: 0.46}
     assert evidence.choose_mixing(curve, prior=0.4) == 0.25
     assert evidence.choose_mixing(dict.fromkeys(curve, 0.3), prior=0.3) == 0.25
     lonely = {0.0: 0.30, 0.1: 0.44, 0.2: 0.30, 0.3: 0.40, 0.4: 0.41, 0.5: 0.40}
     assert evidence.choose_mixing(lonely, prior=0.3) == 0.3, "a single high value is noise"
+    clear = {0.0: 0.1, 0.1: 0.2, 0.2: 0.3, 0.3: 0.4, 0.4: 0.5, 0.5: 0.6, 0.6: 0.7, 0.7: 0.8, 0.8: 0.9}
+    assert evidence.choose_mixing(clear, prior=0.2) == 0.7, "going half way would lose much"
     useless = {0.0: 0.5, 0.1: 0.4, 0.2: 0.3, 0.3: 0.2}
     assert evidence.choose_mixing(useless, prior=0.4) == 0.0
 

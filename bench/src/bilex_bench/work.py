@@ -265,9 +265,11 @@ class _Family:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory, the machine's or a GPU's, was too small."""
+    """Whether memory, the machine's or a GPU's, was too small, also where a sentence says so in its place."""
     import torch
 
+    if error.__cause__ is not None and is_out_of_memory(error.__cause__):
+        return True
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 

@@ -34,6 +34,8 @@ MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # On held-out seeds the language model looks better than on the rarer words that users ask for: their best λ
 # was 0.1 too high on average, on both families of vectors (docs/recipe.md).
 MIXING_BIAS = 0.1
+# So much mean reciprocal rank lost on held-out words is no noise: then the prior is wrong for this encoder.
+CLEARLY_WORSE = 0.05
 
 
 def hold_out(
@@ -106,7 +108,8 @@ def choose_mixing(curve: Mapping[float, float], prior: float) -> float:
     """The λ to take: half way between the prior and what the held-out words say.
 
     The curve is smoothed over neighbouring λ (weights 1, 2, 1), since a few hundred words make noise. Its
-    best λ, less what held-out seeds flatter the language model by, counts as much as the prior.
+    best λ, less what held-out seeds flatter the language model by, counts as much as the prior, and alone
+    where going half way would lose much.
 
     Args:
         curve: For each λ of the grid the mean reciprocal rank on held-out words, both directions, by CSLS.
@@ -119,7 +122,11 @@ def choose_mixing(curve: Mapping[float, float], prior: float) -> float:
     seen = min((grid[place] for place in best), key=lambda mixing: abs(mixing - prior))
     if seen <= 0:  # the language model helps none of the held-out words
         return 0.0
-    return round((prior + max(seen - MIXING_BIAS, 0.0)) / 2, 2)
+    honest = max(seen - MIXING_BIAS, 0.0)
+    between = (prior + honest) / 2
+    if smooth.max() - np.interp(between, grid, smooth) > CLEARLY_WORSE:
+        return round(honest, 2)
+    return round(between, 2)
 
 
 def trial_tuning(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
