@@ -276,7 +276,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 def sentence_of(error: BaseException) -> str:
     """An error in one sentence, for the results file."""
     if isinstance(error, BilexError):
-        return str(error)
+        # Of memory that ran out the benchmark can say more than the fit can: workers share it.
+        cause = error.__cause__
+        return sentence_of(cause) if cause is not None and is_out_of_memory(cause) else str(error)
     lines = str(error).strip().splitlines()
     said = f": {lines[0]}" if lines else ""
     if is_out_of_memory(error):
