@@ -85,6 +85,13 @@ def test_a_precision_without_instructions_is_never_tried(monkeypatch) -> None:
     assert torch.bfloat16 not in tried
 
 
+def test_a_search_counts_what_it_must_look_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with matrix instructions for bfloat16: the 8-bit product is faster, the search is not."""
+    pretend(monkeypatch, WITH_BFLOAT16, {torch.float32: 1.0, torch.int8: 0.25, torch.bfloat16: 0.37})
+    assert arithmetic.fastest("search") == torch.bfloat16
+    assert arithmetic.fastest("matching") == torch.int8
+
+
 def test_the_fastest_product_wins_if_it_wins_clearly(monkeypatch) -> None:
     times = {torch.float32: 1.0, torch.int8: 0.25, torch.bfloat16: 0.5}
     pretend(monkeypatch, WITH_BFLOAT16, times)
