@@ -8,6 +8,11 @@ from __future__ import annotations
 import runner_world  # noqa: F401
 
 if __name__ == "__main__":
+    import signal
+
     from bilex.cli import main
+
+    # A shell that started the tests in the background lets its children ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     main()

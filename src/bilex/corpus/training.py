@@ -191,8 +191,9 @@ def _train(
     command = [sys.executable, "-m", "bilex.corpus.fasttext_process"]
     with _running(command) as process:
         assert process.stdin is not None and process.stderr is not None
-        process.stdin.write(json.dumps(wanted).encode())
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it ended at once; how is seen below
+            process.stdin.write(json.dumps(wanted).encode())
+            process.stdin.close()
         message = _followed(process.stderr, progress)
         code = process.wait()
     if code != 0 or not model.is_file():
@@ -216,7 +217,8 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
         for stream in (process.stdin, process.stderr):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
 
 def _followed(stream: IO[bytes], progress: Progress) -> str:
