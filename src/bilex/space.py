@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,13 @@ Retrieval = Literal["csls", "nn"]
 Searcher = Callable[[Rows | Floats, int], tuple[Floats, Rows]]
 
 CSLS_NEIGHBOURS = 10
+
+
+class SearchableKeys(Protocol):
+    """Keys that are ready for any number of searches."""
+
+    def top_k(self, queries: Floats, k: int) -> tuple[Floats, Rows]:
+        """Scores and rows of the k best keys of each query."""
 
 
 @dataclass(eq=False)
@@ -189,13 +196,13 @@ class Space:
         """
         if method not in ("csls", "nn"):
             raise BilexError(f"retrieval '{method}' is not known; use csls or nn.")
-        query_side, key_side = self.sides(direction)
+        query_side, _ = self.sides(direction)
         r_queries: Floats | None = None
         r_keys: Floats | None = None
         if method == "csls":
             terms = self.neighbourhoods(neighbours)
             r_queries, r_keys = terms if direction == "forward" else terms[::-1]
-        keys = KeySearch(key_side.vectors, key_penalty=r_keys, device=self.device)
+        keys = self._keys(direction, r_keys)
 
         def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
             if k < 1:
@@ -208,11 +215,19 @@ class Space:
             query_mean = (
                 np.asarray(r_queries[queries])
                 if by_row
-                else mean_of_best(vectors, key_side.vectors, neighbours, device=self.device)
+                else self._mean_of_best(vectors, direction, neighbours)
             )
             return scores - query_mean[:, None], rows
 
         return search
+
+    def _keys(self, direction: Direction, penalty: Floats | None) -> SearchableKeys:
+        """The keys of a direction, made ready for any number of searches."""
+        return KeySearch(self.sides(direction)[1].vectors, key_penalty=penalty, device=self.device)
+
+    def _mean_of_best(self, vectors: Floats, direction: Direction, neighbours: int) -> Floats:
+        """CSLS's term of vectors that are no words of the space."""
+        return mean_of_best(vectors, self.sides(direction)[1].vectors, neighbours, device=self.device)
 
     def scores(
         self,

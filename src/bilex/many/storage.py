@@ -11,26 +11,33 @@ seeds/en-fi.json     the word pairs that were learned from
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from bilex.aligners.maps import Map
-from bilex.checksums import CARD, CHECKSUMS, checksums, verify_checksums, write_checksums
+from bilex.checksums import verify_checksums
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, check_replaceable, check_writable, json_text, read_json, sha256
-from bilex.lexicon import Lexicon
+from bilex.files import atomic_folder, read_json
 from bilex.many.card import card
 from bilex.many.core import ManyLanguages, Two
 from bilex.progress import SILENT, Progress
 from bilex.temporaries import restore
 from bilex.translator import Calibration
-from bilex.translator.storage import CONFIG, MAPS
+from bilex.translator.model_folder import (
+    CONFIG,
+    MAPS,
+    check_free,
+    finish,
+    fitting_together,
+    has_format,
+    read_seeds,
+    write_seeds,
+    written_files,
+)
 from bilex.translator.storage import MANY_FORMAT as FORMAT
 from bilex.vectors import WordVectors
 
@@ -42,32 +49,21 @@ _STORED = ("format", "format_version", "languages", "lowercase", "maps", "calibr
 
 def is_many(folder: str | Path) -> bool:
     """Whether a folder holds a model of many languages, of whatever version."""
-    try:
-        config = read_json(Path(folder) / CONFIG)
-    except BilexError:
-        return False
-    return isinstance(config, dict) and config.get("format") == FORMAT
+    return has_format(folder, FORMAT)
 
 
 def check_destination(folder: str | Path) -> None:
     """Make sure, before the work, that a model of many languages may be saved in a folder.
 
     Raises:
-        BilexError: It is a file, or a folder with other things in it, or cannot be written.
+        BilexError: It may not; see `check_free`.
     """
-    check_replaceable(Path(folder), own_files)
-    check_writable(folder)
+    check_free(folder, own_files)
 
 
 def own_files(path: Path) -> Collection[str]:
-    """The files in a folder that `save_many` wrote; none if it is no such model. An edited card is not."""
-    if not is_many(path):
-        return ()
-    files = {CHECKSUMS, *checksums(path)}
-    written = read_json(path / CONFIG).get("card_sha256")
-    if (path / CARD).is_file() and sha256(path / CARD) == written:
-        files.add(CARD)
-    return files
+    """The files in a folder that `save_many` wrote; none if it is no such model."""
+    return written_files(path, FORMAT)
 
 
 def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
@@ -83,7 +79,6 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
             for side, terms in zip(("source", "target"), many.terms(two), strict=True):
                 tensors[f"terms.{_name(two)}.{side}"] = np.ascontiguousarray(terms)
             task.advance()
-    text = card(many)
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -91,7 +86,6 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
         "lowercase": many.lowercase,
         "maps": steps,
         "calibrations": {_name(two): found.as_dict() for two, found in many.calibrations.items()},
-        "card_sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
         **many.provenance,
     }
     with atomic_folder(folder, own_files=own_files) as path:
@@ -103,11 +97,8 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
         save_file(tensors, path / MAPS)
         (path / SEEDS).mkdir()
         for two, seeds in many.seeds.items():
-            stored = {"name": seeds.name, "pairs": list(seeds.pairs), "rejected": list(seeds.rejected)}
-            (path / SEEDS / f"{_name(two)}.json").write_text(json_text(stored), encoding="utf-8")
-        (path / CONFIG).write_text(json_text(config), encoding="utf-8")
-        (path / CARD).write_bytes(text.encode("utf-8"))
-        write_checksums(path)
+            write_seeds(path / SEEDS / f"{_name(two)}.json", seeds)
+        finish(path, config, card(many))
 
 
 def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages:
@@ -117,7 +108,7 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
     config = _read_config(path)
     if verify:
         verify_checksums(path, _PARTS)
-    try:
+    with fitting_together(path):
         tensors = load_file(path / MAPS)
         languages = [str(language) for language in config["languages"]]
         many = ManyLanguages(
@@ -126,7 +117,7 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
                 code: Map.from_state(f"map.{code}", config["maps"][code], tensors.__getitem__)
                 for code in languages
             },
-            {_two(file.stem): _read_seeds(file) for file in sorted((path / SEEDS).glob("*.json"))},
+            {_two(file.stem): read_seeds(file) for file in sorted((path / SEEDS).glob("*.json"))},
             {_two(name): Calibration.from_dict(found) for name, found in config["calibrations"].items()},
             _read_subwords(path / SUBWORDS, languages),
             {key: value for key, value in config.items() if key not in _STORED},
@@ -136,18 +127,6 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
         for two in many.twos:
             r_source, r_target = (tensors[f"terms.{_name(two)}.{side}"] for side in ("source", "target"))
             many.keep_terms(two, (r_source, r_target))
-    except (
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-        OverflowError,
-        OSError,
-        SafetensorError,
-    ) as error:
-        raise BilexError(
-            f"{path}: the model's files do not fit together ({error}); make it again."
-        ) from error
     return many
 
 
@@ -170,15 +149,6 @@ def _read_config(path: Path) -> dict[str, Any]:
             "newer bilex."
         )
     return config
-
-
-def _read_seeds(file: Path) -> Lexicon:
-    stored = read_json(file)
-    return Lexicon(
-        [(str(a), str(b)) for a, b in stored["pairs"]],
-        str(stored["name"]),
-        rejected=tuple((str(a), str(b)) for a, b in stored["rejected"]),
-    )
 
 
 def _read_subwords(path: Path, languages: list[str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,20 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bilex.aligners.maps import Map, maps_from_state, maps_state
-from bilex.checksums import CARD, CHECKSUMS, checksums, verify_checksums, write_checksums
+from bilex.checksums import verify_checksums
 from bilex.errors import BilexError
-from bilex.files import (
-    atomic_folder,
-    check_replaceable,
-    check_writable,
-    json_text,
-    read_json,
-    sha256,
-)
-from bilex.lexicon import Lexicon
+from bilex.files import atomic_folder, read_json
 from bilex.recipe.calibration import Calibration
 from bilex.space import CSLS_NEIGHBOURS, Space
 from bilex.temporaries import restore
+from bilex.translator.model_folder import (
+    CONFIG,
+    MAPS,
+    check_free,
+    finish,
+    fitting_together,
+    has_format,
+    read_seeds,
+    write_seeds,
+    written_files,
+)
 from bilex.translator.unknown import Side, load_source
 from bilex.vectors import WordVectors
 
@@ -32,45 +34,28 @@ if TYPE_CHECKING:
 
 FORMAT, FORMAT_VERSION = "bilex-translator", 1
 MANY_FORMAT = "bilex-many"
-CONFIG, MAPS, SEEDS = "config.json", "maps.safetensors", "seeds.json"
+SEEDS = "seeds.json"
 SOURCE, TARGET, UNKNOWN = "source", "target", "unknown"
 _PARTS = (CONFIG, MAPS, SEEDS, SOURCE, TARGET, UNKNOWN)
 
 
 def is_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved translator, of whatever version."""
-    try:
-        config = read_json(Path(folder) / CONFIG)
-    except BilexError:
-        return False
-    return isinstance(config, dict) and config.get("format") == FORMAT
+    return has_format(folder, FORMAT)
 
 
 def check_destination(folder: str | Path) -> None:
     """Make sure, before hours of work, that a translator may be saved in a folder.
 
     Raises:
-        BilexError: It is a file, or a folder with other things than an earlier model in it, or cannot be
-            written.
+        BilexError: It may not; see `check_free`.
     """
-    path = Path(folder)
-    check_replaceable(path, own_files)
-    check_writable(path)
+    check_free(folder, own_files)
 
 
 def own_files(path: Path) -> Collection[str]:
-    """The files in a folder that `save_translator` wrote; none if it is not a model.
-
-    A card that was edited is its editor's.
-    """
-    if not is_model(path):
-        return ()
-    config = read_json(path / CONFIG)
-    files = {CHECKSUMS, *checksums(path)}
-    card = path / CARD
-    if card.is_file() and sha256(card) == config.get("card_sha256"):
-        files.add(CARD)
-    return files
+    """The files in a folder that `save_translator` wrote; none if it is not a model."""
+    return written_files(path, FORMAT)
 
 
 def save_translator(translator: Translator, folder: str | Path) -> None:
@@ -97,8 +82,6 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         "calibration": translator.calibration.as_dict(),
         **translator.provenance,
     }
-    text = card(translator)
-    config["card_sha256"] = hashlib.sha256(text.encode("utf-8")).hexdigest()
     with atomic_folder(folder, own_files=own_files) as path:
         space.source.save(path / SOURCE, "safetensors")
         space.target.save(path / TARGET, "safetensors")
@@ -107,20 +90,12 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         for source in translator.unknown:
             (path / UNKNOWN / source.kind).mkdir(parents=True)
             source.save(path / UNKNOWN / source.kind)
-        seeds = {
-            "name": translator.seeds.name,
-            "pairs": list(translator.seeds.pairs),
-            "rejected": list(translator.seeds.rejected),
-        }
-        (path / SEEDS).write_text(json_text(seeds), encoding="utf-8")
-        (path / CONFIG).write_text(json_text(config), encoding="utf-8")
-        (path / CARD).write_bytes(text.encode("utf-8"))
-        write_checksums(path)
+        write_seeds(path / SEEDS, translator.seeds)
+        finish(path, config, card(translator))
 
 
 def load_translator(folder: str | Path, *, verify: bool, device: str) -> Translator:
     """Open a translator; the arguments are those of `Translator.load`."""
-    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     from bilex.translator.core import Translator
@@ -130,40 +105,23 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
     config = read_config(path)
     if verify:
         verify_checksums(path, _PARTS)
-    try:
+    with fitting_together(path):
         tensors = load_file(path / MAPS)
         source_map, target_map = maps_from_state(config, tensors)
         maps: dict[Side, Map] = {"source": source_map, "target": target_map}
         source, target = (WordVectors.load(path / side, verify=False) for side in (SOURCE, TARGET))
         space = Space(source, target, config["metric"], device)
         space.keep_neighbourhoods(tensors["r_source"], tensors["r_target"], config["csls_neighbours"])
-        seeds = read_json(path / SEEDS)
         return Translator(
             space,
             source_map,
             target_map,
             Calibration.from_dict(config["calibration"]),
             [load_source(kind, path / UNKNOWN / kind, maps, device) for kind in config["unknown"]],
-            Lexicon(
-                [(str(a), str(b)) for a, b in seeds["pairs"]],
-                str(seeds["name"]),
-                rejected=tuple((str(a), str(b)) for a, b in seeds.get("rejected", [])),
-            ),
+            read_seeds(path / SEEDS),
             {key: value for key, value in config.items() if key not in _STORED},
             config["lowercase"],
         )
-    except (
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-        OverflowError,
-        OSError,
-        SafetensorError,
-    ) as error:
-        raise BilexError(
-            f"{path}: the model's files do not fit together ({error}); make it again."
-        ) from error
 
 
 _STORED = (

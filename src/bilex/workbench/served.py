@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import mmap
 import threading
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bilex.errors import BilexError
 from bilex.similarity import KeySearch
-from bilex.space import CSLS_NEIGHBOURS, Direction, Floats, Retrieval, Rows, Searcher, Space
+from bilex.space import Direction, Floats, Rows, SearchableKeys, Space
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _WORKING_MEMORY = 1 << 26
 _FEW_KEYS = 20_000
+_KEY_SIDES = {"forward": "target", "backward": "source"}
 
 
 class Keys:
@@ -83,36 +84,23 @@ class ServedSpace(Space):
         for words in (self.source, self.target):
             give_back_pages(np.asarray(words.vectors))
 
-    def searcher(
-        self,
-        *,
-        direction: Direction = "forward",
-        method: Retrieval = "csls",
-        neighbours: int = CSLS_NEIGHBOURS,
-    ) -> Searcher:
-        """As `Space.searcher`, with the prepared keys.
+    def _keys(self, direction: Direction, penalty: Floats | None) -> SearchableKeys:
+        return _Searched(self.keys[_KEY_SIDES[direction]], penalised=penalty is not None)
 
-        Raises:
-            BilexError: An unknown direction or method.
-        """
-        if method not in ("csls", "nn"):
-            raise BilexError(f"retrieval '{method}' is not known; use csls or nn.")
-        query_side, key_side = self.sides(direction)
-        keys = self.keys["target" if key_side is self.target else "source"]
-        r_queries = self.neighbourhoods(neighbours)[0 if direction == "forward" else 1]
+    def _mean_of_best(self, vectors: Floats, direction: Direction, neighbours: int) -> Floats:
+        near, _ = self.keys[_KEY_SIDES[direction]].top_k(vectors, neighbours, penalised=False)
+        return np.asarray(near.mean(axis=1, dtype=np.float64), dtype=np.float32)
 
-        def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
-            by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
-            vectors = np.asarray(query_side.vectors[queries]) if by_row else self._checked(queries)
-            scores, rows = keys.top_k(vectors, k, penalised=method == "csls")
-            if method == "nn":
-                return scores, rows
-            if by_row:
-                return scores - np.asarray(r_queries[queries])[:, None], rows
-            near, _ = keys.top_k(vectors, neighbours, penalised=False)
-            return scores - near.mean(axis=1, dtype=np.float64).astype(np.float32)[:, None], rows
 
-        return search
+@dataclass(frozen=True, eq=False)
+class _Searched:
+    """Prepared keys as a search wants them."""
+
+    keys: Keys
+    penalised: bool
+
+    def top_k(self, queries: Floats, k: int) -> tuple[Floats, Rows]:
+        return self.keys.top_k(queries, k, penalised=self.penalised)
 
 
 def give_back_pages(array: Floats) -> None:
