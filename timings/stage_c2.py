@@ -166,10 +166,8 @@ class Figures:
             name = f"C2 λ={mixing}{suffix}"
             if mixing == "auto":
                 asked = replace(stage, mixing="auto")
-                recipe = Recipe.of(aligner, asked, calibrate=False)
-                trial = decide(
-                    recipe, aligner, self.source, self.target, self.train, stage=asked, chooses_form=False
-                ).report
+                recipe = replace(Recipe.of(aligner, asked, calibrate=False), choose_form=False)
+                trial = decide(recipe, aligner, self.source, self.target, self.train, stage=asked).report
                 scores = {"held-out scores": trial.mixing_scores, "trial_seconds": round(trial.seconds, 2)}
                 more = {"λ": trial.mixing, **scores}
                 chosen = float(trial.mixing or 0)

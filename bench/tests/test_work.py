@@ -169,7 +169,7 @@ def test_tuning_that_was_cut_off_goes_on(
     setups = [world.setup(lm=lm, tuning=TUNING, mixing=0.3)]
     with pytest.raises(KeyboardInterrupt):
         list(run_family(setups, place, progress=Impatient()))
-    assert list(place.stages.glob("*.unfinished/tuning"))
+    assert list(place.stages.glob("*.unfinished/encoder/tuning"))
     [resumed] = run_family(setups, place)
     assert resumed.report["stage"]["resumed"] is True
     [at_once] = run_family(setups, Workplace(world.plan_for(folder, tmp_path / "other")))

@@ -213,6 +213,15 @@ def test_nothing_is_tried_where_nothing_is_open(world: Planted, monkeypatch: pyt
     assert len(fits) == 1 and not fitted.report.trial.ran
 
 
+def test_a_recipe_may_leave_the_form_as_the_aligner_has_it(world: Planted) -> None:
+    """By itself "auto" is the paper's form; the trial would take another."""
+    recipe = Recipe(settings=SHORT, choose_form=False, calibrate=False, device="cpu")
+    fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))
+    by_hand = C1(**SHORT, device="cpu").fit(world.source, world.target, world.pairs(0, 250))
+    assert not fitted.report.trial.ran and fitted.report.settings["preset"] == "auto"
+    assert np.array_equal(fitted.source_map.matrix, by_hand.source_map_.matrix)
+
+
 def test_the_choice_of_lambda() -> None:
     """Half the prior, half what held-out words say less what they flatter the language model by."""
     curve = {0.0: 0.46, 0.1: 0.48, 0.2: 0.5, 0.3: 0.48, 0.4: 0.46}

@@ -13,24 +13,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bilex.encoders.presets import TuningSettings, lightened
 from bilex.errors import BilexError
 from bilex.files import read_json, write_json
-from bilex.lexicon import Lexicon
 from bilex.progress import Progress
+from bilex.recipe import Fitted, Recipe, fit
 from bilex.sealed import check_seal, sealed_folder
 from bilex.vectors import WordVectors
-from bilex_bench.fits import Fit
+from bilex_bench.fits import NAME_LETTERS, UNREADABLE, Problem
 from bilex_bench.store_codec import plain
 
 if TYPE_CHECKING:
     from bilex.encoders.combine import Both, Combination
     from bilex.encoders.model import WordEncoder
-    from bilex.encoders.stage import StageC2
 
 KEPT_BYTES = 16 << 30
 _TENSORS, _ABOUT = "stage.safetensors", "stage.json"
 _KIND = "bilex-stage"
-_NAME_LETTERS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class FinishedStage:
         static: Source and target vectors in the aligner's space, unit rows.
         encoded: Source and target vectors of the encoder, unit rows.
         chooses: Whether λ was chosen on held-out seeds.
-        report: What stage C2 tells about itself.
+        report: What stage C2 says about itself.
     """
 
     combination: Combination
@@ -64,105 +63,80 @@ class FinishedStage:
         return self.combination.with_mixing(mixing).vocabularies(words, self.static, self.encoded)
 
 
-def stage_settings(
-    encoder: WordEncoder,
-    *,
-    tune: bool,
-    tuning: Mapping[str, Any],
-    seed: int,
-    chooses: bool,
-    device: str,
-    cache: Path,
-) -> StageC2:
-    """Settings of stage C2 from those of a setup.
+def tuning_of(encoder: WordEncoder, overrides: Mapping[str, Any], seed: int) -> TuningSettings:
+    """The tuning of a setup in every detail.
 
     Args:
         encoder: The language model as it came.
-        tune: Whether it is tuned.
-        tuning: What differs from the model's preset; "preset" names one of the lighter presets.
+        overrides: What differs from the model's preset; "preset" names one of the lighter presets.
         seed: Of the setup; added to that of tuning, so that 0 is the paper's.
-        chooses: Whether λ is chosen on held-out seeds.
-        device: "cpu" or "cuda".
-        cache: A folder for encodings of models as they are, which serve all families.
 
     Raises:
         BilexError: A setting of tuning is not known or makes no sense.
     """
-    from bilex.encoders.presets import lightened
-    from bilex.encoders.stage import StageC2
-
-    overrides = dict(tuning)
-    settings = lightened(encoder.preset.tuning, overrides.pop("preset", "paper"))
-    settings = replace(settings, seed=settings.seed + seed)
+    settings = lightened(encoder.preset.tuning, overrides.get("preset", "paper"))
+    changed = {name: value for name, value in overrides.items() if name != "preset"}
     try:
-        settings = replace(settings, **overrides)
+        return replace(settings, **{"seed": settings.seed + seed, **changed})
     except TypeError as error:
         raise BilexError(f"tuning of {encoder}: {error}; see docs/stage-c2.md for the settings.") from error
-    return StageC2(
-        lm=encoder,
-        mixing="auto" if chooses else 1.0,
-        tune=tune,
-        tuning=settings,
-        device=device,
-        cache=None if tune else cache,
-    )
 
 
 def finished_stage(
-    fit: Fit,
-    source: WordVectors,
-    target: WordVectors,
-    lexicon: Lexicon | None,
-    stage: StageC2,
+    problem: Problem,
+    recipe: Recipe,
+    aligned: tuple[str, Fitted],
+    encoder: WordEncoder,
     *,
     folder: Path,
+    encodings: Path,
     progress: Progress,
 ) -> FinishedStage:
     """Run stage C2 on a fit, or take what an earlier run left in `folder`.
 
     Args:
-        fit: The fitted aligner.
-        source: Source vectors as the aligner was given them.
-        target: Target vectors likewise.
-        lexicon: The seed pairs.
-        stage: The settings.
+        problem: What the aligner was fitted to.
+        recipe: What to make: the aligner's recipe with a language model and its tuning.
+        aligned: The name of the aligner's fit, and the fit.
+        encoder: The language model as it came.
         folder: Where finished stages are kept, and the state of unfinished ones.
-        progress: Takes reports of progress.
+        encodings: A folder for encodings of models as they are, which serve all families.
+        progress: Receives how far the work is.
 
     Raises:
         BilexError: The encoder cannot be had, or there are too few pairs.
     """
     from bilex.encoders.combine import aligned_views
-    from bilex.encoders.stage import run_stage_c2
-    from bilex.recipe.decisions import TrialReport
-    from bilex.recipe.settings import Recipe
-    from bilex.recipe.trial import decide
 
-    name = _name(fit, stage)
+    name = _name(aligned[0], encoder, recipe)
     home, unfinished = folder / name, folder / f"{name}.unfinished"
     stored = _stored(home)
-    chooses = stage.mixing == "auto"
+    chooses = recipe.mixing == "auto"
     if stored is not None and (stored.chooses or not chooses):
-        return replace(stored, static=aligned_views(fit.aligner, source, target))
-    resumed = unfinished.exists()
-    found = TrialReport()
-    if chooses:
-        recipe = Recipe.of(fit.aligner, stage, calibrate=False)
-        decisions = decide(
-            recipe, fit.aligner, source, target, lexicon, stage=stage, chooses_form=False, progress=progress
-        )
-        stage, found = replace(stage, mixing=decisions.mixing), decisions.report
-    result = run_stage_c2(
-        fit.aligner, source, target, lexicon, stage, progress=progress, checkpoint=unfinished
+        return replace(stored, static=aligned_views(aligned[1].aligner, problem.source, problem.target))
+    found = fit(
+        recipe,
+        problem.source,
+        problem.target,
+        problem.seeds,
+        aligned=aligned[1],
+        encoder=encoder,
+        progress=progress,
+        checkpoint=unfinished,
+        encodings=None if recipe.tune else encodings,
+        measure=False,
     )
+    if found.stage is None:
+        raise BilexError(f"{recipe.lm}: stage C2 was not run.")
+    trial, stage = found.report.trial, found.stage
     report = {
-        **plain(result.report.as_dict()),
-        "mixing_scores": found.mixing_scores,
-        "trial_seconds": found.seconds,
-        "seconds": result.report.seconds + found.seconds,
-        "resumed": resumed,
+        **plain(stage.report.as_dict()),
+        "mixing_scores": trial.mixing_scores,
+        "trial_seconds": trial.seconds,
+        "seconds": stage.report.seconds + trial.seconds,
+        "resumed": found.report.resumed,
     }
-    finished = FinishedStage(result.combination, result.static, result.encoded, chooses, report)
+    finished = FinishedStage(stage.combination, stage.static, stage.encoded, chooses, report)
     _store(finished, home)
     shutil.rmtree(unfinished, ignore_errors=True)
     prune(folder)
@@ -180,53 +154,37 @@ def prune(folder: Path, limit: int = KEPT_BYTES) -> None:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _name(fit: Fit, stage: StageC2) -> str:
-    content = {
-        "fit": fit.identity,
-        "lm": _content_of(stage),
-        "tune": stage.tune,
-        "tuning": asdict(stage.tuning) if stage.tuning else None,
-    }
+def _name(fit_name: str, encoder: WordEncoder, recipe: Recipe) -> str:
+    """A name from what the language model computes, whatever it is called, and all else it depends on."""
+    tuning = asdict(recipe.tuning_settings) if recipe.tuning_settings else None
+    content = {"fit": fit_name, "lm": encoder.fingerprint(), "tune": recipe.tune, "tuning": tuning}
     text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:_NAME_LETTERS]
-
-
-def _content_of(stage: StageC2) -> str:
-    """What the language model computes, whatever it is called."""
-    from bilex.encoders.model import WordEncoder
-
-    encoder = stage.lm if isinstance(stage.lm, WordEncoder) else stage.open()
-    return encoder.fingerprint()
+    return hashlib.sha256(text.encode()).hexdigest()[:NAME_LETTERS]
 
 
 def _store(stage: FinishedStage, home: Path) -> None:
     from safetensors.numpy import save_file
 
-    tensors = {
-        **stage.combination.state(),
-        "source": stage.encoded[0],
-        "target": stage.encoded[1],
-    }
-    about = {"chooses": stage.chooses, "report": stage.report}
+    source, target = stage.encoded
+    tensors = {**stage.combination.state(), "source": source, "target": target}
     with sealed_folder(home, _KIND) as temporary:
         save_file({name: np.ascontiguousarray(rows) for name, rows in tensors.items()}, temporary / _TENSORS)
-        write_json(temporary / _ABOUT, about)
+        write_json(temporary / _ABOUT, {"chooses": stage.chooses, "report": stage.report})
 
 
 def _stored(home: Path) -> FinishedStage | None:
     """The stage in a folder without its static vectors, or None where there is none that can be read."""
-    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     from bilex.encoders.combine import Combination
 
-    with contextlib.suppress(BilexError, OSError, KeyError, SafetensorError, TypeError):
+    with contextlib.suppress(*UNREADABLE):
         if not check_seal(home, _KIND):
             return None
         about, tensors = read_json(home / _ABOUT), load_file(home / _TENSORS)
-        combination = Combination.from_state(tensors)
         encoded = (tensors["source"], tensors["target"])
         nothing = (np.zeros((0, 0), np.float32), np.zeros((0, 0), np.float32))
         (home / _ABOUT).touch()
+        combination = Combination.from_state(tensors)
         return FinishedStage(combination, nothing, encoded, bool(about["chooses"]), about["report"])
     return None

@@ -9,21 +9,20 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bilex.aligners import get_method
 from bilex.errors import BilexError
 from bilex.evaluation import Evaluation, evaluate
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
+from bilex.recipe import Fitted, Recipe
 from bilex.space import Space
-from bilex.vectors import WordVectors
-from bilex_bench.fits import Fit, fitted
+from bilex_bench.fits import Problem, fitted
 from bilex_bench.memory import PeakMemory
 from bilex_bench.results import Result, WordSample, now
 from bilex_bench.setups import Setup
-from bilex_bench.stages import FinishedStage, finished_stage, stage_settings
+from bilex_bench.stages import FinishedStage, finished_stage, tuning_of
 from bilex_bench.store_codec import plain
 from bilex_bench.word_samples import Sampler
 from bilex_bench.workplace import Workplace
@@ -62,11 +61,10 @@ def run_family(
 class _Aligned:
     """Everything that the setups of a family share."""
 
-    source: WordVectors
-    target: WordVectors
-    seeds: Lexicon | None
+    problem: Problem
     test: Lexicon
-    fit: Fit
+    name: str
+    fit: Fitted
     sampler: Sampler
 
 
@@ -132,57 +130,46 @@ class _Family:
         setup = self.setups[0]
         source, target = self.workplace.vocabularies(setup, self.progress)
         seeds, test = self.workplace.dictionaries(setup)
-        try:
-            aligner = get_method(setup.method)(
-                **{"device": self.workplace.device, "seed": setup.seed, **setup.settings}
-            )
-        except TypeError as error:
-            raise BilexError(
-                f"settings of {setup.method}: {error}; see 'bilex methods {setup.method}'."
-            ) from error
-        fit = fitted(
-            aligner,
-            source,
-            target,
-            seeds,
+        problem = Problem(source, target, seeds)
+        recipe = Recipe(
+            method=setup.method,
+            settings=setup.settings,
+            choose_form=False,
+            calibrate=False,
+            random_seed=setup.seed,
             device=self.workplace.device,
-            folder=self.workplace.fits,
-            progress=self.progress,
         )
-        return _Aligned(source, target, seeds, test, fit, Sampler(source, target, test))
+        name, fit = fitted(problem, recipe, folder=self.workplace.fits, progress=self.progress)
+        return _Aligned(problem, test, name, fit, Sampler(source, target, test))
 
     def _stage(self, setups: Sequence[Setup], aligned: _Aligned) -> FinishedStage:
         first = setups[0]
-        stage = stage_settings(
-            self.workplace.encoder(str(first.lm), self.progress),
+        encoder = self.workplace.encoder(str(first.lm), self.progress)
+        recipe = replace(
+            aligned.fit.recipe,
+            lm=first.lm,
             tune=first.tune,
-            tuning=first.tuning,
-            seed=first.seed,
-            chooses=any(setup.mixing == "auto" for setup in setups),
-            device=self.workplace.device,
-            cache=self.workplace.encodings,
+            tuning_settings=tuning_of(encoder, first.tuning, first.seed),
+            mixing="auto" if any(setup.mixing == "auto" for setup in setups) else 1.0,
         )
         return finished_stage(
-            aligned.fit,
-            aligned.source,
-            aligned.target,
-            aligned.seeds,
-            stage,
+            aligned.problem,
+            recipe,
+            (aligned.name, aligned.fit),
+            encoder,
             folder=self.workplace.stages,
+            encodings=self.workplace.encodings,
             progress=self.progress,
         )
 
     def _aligner_alone(self, setup: Setup, aligned: _Aligned) -> _Scored:
-        started = time.perf_counter()
-        space = Space.from_aligner(aligned.fit.aligner, aligned.source, aligned.target)
-        mapping = time.perf_counter() - started
-        evaluation, seconds = self._evaluated(space, aligned)
+        evaluation, seconds = self._evaluated(aligned.fit.space, aligned)
         wanted = setup.key in self.workplace.plan.sampled
         return _Scored(
             evaluation,
-            {"fit": aligned.fit.seconds, "evaluate": mapping + seconds},
+            {"fit": aligned.fit.report.fit_seconds, "evaluate": seconds},
             _report(aligned.fit),
-            aligned.sampler.of_aligner(space) if wanted else {},
+            aligned.sampler.of_aligner(aligned.fit.space) if wanted else {},
         )
 
     def _combined(self, setup: Setup, aligned: _Aligned, stage: FinishedStage) -> _Scored:
@@ -190,7 +177,7 @@ class _Family:
             raise BilexError(f"{setup.sentence()}: λ is missing; give the grid a number or auto.")
         mixing = stage.mixing(setup.mixing)
         started = time.perf_counter()
-        source, target = stage.mixed(aligned.source, aligned.target, mixing)
+        source, target = stage.mixed(aligned.problem.source, aligned.problem.target, mixing)
         combining = time.perf_counter() - started
         space = Space(source, target, "cosine", self.workplace.device)
         evaluation, seconds = self._evaluated(space, aligned)
@@ -202,7 +189,7 @@ class _Family:
         return _Scored(
             evaluation,
             {
-                "fit": aligned.fit.seconds,
+                "fit": aligned.fit.report.fit_seconds,
                 **_stage_seconds(stage.report, chosen=setup.mixing == "auto", combining=combining),
                 "evaluate": seconds,
             },
@@ -212,7 +199,7 @@ class _Family:
 
     def _evaluated(self, space: Space, aligned: _Aligned) -> tuple[Evaluation, float]:
         started = time.perf_counter()
-        evaluation = evaluate(space, aligned.test, train=aligned.seeds, progress=self.progress)
+        evaluation = evaluate(space, aligned.test, train=aligned.problem.seeds, progress=self.progress)
         return evaluation, time.perf_counter() - started
 
     def _attempted(self, setup: Setup, work: Callable[[], _Scored]) -> Result:
@@ -288,9 +275,9 @@ def sentence_of(error: BaseException) -> str:
     return f"{type(error).__name__}{said}"
 
 
-def _report(fit: Fit) -> dict[str, Any]:
-    stated = plain(fit.aligner.report_)
-    return {"aligner": stated, "resumed": True} if fit.resumed else {"aligner": stated}
+def _report(fit: Fitted) -> dict[str, Any]:
+    stated = {"aligner": plain(fit.report.report)}
+    return stated | {"resumed": True} if fit.report.resumed else stated
 
 
 def _stage_seconds(report: Mapping[str, Any], *, chosen: bool, combining: float) -> dict[str, float]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.settings import StageC2
 
+_ALIGNER, _ENCODER, _TRIAL = "aligner", "encoder", "trial"  # the parts of a checkpoint
+
 
 def fit(
     recipe: Recipe,
@@ -37,9 +39,12 @@ def fit(
     *,
     rejected: Iterable[tuple[str, str]] = (),
     aligner: Aligner | None = None,
+    aligned: Fitted | None = None,
     encoder: WordEncoder | None = None,
     progress: Progress = SILENT,
     checkpoint: Path | None = None,
+    encodings: Path | None = None,
+    measure: bool = True,
 ) -> Fitted:
     """Make what a recipe asks for.
 
@@ -50,9 +55,15 @@ def fit(
         seeds: Seed pairs, source word first, with pairs that were rejected; None where the method needs none.
         rejected: More pairs that are no translations.
         aligner: The recipe's aligner, where it is made already; it is fitted in place.
+        aligned: An earlier fit of this method to the same data: its aligner is taken as it is, and the work
+            begins with stage C2, so that several language models share one fit.
         encoder: The recipe's language model, where it is open already; it is copied and stays as it is.
         progress: Receives how far the work is.
         checkpoint: A folder where the state is kept; a run that was interrupted goes on from there.
+        encodings: A folder for the encodings of vocabularies, which several fits may share; None keeps them
+            in the checkpoint, if there is one.
+        measure: Whether the neighbourhoods of all words (the terms of CSLS) are measured at once; False
+            leaves that to the first search.
 
     Returns:
         The maps, the combination with a language model, confidences, and a report.
@@ -60,35 +71,42 @@ def fit(
     Raises:
         BilexError: The data cannot serve this recipe, or the checkpoint cannot be written.
     """
+    resumed = False
     if checkpoint is not None:
-        check_writable(checkpoint / "aligner")
+        check_writable(checkpoint / _ALIGNER)
+        resumed = any((checkpoint / part).exists() for part in (_ALIGNER, _ENCODER))
+    if aligned is not None:
+        recipe, aligner = replace(recipe, choose_form=False), aligned.aligner
     lexicon = _with_rejected(seeds, rejected)
     if lexicon is not None:
         lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     aligner = aligner if aligner is not None else recipe.aligner()
     stage = _opened_stage(recipe, encoder, progress)
     decisions = _decisions(recipe, aligner, source, target, lexicon, stage, progress, checkpoint)
-    for name, value in decisions.settings.items():
-        setattr(aligner, name, value)
-    started = time.monotonic()
-    aligner.fit(
-        source, target, lexicon, progress=progress, checkpoint=checkpoint / "aligner" if checkpoint else None
-    )
-    seconds = time.monotonic() - started
+    if aligned is None:
+        for name, value in decisions.settings.items():
+            setattr(aligner, name, value)
+        state = checkpoint / _ALIGNER if checkpoint else None
+        started = time.monotonic()
+        aligner.fit(source, target, lexicon, progress=progress, checkpoint=state)
+        seconds = time.monotonic() - started
+    else:
+        seconds = aligned.report.fit_seconds
     combined = None
     if stage is None:
         space = Space.from_aligner(aligner, source, target)
     else:
         from bilex.encoders.stage import run_stage_c2
 
-        stage = replace(stage, mixing=decisions.mixing)
-        state = checkpoint / "encoder" if checkpoint else None
+        stage = replace(stage, mixing=decisions.mixing, cache=encodings)
+        state = checkpoint / _ENCODER if checkpoint else None
         combined = run_stage_c2(aligner, source, target, lexicon, stage, progress=progress, checkpoint=state)
         combined.report.lm = recipe.lm or combined.report.lm
         space = Space(combined.source, combined.target, "cosine", aligner.device)
-    with progress.task("Measuring neighbourhoods") as task:
-        space.neighbourhoods()
-        task.advance()
+    if measure:
+        with progress.task("Measuring neighbourhoods") as task:
+            space.neighbourhoods()
+            task.advance()
     expectation = from_calibration(decisions.calibration)
     if recipe.calibrate and not expectation.measured:
         expectation = expectation_of(expectation, aligner, source, target, lexicon, progress)
@@ -102,6 +120,7 @@ def fit(
         expectation,
         decisions.report,
         combined.report if combined else None,
+        resumed=resumed,
     )
     return Fitted(recipe, aligner, space, combined, decisions.calibration, report, known)
 
@@ -137,7 +156,7 @@ def _decisions(
     if lexicon is not None:
         places = source.key_to_index, target.key_to_index
         pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
-    state = Checkpoint.of_fit(checkpoint / "trial", recipe.as_dict(), source, target, pairs, progress)
+    state = Checkpoint.of_fit(checkpoint / _TRIAL, recipe.as_dict(), source, target, pairs, progress)
     kept = state.load(of_another="ignore")
     if kept is not None:
         return Decisions.from_dict(kept.state)

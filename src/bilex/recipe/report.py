@@ -29,6 +29,7 @@ class FitReport:
         settings: Its settings.
         report: What it says about its fit.
         fit_seconds: What fitting it took.
+        resumed: Whether the work went on from a checkpoint, so that its seconds are those of a part.
         source_file: Where the source vectors came from, if from a file.
         target_file: Likewise.
         source_dim: The dimension of the source vectors.
@@ -65,6 +66,7 @@ class FitReport:
     expectation: Expectation
     trial: TrialReport
     language_model: StageReport | None = None
+    resumed: bool = False
     bilex_version: str = bilex.__version__
     python_version: str = field(default_factory=platform.python_version)
     processor: str = field(default_factory=lambda: processor().name)
@@ -82,6 +84,8 @@ class FitReport:
         expectation: Expectation,
         trial: TrialReport,
         language_model: StageReport | None = None,
+        *,
+        resumed: bool = False,
     ) -> FitReport:
         """The report of a fitted aligner.
 
@@ -94,6 +98,7 @@ class FitReport:
             expectation: What held-out seeds say.
             trial: What the held-out trial found.
             language_model: What stage C2 says.
+            resumed: Whether the work went on from a checkpoint.
         """
         return cls(
             method=aligner.name,
@@ -113,6 +118,7 @@ class FitReport:
             expectation=expectation,
             trial=trial,
             language_model=language_model,
+            resumed=resumed,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -32,6 +32,8 @@ class Recipe:
         tuning_settings: The tuning in every detail, in the place of a preset.
         mixing: λ, the weight of the language model: a number from 0 to 1, "auto" for the trial's choice, or
             "prior" for the encoder's usual one.
+        choose_form: Whether the trial may choose the form of an aligner that leaves it open; False fits the
+            aligner as its settings say.
         calibrate: Whether confidences are learned in the trial.
         held_out: The share of the seeds' source words that the trial holds out; it takes more where that
             would be fewer than 200 words, but never more than a fifth.
@@ -54,6 +56,7 @@ class Recipe:
     tuning: TuningPreset | Literal["auto"] = "auto"
     tuning_settings: TuningSettings | None = None
     mixing: Mixing | Literal["prior"] = "auto"
+    choose_form: bool = True
     calibrate: bool = True
     held_out: float = 0.1
     random_seed: int = 0

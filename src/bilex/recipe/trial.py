@@ -54,7 +54,6 @@ def decide(
     lexicon: Lexicon | None,
     *,
     stage: StageC2 | None = None,
-    chooses_form: bool = True,
     progress: Progress = SILENT,
 ) -> Decisions:
     """Decide all that a recipe leaves open, on held-out seeds where there are enough, else by the priors.
@@ -66,12 +65,11 @@ def decide(
         target: Target vectors.
         lexicon: The seed pairs, or None.
         stage: The settings of stage C2 with the encoder open; None without a language model.
-        chooses_form: Whether the aligner's form may be chosen; False for one that is fitted already.
         progress: Receives how far the work is.
     """
     started = time.monotonic()
     usable = lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
-    decisions = _Trial(recipe, aligner, source, target, usable, stage, chooses_form, progress).decisions()
+    decisions = _Trial(recipe, aligner, source, target, usable, stage, progress).decisions()
     seconds = round(time.monotonic() - started, 2)
     return replace(decisions, report=replace(decisions.report, seconds=seconds))
 
@@ -86,7 +84,6 @@ class _Trial:
     target: WordVectors
     usable: Lexicon
     stage: StageC2 | None
-    chooses_form: bool
     progress: Progress
     fits: dict[str, Aligner] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
@@ -123,7 +120,7 @@ class _Trial:
     def forms(self) -> dict[str, Aligner]:
         """The candidates with the settings of the whole problem."""
         found = distinct_forms(self.aligner, len(self.usable), min(len(self.source), len(self.target)))
-        return found if self.chooses_form else dict(list(found.items())[:1])
+        return found if self.recipe.choose_form else dict(list(found.items())[:1])
 
     @property
     def opens_form(self) -> bool:
@@ -286,6 +283,8 @@ class _Trial:
 
     def _settings(self, form: str) -> dict[str, Any]:
         """What the aligner's settings become: "auto" gives way to the form's name."""
+        if not self.recipe.choose_form:
+            return {}
         return {"preset": form} if self.aligner.settings().get("preset") == "auto" else {}
 
     def _no_calibration(self, note: str = "the trial failed") -> Calibration:
