@@ -41,6 +41,10 @@ _ROWS, _COLUMNS, _WIDTH = 128, 1024, 320
 _CHECKED_ROWS = 32
 _TIMES = 3
 _used: set[Job] = set()
+# What 8-bit proposals cost a query beside their product, since their bounds are wide and more keys must be
+# looked at: as much as the float32 product with so many keys, and so many more for each neighbour that is
+# wanted (measured on two families of vectors, with AVX2 and with VNNI; docs/performance.md).
+_KEYS_OF_A_LOOK, _KEYS_OF_A_NEIGHBOUR = 5_000, 250
 
 
 class _Candidate(NamedTuple):
@@ -53,10 +57,8 @@ class _Candidate(NamedTuple):
     handicap: float
 
 
-# The rest of a search (looking at what int8 proposes) takes longer than with float32, since its bounds are
-# wider: by 0.26 of the product at 60,000 words a side, and less with more (docs/performance.md).
 _CANDIDATES: dict[Job, tuple[_Candidate, ...]] = {
-    "search": (_Candidate("int8", 0.2), _Candidate("bfloat16", 0.05)),
+    "search": (_Candidate("int8", 0.05), _Candidate("bfloat16", 0.05)),
     "matching": (_Candidate("int8", 0.05), _Candidate("bfloat16", 0.05)),
     "tuning": (_Candidate("bfloat16", 0.05),),
     "encoding": (_Candidate("bfloat16", 0.05),),
@@ -85,6 +87,23 @@ def fastest(job: Job) -> torch.dtype:
     """The precision in which a job is fastest on this CPU."""
     _used.add(job)
     return outcome(job).dtype
+
+
+def fastest_search(keys: int, neighbours: int, directions: int = 1) -> torch.dtype:
+    """The precision in which a search among so many keys is fastest on this CPU.
+
+    Args:
+        keys: How many keys each query is compared with.
+        neighbours: How many of them are wanted.
+        directions: 2 if the same products also serve the keys as queries.
+    """
+    _used.add("search")
+    look = directions * (_KEYS_OF_A_LOOK + _KEYS_OF_A_NEIGHBOUR * neighbours)
+    costs = {"float32": float(keys)}
+    for name, handicap in _CANDIDATES["search"]:
+        if name in (ratios := outcome("search").ratios):
+            costs[name] = (ratios[name] + handicap) * keys + (look if name == "int8" else 0)
+    return _PRECISIONS[min(costs, key=costs.__getitem__)]
 
 
 @lru_cache(maxsize=len(JOBS))

@@ -296,9 +296,9 @@ def test_float32_rows_are_not_copied() -> None:
 
 
 def test_few_queries_are_searched_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arithmetic, "fastest", lambda job: torch.int8)
-    assert proposals.precision_for(1, 200_000) == torch.float32
-    assert proposals.precision_for(10_000, 200_000) == torch.int8
+    monkeypatch.setattr(arithmetic, "fastest_search", lambda *_: torch.int8)
+    assert proposals.precision_for(1, 200_000, 10) == torch.float32
+    assert proposals.precision_for(10_000, 200_000, 10) == torch.int8
 
 
 def test_the_bound_of_bfloat16_rounding_holds_and_is_reached() -> None:
@@ -339,26 +339,34 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("scale", [1.0, 30.0])
-def test_first_bars_from_a_sample_lose_nothing(
+def test_first_bars_are_high_and_lose_nothing(
     dtype: torch.dtype, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With many ties, lengths far from 1 and a penalty; the bars of the sample are really there."""
-    monkeypatch.setattr(cpu, "_SAMPLE", 40)
-    monkeypatch.setattr(cpu, "_WORTH_A_SAMPLE", 4)
+    """With many ties, lengths far from 1 and a penalty."""
+    monkeypatch.setattr(cpu, "_BLOCK_COLUMNS", 200)
     queries, keys = with_duplicates(90, 24, 1) * np.float32(scale), with_duplicates(700, 24, 2)
     penalty = np.random.default_rng(3).normal(size=700).astype(np.float32)
-    raised: list[float] = []
-    original = kernels.raise_bars
-
-    def watched(block: Floats, row: int, shift: Floats, lists: kernels.Lists) -> None:
-        original(block, row, shift, lists)
-        raised.append(float(lists.bar[row]))
-
-    monkeypatch.setattr(kernels, "raise_bars", watched)
     for wanted in (None, penalty):
         found = cpu.KeySearch(keys, wanted, dtype).top_k(queries, 5, PLENTY)
         assert_same(found, brute_force(queries, keys, 5, wanted))
     *forward, scores, rows = cpu.top_k_both_ways(queries, keys, 5, PLENTY, dtype)
     assert_same((forward[0], forward[1]), brute_force(queries, keys, 5))
     assert_same((scores, rows), brute_force(keys, queries, 5))
-    assert raised and np.isfinite(raised).all()
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_the_first_block_gives_every_row_and_column_a_bar_near_its_kth_best(dtype: torch.dtype) -> None:
+    queries, keys = units(300, 40, 1), units(500, 40, 2)
+    left, right = (proposals.proposer(rows, dtype) for rows in (queries, keys))
+    forward, backward = (
+        cpu.new_lists(queries, keys, 5, left, right),
+        cpu.new_lists(keys, queries, 5, right, left),
+    )
+    block = cpu.as_numpy(
+        arithmetic.multiply(left.rows, right.rows, torch.empty(300, 500, dtype=arithmetic.cells(dtype)))
+    )
+    kernels.scan_both_ways(block, 0, 0, forward, backward)
+    for lists, (a, b) in ((forward, (queries, keys)), (backward, (keys, queries))):
+        fifth = brute_force(a, b, 5)[0][:, -1]
+        assert (lists.bar <= fifth + 1e-6).all()
+        assert (lists.bar > fifth - 0.05).mean() > 0.99

@@ -22,11 +22,9 @@ from bilex.similarity.proposals import Proposer, coarse_parts, float32_slack, pr
 from bilex.similarity.search import Floats, Rows
 from bilex.similarity.threads import in_threads, single_threaded_torch, worker_count
 
-_BLOCK_ROWS, _BLOCK_COLUMNS = 256, 2048
+_BLOCK_ROWS, _BLOCK_COLUMNS = 1024, 512
 _FEWEST_BLOCK_ROWS = 16
 _ROOM = 16
-# Keys in the sample that gives the first bars, and how many times as many keys make it worth its product.
-_SAMPLE, _WORTH_A_SAMPLE = 1024, 16
 
 
 def list_capacity(k: int, keys: int) -> int:
@@ -64,32 +62,26 @@ def new_lists(
         candidate=np.empty((n, capacity), np.int32),
         value=np.empty((n, capacity), np.float32),
         filled=np.zeros(n, np.int32),
+        best=np.full((n, k), -np.inf, np.float32),
         bar=np.full(n, -np.inf, np.float32),
         slack=slacks,
         coarse=coarse,
         key_coarse=key_coarse,
         query_scale=left.scale,
         key_scale=right.scale,
-        queries=np.ascontiguousarray(queries, np.float32),
-        keys=np.ascontiguousarray(keys, np.float32),
+        queries=_read_only(queries),
+        keys=_read_only(keys),
         shift=shift,
         scale=float(scale),
         k=k,
     )
 
 
-def raise_first_bars(lists: kernels.Lists, memory: int) -> None:
-    """Start every row's bar at its k-th best score among a sample of the keys, where there are many keys.
-
-    A list that starts empty takes whatever comes first, and looking at a key costs far more than passing it.
-    """
-    count = len(lists.keys)
-    if count < _WORTH_A_SAMPLE * _SAMPLE or 8 * lists.k > _SAMPLE or not len(lists.queries):
-        return
-    sample = np.linspace(0, count - 1, _SAMPLE).astype(np.int64)
-    shift = lists.shift[sample]
-    left, right = (proposer(rows, torch.float32) for rows in (lists.queries, lists.keys[sample]))
-    Sweep(left, right, memory).run(lambda block, row, _, __: kernels.raise_bars(block, row, shift, lists))
+def _read_only(rows: Floats) -> Floats:
+    """Rows as the compiled loops know them: one kind of array, so that the loops are compiled once."""
+    view = np.ascontiguousarray(rows, np.float32).view(np.ndarray)[:]
+    view.flags.writeable = False
+    return view
 
 
 def block_shape(rows: int, memory: int, workers: int) -> tuple[int, int]:
@@ -165,13 +157,12 @@ class KeySearch:
 
     def top_k(self, queries: Floats, k: int, memory: int) -> tuple[Floats, Rows]:
         """Exact top-k of some queries."""
-        dtype = self.dtype or precision_for(len(queries), len(self.keys))
+        dtype = self.dtype or precision_for(len(queries), len(self.keys), k)
         if dtype not in self.ready:
             self.ready[dtype] = proposer(self.keys, dtype)
         scale, shift = (1.0, None) if self.penalty is None else (2.0, -self.penalty)
         left, right = proposer(queries, dtype).times(scale), self.ready[dtype]
         lists = new_lists(queries, self.keys, k, left, right, scale=scale, shift=shift)
-        raise_first_bars(lists, memory)
         Sweep(left, right, memory).run(
             lambda block, row, key, _: kernels.scan_one_way(block, row, key, lists)
         )
@@ -194,12 +185,10 @@ def top_k_both_ways(
     source: Floats, target: Floats, k: int, memory: int, dtype: torch.dtype | None = None
 ) -> tuple[Floats, Rows, Floats, Rows]:
     """Exact top-k of source against target and of target against source, from one pass."""
-    dtype = dtype or precision_for(len(source), len(target))
+    dtype = dtype or precision_for(len(source), len(target), k, directions=2)
     left, right = proposer(source, dtype), proposer(target, dtype)
     forward = new_lists(source, target, min(k, len(target)), left, right)
     backward = new_lists(target, source, min(k, len(source)), right, left)
-    for lists in (forward, backward):
-        raise_first_bars(lists, memory)
     sweep = Sweep(left, right, memory)
     locks = [threading.Lock() for _ in range(0, len(target), sweep.columns)]
 

@@ -104,7 +104,7 @@ class CpuHardNegatives:
     def _search(self, now: Moment, wanted: Indices, step: Floats) -> None:
         """Give the `wanted` queries new pools from a product with all keys."""
         self.searched += len(wanted)
-        dtype = precision_for(len(wanted), len(self.keys))
+        dtype = precision_for(len(wanted), len(self.keys), self.pool_size)
         units = now.query_units[torch.from_numpy(wanted)]
         left, right = proposer(units, dtype), proposer(now.key_units, dtype)
         lists = cpu.new_lists(units.numpy(), now.key_units.numpy(), self.pool_size, left, right)

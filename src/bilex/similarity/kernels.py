@@ -6,7 +6,8 @@ scores come in blocks whose cells are float32, the upper 16 bits of one (bfloat1
 A score is its cell times the scale of its row, for int32 also times that of its column, plus the shift of
 its key. An int32 cell is coarse: where it comes within `coarse` of its row and `key_coarse` of its key
 together of a bar, it is scored in float32 while both rows are still in the cache, and that score counts.
-Every function releases the GIL, so that Python threads run them side by side.
+The first block that a row meets gives it a bar; from then on a heap of its k best raises it with
+every candidate. Every function releases the GIL, so that Python threads run them side by side.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import numpy.typing as npt
 
 from bilex.compiling import njit, overload, types
 
-_CHUNK = 64
-_PART = 16
+_CHUNK = 32
+_PART = 8
 _compiled = njit(nogil=True, cache=True)
 
 
@@ -29,6 +30,7 @@ class Lists(NamedTuple):
     candidate: npt.NDArray[np.int32]
     value: npt.NDArray[np.float32]
     filled: npt.NDArray[np.int32]
+    best: npt.NDArray[np.float32]
     bar: npt.NDArray[np.float32]
     slack: npt.NDArray[np.float32]
     coarse: npt.NDArray[np.float32]
@@ -59,25 +61,44 @@ def _score_overload(cell: Any, row_scale: Any, column_scale: Any) -> Any:
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _float32_dot(x: Any, y: Any) -> Any:
+def _float32_dot(queries: Any, row: int, keys: Any, key: int) -> Any:
     total = np.float32(0)
-    for d in range(x.shape[0]):
-        total += x[d] * y[d]
+    for d in range(queries.shape[1]):
+        total += queries[row, d] * keys[key, d]
     return total
 
 
-def _refined(cell: Any, score: Any, lists: Any, row: int, key: int) -> Any:
-    """The score that counts: that of the cell, or for a coarse cell that of float32."""
+def _values(
+    values: Any, hits: Any, found: int, cells: Any, scale: Any, first_key: int, row: int, lists: Any
+) -> Any:
+    """Write the scores that count of a row's hits: the cells' own, or for coarse cells those of float32."""
     raise NotImplementedError
 
 
-@overload(_refined, inline="always", strict=False)
-def _refined_overload(cell: Any, score: Any, lists: Any, row: int, key: int) -> Any:
-    if isinstance(cell, types.Integer) and cell.signed:
-        return lambda cell, score, lists, row, key: (
-            np.float32(lists.scale) * _float32_dot(lists.queries[row], lists.keys[key]) + lists.shift[key]
-        )
-    return lambda cell, score, lists, row, key: score
+@overload(_values, inline="always", strict=False)
+def _values_overload(
+    values: Any, hits: Any, found: int, cells: Any, scale: Any, first_key: int, row: int, lists: Any
+) -> Any:
+    if isinstance(cells.dtype, types.Integer) and cells.dtype.signed:
+        return _float32_values
+    return _cell_values
+
+
+def _float32_values(
+    values: Any, hits: Any, found: int, cells: Any, scale: Any, first_key: int, row: int, lists: Any
+) -> None:
+    for h in range(found):
+        key = first_key + hits[h]
+        product = _float32_dot(lists.queries, row, lists.keys, key)
+        values[h] = np.float32(lists.scale) * product + lists.shift[key]
+
+
+def _cell_values(
+    values: Any, hits: Any, found: int, cells: Any, scale: Any, first_key: int, row: int, lists: Any
+) -> None:
+    for h in range(found):
+        key = first_key + hits[h]
+        values[h] = _score(cells[hits[h]], scale, lists.key_scale[key]) + lists.shift[key]
 
 
 @_compiled
@@ -130,12 +151,11 @@ def _exact_order(lists: Any, row: int) -> Any:
 
 @_compiled
 def _make_room(lists: Any, row: int) -> None:
-    """Raise a full row's bar to its k-th best and drop what now lies under it.
+    """Drop the candidates of a full row that lie under its bar.
 
     If that frees little (many near-ties), the candidates are re-scored exactly and the k best kept.
     """
-    count, k, slack = lists.filled[row], lists.k, lists.slack[row]
-    lists.bar[row] = max(lists.bar[row], kth_largest(lists.value[row], count, k) - slack)
+    count, k = lists.filled[row], lists.k
     kept = 0
     for c in range(count):
         if lists.value[row, c] >= lists.bar[row]:
@@ -149,144 +169,214 @@ def _make_room(lists: Any, row: int) -> None:
         for c in range(k):
             lists.candidate[row, c] = index[c]
             lists.value[row, c] = scores[c]
-        lists.bar[row] = max(lists.bar[row], scores[k - 1] - slack)
+        lists.bar[row] = max(lists.bar[row], scores[k - 1] - lists.slack[row])
         lists.filled[row] = k
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _add(index: Any, value: Any, count: Any, row: int, key: int, score: float) -> None:
-    """Put one candidate on a row's list, which has room for it."""
-    place = count[row]
-    index[row, place] = key
-    value[row, place] = score
-    count[row] = place + 1
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _any_reaches(cells: Any, length: int, bar: Any, scale: Any, scales: Any, shift: Any) -> Any:
-    """Whether one of `length` scores reaches the bar; the loop's length is a constant, so it vectorises."""
-    hits = np.int32(0)
-    for c in range(length):
-        hits += np.int32(_score(cells[c], scale, scales[c]) + shift[c] >= bar)
-    return hits != 0
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _any_reaches_either(
-    cells: Any, length: int, bar: Any, scale: Any, scales: Any, bars: Any, coarse: Any, coarses: Any
-) -> Any:
-    """Whether one of `length` scores can reach its row's bar or its column's, with what both may be off."""
-    hits = np.int32(0)
-    for c in range(length):
-        score = _score(cells[c], scale, scales[c]) + coarses[c]
-        hits |= np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
-    return hits != 0
+@_compiled
+def _raise_bar(best: Any, row: int, score: Any) -> None:
+    """Put a score among a row's k best, a heap with the least first, in the place of the least."""
+    k, place = best.shape[1], 0
+    while True:
+        child = 2 * place + 1
+        if child >= k:
+            break
+        if child + 1 < k and best[row, child + 1] < best[row, child]:
+            child += 1
+        if best[row, child] >= score:
+            break
+        best[row, place] = best[row, child]
+        place = child
+    best[row, place] = score
 
 
 @_compiled
-def raise_bars(block: Any, first_row: int, shift: Any, lists: Any) -> None:
-    """Raise each row's bar to its k-th best score among a sample of keys, whose shifts are given.
+def _add(
+    candidate: Any, value: Any, filled: Any, best: Any, bar: Any, slack: Any, row: int, key: int, score: Any
+) -> None:
+    """Put a candidate on a row's list, which has room for it, and raise the row's bar."""
+    place = filled[row]
+    candidate[row, place] = key
+    value[row, place] = score
+    filled[row] = place + 1
+    if score > best[row, 0]:
+        _raise_bar(best, row, score)
+        bar[row] = max(bar[row], best[row, 0] - slack[row])
 
-    The k-th best of all keys is no lower, so that nothing is lost, and fewer scores reach the bar.
+
+@njit(nogil=True, cache=True, inline="always")
+def _any_reaches(
+    cells: Any, length: int, scale: Any, scales: Any, raised: Any, bar: Any, coarse: Any, bars: Any
+) -> Any:
+    """Whether one of `length` scores can reach its bar; the loop's length is a constant, so it vectorises."""
+    reached = np.int32(0)
+    for c in range(length):
+        score = _score(cells[c], scale, scales[c]) + raised[c]
+        reached |= np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
+    return reached != 0
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _collect(
+    hits: Any, cells: Any, scale: Any, scales: Any, raised: Any, bar: Any, coarse: Any, bars: Any
+) -> int:
+    """Write the columns whose score can reach the row's bar or their own; how many there are."""
+    columns, found = cells.shape[0], 0
+    for start in range(0, columns, _CHUNK):
+        stop = start + _CHUNK
+        if stop <= columns and not _any_reaches(
+            cells[start:stop],
+            _CHUNK,
+            scale,
+            scales[start:stop],
+            raised[start:stop],
+            bar,
+            coarse,
+            bars[start:stop],
+        ):
+            continue
+        for first in range(start, min(stop, columns), _PART):
+            last = min(first + _PART, columns)
+            if last - first == _PART and not _any_reaches(
+                cells[first:last],
+                _PART,
+                scale,
+                scales[first:last],
+                raised[first:last],
+                bar,
+                coarse,
+                bars[first:last],
+            ):
+                continue
+            for c in range(first, last):
+                hits[found] = c
+                score = _score(cells[c], scale, scales[c]) + raised[c]
+                found += np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
+    return found
+
+
+@_compiled
+def _groups(k: int, count: int) -> int:
+    """In how many groups to take the largest of each: enough that few of the k best share one."""
+    return min(count, 8 * k)
+
+
+@_compiled
+def _first_row_bars(block: Any, first_row: int, first_key: int, lists: Any) -> None:
+    """Give every row that has no bar yet one that its k-th best score is sure to reach.
+
+    The columns fall into groups. The k-th largest of the groups' best scores, each less what it may be off,
+    is no more than the k-th best of all keys, and takes one pass.
     """
     rows, columns = block.shape
-    scores = np.empty(columns, np.float32)
+    if columns < lists.k:
+        return
+    groups = _groups(lists.k, columns)
+    best = np.empty(groups, np.float32)
+    scales = lists.key_scale[first_key : first_key + columns]
+    lowered = lists.shift[first_key : first_key + columns] - lists.key_coarse[first_key : first_key + columns]
     for r in range(rows):
         row = first_row + r
+        if lists.bar[row] > -np.inf:
+            continue
+        best[:] = -np.inf
+        for start in range(0, columns, groups):
+            for g in range(min(groups, columns - start)):
+                best[g] = max(
+                    best[g],
+                    _score(block[r, start + g], lists.query_scale[row], scales[start + g])
+                    + lowered[start + g],
+                )
+        lists.bar[row] = kth_largest(best, groups, lists.k) - lists.coarse[row] - lists.slack[row]
+
+
+@_compiled
+def _first_column_bars(block: Any, first_row: int, first_key: int, forward: Any, backward: Any) -> None:
+    """As `_first_row_bars`, for the columns of a block as queries."""
+    rows, columns = block.shape
+    if rows < backward.k or backward.bar[first_key : first_key + columns].min() > -np.inf:
+        return
+    groups = _groups(backward.k, rows)
+    best = np.full((groups, columns), -np.inf, np.float32)
+    scales = forward.key_scale[first_key : first_key + columns]
+    for r in range(rows):
+        row = first_row + r
+        scale, lowered = forward.query_scale[row], -forward.coarse[row]
+        line = best[r % groups]
         for c in range(columns):
-            scores[c] = np.float32(lists.scale) * block[r, c] + shift[c]
-        bar = kth_largest(scores, columns, lists.k) - lists.slack[row]
-        lists.bar[row] = max(lists.bar[row], bar)
+            line[c] = max(line[c], _score(block[r, c], scale, scales[c]) + lowered)
+    column = np.empty(groups, np.float32)
+    for c in range(columns):
+        key = first_key + c
+        column[:] = best[:, c]
+        bar = kth_largest(column, groups, backward.k) - forward.key_coarse[key] - backward.slack[key]
+        backward.bar[key] = max(backward.bar[key], bar)
 
 
 @_compiled
 def scan_one_way(block: Any, first_row: int, first_key: int, lists: Any) -> None:
     """Add to each row's list the keys of a block whose proposed score reaches the row's bar."""
     rows, columns = block.shape
-    index, value, count, bar = lists.candidate, lists.value, lists.filled, lists.bar
+    _first_row_bars(block, first_row, first_key, lists)
+    hits, values = np.empty(columns + 1, np.int32), np.empty(columns, np.float32)
     scales = lists.key_scale[first_key : first_key + columns]
-    shift = lists.shift[first_key : first_key + columns]
-    raised = shift + lists.key_coarse[first_key : first_key + columns]
+    raised = lists.shift[first_key : first_key + columns] + lists.key_coarse[first_key : first_key + columns]
+    none = np.full(columns, np.inf, np.float32)
+    candidate, value, filled = lists.candidate, lists.value, lists.filled
+    best, bar, slack = lists.best, lists.bar, lists.slack
     for r in range(rows):
         row, cells = first_row + r, block[r]
-        scale, coarse = lists.query_scale[row], lists.coarse[row]
-        for start in range(0, columns, _CHUNK):
-            stop = start + _CHUNK
-            if stop <= columns and not _any_reaches(
-                cells[start:stop], _CHUNK, bar[row] - coarse, scale, scales[start:stop], raised[start:stop]
-            ):
-                continue
-            for first in range(start, min(stop, columns), _PART):
-                last = min(first + _PART, columns)
-                if last - first == _PART and not _any_reaches(
-                    cells[first:last], _PART, bar[row] - coarse, scale, scales[first:last], raised[first:last]
-                ):
-                    continue
-                for c in range(first, last):
-                    score = _score(cells[c], scale, scales[c])
-                    if score + raised[c] < bar[row] - coarse:
-                        continue
-                    score += shift[c]
-                    score = _refined(cells[c], score, lists, row, first_key + c)
-                    if score >= bar[row]:
-                        if count[row] == index.shape[1]:
-                            _make_room(lists, row)
-                        _add(index, value, count, row, first_key + c, score)
+        scale = lists.query_scale[row]
+        found = _collect(
+            hits, cells, scale, scales, raised, bar[row] - lists.coarse[row], np.float32(0), none
+        )
+        _values(values, hits, found, cells, scale, first_key, row, lists)
+        for h in range(found):
+            if values[h] >= bar[row]:
+                if filled[row] == candidate.shape[1]:
+                    _make_room(lists, row)
+                _add(candidate, value, filled, best, bar, slack, row, first_key + hits[h], values[h])
 
 
 @_compiled
-def scan_both_ways(  # noqa: C901 - one compiled loop; calls with lists cost more than the branches
-    block: Any, first_row: int, first_key: int, forward: Any, backward: Any
-) -> None:
+def scan_both_ways(block: Any, first_row: int, first_key: int, forward: Any, backward: Any) -> None:
     """Serve both directions with one block: rows ask for columns, and columns for rows."""
     rows, columns = block.shape
-    index, value, count, bar = forward.candidate, forward.value, forward.filled, forward.bar
-    back_index, back_value, back_count = backward.candidate, backward.value, backward.filled
-    bars = backward.bar[first_key : first_key + columns]
+    _first_row_bars(block, first_row, first_key, forward)
+    _first_column_bars(block, first_row, first_key, forward, backward)
+    hits, values = np.empty(columns + 1, np.int32), np.empty(columns, np.float32)
+    candidate, value, filled = forward.candidate, forward.value, forward.filled
+    best, bar, slack = forward.best, forward.bar, forward.slack
+    back_candidate, back_value, back_filled = backward.candidate, backward.value, backward.filled
+    back_best, back_bar, back_slack = backward.best, backward.bar, backward.slack
+    bars = back_bar[first_key : first_key + columns]
     scales = forward.key_scale[first_key : first_key + columns]
     off = forward.key_coarse[first_key : first_key + columns]
     for r in range(rows):
         row, cells = first_row + r, block[r]
         scale, coarse = forward.query_scale[row], forward.coarse[row]
-        for start in range(0, columns, _CHUNK):
-            stop = start + _CHUNK
-            if stop <= columns and not _any_reaches_either(
-                cells[start:stop],
-                _CHUNK,
-                bar[row] - coarse,
-                scale,
-                scales[start:stop],
-                bars[start:stop],
-                coarse,
-                off[start:stop],
-            ):
-                continue
-            for first in range(start, min(stop, columns), _PART):
-                last = min(first + _PART, columns)
-                if last - first == _PART and not _any_reaches_either(
-                    cells[first:last],
-                    _PART,
-                    bar[row] - coarse,
-                    scale,
-                    scales[first:last],
-                    bars[first:last],
-                    coarse,
-                    off[first:last],
-                ):
-                    continue
-                for c in range(first, last):
-                    score = _score(cells[c], scale, scales[c])
-                    if score + coarse + off[c] < min(bar[row], bars[c]):
-                        continue
-                    score = _refined(cells[c], score, forward, row, first_key + c)
-                    if score >= bar[row]:
-                        if count[row] == index.shape[1]:
-                            _make_room(forward, row)
-                        _add(index, value, count, row, first_key + c, score)
-                    if score >= bars[c]:
-                        if back_count[first_key + c] == back_index.shape[1]:
-                            _make_room(backward, first_key + c)
-                        _add(back_index, back_value, back_count, first_key + c, row, score)
+        found = _collect(hits, cells, scale, scales, off, bar[row] - coarse, coarse, bars)
+        _values(values, hits, found, cells, scale, first_key, row, forward)
+        for h in range(found):
+            key = first_key + hits[h]
+            if values[h] >= bar[row]:
+                if filled[row] == candidate.shape[1]:
+                    _make_room(forward, row)
+                _add(candidate, value, filled, best, bar, slack, row, key, values[h])
+            if values[h] >= back_bar[key]:
+                if back_filled[key] == back_candidate.shape[1]:
+                    _make_room(backward, key)
+                _add(
+                    back_candidate,
+                    back_value,
+                    back_filled,
+                    back_best,
+                    back_bar,
+                    back_slack,
+                    key,
+                    row,
+                    values[h],
+                )
 
 
 @_compiled

@@ -51,9 +51,11 @@ class Proposer(NamedTuple):
         return Proposer(self.rows, self.scale * np.float32(factor), self.error * factor, self.norm * factor)
 
 
-def precision_for(queries: int, keys: int) -> torch.dtype:
+def precision_for(queries: int, keys: int, k: int, directions: int = 1) -> torch.dtype:
     """In which precision a search of this size proposes its scores on this CPU."""
-    return arithmetic.fastest("search") if min(queries, keys) >= _FEWEST_ROWS else torch.float32
+    if min(queries, keys) < _FEWEST_ROWS:
+        return torch.float32
+    return arithmetic.fastest_search(keys, k, directions)
 
 
 def proposer(rows: Any, dtype: torch.dtype) -> Proposer:
