@@ -139,7 +139,7 @@ def test_modes_follow_the_umask(tmp_path: Path, mask: int) -> None:
 
 @pytest.mark.parametrize("writer", [atomic_file, atomic_folder])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path, writer: type, number: int) -> None:
+def test_a_full_disk_is_reported_in_one_sentence(tmp_path: Path, writer: type, number: int) -> None:
     path = tmp_path / "out"
     with (
         pytest.raises(BilexError, match=r"out: the disk is full; .* free some space") as caught,
@@ -150,7 +150,7 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path, writer: type, numbe
     assert names(tmp_path) == []
 
 
-def test_a_disk_that_refuses_safetensors_is_told_too(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_safetensors_is_reported_too(tmp_path: Path) -> None:
     """safetensors raises its own error; a limit on file sizes stands in for the full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -165,7 +165,7 @@ def test_a_disk_that_refuses_safetensors_is_told_too(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_full_disk_under_safetensors_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_under_safetensors_is_reported(tmp_path: Path) -> None:
     from safetensors import SafetensorError
 
     with pytest.raises(BilexError, match="the disk is full"), atomic_folder(tmp_path / "model"):

@@ -148,7 +148,7 @@ def test_codes_and_names() -> None:
     assert code_of("Klingon") is None and language_name("tlh") == "tlh" and language_name("fi") == "Finnish"
 
 
-def test_languages_come_from_the_files_unless_told(tmp_path: Any, world: Planted) -> None:
+def test_languages_come_from_the_files_unless_given(tmp_path: Any, world: Planted) -> None:
     for name, side in (("wiki.sv.vec", world.source), ("et.vec", world.target)):
         side.save(tmp_path / name)
     source, target = WordVectors.load(tmp_path / "wiki.sv.vec"), WordVectors.load(tmp_path / "et.vec")

@@ -1,4 +1,4 @@
-"""Machine facts, on this system and as other systems would tell them."""
+"""Machine facts, on this system and as other systems would report them."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Planted:
 
     Args:
         words: Words of each language.
-        seed: Of everything that is left to chance.
+        seed: Of everything that is random.
     """
 
     words: int
@@ -262,7 +262,7 @@ def statistics(rows: Floats, asked: int = 600) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> None:
     """Align, save, load and export, as the commands do; each step's time and peak memory."""
-    from bilex.aligners import get_method
+    from bilex.aligners.c1 import C1
     from bilex.evaluation import evaluate
     from bilex.lexicon import Lexicon
     from bilex.translator import Translator
@@ -275,10 +275,10 @@ def run(options: argparse.Namespace) -> None:
             for side in ("source", "target")
         )
         seeds = Lexicon.read(options.out / "seeds.tsv")
-    aligner = get_method("c1")(device=options.device, **overrides)
+    aligner = C1(device=options.device, **overrides)
     with step("fit, map, neighbourhoods" + (", confidences" if options.calibrate else "")) as found:
         translator = Translator.fit(aligner, source, target, seeds, calibrate=options.calibrate)
-        found |= {"fit of c1": aligner.report_["seconds"], "history": len(aligner.report_["history"])}
+        found |= {"fit of c1": aligner.report_.seconds, "history": len(aligner.report_.history)}
     with step("check") as found:
         found["furthest from float64"] = furthest_term(translator.space)
     with step("save"):

@@ -39,7 +39,7 @@ class Answers:
 
 def answers_of(translator: Translator, direction: Direction) -> Answers:
     """Both dictionaries of a model."""
-    codes = [translator.provenance[f"{side}_language"] for side in ("source", "target")]
+    codes = [str(code) for code in translator.provenance.languages]
     ends = ("source", "target") if direction == "forward" else ("target", "source")
     query_side, key_side = map(lemmatiser, codes if direction == "forward" else codes[::-1])
     found = []

@@ -3,7 +3,7 @@
     python -m timings.loading DATA_FOLDER
 
 The file is made from the Finnish vectors of the data folder. Every load runs in a fresh process, the
-two libraries in turn. gensim's best path is found first, on the first words of the file. Memory is told
+two libraries in turn. gensim's best path is found first, on the first words of the file. Memory is reported
 in three ways: the rise of the peak during loading, with everything imported before; what the process holds
 privately at the end, interpreter and all; and the peak of the process with the pages of shared libraries.
 """

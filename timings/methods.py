@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from bilex.aligners import get_method, methods
+from bilex.aligners.vecmap import SelfLearningReport
 from bilex.errors import BilexError
 from bilex_bench.results import Result
 from bilex_bench.store import ResultsStore
@@ -81,7 +82,7 @@ def cost(options: argparse.Namespace, method: str, seeds: str) -> dict[str, Any]
         "threads": torch.get_num_threads(),
         "seconds": round(time.perf_counter() - started, 2),
         "gigabytes": round(peak_gigabytes(device), 3),
-        **({"rounds": aligner.report_["rounds"]} if "rounds" in aligner.report_ else {}),
+        **({"rounds": aligner.report_.rounds} if isinstance(aligner.report_, SelfLearningReport) else {}),
     }
 
 

@@ -1,7 +1,7 @@
 """Our rivals beside plain programs of the same formulas, on the same vectors and by the same scoring.
 
     python -m timings.plain_rivals DATA --pairs en-fr en-fi --seeds 5k 1k
-    python -m timings.plain_rivals DATA --pairs en-fr --seeds 1k --methods vecmap-semi --chance 0 1 2
+    python -m timings.plain_rivals DATA --pairs en-fr --seeds 1k --methods vecmap-semi --random-seeds 0 1 2
     python -m timings.plain_rivals DATA --pairs en-fr --limit 3000 --held-out --device cpu
 
 The plain programs share no code with `bilex.aligners`: whole matrices in float32 (float64 where small), no
@@ -89,12 +89,12 @@ class Setting:
         learned = [pair for pair in train.pairs if pair not in set(test.pairs)]
         return cls(source, target, Lexicon(learned, "the other seeds"), test, seeds == "1k")
 
-    def plain(self, rival: Rival, device: str, chance: int) -> dict[str, Any]:
+    def plain(self, rival: Rival, device: str, random_seed: int) -> dict[str, Any]:
         """Fit the plain program: its scores and seconds."""
         where = resolve_device(device)
         x, y = (torch.from_numpy(np.array(words.vectors)).to(where) for words in (self.source, self.target))
         pairs = self.train.index(self.source.key_to_index, self.target.key_to_index)
-        problem = Problem(x, y, torch.from_numpy(pairs).to(where), self.few_seeds, chance)
+        problem = Problem(x, y, torch.from_numpy(pairs).to(where), self.few_seeds, random_seed)
         started = time.perf_counter()
         mapped = [rows.cpu().numpy() for rows in rival.plain(problem)]
         seconds = time.perf_counter() - started
@@ -103,9 +103,9 @@ class Setting:
         space = Space(source, target, "dot" if rival.ours == "fipp" else "cosine", device)
         return {"p@1": four_metrics(space, self.test), "seconds": round(seconds, 2)}
 
-    def ours(self, rival: Rival, device: str, chance: int) -> dict[str, Any]:
+    def ours(self, rival: Rival, device: str, random_seed: int) -> dict[str, Any]:
         """Fit our method: its scores and seconds."""
-        settings = dict(rival.settings, device=device, seed=chance)
+        settings = dict(rival.settings, device=device, seed=random_seed)
         if rival.ours == "fipp":
             settings["self_learning"] = self.few_seeds
         aligner = get_method(rival.ours)(**settings)
@@ -125,7 +125,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--pairs", nargs="+", default=["en-fr", "en-fi"])
     parser.add_argument("--seeds", nargs="+", default=["5k", "1k"], choices=["5k", "1k"])
     parser.add_argument("--methods", nargs="+", default=list(RIVALS), choices=list(RIVALS), metavar="NAME")
-    parser.add_argument("--chance", nargs="+", type=int, default=[0], help="seeds of what is random")
+    parser.add_argument("--random-seeds", nargs="+", type=int, default=[0], help="seeds of what is random")
     parser.add_argument("--limit", type=int, help="only the most frequent words of each language")
     parser.add_argument(
         "--held-out",
@@ -137,16 +137,21 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print one JSON line for each pair, seed size, method and chance."""
+    """Print one JSON line for each pair, seed size, method and random seed."""
     options = parse(arguments)
     for pair in options.pairs:
         for seeds in options.seeds:
             setting = Setting.read(options.data, pair, seeds, options.limit, options.held_out)
             for method in options.methods:
-                for chance in options.chance:
-                    row: dict[str, Any] = {"pair": pair, "seeds": seeds, "method": method, "chance": chance}
-                    row["plain"] = setting.plain(RIVALS[method], options.device, chance)
-                    row["ours"] = setting.ours(RIVALS[method], options.device, chance)
+                for random_seed in options.random_seeds:
+                    row: dict[str, Any] = {
+                        "pair": pair,
+                        "seeds": seeds,
+                        "method": method,
+                        "random_seed": random_seed,
+                    }
+                    row["plain"] = setting.plain(RIVALS[method], options.device, random_seed)
+                    row["ours"] = setting.ours(RIVALS[method], options.device, random_seed)
                     both = zip(row["ours"]["p@1"], row["plain"]["p@1"], strict=True)
                     row["ours - plain"] = [round(ours - plain, 2) for ours, plain in both]
                     print(json.dumps(row), flush=True)

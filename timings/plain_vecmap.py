@@ -23,14 +23,14 @@ class Problem:
         y: Target vectors likewise.
         pairs: Seed pairs as rows of x and y, one a line; repeats are kept.
         few_seeds: Whether these are the 1k seeds, with which some methods first look for more pairs.
-        chance: The seed of what is random.
+        random_seed: The seed of what is random.
     """
 
     x: Tensor
     y: Tensor
     pairs: Tensor
     few_seeds: bool
-    chance: int = 0
+    random_seed: int = 0
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ def vecmap_semi(problem: Problem, *, own_term: bool = False) -> Mapped:
             it does.
     """
     x, y = unit_centre_unit(problem.x), unit_centre_unit(problem.y)
-    pairs = self_learned_pairs(x, y, problem.pairs, problem.chance, own_term=own_term)
+    pairs = self_learned_pairs(x, y, problem.pairs, problem.random_seed, own_term=own_term)
     return mapped_by_advanced(x, y, pairs)
 
 
@@ -110,7 +110,7 @@ def self_learned_pairs(
     x: Tensor,
     y: Tensor,
     pairs: Tensor,
-    chance: int,
+    random_seed: int,
     *,
     own_term: bool = False,
     words: int = 20_000,
@@ -119,7 +119,7 @@ def self_learned_pairs(
     threshold: float = 1e-6,
 ) -> Tensor:
     """The dictionary with which VecMap's loop ends, after `patience` iterations at keep = 1 without gain."""
-    draw = torch.Generator(x.device).manual_seed(chance)
+    draw = torch.Generator(x.device).manual_seed(random_seed)
     best, waited = -1.0, 0
     while True:
         turned = x[:words] @ rotation(x[pairs[:, 0]], y[pairs[:, 1]])

@@ -35,7 +35,7 @@ def busy_seconds(results: Iterable[Result]) -> float:
 
 
 def main(arguments: list[str]) -> None:
-    """Run, compare, tell."""
+    """Run, compare, report."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.sqlite"
         started = time.perf_counter()

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from bilex.aligners import get_method
+from bilex.aligners.c1_report import C1Report
 from bilex.aligners.induction import induce_pairs
 from bilex.device import resolve_device
 from bilex.lexicon import Lexicon
@@ -98,7 +99,8 @@ def row(options: argparse.Namespace, pair: str, seeds: str, count: int, limit: i
         )
         seconds = time.perf_counter() - started
     found: dict[str, Any] = {"pair": pair, "seeds": count or seeds, "words": limit, "set": options.set}
-    found |= {name: aligner.report_[name] for name in ("seconds", "stopped") if name in aligner.report_}
+    if isinstance(aligner.report_, C1Report):
+        found |= {"seconds": aligner.report_.seconds, "stopped": aligner.report_.stopped}
     found |= {"peak_gb": round(peak_gigabytes(device), 2), "fit_seconds": round(seconds, 2)}
     if not options.no_score:
         space = Space.from_aligner(aligner, source, target)

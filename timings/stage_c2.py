@@ -61,7 +61,7 @@ Views = list[tuple[Floats | None, Floats]]
 class Row:
     """One line of the table: four P@1 in per cent, and what it took.
 
-    `seconds` is the whole, without scoring; `parts` tells the parts of it, λ where it was chosen, the scores
+    `seconds` is the whole, without scoring; `parts` has the parts of it, λ where it was chosen, the scores
     that it was chosen by, and GPU memory at most, in GiB.
     """
 

@@ -29,6 +29,7 @@ import psutil
 from bilex.aligners.maps import Map, Unit
 from bilex.space import Space
 from bilex.translator import Translator
+from bilex.translator.provenance import Provenance
 from bilex.vectors import WordVectors
 from bilex.workbench.schema import review_file
 
@@ -86,7 +87,7 @@ def make_model(folder: Path, words: int) -> None:
     space = Space(sides[0], sides[1])
     r_source, r_target = (rng.uniform(0.2, 0.25, words).astype(np.float32) for _ in sides)
     space.keep_neighbourhoods(r_source, r_target)
-    Translator(space, Map([Unit()]), Map([Unit()]), provenance={"method": "planted"}).save(folder)
+    Translator(space, Map([Unit()]), Map([Unit()]), provenance=Provenance(method="planted")).save(folder)
 
 
 def start(model: Path) -> tuple[subprocess.Popen[bytes], float]:
@@ -130,10 +131,10 @@ def measure_translations(name: str, options: argparse.Namespace, *, k: int, word
     times: list[float] = []
 
     def client(number: int) -> None:
-        chance = random.Random(number)
+        rng = random.Random(number)
         connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
         for _ in range(options.requests):
-            word = quote(f"w{chance.randrange(words or options.words)}s")
+            word = quote(f"w{rng.randrange(words or options.words)}s")
             began = time.perf_counter()
             found = ask(f"/api/translate?word={word}&k={k}", connection)
             times.append(time.perf_counter() - began)

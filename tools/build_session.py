@@ -26,7 +26,7 @@ from bilex.vectors import WordVectors
 OUTPUT = Path(__file__).parents[1] / "docs" / "first-session.md"
 STEPS: tuple[tuple[str, str], ...] = (
     (
-        "What would be done, and how long it would take. The languages are told by the files' names.",
+        "What would be done, and how long it would take. The languages are known from the files' names.",
         "bilex align en.vec fi.vec --seeds seeds.tsv --preset quick --dry-run",
     ),
     (

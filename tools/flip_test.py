@@ -223,14 +223,14 @@ class Things:
         ]
 
 
-def damage(path: Path, chance: random.Random) -> str:
+def damage(path: Path, rng: random.Random) -> str:
     """Change one byte of a file, or cut it; what was done, in words."""
     content = bytearray(path.read_bytes())
-    place = chance.randrange(len(content)) if content else 0
-    if chance.random() < 0.2 or not content:
+    place = rng.randrange(len(content)) if content else 0
+    if rng.random() < 0.2 or not content:
         path.write_bytes(content[:place])
         return f"cut after {place} bytes"
-    changed = content[place] ^ (1 << chance.randrange(8)) if chance.random() < 0.7 else chance.randrange(256)
+    changed = content[place] ^ (1 << rng.randrange(8)) if rng.random() < 0.7 else rng.randrange(256)
     stated = f"byte {place}: {content[place]:#x} became {changed:#x}"
     content[place] = changed
     path.write_bytes(content)
@@ -249,13 +249,13 @@ def judged(kept: Kept, expected: Any) -> str:
 
 
 def main() -> int:
-    """Damage, use, count, tell."""
+    """Damage, use, count, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--changes", type=int, default=2000, help="how many changes (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="fixes the changes")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    chance, faults = random.Random(options.seed), []
+    rng, faults = random.Random(options.seed), []
     with tempfile.TemporaryDirectory(prefix="bilex-flips-") as name:
         things = Things(Path(name) / "home").all()
         counts: dict[str, Counter[str]] = {kept.name: Counter() for kept in things}
@@ -264,9 +264,9 @@ def main() -> int:
             kept = things[number % len(things)]
             whole = Path(name) / "whole"
             shutil.copytree(kept.path, whole)
-            file = chance.choice(sorted(path for path in kept.path.rglob("*") if path.is_file()))
+            file = rng.choice(sorted(path for path in kept.path.rglob("*") if path.is_file()))
             where = file.relative_to(kept.path)
-            stated = damage(file, chance)
+            stated = damage(file, rng)
             verdict = judged(kept, expected[number % len(things)])
             if verdict.startswith("FAULT"):
                 faults.append(f"{kept.name}, {where}, {stated}: {verdict}")

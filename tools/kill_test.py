@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,7 @@ class Kinds:
 
     def _save_often(self, at: Path) -> None:
         translator = Translator.load(self.inputs / "model", device="cpu")
-        translator.provenance["round"] = "last"
+        translator.provenance = replace(translator.provenance, made="the last round")
         for _ in range(10):
             translator.save(at / "m")
 
@@ -187,7 +187,7 @@ def _model(at: Path) -> Any:
     translator = Translator.load(at / "m", device="cpu")
     words = translator.space.source.index_to_key
     found = [(answer[0].word, round(answer[0].score, 5)) for answer in translator.translate(words, 1)]
-    return translator.provenance["method"], translator.provenance.get("round"), found
+    return translator.provenance.method, translator.provenance.made, found
 
 
 def _vectors(name: str) -> Callable[[Path], Any]:
@@ -299,7 +299,7 @@ def trial(known: Measured, at: Path, seconds: float) -> str:
 
 
 def main() -> int:
-    """Kill, count, tell."""
+    """Kill, count, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=240, help="how often to kill (default 240)")
     parser.add_argument("--seed", type=int, default=0, help="fixes the moments")
@@ -308,7 +308,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     torch.set_num_threads(1)
-    chance, faults = random.Random(options.seed), []
+    rng, faults = random.Random(options.seed), []
     with tempfile.TemporaryDirectory(prefix="bilex-kills-") as name:
         folder = Path(name)
         kinds = [work for work in Kinds(folder / "inputs").all() if options.only in work.name]
@@ -320,7 +320,7 @@ def main() -> int:
             at = folder / f"trial{number}"
             number += 1
             try:
-                what = trial(one, at, chance.uniform(0, LATEST * one.seconds))
+                what = trial(one, at, rng.uniform(0, LATEST * one.seconds))
             except LostError as error:
                 faults.append(str(error))
                 what = "FAULT"

@@ -69,11 +69,11 @@ def run_rounds(model: Path, rounds: int, random_seed: int = 0) -> int:
     Raises:
         AssertionError: One of them was lost or doubled, or the file is damaged.
     """
-    chance = random.Random(random_seed)
+    rng = random.Random(random_seed)
     words = Translator.load(model).space.source.index_to_key
     acknowledged: list[tuple[str, str]] = []
     for number in range(rounds):
-        acknowledged += _one_round(model, words, number, chance.uniform(0.05, _LONGEST_LIFE))
+        acknowledged += _one_round(model, words, number, rng.uniform(0.05, _LONGEST_LIFE))
         _check(model, acknowledged)
     return len(acknowledged)
 
@@ -120,8 +120,8 @@ def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
 
 def _review(port: int, words: list[str], reviewer: str, done: list[tuple[str, str]]) -> None:
     """Send decisions until the server is gone; those that were acknowledged are noted."""
-    chance = random.Random(reviewer)
-    for source in chance.sample(words, len(words)):
+    rng = random.Random(reviewer)
+    for source in rng.sample(words, len(words)):
         body = {"source": source, "reviewer": reviewer, "verdict": "accept", "accepted": ["a free text"]}
         try:
             _request(port, "POST", "/api/review/decide", body)

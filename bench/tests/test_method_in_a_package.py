@@ -11,6 +11,7 @@ import pytest
 
 from bilex.aligners import get_method, methods
 from bilex.cli import run
+from bilex.translator import Translator
 from bilex_bench import about
 from bilex_bench.datasets import DataFolder
 from bilex_bench.estimate import estimate
@@ -21,12 +22,18 @@ from bilex_bench.tables import build_tables
 from planted import planted
 from runner_world import make_encoder
 
-Told = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 COLOUR = "#123abc"
 TOY = f'''
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from bilex.aligners.procrustes import Procrustes
+from bilex.aligners.report import AlignerReport
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyReport(AlignerReport):
+    toys: int = 0
 
 
 @dataclass(kw_only=True, repr=False)
@@ -43,6 +50,11 @@ class Toy(Procrustes):
     colour = "{COLOUR}"
 
     size: int = 3
+    report_: ToyReport = field(init=False, compare=False)
+
+    def _fit(self, source, target, pairs, progress, checkpoint):
+        super()._fit(source, target, pairs, progress, checkpoint)
+        self.report_ = replace(self.report_, toys=self.size)
 
     def comparisons(self, source, target, pairs):
         return 5e10 * self.size
@@ -105,19 +117,28 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     about.about.cache_clear()
 
 
-def test_it_is_listed_with_its_settings(toy: Path, capsys: Told) -> None:
+def test_it_is_listed_with_its_settings(toy: Path, capsys: Captured) -> None:
     assert run(["methods", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["toy"]
     assert listed["summary"] == "a toy for tests"
     assert listed["settings"]["size"] == 3 and listed["explanations"]["size"] == "How large the toy is."
 
 
-def test_it_aligns_and_its_model_translates(toy: Path, capsys: Told) -> None:
+def test_it_aligns_and_its_model_translates(toy: Path, capsys: Captured) -> None:
     line = "align data/vectors/aa.vec data/vectors/bb.vec --seeds data/aa-bb.train.1k.tsv -o model"
     assert run([*line.split(), "--method", "toy", "--set", "size=5", "--no-calibrate"]) == 0
     capsys.readouterr()
     assert run(["evaluate", "model", "data/aa-bb.test.tsv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["forward"]["csls"]["p@1"] > 0.9
+    assert run(["info", "model", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["report"]["toys"] == 5
+
+
+def test_a_language_model_is_added_to_its_space(toy: Path, capsys: Captured) -> None:
+    line = "align data/vectors/aa.vec data/vectors/bb.vec --seeds data/aa-bb.train.1k.tsv -o with-lm"
+    assert run([*line.split(), "--method", "toy", "--no-calibrate", "--lm", "tiny", "--lambda", "0.3"]) == 0
+    used = Translator.load("with-lm").provenance.language_model
+    assert used is not None and (used.aligner, used.mixing) == ("toy", 0.3)
 
 
 @pytest.fixture(scope="module")

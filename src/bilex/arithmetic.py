@@ -27,6 +27,7 @@ import torch
 
 from bilex.errors import BilexError
 from bilex.files import write_json
+from bilex.instructions import RESTRAINTS
 from bilex.machine import cache_folder, processor
 
 Job = Literal["search", "matching", "tuning", "encoding"]
@@ -36,7 +37,6 @@ _MEMORY = "arithmetic.json"
 _FORMAT = 2
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}
 _BFLOAT16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
-_RESTRAINTS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
 _ROWS, _COLUMNS, _WIDTH = 128, 1024, 320
 _CHECKED_ROWS = 32
 _TIMES = 3
@@ -228,7 +228,7 @@ def _machine() -> str:
     """All that the outcomes depend on, as one key."""
     cpu = processor()
     facts: list[Any] = [_FORMAT, cpu.name, sorted(cpu.features), torch.get_num_threads(), torch.__version__]
-    facts += [os.environ.get(name) for name in _RESTRAINTS]
+    facts += [os.environ.get(name) for name in RESTRAINTS]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
 

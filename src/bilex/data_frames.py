@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,61 +14,56 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-Columns = Mapping[str, Sequence[Any]]
-Types = Mapping[str, type]
 
+class Tabular(ABC):
+    """What has columns, and can be had as a table of three libraries."""
 
-def pandas_frame(columns: Columns) -> pandas.DataFrame:
-    """Columns as a pandas DataFrame.
+    @abstractmethod
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The values of each column; None where there is none."""
 
-    Args:
-        columns: The values of each column.
+    @abstractmethod
+    def column_types(self) -> Mapping[str, type]:
+        """The type of each column's values: str, int, float or bool."""
 
-    Raises:
-        BilexError: pandas is not installed.
-    """
-    frame: pandas.DataFrame = _library("pandas").DataFrame(
-        {name: list(cells) for name, cells in columns.items()}
-    )
-    return frame
+    def to_pandas(self) -> pandas.DataFrame:
+        """The columns as a pandas DataFrame.
 
+        Raises:
+            BilexError: pandas is not installed.
+        """
+        frame: pandas.DataFrame = _library("pandas").DataFrame(self._lists())
+        return frame
 
-def polars_frame(columns: Columns, types: Types) -> polars.DataFrame:
-    """Columns as a polars DataFrame.
+    def to_polars(self) -> polars.DataFrame:
+        """The columns as a polars DataFrame; None becomes null.
 
-    Args:
-        columns: The values of each column; None becomes null.
-        types: The Python type of each column's values: str, int, float or bool.
+        Raises:
+            BilexError: polars is not installed.
+        """
+        library = _library("polars")
+        kinds = {str: library.String, int: library.Int64, float: library.Float64, bool: library.Boolean}
+        frame: polars.DataFrame = library.DataFrame(self._lists(), schema=self._schema(kinds))
+        return frame
 
-    Raises:
-        BilexError: polars is not installed.
-    """
-    library = _library("polars")
-    kinds = {str: library.String, int: library.Int64, float: library.Float64, bool: library.Boolean}
-    schema = {name: kinds[types[name]] for name in columns}
-    frame: polars.DataFrame = library.DataFrame(
-        {name: list(cells) for name, cells in columns.items()}, schema=schema
-    )
-    return frame
+    def to_arrow(self) -> pyarrow.Table:
+        """The columns as an Arrow table; None becomes null.
 
+        Raises:
+            BilexError: pyarrow is not installed.
+        """
+        library = _library("pyarrow")
+        kinds = {str: library.string(), int: library.int64(), float: library.float64(), bool: library.bool_()}
+        schema = library.schema(list(self._schema(kinds).items()))
+        table: pyarrow.Table = library.table(self._lists(), schema=schema)
+        return table
 
-def arrow_table(columns: Columns, types: Types) -> pyarrow.Table:
-    """Columns as an Arrow table.
+    def _lists(self) -> dict[str, list[Any]]:
+        return {name: list(cells) for name, cells in self.columns().items()}
 
-    Args:
-        columns: The values of each column; None becomes null.
-        types: The Python type of each column's values: str, int, float or bool.
-
-    Raises:
-        BilexError: pyarrow is not installed.
-    """
-    library = _library("pyarrow")
-    kinds = {str: library.string(), int: library.int64(), float: library.float64(), bool: library.bool_()}
-    schema = library.schema([(name, kinds[types[name]]) for name in columns])
-    table: pyarrow.Table = library.table(
-        {name: list(cells) for name, cells in columns.items()}, schema=schema
-    )
-    return table
+    def _schema(self, kinds: Mapping[type, Any]) -> dict[str, Any]:
+        types = self.column_types()
+        return {name: kinds[types[name]] for name in self.columns()}
 
 
 def _library(name: str) -> Any:

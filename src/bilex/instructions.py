@@ -50,10 +50,12 @@ _ONEDNN_LEVELS: Mapping[str, tuple[str, ...]] = {
     "avx512_core_fp16": _AVX512_FP16,
     "avx512_core_amx": _AMX,
 }
-_VARIABLES = {
+# Variables that hold libraries back, and what they still use at each level where that is known.
+RESTRAINTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "ATEN_CPU_CAPABILITY": _ATEN_LEVELS,
     "ONEDNN_MAX_CPU_ISA": _ONEDNN_LEVELS,
     "DNNL_MAX_CPU_ISA": _ONEDNN_LEVELS,
+    "MKL_ENABLE_INSTRUCTIONS": {},
 }
 
 
@@ -64,7 +66,7 @@ def usable_instructions() -> frozenset[str]:
     whoever sets them wants all of bilex to.
     """
     found = named(_spelled_by_the_system())
-    for variable, levels in _VARIABLES.items():
+    for variable, levels in RESTRAINTS.items():
         allowed = levels.get(os.environ.get(variable, "").lower())
         if allowed is not None:
             found &= {"sse4_2", *allowed, *_ARM}

@@ -124,3 +124,22 @@ def language_of_file(path: str | Path) -> str | None:
     coded = [token for token in tokens if token in _NAMES and token not in _ALSO_WORDS]
     found = dict.fromkeys(named or coded)
     return next(iter(found)) if len(found) == 1 else None
+
+
+def two_languages(*sides: tuple[str | None, str | Path | None]) -> tuple[str | None, str | None]:
+    """The codes of two languages: those given, else what the names of their files say.
+
+    Args:
+        sides: For each language its code or name, or None; and its file, or None. A name that is not known
+            is kept as it is.
+
+    Returns:
+        Both codes, None for one that is not known, and for both if they would be the same.
+    """
+    source, target = (
+        (code_of(stated) or stated)
+        if stated is not None
+        else (language_of_file(file) if file is not None else None)
+        for stated, file in sides
+    )
+    return (None, None) if source == target else (source, target)

@@ -1,4 +1,4 @@
-"""How long work tells how far it is, without knowing who listens.
+"""How long work reports how far it is, without knowing who listens.
 
 The algorithms call a `Progress`; the command line gives them one that draws bars, a program gives
 them nothing and they are silent.
@@ -29,7 +29,7 @@ class Progress(Protocol):
         """Open a bar of `total` steps, closed at the end of the `with` block."""
 
     def say(self, message: str) -> None:
-        """Tell the user one sentence (a choice made, a warning)."""
+        """Report one sentence to the user (a choice made, a warning)."""
 
 
 def duration(seconds: float) -> str:

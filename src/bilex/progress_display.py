@@ -118,7 +118,7 @@ class _Line:
             paced = self._total is None or now > self._first[0]
             self._next = now + (_LINE_EVERY_SECONDS if paced else _FIRST_LINE_SECONDS)
             share = f"{self._done / self._total:.0%}" if self._total else f"{self._done:g}"
-            self.tell(share, self._left(now))
+            self.report(share, self._left(now))
 
     def _left(self, now: float) -> str:
         """The time left at the pace since the first step, which may have compiled something."""
@@ -128,7 +128,7 @@ class _Line:
         seconds = (now - since) * (self._total - self._done) / (self._done - done)
         return f", about {duration(seconds)} left"
 
-    def tell(self, state: str, left: str = "") -> None:
+    def report(self, state: str, left: str = "") -> None:
         """Write one line."""
         seconds = time.monotonic() - self._started
         figures = f"; {_shown(self._figures)}" if self._figures else ""
@@ -142,10 +142,10 @@ class LineProgress:
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A task that tells its end, and before that every half minute how far it is and what is left."""
+        """A task that reports its end, and before that every half minute how far it is and what is left."""
         line = _Line(name, total)
         yield line
-        line.tell("done")
+        line.report("done")
 
     def say(self, message: str) -> None:
         """One line."""

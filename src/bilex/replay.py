@@ -41,18 +41,18 @@ class ReplayedPass(Generic[Batch]):
 
     Args:
         work: The pass. It must not wait for the GPU, and must write into memory that stays where it is.
-        tell: Called with a sentence if recording fails; from then on every batch runs as usual.
+        report: Called with a sentence if recording fails; from then on every batch runs as usual.
         generators: Chance that the pass draws from, besides torch's own.
     """
 
     def __init__(
         self,
         work: Callable[[Batch], torch.Tensor],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         generators: Sequence[torch.Generator] = (),
     ) -> None:
         self._work = work
-        self._tell = tell
+        self._report = report
         self._generators = generators
         self._seen: set[Hashable] = set()
         self._recordings: dict[Hashable, tuple[Batch, Callable[[], None], torch.Tensor]] = {}
@@ -85,7 +85,7 @@ class ReplayedPass(Generic[Batch]):
             self._able = False
             self._recordings.clear()
             leave_recording(self._generators)
-            self._tell(
+            self._report(
                 f"The GPU could not record a step ({str(error).splitlines()[0]}): training goes on without, "
                 "with the same results, but slower."
             )

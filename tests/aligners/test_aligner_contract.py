@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -14,7 +16,9 @@ from bilex.aligners.c1 import C1
 from bilex.aligners.induction import Induced, augmentation, induce_pairs, without_words_of
 from bilex.aligners.procrustes import Procrustes
 from bilex.errors import BilexError
+from bilex.files import json_text
 from bilex.lexicon import Lexicon
+from bilex.typed_json import as_json, from_json
 
 FIRST_METHODS = {"procrustes": Procrustes, "advanced": AdvancedMapping, "c1": C1}
 
@@ -71,12 +75,41 @@ def test_too_few_pairs_are_counted(method: type) -> None:
         method().fit(world.source, world.target, Lexicon([("s1", "t1"), ("dog", "koira")], "few.txt"))
 
 
+QUICK = {
+    "c1": {"iterations": 1, "updates": 2, "negatives": 2},
+    "lnmap": {
+        "hidden": 8,
+        "latent": 6,
+        "autoencoder_epochs": 1,
+        "autoencoder_samples": 64,
+        "mapper_steps": 2,
+        "rounds": 1,
+    },
+}
+
+
+@pytest.mark.parametrize("name", [name for name, method in methods().items() if method.needs_seeds])
+def test_reports_survive_json(name: str) -> None:
+    world = World(words=60)
+    aligner = get_method(name)(device="cpu", **QUICK.get(name, {}))
+    report = aligner.fit(world.source, world.target, world.seeds(40)).report_
+    assert report.seed_pairs_used == 40
+    assert from_json(aligner.report_type(), json.loads(json_text(as_json(report)))) == report
+
+
+def test_the_report_of_c1_survives_json() -> None:
+    world = World(words=60)
+    report = C1(device="cpu", **QUICK["c1"]).fit(world.source, world.target, world.seeds(40)).report_
+    assert from_json(C1.report_type(), json.loads(json_text(as_json(report)))) == report
+    assert report.constants is not None and len(report.history[0].loss) == 2
+
+
 def test_the_report_counts_covered_seeds_with_repeats() -> None:
     world = World(words=50)
     seeds = Lexicon([*world.seeds(30).pairs, ("s1", "t1"), ("dog", "koira")])
     fitted = Procrustes().fit(world.source, world.target, seeds)
-    assert fitted.report_["seed_pairs"] == 32
-    assert fitted.report_["seed_pairs_used"] == 31
+    assert fitted.report_.seed_pairs == 32
+    assert fitted.report_.seed_pairs_used == 31
 
 
 @pytest.mark.parametrize("method", [Procrustes, AdvancedMapping])
@@ -135,7 +168,7 @@ def test_damping_only_for_few_pairs() -> None:
     assert ridge_for(0, 300) > ridge_for(2, 300) > ridge_for(100, 300) > 1
     world, listener = World(noise=0.2), Listener()
     fitted = world.fit(AdvancedMapping(device="cpu"), 12, progress=listener)
-    assert fitted.report_["ridge"] == pytest.approx(2 * 20 / 12 - 1)
+    assert fitted.report_.ridge == pytest.approx(2 * 20 / 12 - 1)
     assert listener.said == [
         "12 seed pairs are few for these dimensions: the whitening is damped "
         "(ridge 2.33 of the mean eigenvalue)."

@@ -12,6 +12,7 @@ from c1_worlds import Listener, World, quick, same_maps
 
 from bilex.aligners.advanced import AdvancedMapping
 from bilex.aligners.c1 import C1
+from bilex.aligners.c1_report import Round
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
@@ -21,7 +22,7 @@ def test_a_planted_rotation_is_found_from_few_seeds() -> None:
     world = World(noise=0.8)
     fitted = world.fit(C1(device="cpu"), 50)
     baseline = world.fit(AdvancedMapping(device="cpu"), 50)
-    assert fitted.report_["seed_pairs_used"] == 50
+    assert fitted.report_.seed_pairs_used == 50
     assert world.precision(fitted, 50) > 0.85
     assert world.precision(fitted, 50) > world.precision(baseline, 50) + 0.1
     clear = World(noise=0.4)
@@ -32,15 +33,15 @@ def test_the_loss_falls_and_the_dictionary_grows() -> None:
     """With the gradient through the norms, that is: without, it is not quite the gradient of the loss."""
     world, listener = World(noise=1.0), Listener()
     fitted = world.fit(quick(updates=30, through_norms=True), progress=listener)
-    history = fitted.report_["history"]
-    assert len(history) == fitted.report_["constants"]["iterations"] == 3
+    history = fitted.report_.history
+    assert len(history) == fitted.report_.constants.iterations == 3
     for entry in history:
-        assert len(entry["loss"]) == 30
-        assert entry["loss"][-1] < entry["loss"][0]
-        assert entry["full_searches"] < 0.2 * 2 * 30 * entry["contrasted"]
-    assert history[0]["dictionary"] == 100
-    assert history[1]["dictionary"] > 300
-    assert history[1]["contrasted"] == history[1]["dictionary"]
+        assert len(entry.loss) == 30
+        assert entry.loss[-1] < entry.loss[0]
+        assert entry.full_searches < 0.2 * 2 * 30 * entry.contrasted
+    assert history[0].dictionary == 100
+    assert history[1].dictionary > 300
+    assert history[1].contrasted == history[1].dictionary
     assert [name for name in listener.tasks if name.startswith("iteration")] == [
         f"iteration {i} of 3" for i in (1, 2, 3)
     ]
@@ -53,7 +54,7 @@ def test_two_runs_are_equal_to_the_bit(threads: int) -> None:
     torch.set_num_threads(threads)
     one, other = (world.fit(quick(iterations=2)) for _ in range(2))
     assert same_maps(one, other)
-    assert one.report_["history"] == other.report_["history"]
+    assert one.report_.history == other.report_.history
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_maps(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_maps(tmp_path: Path) -> None:
     assert same_maps(resumed, whole)
     finished = world.fit(quick(), checkpoint=folder)
     assert same_maps(finished, whole)
-    assert finished.report_["history"] == []
+    assert finished.report_.history == ()
 
 
 def other_seeds(world: World) -> tuple[C1, Lexicon]:
@@ -147,7 +148,7 @@ def test_duplicate_seeds_count_twice() -> None:
     once = world.fit(quick(iterations=1), seeds)
     some_twice = Lexicon([*seeds.pairs, *seeds.pairs[:20]], "seeds.txt")
     twice = world.fit(quick(iterations=1), some_twice)
-    assert twice.report_["history"][0]["contrasted"] == 80
+    assert twice.report_.history[0].contrasted == 80
     assert not same_maps(once, twice)
 
 
@@ -156,16 +157,16 @@ def test_no_contrast_leaves_self_learned_advanced_mapping() -> None:
     plain = world.fit(quick(contrastive=False, iterations=1))
     advanced = world.fit(AdvancedMapping(device="cpu"))
     np.testing.assert_allclose(plain.source_map_.matrix, advanced.source_map_.matrix, rtol=1e-5, atol=1e-6)
-    assert plain.report_["history"] == [{"contrasted": 100, "loss": [], "dictionary": 100}]
+    assert plain.report_.history == (Round(dictionary=100, contrasted=100),)
     grown = world.fit(quick(contrastive=False))
-    assert [entry["loss"] for entry in grown.report_["history"]] == [[], [], []]
-    assert grown.report_["history"][-1]["dictionary"] > 300
+    assert [entry.loss for entry in grown.report_.history] == [(), (), ()]
+    assert grown.report_.history[-1].dictionary > 300
 
 
 def test_no_self_learning_is_one_round_on_the_seeds() -> None:
     world = World(noise=1.0)
     alone = world.fit(quick(self_learning=False))
-    assert [entry["dictionary"] for entry in alone.report_["history"]] == [100]
+    assert [entry.dictionary for entry in alone.report_.history] == [100]
     assert same_maps(alone, world.fit(quick(iterations=1)))
 
 
@@ -199,16 +200,16 @@ def test_masking_known_translations_matters_only_where_a_word_has_several() -> N
 
 
 def test_contrast_on_the_seeds_alone() -> None:
-    history = World().fit(quick(contrast_on_augmented=False, iterations=2)).report_["history"]
-    assert [entry["contrasted"] for entry in history] == [100, 100]
-    assert history[1]["dictionary"] > 100
+    history = World().fit(quick(contrast_on_augmented=False, iterations=2)).report_.history
+    assert [entry.contrasted for entry in history] == [100, 100]
+    assert history[1].dictionary > 100
 
 
 def test_warm_up_comes_before_the_first_round() -> None:
     world, listener = World(noise=0.8), Listener()
     warmed = world.fit(quick(iterations=1, warm_up=2), progress=listener)
     assert listener.tasks[0] == "warming up"
-    assert warmed.report_["history"][0]["dictionary"] > 300
+    assert warmed.report_.history[0].dictionary > 300
 
 
 def test_a_pinned_copy_keeps_the_constants_of_the_whole_problem() -> None:

@@ -44,10 +44,10 @@ def test_nan_stops_the_fit_and_keeps_the_last_good_maps(monkeypatch: pytest.Monk
     last_good = world.fit(quick(iterations=1, updates=4))
     break_at(monkeypatch, 5, part)
     broken = world.fit(quick(), progress=listener)
-    assert "broke at update 5 of iteration 1" in broken.report_["stopped"]
+    assert "broke at update 5 of iteration 1" in broken.report_.stopped
     assert any("broke at update 5 of iteration 1" in s and "learning_rate" in s for s in listener.said)
     assert same_maps(broken, last_good)
-    assert len(broken.report_["history"]) == 1
+    assert len(broken.report_.history) == 1
 
 
 def test_nan_in_a_later_iteration_is_not_saved_as_done(
@@ -57,12 +57,12 @@ def test_nan_in_a_later_iteration_is_not_saved_as_done(
     with monkeypatch.context() as patch:
         break_at(patch, 8 + 3, "loss")
         broken = world.fit(quick(), checkpoint=folder)
-    assert "update 3 of iteration 2" in broken.report_["stopped"]
+    assert "update 3 of iteration 2" in broken.report_.stopped
     assert finite(broken)
     listener = Listener()
     mended = world.fit(quick(), checkpoint=folder, progress=listener)
     assert listener.said == [f"{folder}: going on after iteration 1."]
-    assert "stopped" not in mended.report_
+    assert mended.report_.stopped is None
     assert same_maps(mended, world.fit(quick()))
 
 
@@ -74,7 +74,7 @@ def test_a_huge_learning_rate_never_gives_maps_that_are_not_finite(learning_rate
     mapped = fitted.source_map_(world.source.vectors)
     assert np.isfinite(mapped).all()
     if learning_rate >= 1e30:
-        assert "broke at update 1 of iteration 1" in fitted.report_["stopped"]
+        assert "broke at update 1 of iteration 1" in fitted.report_.stopped
 
 
 def test_fewer_pairs_than_dimensions_are_damped_and_said() -> None:
@@ -120,7 +120,7 @@ def test_all_vectors_of_a_language_identical(side: str) -> None:
     setattr(world, side, WordVectors(vectors.index_to_key, same))
     fitted = world.fit(quick(iterations=2))
     assert finite(fitted)
-    assert np.isfinite(fitted.report_["history"][-1]["loss"]).all()
+    assert np.isfinite(fitted.report_.history[-1].loss).all()
 
 
 def test_a_zero_vector_does_no_harm() -> None:

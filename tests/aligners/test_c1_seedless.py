@@ -43,20 +43,20 @@ def test_shared_words_or_numerals_carry_a_fit(spelling: str, start: str) -> None
     world, listener = respelt(World(words=500), 60, spelling), Listener()
     fitted = fit(world, quick(start=start), progress=listener)
     assert world.precision(fitted, 0) > 0.9
-    assert fitted.report_["start"] == start
-    assert set(fitted.report_["starts"]) == {start}
-    assert fitted.report_["starts"][start]["recovered"] > 0.5
+    assert fitted.report_.start == start
+    assert set(fitted.report_.starts) == {start}
+    assert fitted.report_.starts[start].recovered > 0.5
     assert any(said.startswith(f"No seeds: starting from {start}") for said in listener.said)
-    assert fitted.report_["history"][0]["contrasted"] == fitted.report_["history"][0]["dictionary"] > 100
+    assert fitted.report_.history[0].contrasted == fitted.report_.history[0].dictionary > 100
 
 
 def test_auto_tries_what_the_vocabularies_allow_and_takes_the_best() -> None:
     world = respelt(World(words=500), 60)
     fitted = fit(world, quick(iterations=1))
-    starts = fitted.report_["starts"]
+    starts = fitted.report_.starts
     assert set(starts) == {"identical", "unsupervised"}  # no numerals are shared, nothing sounds alike
-    assert fitted.report_["start"] == max(
-        starts, key=lambda name: (starts[name]["recovered"], starts[name]["similarity"])
+    assert fitted.report_.start == max(
+        starts, key=lambda name: (starts[name].recovered, starts[name].similarity)
     )
     assert world.precision(fitted, 0) > 0.9
 
@@ -70,7 +70,7 @@ def test_the_shapes_of_the_spaces_alone_can_do() -> None:
     world.source = WordVectors(world.source.index_to_key, x.astype(np.float32))
     world.target = WordVectors(world.target.index_to_key, y.astype(np.float32))
     fitted = fit(world, quick())
-    assert fitted.report_["start"] == "unsupervised"
+    assert fitted.report_.start == "unsupervised"
     assert world.precision(fitted, 0) > 0.95
 
 
@@ -85,7 +85,7 @@ def test_unrelated_languages_collapse_and_nothing_is_handed_out() -> None:
         fit(world, aligner)
     assert "\n" not in str(caught.value)
     assert not hasattr(aligner, "source_map_")
-    assert aligner.report_["starts"]["unsupervised"]["recovered"] < COLLAPSED
+    assert aligner.report_.starts["unsupervised"].recovered < COLLAPSED
 
 
 def test_a_start_that_the_vocabularies_do_not_allow() -> None:
@@ -142,8 +142,8 @@ def sounding_alike(world: World, shared: int) -> World:
 def test_words_that_sound_alike_in_two_scripts_carry_a_fit() -> None:
     world = sounding_alike(World(words=500), 60)
     fitted = fit(world, quick())
-    assert set(fitted.report_["starts"]) == {"romanised", "unsupervised"}
-    assert fitted.report_["start"] == "romanised"
+    assert set(fitted.report_.starts) == {"romanised", "unsupervised"}
+    assert fitted.report_.start == "romanised"
     assert world.precision(fitted, 0) > 0.9
 
 
@@ -152,7 +152,7 @@ def test_few_seeds_are_joined_by_words_spelled_alike() -> None:
     world = respelt(World(words=500), 60)
     listener = Listener()
     fitted = quick().fit(world.source, world.target, world.seeds(8), progress=listener)
-    assert {"identical", "seeds"} <= set(fitted.report_["starts"])
+    assert {"identical", "seeds"} <= set(fitted.report_.starts)
     assert world.precision(fitted, 8) > 0.9
     assert any(said.startswith("8 seeds: starting from ") for said in listener.said)
 
@@ -163,5 +163,5 @@ def test_few_seeds_stay_alone_where_no_start_comes_out_right() -> None:
     world.target = WordVectors(world.target.index_to_key, other)
     listener = Listener()
     fitted = quick().fit(world.source, world.target, world.seeds(8), progress=listener)
-    assert "start" not in fitted.report_
+    assert fitted.report_.start is None
     assert any("no other start helps" in said for said in listener.said)

@@ -62,10 +62,15 @@ def test_a_small_vocabulary_caps_pairs_and_negatives() -> None:
     assert (tiny.augment, tiny.negatives) == (2, 1)
 
 
-def test_wishes_win_and_none_leaves_the_rule() -> None:
-    wished = constants_for("auto", 5000, 900, negatives=100, decay=0.5, updates=None, warm_up=3)
-    assert (wished.negatives, wished.decay, wished.updates, wished.warm_up) == (100, 0.5, 201, 3)
-    assert C1(negatives=100, decay=0.5, warm_up=3).constants(5000, 900) == wished
+def test_overrides_win_and_none_leaves_the_rule() -> None:
+    found = constants_for("auto", 5000, 900, negatives=100, decay=0.5, updates=None, warm_up=3)
+    assert (found.negatives, found.decay, found.updates, found.warm_up) == (
+        100,
+        0.5,
+        201,
+        3,
+    )
+    assert C1(negatives=100, decay=0.5, warm_up=3).constants(5000, 900) == found
 
 
 def test_switches_of_the_ablations() -> None:

@@ -106,7 +106,7 @@ def test_closed_form_equals_autograd(through_norms: bool, temperature: float, li
 
 
 def test_detaching_the_norms_makes_a_difference() -> None:
-    """The two gradients differ, so the test above tells them apart."""
+    """The two gradients differ, so the test above can fail."""
     x, y, pairs = problem()
     one, other = (contrast(x, y, pairs, 1.0, through).step(*some_maps()) for through in (False, True))
     assert float((one.source - other.source).norm()) > 0.01 * float(one.source.norm())

@@ -41,7 +41,7 @@ SMALL: dict[str, Any] = {
 }
 
 
-def _chance(seed: int = 0) -> torch.Generator:
+def _generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
@@ -55,7 +55,7 @@ def _problem() -> tuple[WordVectors, WordVectors, Lexicon]:
 
 
 def _mapper(seed: int) -> nn.Sequential:
-    random = _chance(seed)
+    random = _generator(seed)
     return nn.Sequential(linear(5, 7, random), nn.Tanh(), linear(7, 5, random)).double()
 
 
@@ -117,7 +117,7 @@ def test_steps_on_the_seeds_do_not_depend_on_their_number(
     assert sum(steps) == pytest.approx(forward_and_backward * 50, abs=forward_and_backward * pairs / 20)
 
 
-def test_a_mapper_that_diverges_is_told() -> None:
+def test_a_mapper_that_diverges_is_reported() -> None:
     source, target, seeds = _problem()
     with pytest.raises(BilexError, match="diverged at mapper_rate 1000000"):
         LNMap(mapper_rate=1e6, mapper_steps=200, **SMALL).fit(source, target, seeds)
@@ -161,7 +161,7 @@ def test_a_fit_that_was_cut_off_goes_on_to_the_same_maps(stop: tuple[str, int], 
 
 
 def test_what_runs_beside_a_failure_is_stopped() -> None:
-    """The other thread would count for a minute if nobody told it to stop."""
+    """The other thread would count for a minute if it were not stopped."""
 
     def fail(stop: Event) -> int:
         raise BilexError("broken")
@@ -183,10 +183,10 @@ def test_what_runs_beside_a_failure_is_stopped() -> None:
 def test_replayed_training_equals_ordinary_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """A recording needs a GPU; here it is imitated by the step itself on the memory that it reads."""
     imitate_recordings(monkeypatch)
-    rows = torch.randn(50, 6, generator=_chance(5))
+    rows = torch.randn(50, 6, generator=_generator(5))
 
     def trained(replayed: bool) -> tuple[float, torch.Tensor]:
-        random = _chance(6)
+        random = _generator(6)
         network = half_autoencoder([6, 8, 6], 0.2, random)
         optimizer = torch.optim.Adam(network.parameters(), 1e-2)
         part = Part("network", random, Checkpoint(None, ""), Event(), SILENT)
@@ -202,7 +202,7 @@ def test_replayed_training_equals_ordinary_training(monkeypatch: pytest.MonkeyPa
 
 
 def test_dropout_keeps_the_mean_and_is_quiet_outside_training() -> None:
-    layer = Dropout(0.25, _chance(7))
+    layer = Dropout(0.25, _generator(7))
     ones = torch.ones(400, 50)
     dropped = layer(ones)
     assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])

@@ -58,9 +58,9 @@ def test_rcsls_takes_back_a_step_that_raised_the_loss() -> None:
     source, target, seeds = _problem()
     fit = RCSLS(learning_rate=1e4, iterations=2, device="cpu").fit(source, target, seeds)
     start = RCSLS(iterations=0, device="cpu").fit(source, target, seeds)
-    losses = fit.report_["losses"]
+    losses = fit.report_.losses
     assert losses[1] > losses[0] and losses[2] > losses[0]
-    assert fit.report_["last_step_length"] == 2500
+    assert fit.report_.last_step_length == 2500
     np.testing.assert_array_equal(fit.source_map_.matrix, start.source_map_.matrix)
     void = RCSLS(learning_rate=1e4, iterations=2, restore=False, device="cpu").fit(source, target, seeds)
     assert not np.array_equal(void.source_map_.matrix, start.source_map_.matrix)
@@ -68,7 +68,7 @@ def test_rcsls_takes_back_a_step_that_raised_the_loss() -> None:
 
 def test_rcsls_loss_of_accepted_steps_falls() -> None:
     source, target, seeds = _problem()
-    losses = RCSLS(learning_rate=0.5, iterations=8, device="cpu").fit(source, target, seeds).report_["losses"]
+    losses = RCSLS(learning_rate=0.5, iterations=8, device="cpu").fit(source, target, seeds).report_.losses
     assert losses[-1] < losses[0]
 
 

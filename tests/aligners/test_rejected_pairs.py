@@ -91,7 +91,7 @@ def test_rejected_pairs_are_never_induced(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_rejected_pair_is_pushed_apart() -> None:
-    """A seed word is told what it does not mean: that word's cosine with it falls."""
+    """A rejected pair pushes apart: that word's cosine with it falls."""
     world = World(noise=1.0)
 
     def cosine(rejected: tuple[tuple[str, str], ...]) -> float:

@@ -130,7 +130,7 @@ def test_fewer_seeds_than_dimensions_stay_finite(name: str) -> None:
     assert np.isfinite(aligner.target_map_(target.vectors)).all()
 
 
-def test_identical_start_without_shared_words_is_told() -> None:
+def test_identical_start_without_shared_words_is_reported() -> None:
     source, target = _languages(shared_words=0)
     with pytest.raises(BilexError, match="share 0 words, too few"):
         get_method("vecmap-identical")(device="cpu").fit(source, target)
@@ -145,8 +145,8 @@ def test_a_collapse_is_said() -> None:
     )
     impatient = get_method("vecmap-semi")(device="cpu", patience=2, growth=10.0)
     aligner = impatient.fit(source, target, _seeds(source, target, 200))
-    assert aligner.report_["recovered"] < 0.25
-    assert "probably not brought together" in aligner.report_["warnings"][0]
+    assert aligner.report_.recovered < 0.25
+    assert "probably not brought together" in aligner.report_.warnings[0]
 
 
 class _CtrlC(Silent):
@@ -179,7 +179,7 @@ def test_self_learning_that_was_cut_off_goes_on_to_the_same_maps(
         return get_method("vecmap-semi")(device="cpu", patience=3).fit(source, target, seeds, **more)
 
     whole = fit()
-    assert whole.report_["rounds"] > 12
+    assert whole.report_.rounds > 12
     with pytest.raises(KeyboardInterrupt):
         fit(checkpoint=tmp_path / "kept", progress=_CtrlC(at))
     again = fit(checkpoint=tmp_path / "kept", progress=_CtrlC(at - 1))
@@ -192,8 +192,8 @@ def test_self_learning_that_was_cut_off_goes_on_to_the_same_maps(
 
 def test_a_success_is_not_called_a_collapse() -> None:
     aligner, _, _ = _fitted("vecmap-semi")
-    assert aligner.report_["recovered"] > 0.9
-    assert "warnings" not in aligner.report_
+    assert aligner.report_.recovered > 0.9
+    assert not aligner.report_.warnings
 
 
 def test_importing_the_methods_does_not_need_numba(tmp_path: Path) -> None:

@@ -51,10 +51,10 @@ LONG = (
 
 @contextmanager
 def not_for_ever(what: str) -> Iterator[None]:
-    def tell(*_: object) -> None:
+    def too_long(*_: object) -> None:
         pytest.fail(f"{what} did not end")
 
-    before = signal.signal(signal.SIGALRM, tell)
+    before = signal.signal(signal.SIGALRM, too_long)
     signal.alarm(HANGS_AFTER)
     try:
         yield

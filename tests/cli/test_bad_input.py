@@ -14,11 +14,11 @@ import pytest
 from bilex.cli import run
 from cli_files import Files
 
-Told = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 BILEX = [sys.executable, "-c", "from bilex.cli import main; main()"]
 
 
-def told_in_one_sentence(capsys: Told, *command: object) -> str:
+def reported_in_one_sentence(capsys: Captured, *command: object) -> str:
     assert run([str(word) for word in command]) == 2
     lines = [
         line for line in capsys.readouterr().err.splitlines() if line.startswith(("bilex: error:", "Error:"))
@@ -28,12 +28,12 @@ def told_in_one_sentence(capsys: Told, *command: object) -> str:
 
 
 @pytest.fixture
-def align(files: Files, tmp_path: Path, capsys: Told) -> object:
+def align(files: Files, tmp_path: Path, capsys: Captured) -> object:
     """Run align with some arguments changed, and return the one sentence."""
 
     def call(*extra: object, source: object = None, target: object = None, seeds: object = None) -> str:
         before = sorted(tmp_path.iterdir())
-        sentence = told_in_one_sentence(
+        sentence = reported_in_one_sentence(
             capsys,
             *("align", source or files.source, target or files.target, "--seeds", seeds or files.seeds),
             *("-o", tmp_path / "model", "--method", "procrustes", "--device", "cpu", *extra),
@@ -89,7 +89,7 @@ def test_too_few_seeds(align, files: Files, tmp_path: Path) -> None:  # type: ig
     assert "at least 2 pairs" in align(seeds=seeds)
 
 
-def test_few_covered_pairs_are_a_warning(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_few_covered_pairs_are_a_warning(files: Files, tmp_path: Path, capsys: Captured) -> None:
     lines = files.seeds.read_text().splitlines(keepends=True)[:100] + [f"x{i}\ty{i}\n" for i in range(150)]
     seeds = write(tmp_path / "thin.tsv", "".join(lines).encode())
     command = [
@@ -125,9 +125,9 @@ def test_wrong_options(align, extra: tuple[str, ...], part: str) -> None:  # typ
     assert part in align(*extra)
 
 
-def test_method_without_seeds(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_method_without_seeds(files: Files, tmp_path: Path, capsys: Captured) -> None:
     command = ["align", files.source, files.target, "-o", tmp_path / "m", "--method", "procrustes"]
-    assert "needs a seed dictionary" in told_in_one_sentence(capsys, *command)
+    assert "needs a seed dictionary" in reported_in_one_sentence(capsys, *command)
 
 
 def test_other_peoples_folders_are_left_alone(align, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -138,7 +138,7 @@ def test_other_peoples_folders_are_left_alone(align, tmp_path: Path) -> None:  #
 
 
 @pytest.mark.parametrize("command", ["translate", "evaluate", "lexicon", "info"])
-def test_a_flipped_byte_in_a_model(files: Files, tmp_path: Path, capsys: Told, command: str) -> None:
+def test_a_flipped_byte_in_a_model(files: Files, tmp_path: Path, capsys: Captured, command: str) -> None:
     import shutil
 
     model = shutil.copytree(files.model, tmp_path / "model")
@@ -147,19 +147,19 @@ def test_a_flipped_byte_in_a_model(files: Files, tmp_path: Path, capsys: Told, c
     content[-5] ^= 0x10
     weights.write_bytes(bytes(content))
     extra = {"translate": ["word"], "evaluate": [files.test]}.get(command, [])
-    assert "vectors.safetensors" in told_in_one_sentence(capsys, command, model, *extra)
+    assert "vectors.safetensors" in reported_in_one_sentence(capsys, command, model, *extra)
 
 
-def test_a_test_dictionary_that_covers_nothing(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_a_test_dictionary_that_covers_nothing(files: Files, tmp_path: Path, capsys: Captured) -> None:
     other = write(tmp_path / "other.tsv", b"aaa\tbbb\nccc\tddd\n")
-    assert "0 of 2 pairs" in told_in_one_sentence(capsys, "evaluate", files.model, other)
+    assert "0 of 2 pairs" in reported_in_one_sentence(capsys, "evaluate", files.model, other)
 
 
-def test_a_command_that_is_none(capsys: Told) -> None:
-    assert "Did you mean 'align'" in told_in_one_sentence(capsys, "algin")
+def test_a_command_that_is_none(capsys: Captured) -> None:
+    assert "Did you mean 'align'" in reported_in_one_sentence(capsys, "algin")
 
 
-def test_a_full_disk(files: Files, capsys: Told) -> None:
+def test_a_full_disk(files: Files, capsys: Captured) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     command = [*BILEX, "translate", str(files.model), "x", "--json"]

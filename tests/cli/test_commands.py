@@ -16,7 +16,7 @@ from bilex.translator import Translator
 from bilex.vectors import WordVectors
 from cli_files import Files
 
-Told = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 
 
 def bilex(*words: object) -> int:
@@ -24,7 +24,7 @@ def bilex(*words: object) -> int:
 
 
 @pytest.mark.parametrize("name", _SUMMARIES)
-def test_every_help_teaches_with_examples(name: str, capsys: Told) -> None:
+def test_every_help_teaches_with_examples(name: str, capsys: Captured) -> None:
     assert bilex(name, "--help") == 0
     shown = capsys.readouterr().out
     assert "Examples:" in shown and f"  bilex {name}" in shown
@@ -32,7 +32,7 @@ def test_every_help_teaches_with_examples(name: str, capsys: Told) -> None:
 
 @pytest.mark.parametrize("name", ["benchmark", "data"])
 def test_without_the_benchmark_its_commands_say_how_to_install_it(
-    name: str, capsys: Told, monkeypatch: pytest.MonkeyPatch
+    name: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())
     assert bilex(name, "list") == 2
@@ -43,7 +43,7 @@ def test_without_the_benchmark_its_commands_say_how_to_install_it(
 
 
 def test_another_distribution_adds_a_command(
-    tmp_path: Path, capsys: Told, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described = tmp_path / "greeting-1.0.dist-info"
     described.mkdir()
@@ -67,7 +67,7 @@ def test_another_distribution_adds_a_command(
     assert "greeting:missing" in capsys.readouterr().err
 
 
-def test_align_tells_translations_and_calibration(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_align_shows_translations_and_calibration(files: Files, tmp_path: Path, capsys: Captured) -> None:
     code = bilex(
         "align",
         files.source,
@@ -87,7 +87,7 @@ def test_align_tells_translations_and_calibration(files: Files, tmp_path: Path, 
     assert Translator.load(tmp_path / "m").calibration.parts
 
 
-def test_align_json(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_align_json(files: Files, tmp_path: Path, capsys: Captured) -> None:
     assert (
         bilex(
             *("align", files.source, files.target, "--seeds", files.seeds, "-o", tmp_path / "m"),
@@ -102,7 +102,7 @@ def test_align_json(files: Files, tmp_path: Path, capsys: Told) -> None:
 
 
 def test_of_several_processes_only_the_first_writes(
-    files: Files, tmp_path: Path, capsys: Told, monkeypatch: pytest.MonkeyPatch
+    files: Files, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("align", files.source, files.target, "--seeds", files.seeds, "-o", tmp_path / "m")
     for rank, written in (("1", False), ("0", True)):
@@ -130,7 +130,7 @@ def test_upper_case_is_lowered_unless_kept(files: Files, tmp_path: Path) -> None
     assert not (tmp_path / "kept").exists()
 
 
-def test_translate_table(files: Files, capsys: Told) -> None:
+def test_translate_table(files: Files, capsys: Captured) -> None:
     word = WordVectors.load(files.source).index_to_key[0]
     assert bilex("translate", files.model, word, "-k", 3) == 0
     expected = Translator.load(files.model).translate(word, 3)
@@ -139,7 +139,7 @@ def test_translate_table(files: Files, capsys: Told) -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_translate_json_lines(files: Files, capsys: Told, reverse: bool) -> None:
+def test_translate_json_lines(files: Files, capsys: Captured, reverse: bool) -> None:
     words = WordVectors.load(files.target if reverse else files.source).index_to_key[:3]
     options = ["--reverse"] if reverse else []
     assert bilex("translate", files.model, *words, "nosuchword", "--json", "--retrieval", "nn", *options) == 0
@@ -151,7 +151,7 @@ def test_translate_json_lines(files: Files, capsys: Told, reverse: bool) -> None
 
 
 @pytest.mark.parametrize("command", ["translate", "lexicon"])
-def test_the_old_name_of_the_retrieval_still_works(command: str, files: Files, capsys: Told) -> None:
+def test_the_old_name_of_the_retrieval_still_works(command: str, files: Files, capsys: Captured) -> None:
     word = [] if command == "lexicon" else [WordVectors.load(files.source).index_to_key[400]]
     shown = []
     for option in ("--retrieval", "--method"):
@@ -165,12 +165,12 @@ def test_the_old_name_of_the_retrieval_still_works(command: str, files: Files, c
     assert "--retrieval" in help_text and "--method" not in help_text
 
 
-def test_the_old_name_of_the_random_seed_still_works(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_the_old_name_of_the_random_seed_still_works(files: Files, tmp_path: Path, capsys: Captured) -> None:
     command = ["align", files.source, files.target, "--seeds", files.seeds, "--method", "procrustes"]
     for option in ("--random-seed", "--seed"):
         model = tmp_path / option
         assert bilex(*command, "--device", "cpu", "--no-calibrate", option, 7, "-o", model) == 0
-        assert Translator.load(model).provenance["settings"]["seed"] == 7
+        assert Translator.load(model).provenance.settings["seed"] == 7
     capsys.readouterr()
     scores = []
     for option, number in (("--random-seed", 7), ("--seed", 7), ("--seed", 8)):
@@ -183,7 +183,7 @@ def test_the_old_name_of_the_random_seed_still_works(files: Files, tmp_path: Pat
         assert "--random-seed" in shown and "--seed " not in shown
 
 
-def test_translate_from_stdin(files: Files, capsys: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translate_from_stdin(files: Files, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     words = WordVectors.load(files.source).index_to_key[:2]
     text = f"\ufeff{words[0]}\r\n\n{words[1].upper()}\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
@@ -193,14 +193,14 @@ def test_translate_from_stdin(files: Files, capsys: Told, monkeypatch: pytest.Mo
     assert all(len(entry["translations"]) == 1 for entry in caught)
 
 
-def test_unknown_words_are_told_and_all_unknown_is_code_2(files: Files, capsys: Told) -> None:
+def test_unknown_words_are_reported_and_all_unknown_is_code_2(files: Files, capsys: Captured) -> None:
     word = WordVectors.load(files.source).index_to_key[0]
     assert bilex("translate", files.model, word, word + "x") == 0
     assert re.search(rf"'{word}x' is not in the vocabulary; .*'{word}'", capsys.readouterr().err)
     assert bilex("translate", files.model, word + "x") == 2
 
 
-def test_lexicon_to_a_file_and_to_stdout(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_lexicon_to_a_file_and_to_stdout(files: Files, tmp_path: Path, capsys: Captured) -> None:
     override = ["lexicon", files.model, "--mutual", "--ranks", "401-", "--min-confidence", "0.3"]
     assert bilex(*override, "-o", tmp_path / "out.tsv") == 0
     expected = Translator.load(files.model).lexicon(mutual=True, ranks=(401, None), min_confidence=0.3)
@@ -212,7 +212,7 @@ def test_lexicon_to_a_file_and_to_stdout(files: Files, tmp_path: Path, capsys: T
     assert len(capsys.readouterr().out.splitlines()) == len(expected) > 0
 
 
-def test_evaluate_json_has_the_fixed_form(files: Files, capsys: Told) -> None:
+def test_evaluate_json_has_the_fixed_form(files: Files, capsys: Captured) -> None:
     assert bilex("evaluate", files.model, files.test, "--json") == 0
     caught = json.loads(capsys.readouterr().out)
     for direction in ("forward", "backward"):
@@ -226,17 +226,17 @@ def test_evaluate_json_has_the_fixed_form(files: Files, capsys: Told) -> None:
     assert caught["forward"]["csls"]["p@1"] == pytest.approx(right / 500)
 
 
-def test_evaluate_knows_the_seeds(files: Files, capsys: Told) -> None:
+def test_evaluate_knows_the_seeds(files: Files, capsys: Captured) -> None:
     assert bilex("evaluate", files.model, files.seeds, "--json", "--bootstrap", 0) == 0
     assert json.loads(capsys.readouterr().out)["forward"]["leak_free"]["covered"] == 0
 
 
-def test_evaluate_table(files: Files, capsys: Told) -> None:
+def test_evaluate_table(files: Files, capsys: Captured) -> None:
     assert bilex("evaluate", files.model, files.test) == 0
     assert "CSLS" in capsys.readouterr().out
 
 
-def test_info_of_each_kind(files: Files, capsys: Told) -> None:
+def test_info_of_each_kind(files: Files, capsys: Captured) -> None:
     assert bilex("info", files.source, "--json") == 0
     vectors = json.loads(capsys.readouterr().out)
     assert (vectors["kind"], vectors["words"], vectors["dimension"]) == ("vectors", 900, 20)
@@ -253,7 +253,9 @@ def test_info_of_each_kind(files: Files, capsys: Told) -> None:
         assert bilex("info", path) == 0
 
 
-def test_info_tells_space_separated_dictionaries_from_vectors(tmp_path: Path, capsys: Told) -> None:
+def test_info_distinguishes_space_separated_dictionaries_from_vectors(
+    tmp_path: Path, capsys: Captured
+) -> None:
     (tmp_path / "muse.txt").write_text("dog koira\ncat kissa\n")
     (tmp_path / "vectors.txt").write_text("dog 0.1 -2 3e-4\ncat 1 2 3\n")
     kinds = []
@@ -276,14 +278,14 @@ def test_convert_dictionaries(files: Files, tmp_path: Path) -> None:
     assert list(Lexicon.read(tmp_path / "seeds.csv").pairs) == list(Lexicon.read(files.seeds).head(10).pairs)
 
 
-def test_methods(capsys: Told) -> None:
+def test_methods(capsys: Captured) -> None:
     assert bilex("methods") == 0
     assert "procrustes" in capsys.readouterr().out
     assert bilex("methods", "procrustes", "--json") == 0
     assert json.loads(capsys.readouterr().out)["settings"] == {"device": "auto", "seed": 0}
 
 
-def test_demo(tmp_path: Path, capsys: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = tmp_path / "sample"
     from planted import planted
 

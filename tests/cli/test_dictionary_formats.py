@@ -14,7 +14,7 @@ from bilex.lexicon.formats import format_named, read
 from bilex.lexicon.reading import Layout
 from cli_files import Files
 
-Told = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 SUFFIXES = {name: (format_named(name).suffixes or (".csv",))[0] for name in WRITTEN_FORMATS}
 
 
@@ -23,7 +23,9 @@ def bilex(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize("name", WRITTEN_FORMATS)
-def test_a_model_is_exported_in_every_format(files: Files, tmp_path: Path, capsys: Told, name: str) -> None:
+def test_a_model_is_exported_in_every_format(
+    files: Files, tmp_path: Path, capsys: Captured, name: str
+) -> None:
     path = tmp_path / f"d{SUFFIXES[name]}"
     options = ["--ranks", "1-30", "--languages", "en,fi"]
     assert bilex("lexicon", files.model, "-o", path, "--format", name, *options) == 0
@@ -38,7 +40,7 @@ def test_a_model_is_exported_in_every_format(files: Files, tmp_path: Path, capsy
         assert sum(e.known for e in entries) == sum(e["known"] for e in expected) > 0
 
 
-def test_formats_that_are_no_text_need_a_file(files: Files, capsys: Told) -> None:
+def test_formats_that_are_no_text_need_a_file(files: Files, capsys: Captured) -> None:
     assert bilex("lexicon", files.model, "--format", "stardict") == 2
     assert "name a file to write with -o" in capsys.readouterr().err
 
@@ -55,7 +57,7 @@ def test_the_language_that_is_translated_comes_first(files: Files, tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["stardict", "tei", "tbx", "tmx", "apertium", "xlsx", "muse"])
 def test_other_formats_serve_as_seeds_and_tests(
-    files: Files, tmp_path: Path, capsys: Told, name: str
+    files: Files, tmp_path: Path, capsys: Captured, name: str
 ) -> None:
     seeds = tmp_path / f"seeds{SUFFIXES[name]}"
     assert bilex("convert", files.seeds, "-o", seeds, "--to", name, "--languages", "en,fi") == 0
@@ -66,7 +68,7 @@ def test_other_formats_serve_as_seeds_and_tests(
     assert json.loads(found)["forward"] == expected["forward"]
 
 
-def test_converting_keeps_what_is_known_about_pairs(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_converting_keeps_what_is_known_about_pairs(files: Files, tmp_path: Path, capsys: Captured) -> None:
     assert bilex("lexicon", files.model, "-o", tmp_path / "a.csv", "--ranks", "1-20") == 0
     steps = [
         ("a.csv", "b.tmx"),
@@ -92,7 +94,7 @@ def test_converting_keeps_what_is_known_about_pairs(files: Files, tmp_path: Path
     assert "name two languages" in capsys.readouterr().err
 
 
-def test_what_is_left_out_is_counted(tmp_path: Path, capsys: Told) -> None:
+def test_what_is_left_out_is_counted(tmp_path: Path, capsys: Captured) -> None:
     path = tmp_path / "d.tsv"
     path.write_text("dog\tkoira\nice cream\tjäätelö\ncat\n=1\tyksi\n", encoding="utf-8")
     assert bilex("convert", path, "-o", tmp_path / "d.muse") == 2

@@ -20,7 +20,7 @@ from bilex.vectors import WordVectors
 from cli_files import Files
 from planted import planted
 
-Told = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 
 
 def bilex(*words: object) -> int:
@@ -44,7 +44,7 @@ def test_several_seed_files_are_joined(files: Files, tmp_path: Path) -> None:
     assert str(one) in made.seeds.name and str(other) in made.seeds.name
 
 
-def test_corrections_and_rejections(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_corrections_and_rejections(files: Files, tmp_path: Path, capsys: Captured) -> None:
     seeds = Lexicon.read(files.seeds).pairs
     (word, _), (_, right), (asked, _) = seeds[0], seeds[1], Lexicon.read(files.test).pairs[0]
     own = Translator.load(files.model).translate(asked, 1, model_only=True)[0].word
@@ -66,7 +66,7 @@ def test_corrections_and_rejections(files: Files, tmp_path: Path, capsys: Told) 
     assert capsys.readouterr().out.split("\t")[1] == own
 
 
-def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Told) -> None:
+def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Captured) -> None:
     world = planted(900, 20, 0.5)
     world.source.save(tmp_path / "src.vec")
     world.target.save(tmp_path / "tgt.vec")
@@ -87,7 +87,7 @@ def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Told) -> Non
     assert bilex("info", tmp_path / "seeds.tsv", "--doubtful") == 2
 
 
-def test_the_figures_of_an_evaluation_ignore_what_is_known(files: Files, capsys: Told) -> None:
+def test_the_figures_of_an_evaluation_ignore_what_is_known(files: Files, capsys: Captured) -> None:
     assert bilex("evaluate", files.model, files.seeds, "--json", "--bootstrap", 0) == 0
     caught = json.loads(capsys.readouterr().out)
     assert caught["forward"]["csls"]["p@1"] < 1, (
@@ -98,7 +98,7 @@ def test_the_figures_of_an_evaluation_ignore_what_is_known(files: Files, capsys:
 
 @pytest.mark.parametrize(("count", "warning"), [(6, "6 seed pairs are few"), (60, "60 seed pairs are few")])
 def test_few_seeds_are_warned_of(
-    files: Files, tmp_path: Path, capsys: Told, count: int, warning: str
+    files: Files, tmp_path: Path, capsys: Captured, count: int, warning: str
 ) -> None:
     few = tmp_path / "few.tsv"
     few.write_text("".join(files.seeds.read_text().splitlines(keepends=True)[:count]))
@@ -108,13 +108,13 @@ def test_few_seeds_are_warned_of(
         "Expect the first answer to be right" in shown.out and "each predicted from the others" in shown.out
     )
     assert (warning in shown.err) == (count == 6), "sixty pairs are enough for twenty dimensions"
-    expected = Translator.load(tmp_path / "m").provenance["expectation"]
-    assert expected["words"]["forward"] == count
+    expected = Translator.load(tmp_path / "m").provenance.expectation
+    assert expected.words["forward"] == count
 
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_seeds_too_few_to_measure_are_warned_of(
-    files: Files, tmp_path: Path, capsys: Told, count: int
+    files: Files, tmp_path: Path, capsys: Captured, count: int
 ) -> None:
     few = tmp_path / "few.tsv"
     few.write_text("".join(files.seeds.read_text().splitlines(keepends=True)[:count]))
@@ -125,7 +125,7 @@ def test_seeds_too_few_to_measure_are_warned_of(
     )
 
 
-def test_unsuitable_vectors_are_warned_of(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_unsuitable_vectors_are_warned_of(files: Files, tmp_path: Path, capsys: Captured) -> None:
     target = WordVectors.load(files.target)
     noise = np.random.default_rng(99).normal(size=target.vectors.shape).astype(np.float32)
     WordVectors(target.index_to_key, noise).save(tmp_path / "noise.vec")
@@ -137,13 +137,13 @@ def test_unsuitable_vectors_are_warned_of(files: Files, tmp_path: Path, capsys: 
     assert "too little to use" in capsys.readouterr().out
 
 
-def test_a_good_model_is_not_warned_of(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_a_good_model_is_not_warned_of(files: Files, tmp_path: Path, capsys: Captured) -> None:
     assert bilex(*align(files, tmp_path / "m")) == 0
     shown = capsys.readouterr()
     assert "warning" not in shown.err and "that a second fit had not seen" in shown.out
 
 
-def test_a_dry_run_reads_and_makes_nothing(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_a_dry_run_reads_and_makes_nothing(files: Files, tmp_path: Path, capsys: Captured) -> None:
     assert bilex(*align(files, tmp_path / "m", "--dry-run", "--json")) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["source_words"], plan["seed_pairs_covered"], plan["method"]) == (900, 400, "procrustes")
@@ -155,8 +155,8 @@ def test_a_dry_run_reads_and_makes_nothing(files: Files, tmp_path: Path, capsys:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_time_of_a_long_fit_is_told_before_it_starts(
-    files: Files, tmp_path: Path, capsys: Told, monkeypatch: pytest.MonkeyPatch
+def test_the_time_of_a_long_fit_is_reported_before_it_starts(
+    files: Files, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bilex.translator.estimate.estimated_seconds", lambda *args, **more: 250.0)
     assert bilex(*align(files, tmp_path / "m", "--no-calibrate")) == 0
@@ -166,7 +166,7 @@ def test_the_time_of_a_long_fit_is_told_before_it_starts(
     assert "will take" not in capsys.readouterr().err
 
 
-def test_spreadsheets_as_seeds(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_spreadsheets_as_seeds(files: Files, tmp_path: Path, capsys: Captured) -> None:
     pairs = Lexicon.read(files.seeds).pairs
     rows = [
         "Finnish;Nr;English",
@@ -186,7 +186,7 @@ def test_spreadsheets_as_seeds(files: Files, tmp_path: Path, capsys: Told) -> No
     assert bilex("lexicon", files.model, "-o", tmp_path / "lex.ods") == 2
 
 
-def test_info_of_a_model_fits_a_screen(files: Files, capsys: Told) -> None:
+def test_info_of_a_model_fits_a_screen(files: Files, capsys: Captured) -> None:
     assert bilex("info", files.model) == 0
     shown = capsys.readouterr().out
     assert len(shown.splitlines()) <= 20
@@ -197,7 +197,7 @@ def test_info_of_a_model_fits_a_screen(files: Files, capsys: Told) -> None:
     assert "brier" in capsys.readouterr().out
 
 
-def test_methods_explains_every_setting_and_lists_presets(capsys: Told) -> None:
+def test_methods_explains_every_setting_and_lists_presets(capsys: Captured) -> None:
     from bilex.aligners import methods
     from bilex.cli.methods import explanations
 
@@ -225,7 +225,7 @@ def test_methods_explains_every_setting_and_lists_presets(capsys: Told) -> None:
 def test_wrong_names_are_refused_before_any_file_is_read(
     files: Files,
     tmp_path: Path,
-    capsys: Told,
+    capsys: Captured,
     monkeypatch: pytest.MonkeyPatch,
     options: tuple[str, ...],
     part: str,
@@ -240,7 +240,7 @@ def test_wrong_names_are_refused_before_any_file_is_read(
 
 
 def test_a_misspelt_encoder_is_answered_with_the_nearest_name(
-    capsys: Told, monkeypatch: pytest.MonkeyPatch
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transformers = pytest.importorskip("transformers")
 
@@ -257,7 +257,7 @@ def test_a_misspelt_encoder_is_answered_with_the_nearest_name(
 
 
 @pytest.mark.parametrize("form", ["table", "tsv", "jsonl"])
-def test_formats_of_translate(files: Files, capsys: Told, form: str) -> None:
+def test_formats_of_translate(files: Files, capsys: Captured, form: str) -> None:
     words = WordVectors.load(files.source).index_to_key[450:452]
     answers = Translator.load(files.model).translate(words, 2)
     assert bilex("translate", files.model, *words, "-k", 2, "--format", form) == 0
@@ -301,7 +301,7 @@ def test_a_pipe_is_answered_line_by_line(files: Files) -> None:
         assert process.wait() == 0
 
 
-def test_the_prompt(files: Files, monkeypatch: pytest.MonkeyPatch, capsys: Told) -> None:
+def test_the_prompt(files: Files, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     source, target = WordVectors.load(files.source).index_to_key, WordVectors.load(files.target).index_to_key
     typed = iter([source[450], ":k 2", source[451], ":reverse", target[450], ":nonsense", ":help", "", ":q"])
     asked: list[str] = []
@@ -359,7 +359,7 @@ def test_the_prompt_in_a_real_terminal(files: Files) -> None:
     os.close(terminal)
 
 
-def test_the_same_words_for_directions(files: Files, capsys: Told) -> None:
+def test_the_same_words_for_directions(files: Files, capsys: Captured) -> None:
     word = WordVectors.load(files.target).index_to_key[450]
     shown = []
     for options in (["--reverse"], ["--direction", "backward"]):
@@ -371,7 +371,9 @@ def test_the_same_words_for_directions(files: Files, capsys: Told) -> None:
     assert bilex("translate", files.model, word, "--reverse", "--direction", "forward") == 2
 
 
-def test_languages_are_shown_instead_of_source_and_target(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_languages_are_shown_instead_of_source_and_target(
+    files: Files, tmp_path: Path, capsys: Captured
+) -> None:
     for side, name in ((files.source, "wiki.en.vec"), (files.target, "wiki.fi.vec")):
         (tmp_path / name).write_bytes(side.read_bytes())
     command = ["align", tmp_path / "wiki.en.vec", tmp_path / "wiki.fi.vec", "--seeds", files.seeds]
@@ -384,12 +386,12 @@ def test_languages_are_shown_instead_of_source_and_target(files: Files, tmp_path
     assert "English – Finnish" in capsys.readouterr().out
     assert "English" in (tmp_path / "m" / "README.md").read_text()
     assert repr(Translator.load(tmp_path / "m")).startswith("Translator(English–Finnish, 900 × 900 words")
-    told_so = ["--source-language", "Klingon", "--target-language", "suomi", "--force", "--no-calibrate"]
-    assert bilex(*command, "-o", tmp_path / "m", "--method", "procrustes", *told_so) == 0
+    given = ["--source-language", "Klingon", "--target-language", "suomi", "--force", "--no-calibrate"]
+    assert bilex(*command, "-o", tmp_path / "m", "--method", "procrustes", *given) == 0
     assert Translator.load(tmp_path / "m").languages == ("Klingon", "Finnish")
 
 
-def test_filters(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_filters(files: Files, tmp_path: Path, capsys: Captured) -> None:
     made = Translator.load(files.model)
     source, target = made.space.source.index_to_key, made.space.target.index_to_key
     stop, tags = tmp_path / "stop.txt", tmp_path / "tags.tsv"

@@ -18,7 +18,7 @@ from bilex.lexicon import Lexicon
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
 
-Told = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 HOSTILE = ["[/b]", "[red]", ":smile:", "\x1b[31mred", "\u202eabc", "\x07bell", "\x9bx", "<script>", "=1+1"]
 
 
@@ -36,7 +36,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("word", HOSTILE)
-def test_words_are_shown_and_not_obeyed(model: Path, capsys: Told, word: str) -> None:
+def test_words_are_shown_and_not_obeyed(model: Path, capsys: Captured, word: str) -> None:
     for command in (["translate", str(model), word, "-k", "1", "--format", "table"], ["info", str(model)]):
         assert run(command) == 0
         caught = capsys.readouterr()
@@ -47,14 +47,14 @@ def test_words_are_shown_and_not_obeyed(model: Path, capsys: Told, word: str) ->
 
 
 @pytest.mark.parametrize("word", ["[/nope]", "\x1b[2J", "\ud800"])
-def test_unknown_words_are_named_harmlessly(model: Path, capsys: Told, word: str) -> None:
+def test_unknown_words_are_named_harmlessly(model: Path, capsys: Captured, word: str) -> None:
     assert run(["translate", str(model), word]) == 2
     assert "\x1b" not in capsys.readouterr().err
     assert run(["translate", str(model), word, "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["word"] in (word, word.encode("utf-8", "replace").decode())
 
 
-def test_a_tab_in_a_word_is_not_written_into_tsv(tmp_path: Path, capsys: Told) -> None:
+def test_a_tab_in_a_word_is_not_written_into_tsv(tmp_path: Path, capsys: Captured) -> None:
     rows = np.eye(4, dtype=np.float32)
     source = WordVectors(["a\tb", "c", "d", "e"], rows)
     seeds = Lexicon([("c", "c"), ("d", "d"), ("e", "e")])
@@ -124,7 +124,7 @@ def test_formulas_in_tables_are_defused_on_request(model: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["-o", "a\nb", "\x1b[2J", "$(reboot)", "ä" * 100, " ", "~", "[red]", "a'b"])
 def test_files_of_any_name_are_read_and_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Told, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     WordVectors(["a", "b"], np.eye(2, dtype=np.float32)).save(Path(f"{name}.vec"))
@@ -136,7 +136,9 @@ def test_files_of_any_name_are_read_and_written(
 
 
 @pytest.mark.parametrize("word", ["x" * 1_000_000, "\x00", "a\nb", "\u202e" * 1000, "🏳️‍🌈" * 10_000])
-def test_words_of_any_length_and_kind_are_kept_or_refused(tmp_path: Path, capsys: Told, word: str) -> None:
+def test_words_of_any_length_and_kind_are_kept_or_refused(
+    tmp_path: Path, capsys: Captured, word: str
+) -> None:
     rows = np.eye(4, dtype=np.float32)
     source = WordVectors([word, "c", "d", "e"], rows)
     source.save(tmp_path / "v")

@@ -41,7 +41,7 @@ def test_lines_say_how_long_is_left(
     now = 100.0
     monkeypatch.setattr(progress_display.time, "monotonic", lambda: now)
     with progress_display.LineProgress().task("Encoding words", 1_000) as task:
-        now += 14  # the first step compiles, and tells nothing about the others
+        now += 14  # the first step compiles, and says nothing about the others
         task.advance(100)
         for _ in range(9):
             now += 4

@@ -64,7 +64,7 @@ def test_values_have_the_type_of_their_setting(text: str, value: Any) -> None:
         ("source_map_=1", "no setting"),
     ],
 )
-def test_faults_are_told(text: str, part: str) -> None:
+def test_faults_are_reported(text: str, part: str) -> None:
     with pytest.raises(BilexError, match=part):
         parse_settings(Many, [text])
 

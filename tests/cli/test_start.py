@@ -15,7 +15,7 @@ from bilex import machine
 from bilex.cli import run
 from cli_files import Files
 
-Told = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 MODULE = [sys.executable, "-m", "bilex"]
 
 
@@ -65,7 +65,7 @@ def test_files_are_described_without_torch(what: str, files: Files) -> None:
     assert json.loads(done.stdout)["path"] == str(getattr(files, what))
 
 
-def test_a_word_is_translated_without_torch_and_numba(files: Files, capsys: Told) -> None:
+def test_a_word_is_translated_without_torch_and_numba(files: Files, capsys: Captured) -> None:
     word = files.seeds.read_text(encoding="utf-8").split("\t")[0]
     then = "assert not {'torch', 'numba', 'scipy'} & set(sys.modules), 'a heavy library was loaded'"
     done = run_in_process("translate", files.model, word, "--json", then=then)
@@ -77,7 +77,7 @@ def test_a_word_is_translated_without_torch_and_numba(files: Files, capsys: Told
     assert json.loads(capsys.readouterr().out) == answer
 
 
-def test_the_machine_is_described_for_a_bug_report(capsys: Told) -> None:
+def test_the_machine_is_described_for_a_bug_report(capsys: Captured) -> None:
     assert run(["info", "--machine", "--json"]) == 0
     caught = json.loads(capsys.readouterr().out)
     here = machine.processor()
@@ -95,6 +95,6 @@ def test_the_machine_is_described_for_a_bug_report(capsys: Told) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["info"], ["info", "--machine", "en.vec"]])
-def test_either_a_file_or_the_machine_is_described(arguments: list[str], capsys: Told) -> None:
+def test_either_a_file_or_the_machine_is_described(arguments: list[str], capsys: Captured) -> None:
     assert run(arguments) == 2
     assert "name one file or folder, or give --machine" in capsys.readouterr().err

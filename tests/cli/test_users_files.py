@@ -14,10 +14,10 @@ from bilex.translator import Translator
 from bilex.vectors import WordVectors
 from cli_files import Files
 
-Told = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 
 
-def refused(capsys: Told, *command: object) -> str:
+def refused(capsys: Captured, *command: object) -> str:
     assert run([str(word) for word in command]) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("bilex: error:")]
     assert len(lines) == 1
@@ -39,7 +39,9 @@ def model(files: Files, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("config", ["{}", '{"format": "bilex-vectors", "version": 1}'])
-def test_convert_does_not_replace_a_project(files: Files, tmp_path: Path, capsys: Told, config: str) -> None:
+def test_convert_does_not_replace_a_project(
+    files: Files, tmp_path: Path, capsys: Captured, config: str
+) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "config.json").write_text(config)
@@ -48,7 +50,7 @@ def test_convert_does_not_replace_a_project(files: Files, tmp_path: Path, capsys
     assert sorted(contents(project)) == ["config.json", "thesis.tex"]
 
 
-def test_convert_does_not_replace_a_model(files: Files, model: Path, capsys: Told) -> None:
+def test_convert_does_not_replace_a_model(files: Files, model: Path, capsys: Captured) -> None:
     before = contents(model)
     assert "other things in it" in refused(capsys, "convert", files.source, model)
     assert contents(model) == before
@@ -60,7 +62,9 @@ def test_convert_replaces_its_own_folder(files: Files, tmp_path: Path) -> None:
     assert len(WordVectors.load(tmp_path / "v")) == 60
 
 
-def test_align_does_not_delete_what_a_user_keeps_in_a_model(files: Files, model: Path, capsys: Told) -> None:
+def test_align_does_not_delete_what_a_user_keeps_in_a_model(
+    files: Files, model: Path, capsys: Captured
+) -> None:
     (model / "notes").mkdir()
     (model / "notes" / "words.tsv").write_text("dog\tkoira\n")
     before = contents(model)
@@ -68,7 +72,7 @@ def test_align_does_not_delete_what_a_user_keeps_in_a_model(files: Files, model:
     assert contents(model) == before
 
 
-def test_align_does_not_overwrite_a_card_that_was_edited(files: Files, model: Path, capsys: Told) -> None:
+def test_align_does_not_overwrite_a_card_that_was_edited(files: Files, model: Path, capsys: Captured) -> None:
     with (model / "README.md").open("a") as card:
         card.write("My remarks.\n")
     Translator.load(model)  # a card may be edited
@@ -76,16 +80,18 @@ def test_align_does_not_overwrite_a_card_that_was_edited(files: Files, model: Pa
     assert "My remarks." in (model / "README.md").read_text()
 
 
-def test_align_replaces_an_earlier_model_when_told_to(files: Files, model: Path, capsys: Told) -> None:
+def test_align_replaces_an_earlier_model_when_asked_to(files: Files, model: Path, capsys: Captured) -> None:
     before = contents(model)
     assert "is a model already" in refused(capsys, *align(files, model, "--method", "advanced"))
     assert contents(model) == before
     assert run([str(word) for word in align(files, model, "--method", "advanced", "--force")]) == 0
-    assert Translator.load(model).provenance["method"] == "advanced"
+    assert Translator.load(model).provenance.method == "advanced"
 
 
 @pytest.mark.parametrize("method", ["c1", "vecmap-semi", "lnmap"])
-def test_a_checkpoint_does_not_wipe_a_folder(files: Files, tmp_path: Path, capsys: Told, method: str) -> None:
+def test_a_checkpoint_does_not_wipe_a_folder(
+    files: Files, tmp_path: Path, capsys: Captured, method: str
+) -> None:
     mine = tmp_path / "mine" / "aligner"
     inner = mine / "source" if method == "lnmap" else mine
     inner.mkdir(parents=True)
@@ -102,7 +108,7 @@ def test_a_checkpoint_does_not_wipe_a_folder(files: Files, tmp_path: Path, capsy
     assert not (tmp_path / "model").exists()
 
 
-def test_outputs_are_never_inputs(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_outputs_are_never_inputs(files: Files, tmp_path: Path, capsys: Captured) -> None:
     text, matrix = tmp_path / "en.txt", tmp_path / "en.npy"
     shutil.copy(files.source, text)
     before = text.read_bytes()
@@ -114,14 +120,16 @@ def test_outputs_are_never_inputs(files: Files, tmp_path: Path, capsys: Told) ->
     assert text.read_bytes() == before
 
 
-def test_a_word_list_of_something_else_is_not_overwritten(files: Files, tmp_path: Path, capsys: Told) -> None:
+def test_a_word_list_of_something_else_is_not_overwritten(
+    files: Files, tmp_path: Path, capsys: Captured
+) -> None:
     (tmp_path / "en.txt").write_text("my notes on English\n")
     assert "en.txt: would be overwritten" in refused(capsys, "convert", files.source, tmp_path / "en.npy")
     assert (tmp_path / "en.txt").read_text() == "my notes on English\n"
     assert [path.name for path in tmp_path.iterdir()] == ["en.txt"]
 
 
-def test_a_lexicon_is_not_written_over_its_model(model: Path, capsys: Told) -> None:
+def test_a_lexicon_is_not_written_over_its_model(model: Path, capsys: Captured) -> None:
     before = contents(model)
     assert "is a file of" in refused(capsys, "lexicon", model, "-o", model / "config.json")
     assert contents(model) == before
@@ -130,8 +138,8 @@ def test_a_lexicon_is_not_written_over_its_model(model: Path, capsys: Told) -> N
 
 
 @pytest.mark.parametrize("output", ["file/model", "/proc/model", "x" * 300])
-def test_an_output_that_cannot_be_written_is_told_before_the_fit(
-    files: Files, tmp_path: Path, capsys: Told, monkeypatch: pytest.MonkeyPatch, output: str
+def test_an_output_that_cannot_be_written_is_reported_before_the_fit(
+    files: Files, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
     (tmp_path / "file").write_text("x")
     monkeypatch.chdir(tmp_path)
@@ -139,7 +147,7 @@ def test_an_output_that_cannot_be_written_is_told_before_the_fit(
     assert "cannot be written" in refused(capsys, *align(files, Path(output)))
 
 
-def test_a_model_of_before_checksums_were_whole_is_refused_by_name(model: Path, capsys: Told) -> None:
+def test_a_model_of_before_checksums_were_whole_is_refused_by_name(model: Path, capsys: Captured) -> None:
     config = json.loads((model / "config.json").read_text())
     assert len(config["card_sha256"]) == 64
     sums = (model / "SHA256SUMS").read_text().splitlines(keepends=True)

@@ -32,9 +32,9 @@ STILL = TuningSettings(
 
 
 def some_pairs() -> TrainingPairs:
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     positives = np.array([[i, i] for i in range(10)] + [[0, 10], [0, 0]])
-    negatives = [chance.integers(0, 11, (len(positives), 3)) for _ in range(2)]
+    negatives = [rng.integers(0, 11, (len(positives), 3)) for _ in range(2)]
     return TrainingPairs(positives, negatives[0], negatives[1], len(positives))
 
 

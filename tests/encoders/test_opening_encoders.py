@@ -52,20 +52,20 @@ def test_a_template_surrounds_the_word(tiny_folder: Path) -> None:
     assert templated.tokenise(["bc", ""]).lengths.tolist() == [5, 0]
 
 
-def test_a_folder_without_weights_is_told(tiny_folder: Path) -> None:
+def test_a_folder_without_weights_is_reported(tiny_folder: Path) -> None:
     (tiny_folder / "model.safetensors").unlink()
     with pytest.raises(BilexError, match="half downloaded"):
         WordEncoder.load(tiny_folder, device="cpu")
 
 
-def test_a_cut_off_weight_file_is_told(tiny_folder: Path) -> None:
+def test_a_cut_off_weight_file_is_reported(tiny_folder: Path) -> None:
     weights = tiny_folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
     with pytest.raises(BilexError, match="half downloaded"):
         WordEncoder.load(tiny_folder, device="cpu")
 
 
-def test_missing_tensors_are_told(tiny_folder: Path) -> None:
+def test_missing_tensors_are_reported(tiny_folder: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     weights = load_file(tiny_folder / "model.safetensors")
@@ -75,12 +75,12 @@ def test_missing_tensors_are_told(tiny_folder: Path) -> None:
         WordEncoder.load(tiny_folder, device="cpu")
 
 
-def test_a_folder_without_config_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_config_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BilexError, match=r"no config\.json"):
         WordEncoder.load(tmp_path, device="cpu")
 
 
-def test_a_model_without_tokenizer_is_told(tiny_folder: Path) -> None:
+def test_a_model_without_tokenizer_is_reported(tiny_folder: Path) -> None:
     for path in tiny_folder.glob("tokenizer*"):
         path.unlink()
     with pytest.raises(BilexError, match="tokenizer"):

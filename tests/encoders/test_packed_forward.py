@@ -71,9 +71,9 @@ def test_packing_sorts_by_length_and_tells_where_each_word_went(
 @pytest.mark.parametrize("count", [0, 1, 40, 3_000])
 @pytest.mark.parametrize("longest", [4, 10, 70])
 def test_rows_hold_every_word_whole_and_little_else(count: int, longest: int) -> None:
-    chance = np.random.default_rng(count + longest)
-    lengths = chance.integers(3, longest + 1, count).astype(np.int32)
-    table = TokenTable(chance.integers(1, 99, (count, longest)).astype(np.int32), lengths)
+    rng = np.random.default_rng(count + longest)
+    lengths = rng.integers(3, longest + 1, count).astype(np.int32)
+    table = TokenTable(rng.integers(1, 99, (count, longest)).astype(np.int32), lengths)
     packed, rows = pack(table, np.arange(count), CPU)
     assert sorted(rows.tolist()) == list(range(count))
     width = packed.ids.shape[1]
@@ -92,8 +92,8 @@ def test_rows_hold_every_word_whole_and_little_else(count: int, longest: int) ->
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_rows_full_of_words_do_not_mix_them(make_encoder: Callable[..., WordEncoder], pooling: str) -> None:
     """Hundreds of words in many rows, in random weights that would show any leak."""
-    chance = np.random.default_rng(0)
-    words = ["".join(chance.choice(list("abcdefghij"), chance.integers(1, 7))) for _ in range(300)]
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcdefghij"), rng.integers(1, 7))) for _ in range(300)]
     with torch.no_grad():
         expected = padded_vectors(make_encoder("bert", pooling), words).numpy()
     np.testing.assert_allclose(make_encoder("bert", pooling).encode(words), expected, atol=3e-6)

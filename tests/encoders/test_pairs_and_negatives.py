@@ -14,9 +14,9 @@ from bilex.errors import BilexError
 
 def planted(words: int = 60, dim: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """Two vocabularies in one space; word i of the one translates word i of the other."""
-    chance = np.random.default_rng(5)
-    rows = unit_rows(chance.normal(size=(words, dim)))
-    return rows, unit_rows(rows + 0.05 * chance.normal(size=rows.shape))
+    rng = np.random.default_rng(5)
+    rows = unit_rows(rng.normal(size=(words, dim)))
+    return rows, unit_rows(rows + 0.05 * rng.normal(size=rows.shape))
 
 
 def test_negatives_are_the_nearest_words_but_the_partner() -> None:

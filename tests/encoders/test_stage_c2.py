@@ -24,17 +24,17 @@ WORDS = 240
 
 def languages(seed: int = 0) -> tuple[WordVectors, WordVectors, Lexicon]:
     """A target language whose words are the source's with each letter shifted, and noisy rotated vectors."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     letters = "abcdefghijklm"
     spelt: list[str] = []
     while len(spelt) < WORDS:
-        word = "".join(chance.choice(list(letters), chance.integers(2, 6)))
+        word = "".join(rng.choice(list(letters), rng.integers(2, 6)))
         if word not in spelt:
             spelt.append(word)
     shifted = ["".join(chr(ord(letter) + 13) for letter in word) for word in spelt]
-    vectors = chance.normal(size=(WORDS, 20))
-    rotation = np.linalg.qr(chance.normal(size=(20, 20)))[0]
-    other = vectors @ rotation + 1.5 * chance.normal(size=vectors.shape)
+    vectors = rng.normal(size=(WORDS, 20))
+    rotation = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+    other = vectors @ rotation + 1.5 * rng.normal(size=vectors.shape)
     source = WordVectors(spelt, vectors.astype(np.float32))
     target = WordVectors(shifted, other.astype(np.float32))
     return source, target, Lexicon(list(zip(spelt, shifted, strict=True)), "planted")
@@ -81,7 +81,7 @@ def test_lambda_auto_is_left_to_the_recipe(stage: StageC2) -> None:
         run_stage_c2(aligner, source, target, lexicon, replace(stage, mixing="auto"))
 
 
-def test_no_or_one_pair_is_told(stage: StageC2) -> None:
+def test_no_or_one_pair_is_reported(stage: StageC2) -> None:
     source, target, lexicon = languages()
     aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
     for seeds in (None, Lexicon([]), lexicon.head(1), Lexicon([("no", "such")] * 5)):

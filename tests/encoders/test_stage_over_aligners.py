@@ -108,9 +108,9 @@ def test_without_a_gpu_the_light_tuning_is_taken_and_said_once(
     assert run(command) == 0
     caught = [line for line in capsys.readouterr().err.splitlines() if "light tuning" in line]
     assert len(caught) == 1 and re.search(r"8 negatives a side, 2 epochs\): about \d+ s", caught[0]), caught
-    model = Translator.load(tmp_path / "model").provenance["language_model"]
-    assert (model["preset"], model["tuning"]["precision"]) == ("light", "auto")
-    assert model["arithmetic"] in ("float32", "bfloat16")
+    model = Translator.load(tmp_path / "model").provenance.language_model
+    assert (model.preset, model.tuning.precision) == ("light", "auto")
+    assert model.arithmetic in ("float32", "bfloat16")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_tuning_that_is_asked_for_is_not_announced(
     assert run([*command, *override, "--no-calibrate", "--lambda", "0.3"]) == 0
     caught = capsys.readouterr().err
     assert "No GPU" not in caught and caught.count("is called --tuning light now") == notices
-    assert Translator.load(tmp_path / "model").provenance["language_model"]["preset"] == preset
+    assert Translator.load(tmp_path / "model").provenance.language_model.preset == preset
 
 
 def test_the_demo_with_a_language_model(
@@ -153,6 +153,6 @@ def test_the_demo_with_a_language_model(
     assert f"{scores['forward']['csls']['p@1']:.1%}" in shown
     assert "procrustes +" in shown, "both stages are shown"
     translator = Translator.load(out / "en-fi")
-    assert translator.provenance["language_model"]["tuning"]["epochs"] == 1
-    assert translator.provenance["language_model"]["mixing"] == 0.2
+    assert translator.provenance.language_model.tuning.epochs == 1
+    assert translator.provenance.language_model.mixing == 0.2
     assert translator.translate("abba").translations, "the encoder reads any word"

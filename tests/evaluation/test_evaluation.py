@@ -35,10 +35,10 @@ def make_space(seed: int = 0) -> Space:
 
 def make_lexicon(space: Space, seed: int = 0) -> Lexicon:
     """Pairs with several golds, repeats, and words that the space lacks on either side."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     targets = space.target.index_to_key
     pairs = [(f"s{i}", targets[i]) for i in range(0, TARGET_WORDS, 2)]
-    pairs += [(f"s{chance.randrange(SOURCE_WORDS)}", chance.choice(targets)) for _ in range(15)]
+    pairs += [(f"s{rng.randrange(SOURCE_WORDS)}", rng.choice(targets)) for _ in range(15)]
     pairs += [("s1", "unknown"), ("s3", "unknown"), ("s4", "unknown"), ("unknown", targets[0]), ("x", "y")]
     return Lexicon([*pairs, pairs[0], pairs[1]], "made.tsv")
 

@@ -69,7 +69,7 @@ def test_codes_are_words_in_a_plain_list_unless_they_are_expected(tmp_path: Path
     assert list(Lexicon.read(path, languages=("en", "fi")).pairs) == [("dog", "koira")]
 
 
-def test_several_translations_in_a_cell_are_pointed_out_and_split_when_told(tmp_path: Path) -> None:
+def test_several_translations_in_a_cell_are_pointed_out_and_split_when_asked_to(tmp_path: Path) -> None:
     path = written(tmp_path, "dog\tkoira; hauva\ncat\tkissa; katti\nhouse\ttalo; koti\n", "words.tsv")
     report = Lexicon.read(path).report
     assert report is not None and "3 cells" in report.sentence() and "--split ';'" in report.sentence()

@@ -9,6 +9,7 @@ from bilex.errors import BilexError
 from bilex.many import ManyLanguages
 from bilex.many.joining import join
 from bilex.translator import Translator
+from bilex.translator.provenance import Provenance
 from many_planted import PlantedMany, share_right
 
 
@@ -54,7 +55,7 @@ def test_known_pairs_come_first_whatever_the_direction(world: PlantedMany, joine
 def test_models_that_share_no_language_are_refused(
     world: PlantedMany, hub_models: dict[str, Translator]
 ) -> None:
-    apart = replace(hub_models["en-fi"], provenance={"source_language": "de", "target_language": "it"})
+    apart = replace(hub_models["en-fi"], provenance=Provenance(source_language="de", target_language="it"))
     with pytest.raises(BilexError, match="shares no language"):
         join({"en-ru": hub_models["en-ru"], "de-it": apart})
 
@@ -65,7 +66,7 @@ def test_models_that_differ_in_case_are_refused(hub_models: dict[str, Translator
 
 
 def test_languages_may_be_those_of_the_folders_name(hub_models: dict[str, Translator]) -> None:
-    nameless = replace(hub_models["en-fi"], provenance={})
+    nameless = replace(hub_models["en-fi"], provenance=Provenance())
     assert join({"models/en-fi/": nameless}).languages == ["en", "fi"]
     with pytest.raises(BilexError, match="does not say which languages"):
         join({"models/mine": nameless})

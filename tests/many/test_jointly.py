@@ -42,9 +42,9 @@ def test_rejected_pairs_are_not_learned_from(world: PlantedMany) -> None:
     two = {code: world.vocabularies[code] for code in ("en", "fi")}
     seeds = Lexicon(world.pairs("en", "fi", 0, 200).pairs, "seeds", rejected=tuple(wrong))
     many = align_languages(two, {("en", "fi"): seeds}, **OPTIONS)
-    found = many.provenance["report"]["pairs_of_the_last_round"]["en-fi"]
+    found = many.provenance.report.pairs_of_the_last_round["en-fi"]
     free = align_languages(two, {("en", "fi"): world.pairs("en", "fi", 0, 200)}, **OPTIONS)
-    assert found < free.provenance["report"]["pairs_of_the_last_round"]["en-fi"] / 2
+    assert found < free.provenance.report.pairs_of_the_last_round["en-fi"] / 2
 
 
 def test_languages_of_different_dimensions_are_aligned(world: PlantedMany) -> None:

@@ -35,7 +35,7 @@ def test_a_loaded_model_answers_as_the_saved_one(joined: ManyLanguages, saved: P
     words = joined.vocabularies["ru"].index_to_key[380:420]
     before, after = (model.translate(words, "ru", "en") for model in (joined, loaded))
     assert [a.as_dict() for a in before] == [a.as_dict() for a in after]
-    assert loaded.provenance["report"] == joined.provenance["report"]
+    assert loaded.provenance.report == joined.provenance.report
 
 
 @pytest.mark.parametrize("part", ["languages/fi/vectors.safetensors", "maps.safetensors", "seeds/en-fi.json"])

@@ -41,7 +41,7 @@ def test_the_form_that_held_out_words_prefer_is_fitted(
         monkeypatch.setattr(evidence, "choose_form", lambda scores, name=preferred: name)
         fitted = fit(recipe, world.source, world.target, world.pairs(0, 300))
         assert fitted.report.trial.form == fitted.aligner.settings()["preset"] == preferred
-        rate = fitted.report.report["constants"]["learning_rate"]
+        rate = fitted.report.report.constants.learning_rate
         assert rate == (2.0 if preferred == "best" else 1.0)
         assert set(fitted.report.trial.form_scores) == {"careful", "best"}
         by_hand = C1(preset=preferred, device="cpu", **SHORT).fit(

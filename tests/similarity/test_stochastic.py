@@ -78,7 +78,7 @@ def test_hidden_scores_count_as_zero(path) -> None:
     assert (found.forward == 0).mean() == pytest.approx(0.5, abs=0.25)
 
 
-def test_chance_is_reproducible_and_moves_on(sides) -> None:
+def test_randomness_is_reproducible_and_moves_on(sides) -> None:
     x, y = sides
     one, two = StochasticMatcher(device="cpu", seed=7), StochasticMatcher(device="cpu", seed=7)
     first, again = one(x, y, 0.2), two(x, y, 0.2)
@@ -121,7 +121,7 @@ def _drift(rows: np.ndarray, size: float, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("product", [torch.int8, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("drift", [0.02, 0.3, 3.0])
-def test_what_the_last_round_foretells_changes_nothing(sides, monkeypatch, product, drift) -> None:
+def test_what_the_last_round_predicts_changes_nothing(sides, monkeypatch, product, drift) -> None:
     """Bars from a round that was alike, or wholly different, against the definition on the rounded rows."""
     monkeypatch.setattr(arithmetic, "fastest", lambda job: product)
     x, y = sides

@@ -110,7 +110,7 @@ def test_from_aligner_maps_whole_vocabularies() -> None:
         (lambda s: Space(s.source, s.target, "euclid"), "cosine or dot"),
     ],
 )
-def test_bad_input_is_told_in_one_sentence(
+def test_bad_input_is_reported_in_one_sentence(
     random_space: Space, call: Callable[[Space], Any], part: str
 ) -> None:
     with pytest.raises(BilexError, match=part):

@@ -1,4 +1,4 @@
-"""The experiments that tell the data from the program run through on made-up languages, and measure right."""
+"""The experiments that separate the data from the program run on made-up languages, and measure right."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_held_out_pairs_were_not_learned_from(world: Planted, monkeypatch: pytes
     assert not {b for _, b in learned[0].pairs} & {b for _, b in asked[0].pairs}
 
 
-def test_too_few_seeds_are_told(world: Planted) -> None:
+def test_too_few_seeds_are_reported(world: Planted) -> None:
     made = Translator.fit(Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 100))
     assert not made.calibration.parts
     assert "need 200 seed words" in made.calibration.note

@@ -76,7 +76,7 @@ def test_both_stages_fit_save_and_load(tiny: Path, tmp_path: Path, mixing: Any) 
     )
     assert made.space.dim == 24
     assert made.calibration.parts["forward", "csls"].words >= 40
-    used = made.provenance["language_model"]["mixing"]
+    used = made.provenance.language_model.mixing
     assert used == 0.4 or mixing == "auto"
     answer = made.translate("unheardof")
     assert answer.origin == "encoder" and answer[0].confidence is None

@@ -105,7 +105,7 @@ def test_json_lines_keep_everything(translator: Translator) -> None:
         ({"direction": "up"}, "forward or backward"),
     ],
 )
-def test_senseless_wishes_are_told(translator: Translator, override: dict, part: str) -> None:
+def test_senseless_overrides_are_refused(translator: Translator, override: dict, part: str) -> None:
     with pytest.raises(BilexError, match=part):
         translator.lexicon(**override)
 

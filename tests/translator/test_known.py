@@ -16,7 +16,7 @@ from planted import Planted
 
 @pytest.fixture(scope="module")
 def corrected(translator: Translator, world: Planted) -> Translator:
-    """The shared translator, told that word 0 has two translations and that two of its answers are wrong."""
+    """The shared translator; its seeds give word 0 two translations, and reject two of its answers."""
     source, target = world.source.index_to_key, world.target.index_to_key
     own = translator.translate(source[700], 3, model_only=True)
     seeds = Lexicon(

@@ -17,6 +17,7 @@ from bilex.lemmas import lemmatiser
 from bilex.lexicon import Lexicon
 from bilex.translator import Translator
 from bilex.translator.lemma_lexicon import Lemmas
+from bilex.translator.provenance import Provenance
 from bilex.translator.senses import sense_numbers
 from bilex.vectors import WordVectors
 
@@ -160,7 +161,7 @@ def test_the_command_writes_senses(
 
 
 def test_languages_can_be_named(translator: Translator) -> None:
-    nameless = replace(translator, provenance={})
+    nameless = replace(translator, provenance=Provenance())
     with pytest.raises(BilexError, match="--languages"):
         nameless.lexicon(lemmas=True)
     named = nameless.lexicon(lemmas=("de", "fr"))

@@ -84,7 +84,9 @@ def test_upper_case_is_understood_only_by_lower_cased_models(world: Planted) -> 
     assert [translator.translate(word.upper()).known for translator in made] == [True, False]
 
 
-def test_an_unknown_word_is_told_with_its_closest_spellings(translator: Translator, world: Planted) -> None:
+def test_an_unknown_word_is_reported_with_its_closest_spellings(
+    translator: Translator, world: Planted
+) -> None:
     word = world.source.index_to_key[10]
     misspelt = word[:2] + "x" + word[2:]
     known, unknown = translator.translate([word, misspelt])
@@ -128,7 +130,7 @@ def test_new_vectors_are_mapped_as_the_old_ones_were(translator: Translator, wor
         (lambda t: t.map_vectors(t.space.source, "left"), "source or target"),
     ],
 )
-def test_bad_questions_are_told(translator: Translator, call: object, part: str) -> None:
+def test_bad_questions_are_reported(translator: Translator, call: object, part: str) -> None:
     with pytest.raises(BilexError, match=part):
         call(translator)  # type: ignore[operator]
 

@@ -126,7 +126,7 @@ def test_quantised_models_are_refused_in_one_sentence() -> None:
         WordVectors.load(DATA / "quantised.ftz")
 
 
-def test_every_truncation_is_told() -> None:
+def test_every_truncation_is_reported() -> None:
     content = (DATA / "without_subwords.bin").read_bytes()
     words = len(recorded("without_subwords")["words"])
     needed = content.index(struct.pack("<?qq", False, words, 8)) + 17 + words * 8 * 4

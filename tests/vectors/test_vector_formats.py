@@ -97,7 +97,7 @@ def test_what_is_saved_comes_back_or_is_refused(
         assert FILES[name] != "safetensors"
         assert "cannot be written in this format" in str(error)
         return
-    # Words that end in a number cannot always be told from numbers in text; all others must come back.
+    # Words that end in a number are not always distinct from numbers in text; all others must come back.
     if FILES[name] == "text" and any(
         any(c.isdigit() or c in "nN" for c in word.split(" ")[-1]) for word in words
     ):

@@ -57,7 +57,7 @@ def test_parts_stay_in_the_file(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(part), expected, name)
 
 
-def test_a_damaged_number_is_told_when_its_row_is_used(tmp_path: Path) -> None:
+def test_a_damaged_number_is_reported_when_its_row_is_used(tmp_path: Path) -> None:
     saved(tmp_path / "v", "float16", unit=False)
     file = tmp_path / "v" / "vectors.safetensors"
     file.write_bytes(file.read_bytes()[:-2] + np.float16(np.inf).tobytes())

@@ -94,14 +94,14 @@ def test_recalibration_changes_confidences_everywhere_and_back(client, bench):
 
 def test_intervals_hold_what_they_promise():
     """Of many stratified samples about 95 % have the true share within their interval."""
-    chance = random.Random(3)
+    rng = random.Random(3)
     strata = [(200, 0.95), (500, 0.7), (1000, 0.3)]
     truth = sum(n * p for n, p in strata) / sum(n for n, _ in strata)
     drawn = allocate([n for n, _ in strata], 90)
     held = 0
     for _ in range(400):
         found = [
-            Stratum(n, count, sum(chance.random() < p for _ in range(count)))
+            Stratum(n, count, sum(rng.random() < p for _ in range(count)))
             for (n, p), count in zip(strata, drawn, strict=True)
         ]
         interval = estimate(found)

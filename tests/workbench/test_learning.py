@@ -67,7 +67,7 @@ def test_retraining_keeps_or_discards(client, bench, model, tmp_path):
     assert model.stat().st_ino != before and previous_folder(model).is_dir()
     assert not retrained_folder(model).exists()
     kept = Translator.load(model, verify=True)
-    assert kept.provenance["retrained"]["accepted"] == 120
+    assert kept.provenance.retrained.accepted == 120
     assert client.get("/api/review/status").json()["decisions"] == 120  # never lost
     row = changes["rows"][0]
     assert client.get("/api/entry", params={"source": row["source"]}).json()["target"] == row["after"]

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from bilex.cli import run
-from bilex.workbench.formulas import defused, restored
+from bilex.lexicon.formats.formulas import defused, restored
 
 
 def decide(client, source, reviewer="aino", **rest):

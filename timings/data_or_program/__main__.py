@@ -1,4 +1,4 @@
-"""Three experiments that tell the data from the program, where figures differ from the paper's Table 1.
+"""Three experiments that separate the data from the program, where figures differ from the paper's Table 1.
 
     python -m timings.data_or_program DATA --what self-learning vocabulary planted --workers 12
     python -m timings.data_or_program DATA --what self-learning --pairs en-fi fi-fr --runs 1k "many calmly"

@@ -57,7 +57,7 @@ def planted(real: Array, words: int, kind: str, noise: float, seeds: int, seed: 
         kind: One of `KINDS`.
         noise: Length of the noise; a vector has length 1.
         seeds: How many of the most frequent pairs are known.
-        seed: Of everything that is left to chance.
+        seed: Of everything that is random.
     """
     random = np.random.default_rng(seed)
     dim = real.shape[1]

@@ -173,7 +173,7 @@ def run(options: argparse.Namespace, name: str) -> list[Row]:
             "at the seeds' map": pair.standing(pair.matches(start)),
             "at the end": pair.standing(semi.learned_),
             "same partners as": same,
-            "rounds": semi.report_["rounds"],
+            "rounds": semi.report_.rounds,
             "patience": options.patience,
             "seconds": round(seconds, 1),
         }

@@ -18,12 +18,12 @@ from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.recipe import Fitted, Recipe
 from bilex.space import Space
+from bilex.typed_json import as_json
 from bilex_bench.fits import Problem, fitted
 from bilex_bench.memory import PeakMemory
 from bilex_bench.results import Result, WordSample, now
 from bilex_bench.setups import Setup
 from bilex_bench.stages import FinishedStage, finished_stage, tuning_of
-from bilex_bench.store_codec import plain
 from bilex_bench.word_samples import Sampler
 from bilex_bench.workplace import Workplace
 
@@ -276,7 +276,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 def _report(fit: Fitted) -> dict[str, Any]:
-    stated = {"aligner": plain(fit.report.report)}
+    stated = {"aligner": as_json(fit.report.report)}
     return stated | {"resumed": True} if fit.report.resumed else stated
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +12,7 @@ import torch
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.report import AlignerReport
 from bilex.device import resolve_device
 from bilex.progress import Progress
 from bilex.vectors import WordVectors
@@ -73,6 +74,17 @@ def advanced_maps(x: Rows, y: Rows) -> AdvancedMaps:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class AdvancedReport(AlignerReport):
+    """What an advanced mapping reports.
+
+    Attributes:
+        ridge: How much the whitening was damped (0: the paper's formula).
+    """
+
+    ridge: float = 0.0
+
+
 @dataclass(kw_only=True, repr=False)
 class AdvancedMapping(Aligner):
     """One closed-form step: the start of C1, and a strong baseline by itself.
@@ -85,6 +97,8 @@ class AdvancedMapping(Aligner):
     summary = "whitening, rotation, re-weighting, de-whitening in closed form; seconds"
     place = 10
     colour = "#56b4e9"
+
+    report_: AdvancedReport = field(init=False, compare=False)
 
     def _fit(
         self,
@@ -101,13 +115,13 @@ class AdvancedMapping(Aligner):
         )
         if maps.ridge:
             progress.say(damping_sentence(len(pairs), maps.ridge))
-        self.report_["ridge"] = maps.ridge
+        self.report_ = replace(self.report_, ridge=maps.ridge)
         self.source_map_ = Map([Unit(), Linear(maps.source.cpu().numpy()), Unit()])
         self.target_map_ = Map([Unit(), Linear(maps.target.cpu().numpy()), Unit()])
 
 
 def damping_sentence(pairs: int, ridge: float) -> str:
-    """What to tell a user whose pairs are few."""
+    """What a user whose pairs are few should know."""
     return (
         f"{pairs} seed pairs are few for these dimensions: the whitening is damped "
         f"(ridge {ridge:.2f} of the mean eigenvalue)."

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
+from bilex.aligners.report import AlignerReport
 from bilex.aligners.reported import ReportedAs
 from bilex.errors import BilexError, nearest_name
 from bilex.gpu_memory import enough_memory
@@ -47,7 +48,8 @@ class Aligner(ABC):
         rejected_: Pairs of rows that the lexicon of the last fit said to be no translations.
         source_map_: Takes source vectors, as they came from their file, into the common space.
         target_map_: Likewise for the target language.
-        report_: What happened, in figures and sentences: pairs used, iterations, warnings, ...
+        report_: What happened: pairs used, warnings, and what the method adds in a subclass of
+            `AlignerReport`.
     """
 
     # What a class says about its method: its name in commands and grids, one sentence on it, how its space is
@@ -74,7 +76,7 @@ class Aligner(ABC):
     rejected_: Pairs = field(init=False, compare=False, default_factory=lambda: np.zeros((0, 2), np.int64))
     source_map_: Map = field(init=False, compare=False)
     target_map_: Map = field(init=False, compare=False)
-    report_: dict[str, Any] = field(init=False, compare=False, default_factory=dict)
+    report_: AlignerReport = field(init=False, compare=False)
 
     @classmethod
     def settings_fields(cls) -> dict[str, Any]:
@@ -84,6 +86,12 @@ class Aligner(ABC):
             for f in fields(cls)
             if f.init
         }
+
+    @classmethod
+    def report_type(cls) -> type[AlignerReport]:
+        """The class of `report_`."""
+        kind: type[AlignerReport] = get_type_hints(cls)["report_"]
+        return kind
 
     def settings(self) -> dict[str, Any]:
         """All settings and their values."""
@@ -161,7 +169,7 @@ class Aligner(ABC):
         Raises:
             BilexError: The data cannot serve this method; nothing has been computed then.
         """
-        self.report_ = {}
+        self.report_ = self.report_type()()
         kinds = {name: kind for name, kind in get_type_hints(type(self)).items() if name in self.settings()}
         check_settings(self.name, self.settings(), kinds, {"seed": (0, 2**32 - 1), **self.limits})
         if self.equal_dimensions and source.dim != target.dim:
@@ -199,8 +207,7 @@ class Aligner(ABC):
                 raise BilexError(f"method '{self.name}' needs a seed dictionary; give one with --seeds.")
             return np.zeros((0, 2), np.int64)
         pairs = lexicon.index(source.key_to_index, target.key_to_index)
-        self.report_["seed_pairs"] = len(lexicon)
-        self.report_["seed_pairs_used"] = len(pairs)
+        self.report_ = replace(self.report_, seed_pairs=len(lexicon), seed_pairs_used=len(pairs))
         if len(pairs) < self.fewest_pairs:
             coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
             raise BilexError(
@@ -242,7 +249,7 @@ class Aligner(ABC):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        """Set `source_map_` and `target_map_`; tell what happened in `report_`."""
+        """Set `source_map_` and `target_map_`; put what happened into `report_`."""
 
 
 def _of_any_dimensions() -> str:

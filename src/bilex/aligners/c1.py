@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +12,7 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.c1_report import C1Report
 from bilex.aligners.c1_rounds import Rounds
 from bilex.aligners.c1_settings import PRESET_SUMMARIES, C1Constants, check_preset, check_start, constants_for
 from bilex.aligners.contrast import Contrast, forbidden_partners
@@ -119,6 +120,7 @@ class C1(Aligner):
     mask_known: bool | None = None
     full_csls: bool | None = None
     start: str = "auto"
+    report_: C1Report = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         check_preset(self.preset)
@@ -126,7 +128,7 @@ class C1(Aligner):
 
     def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
         """The constants that hold for a problem of this size."""
-        overrides = {field.name: getattr(self, field.name) for field in fields(C1Constants)}
+        overrides = {constant.name: getattr(self, constant.name) for constant in fields(C1Constants)}
         constants = constants_for(self.preset, seeds, smaller_vocabulary, **overrides)
         if not self.contrastive:
             constants = replace(constants, updates=0)
@@ -169,7 +171,7 @@ class C1(Aligner):
         """Algorithm 1: `pairs` are D_0, `dictionary` is D_0 ∪ D_add, `maps` are W_x and W_y."""
         device = resolve_device(self.device)
         constants = self.constants(len(pairs), min(len(source), len(target)))
-        self.report_["constants"] = asdict(constants)
+        self.report_ = replace(self.report_, constants=constants)
         x, y = UnitRows(source, device), UnitRows(target, device)
         rounds = Rounds(self, source, target, pairs, constants, device, progress, checkpoint)
         maps, dictionary = rounds.start()
@@ -194,7 +196,7 @@ class C1(Aligner):
             rounds.finish(number, maps, len(dictionary), len(contrasted))
         if maps is not None:
             self._set_maps(maps)
-        self.report_["seconds"] = rounds.seconds
+        self.report_ = replace(self.report_, seconds=rounds.seconds)
 
     def _warm_up(
         self,

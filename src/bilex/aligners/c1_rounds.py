@@ -6,13 +6,15 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from bilex.aligners.base import Pairs
+from bilex.aligners.c1_report import Round
 from bilex.aligners.c1_settings import JOINED_SEEDS, C1Constants
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast
@@ -57,8 +59,8 @@ class Rounds:
         decided_by = np.concatenate([pairs, c1.rejected_])
         self._state = Checkpoint.of_fit(checkpoint, c1.settings(), source, target, decided_by, progress)
         self._done = 0
-        self._history: list[dict[str, Any]] = []
-        c1.report_["history"] = self._history
+        self._losses: list[float] = []
+        self._full_searches = 0
 
     def start(self) -> tuple[Maps | None, Pairs]:
         """The maps of a fit that was interrupted, or else None and the first dictionary.
@@ -83,9 +85,9 @@ class Rounds:
     def __iter__(self) -> Iterator[int]:
         """The numbers of the rounds, from 0; none follows one that broke."""
         for number in range(self._done, self._constants.iterations):
-            if "stopped" in self._c1.report_:
+            if self._c1.report_.stopped is not None:
                 return
-            self._history.append({"loss": []})
+            self._losses, self._full_searches = [], 0
             yield number
 
     @contextlib.contextmanager
@@ -100,7 +102,6 @@ class Rounds:
             A function of an update's number and loss that returns whether the fit may go on; it may not after
             a loss that is not finite.
         """
-        losses: list[float] = []
         pairs = len(contrast.rows[0])
         title = f"iteration {number + 1} of {self._constants.iterations}"
         with self._progress.task(title, self._constants.updates) as task:
@@ -111,16 +112,16 @@ class Rounds:
                         f"the fit broke at update {update + 1} of iteration {number + 1} (loss {loss})"
                     )
                     return False
-                losses.append(round(loss, 6))
+                self._losses.append(round(loss, 6))
                 task.advance(loss=f"{loss:.4f}", pairs=pairs)
                 return True
 
             yield healthy
-        self._history[-1].update(loss=losses, full_searches=contrast.searched)
+        self._full_searches = contrast.searched
 
     def _stop(self, sentence: str) -> None:
         self._progress.say(f"{sentence}; the maps before it are kept; try a lower learning_rate.")
-        self._c1.report_["stopped"] = sentence
+        self._c1.report_ = replace(self._c1.report_, stopped=sentence)
 
     def finish(self, number: int, maps: Maps, dictionary: int, contrasted: int) -> None:
         """Keep what a round came to.
@@ -131,8 +132,14 @@ class Rounds:
             dictionary: The size of its dictionary.
             contrasted: How many pairs of it were contrasted.
         """
-        self._history[-1].update(contrasted=contrasted, dictionary=dictionary)
-        if "stopped" not in self._c1.report_:
+        done = Round(
+            dictionary=dictionary,
+            contrasted=contrasted,
+            loss=tuple(self._losses),
+            full_searches=self._full_searches,
+        )
+        report = self._c1.report_ = replace(self._c1.report_, history=(*self._c1.report_.history, done))
+        if report.stopped is None:
             self._state.save(dict(zip(_SIDES, maps, strict=True)), done=number + 1)
 
     @property

@@ -1,8 +1,8 @@
-"""Telling, without gold pairs, whether two languages were really brought together.
+"""Whether two languages were really brought together, found without gold pairs.
 
 Self-learning always ends in a map under which many words are each other's best partner: it chose the
 partners so. English and Russian that were wrongly matched agree as well as English and Russian that
-were rightly matched (49 % of 4,000 words each). What tells them apart is whether a part of the pairs
+were rightly matched (49 % of 4,000 words each). What distinguishes them is whether a part of the pairs
 predicts the rest: a rotation learned from few of them finds the others again only if there is a true
 common structure (40 % against 13 % there; 82 % for English and French).
 """

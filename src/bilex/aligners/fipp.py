@@ -6,7 +6,7 @@ Sachidananda, Yang and Zhu, "Filtered Inner Product Projection for Crosslingual 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -21,6 +21,7 @@ from bilex.aligners.greedy import greedy_matching
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
 from bilex.aligners.procrustes import common_rotations
+from bilex.aligners.report import AlignerReport
 from bilex.aligners.reported import ReportedAs
 from bilex.device import resolve_device
 from bilex.progress import Progress
@@ -30,6 +31,21 @@ Matrix = npt.NDArray[np.float64]
 
 _FEW_SEEDS = 2000
 _BLOCK = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class FIPPReport(AlignerReport):
+    """What it reports.
+
+    Attributes:
+        pairs: Pairs that it learned from, those it added included.
+        self_learning: Whether it added pairs to the seeds.
+        bridged_share: The share of inner products that were close enough to be brought together.
+    """
+
+    pairs: int = 0
+    self_learning: bool = False
+    bridged_share: float = 0.0
 
 
 @dataclass(kw_only=True, repr=False)
@@ -73,6 +89,7 @@ class FIPP(Aligner):
     pairs: int = 14000
     frequent: int = 20000
     metric: Metric = "dot"  # type: ignore[misc]
+    report_: FIPPReport = field(init=False, compare=False)
 
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """Products of Gram matrices of the pairs that it learns from."""
@@ -108,7 +125,9 @@ class FIPP(Aligner):
         matrix = spread @ u @ v.T
         self.source_map_ = Map([*x.steps, Linear(x.projection @ matrix)])
         self.target_map_ = Map([*y.steps, Linear(y.projection)])
-        self.report_ |= {"pairs": len(pairs), "self_learning": extend, "bridged_share": grams.bridged}
+        self.report_ = replace(
+            self.report_, pairs=len(pairs), self_learning=extend, bridged_share=grams.bridged
+        )
 
     def _extended(self, x: Array, y: Array, seeds: Pairs) -> Pairs:
         """The seeds, and the best one-to-one matches of words described by their products with the seeds."""

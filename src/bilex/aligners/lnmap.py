@@ -7,7 +7,7 @@ Through Non-Linear Mapping in Latent Space" (EMNLP 2020).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, NamedTuple
@@ -22,6 +22,7 @@ from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Map, MapStep
 from bilex.aligners.network_steps import Dense, MappedBesideOwn, OwnBesideMapped, PReLU, Tanh
 from bilex.aligners.preparation import Prepared, unit_center_unit
+from bilex.aligners.report import AlignerReport
 from bilex.aligners.reported import ReportedAs
 from bilex.aligners.small_networks import (
     Part,
@@ -41,13 +42,38 @@ _PARTS = ("source", "target", "forward", "backward")
 
 
 class Language(NamedTuple):
-    """What is known of a language: its prepared vectors, its autoencoder and its latent vectors."""
+    """What is known of a language: its prepared vectors, its autoencoder, its latent vectors, their error."""
 
     prepared: Prepared
     rows: torch.Tensor
     encoder: torch.nn.Sequential
     decoder: torch.nn.Sequential
     latent: torch.Tensor
+    error: float
+
+
+class Mapper(NamedTuple):
+    """A mapper between two latent spaces, and the number of pairs that it learned from last."""
+
+    network: torch.nn.Sequential
+    pairs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LNMapReport(AlignerReport):
+    """What it reports.
+
+    Attributes:
+        source_reconstruction_error: The mean squared error of the source autoencoder in its last epoch.
+        target_reconstruction_error: Likewise.
+        forward_pairs: Pairs that the mapper from source to target learned from in its last round.
+        backward_pairs: Likewise from target to source.
+    """
+
+    source_reconstruction_error: float = math.nan
+    target_reconstruction_error: float = math.nan
+    forward_pairs: int = 0
+    backward_pairs: int = 0
 
 
 @dataclass(kw_only=True, repr=False)
@@ -124,6 +150,7 @@ class LNMap(Aligner):
     candidates: int = 30_000
     queries: int = 15_000
     neighbours: int = 10
+    report_: LNMapReport = field(init=False, compare=False)
 
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """Its networks are trained for a number of steps that words hardly change."""
@@ -155,8 +182,15 @@ class LNMap(Aligner):
                 lambda stop: self._mapper(x, y, pairs, part("forward", stop)),
                 lambda stop: self._mapper(y, x, pairs[:, ::-1], part("backward", stop)),
             )
-        self.source_map_ = Map([*_steps(x), MappedBesideOwn(*_parameters(forward))])
-        self.target_map_ = Map([*_steps(y), OwnBesideMapped(*_parameters(backward))])
+        self.source_map_ = Map([*_steps(x), MappedBesideOwn(*_parameters(forward.network))])
+        self.target_map_ = Map([*_steps(y), OwnBesideMapped(*_parameters(backward.network))])
+        self.report_ = replace(
+            self.report_,
+            source_reconstruction_error=x.error,
+            target_reconstruction_error=y.error,
+            forward_pairs=forward.pairs,
+            backward_pairs=backward.pairs,
+        )
 
     def _language(self, vectors: WordVectors, part: Part) -> Language:
         """Prepare a language's vectors and train its autoencoder."""
@@ -184,21 +218,20 @@ class LNMap(Aligner):
                 done += 1
                 training.keep(done=done, error=error)
                 task.advance(error=error)
-        self.report_[f"{part.name}_reconstruction_error"] = error
         encoder.eval().requires_grad_(False)
         decoder.eval().requires_grad_(False)
         latent = torch.cat([encoder(part) for part in torch.split(rows, 16384)])
-        return Language(prepared, rows, encoder, decoder, latent)
+        return Language(prepared, rows, encoder, decoder, latent, error)
 
-    def _mapper(self, x: Language, y: Language, seeds: Pairs, part: Part) -> torch.nn.Sequential:
+    def _mapper(self, x: Language, y: Language, seeds: Pairs, part: Part) -> Mapper:
         """The mapper from x's latent space to y's, after all rounds of self-training."""
         random = part.random
         there, back = self._new_mapper(random), self._new_mapper(random)
 
         def error(pairs: torch.Tensor) -> torch.Tensor:
-            asked, answered = pairs.T
+            queries, keys = pairs.T
             return round_trip_error(
-                there, back, x.decoder, x.latent[asked], y.latent[answered], x.rows[asked]
+                there, back, x.decoder, x.latent[queries], y.latent[keys], x.rows[queries]
             )
 
         optimizer = torch.optim.SGD(
@@ -228,8 +261,7 @@ class LNMap(Aligner):
                     task.advance(loss=mean, pairs=len(rows))
                 done, used = done + 1, len(rows)
                 training.keep(done=done, pairs=used)
-        self.report_[f"{part.name}_pairs"] = used
-        return there.eval()
+        return Mapper(there.eval(), used)
 
     def _new_mapper(self, random: torch.Generator) -> torch.nn.Sequential:
         from bilex.dropout import Dropout

@@ -6,7 +6,7 @@ with a Retrieval Criterion" (EMNLP 2018).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -19,6 +19,7 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
+from bilex.aligners.report import AlignerReport
 from bilex.aligners.reported import ReportedAs
 from bilex.device import resolve_device
 from bilex.errors import BilexError
@@ -28,6 +29,21 @@ from bilex.similarity.search import placed
 from bilex.vectors import WordVectors
 
 Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RCSLSReport(AlignerReport):
+    """What a descent reports.
+
+    Attributes:
+        losses: The loss at the start and after each step.
+        last_step_length: The step length at the end.
+        steps_restored: Whether steps that raised the loss were taken back.
+    """
+
+    losses: tuple[float, ...] = ()
+    last_step_length: float = 0.0
+    steps_restored: bool = True
 
 
 @dataclass(kw_only=True, repr=False)
@@ -67,6 +83,7 @@ class RCSLS(Aligner):
     learning_rate: float = 25.0
     spectral: bool = False
     restore: bool = True
+    report_: RCSLSReport = field(init=False, compare=False)
 
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """Every step compares the seeds' words with all words, and sums over their neighbours."""
@@ -113,7 +130,12 @@ class RCSLS(Aligner):
                 if self.restore:
                     length = step_length
                 task.advance(loss=value, step=step_length)
-        self.report_ |= {"losses": losses, "last_step_length": step_length, "steps_restored": self.restore}
+        self.report_ = replace(
+            self.report_,
+            losses=tuple(losses),
+            last_step_length=step_length,
+            steps_restored=self.restore,
+        )
         return matrix
 
 

@@ -9,12 +9,14 @@ not, there is no result. Few seeds join each of the starts made of pairs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
-from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.base import Pairs
+from bilex.aligners.c1_report import TriedStart
 from bilex.aligners.c1_settings import C1Constants
 from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.induction import augmentation, induce_pairs
@@ -29,6 +31,9 @@ from bilex.vectors import WordVectors
 if TYPE_CHECKING:
     from bilex.aligners.c1 import C1
 
+    SelfLearning = VecMapSemi | VecMapUnsupervised
+    Start = tuple[str, SelfLearning, Lexicon | None]
+
 # Fewer shared words or numerals than this carry no start.
 _FEWEST_SHARED = 20
 # Words of each language on which starts are compared, and self-learning's patience there.
@@ -40,7 +45,7 @@ class _Trial(NamedTuple):
     """What came of one start: the aligner, the share of pairs that others predict, their similarity."""
 
     name: str
-    aligner: Aligner
+    aligner: SelfLearning
     recovered: float
     similarity: float
 
@@ -64,10 +69,11 @@ def first_dictionary(
     if [name for name, *_ in possible] == ["seeds"]:
         return seeds
     trials = [_tried(*start, source, target, progress) for start in possible]
-    c1.report_["starts"] = {
-        trial.name: {"recovered": round(trial.recovered, 4), "similarity": round(trial.similarity, 4)}
+    starts = {
+        trial.name: TriedStart(recovered=round(trial.recovered, 4), similarity=round(trial.similarity, 4))
         for trial in trials
     }
+    c1.report_ = replace(c1.report_, starts=starts)
     best = max(trials, key=lambda trial: (trial.recovered, trial.similarity))
     tried = ", ".join(f"{trial.name} {trial.recovered:.0%}" for trial in trials)
     if best.recovered < COLLAPSED:
@@ -80,7 +86,7 @@ def first_dictionary(
             f"without seeds the two languages could not be brought together (pairs that the other pairs "
             f"predict: {tried}); give even a few dozen seed pairs with --seeds."
         )
-    c1.report_["start"] = best.name
+    c1.report_ = replace(c1.report_, start=best.name)
     given = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
     progress.say(f"{given}: starting from {best.name} (pairs that the other pairs predict: {tried}).")
     x = torch.from_numpy(best.aligner.source_map_(source.vectors))
@@ -91,9 +97,7 @@ def first_dictionary(
     return np.concatenate([seeds, augmentation(induced, seeds)])
 
 
-def _possible(
-    c1: C1, source: WordVectors, target: WordVectors, seeds: Pairs
-) -> list[tuple[str, Aligner, Lexicon | None]]:
+def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: Pairs) -> list[Start]:
     """The starts that the vocabularies and the user's settings allow."""
     settings: dict[str, Any] = {
         "device": c1.device,
@@ -106,7 +110,7 @@ def _possible(
         "numerals": numerals(source, target),
         "romanised": romanised(source, target),
     }
-    starts: list[tuple[str, Aligner, Lexicon | None]] = [
+    starts: list[Start] = [
         (name, VecMapSemi(**settings), _as_lexicon(name, source, target, np.concatenate([seeds, pairs])))
         for name, pairs in found.items()
         if len(pairs) >= _FEWEST_SHARED
@@ -131,7 +135,7 @@ def _as_lexicon(name: str, source: WordVectors, target: WordVectors, pairs: Pair
 
 def _tried(
     name: str,
-    aligner: Aligner,
+    aligner: SelfLearning,
     lexicon: Lexicon | None,
     source: WordVectors,
     target: WordVectors,
@@ -141,4 +145,4 @@ def _tried(
     words = None if lexicon is not None else 2 * _COMPARED_WORDS
     progress.say(f"Trying the start from {name}.")
     aligner.fit(source.head(words), target.head(words), lexicon, progress=progress)
-    return _Trial(name, aligner, float(aligner.report_["recovered"]), float(aligner.report_["objective"]))
+    return _Trial(name, aligner, aligner.report_.recovered, aligner.report_.objective)

@@ -21,7 +21,7 @@ from bilex.replay import ReplayedPass
 
 Result = TypeVar("Result")
 
-_CHANCE = "chance"
+_RANDOM = "random"
 
 
 def linear(before: int, after: int, random: torch.Generator) -> torch.nn.Linear:
@@ -54,7 +54,7 @@ class Part:
         name: What it is called, in bars and reports.
         random: Its own random numbers.
         checkpoint: Where it keeps how far it is.
-        stop: Tells it to end.
+        stop: Set when it must end.
         progress: Receives how far it is.
     """
 
@@ -75,7 +75,7 @@ def side_by_side(
     """Do two things at once on a CPU, one after the other on a GPU.
 
     The networks are so small that threads inside one of them would mostly wait for each other. Each is given
-    a sign that tells it to stop, which is set as soon as the other fails or the user presses Ctrl-C.
+    an event that is set as soon as the other fails or the user presses Ctrl-C.
     """
     stop = Event()
     threads = torch.get_num_threads()
@@ -141,7 +141,7 @@ class Training:
 
     def keep(self, **state: Any) -> None:
         """Keep where the training is, and `state` beside it."""
-        tensors: dict[str, torch.Tensor] = {_CHANCE: self._part.random.get_state()}
+        tensors: dict[str, torch.Tensor] = {_RANDOM: self._part.random.get_state()}
         for number, parameter in enumerate(self._parameters()):
             tensors[f"{number}"] = parameter
             for name, value in self._optimizer.state[parameter].items():
@@ -153,7 +153,7 @@ class Training:
         kept = self._part.checkpoint.load()
         if kept is None:
             return None
-        self._part.random.set_state(kept.tensors.pop(_CHANCE))
+        self._part.random.set_state(kept.tensors.pop(_RANDOM))
         parameters = self._parameters()
         for name, values in kept.tensors.items():
             number, _, of_optimizer = name.partition(".")

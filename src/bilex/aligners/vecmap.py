@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
 import torch
 
-from bilex.aligners.advanced import advanced_maps, damping_sentence
+from bilex.aligners.advanced import AdvancedReport, advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.collapse import COLLAPSED, recovered_share, rotation
@@ -36,6 +36,36 @@ _SECONDS_KEPT = 10.0
 _DIRECTIONS = ("forward", "backward")
 
 
+@dataclass(frozen=True, kw_only=True)
+class VecMapReport(AdvancedReport):
+    """What a mapping reports.
+
+    Attributes:
+        dictionary: Pairs that it was learned from.
+    """
+
+    dictionary: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfLearningReport(VecMapReport):
+    """What self-learning reports.
+
+    Attributes:
+        first_dictionary: Pairs of the first round.
+        rounds: Rounds until it ended.
+        objective: The mean similarity of best partners in the last one.
+        agreement: The share of words whose best partner's best partner they are.
+        recovered: The share of induced pairs that the others predict.
+    """
+
+    first_dictionary: int = 0
+    rounds: int = 0
+    objective: float = 0.0
+    agreement: float = 0.0
+    recovered: float = 0.0
+
+
 @dataclass(kw_only=True, repr=False)
 class VecMapSupervised(Aligner):
     """One advanced mapping of the seed pairs: whiten, rotate, re-weight, undo the whitening.
@@ -50,6 +80,8 @@ class VecMapSupervised(Aligner):
     colour = "#009e73"
     reported_as = (ReportedAs("VecMap", ("5k",)),)  # with 1k seeds the paper's is the self-learning one
 
+    report_: VecMapReport = field(init=False, compare=False)
+
     def _fit(
         self,
         source: WordVectors,
@@ -58,7 +90,9 @@ class VecMapSupervised(Aligner):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        _finish(self, unit_center_unit(source.vectors), unit_center_unit(target.vectors), pairs, progress)
+        x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
+        ridge = _map(self, x, y, pairs, progress)
+        self.report_ = replace(self.report_, dictionary=len(pairs), ridge=ridge)
 
 
 @dataclass(kw_only=True, repr=False)
@@ -98,6 +132,7 @@ class _SelfLearning(Aligner):
     growth: float = 2.0
     patience: int = 50
     threshold: float = 1e-6
+    report_: SelfLearningReport = field(init=False, compare=False)
 
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """Some 500 rounds, each of which compares the frequent words."""
@@ -118,24 +153,31 @@ class _SelfLearning(Aligner):
         if len(pairs) and not self.needs_seeds:
             progress.say(f"method '{self.name}' makes its own first dictionary; the seed pairs are not used.")
         first = self._first_dictionary(source, target, pairs)
-        self.report_["first_dictionary"] = len(first)
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
         device = resolve_device(self.device)
         placed_x, placed_y = placed(x.rows, device), placed(y.rows, device)
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
         learned = self._learn(placed_x, placed_y, torch.from_numpy(first).to(device), state, progress)
         induced = _both(learned)
-        _finish(self, x, y, induced.cpu().numpy(), progress)
+        ridge = _map(self, x, y, induced.cpu().numpy(), progress)
         mutual = learned.backward[learned.forward] == torch.arange(len(learned.forward), device=device)
         agreement = float(mutual.double().mean())
         share = recovered_share(placed_x, placed_y, induced, k=self.neighbours, seed=self.seed)
-        self.report_ |= {"objective": learned.objective, "agreement": agreement, "recovered": share}
+        self.report_ = replace(
+            self.report_,
+            first_dictionary=len(first),
+            dictionary=len(induced),
+            ridge=ridge,
+            objective=float(learned.objective),
+            agreement=agreement,
+            recovered=float(share),
+        )
         if share < COLLAPSED:
             warning = (
                 f"a part of the induced pairs predicts only {share:.0%} of the others, so the two languages "
                 "were probably not brought together; give (more) seed pairs."
             )
-            self.report_["warnings"] = [warning]
+            self.report_ = replace(self.report_, warnings=(warning,))
             progress.say(warning)
 
     def _learn(
@@ -158,7 +200,7 @@ class _SelfLearning(Aligner):
                 task.advance(round=loop.number, similarity=similarity, keep=loop.keep)
                 tired = loop.number - loop.improved >= self.patience
                 if loop.keep >= 1 and (tired or _same(last, loop.found)):
-                    self.report_["rounds"] = loop.number
+                    self.report_ = replace(self.report_, rounds=loop.number)
                     return loop.found
                 if tired:
                     loop.keep, loop.improved = min(1.0, self.growth * loop.keep), loop.number
@@ -280,11 +322,11 @@ def _same(last: Matches | None, found: Matches) -> bool:
     return torch.equal(last.forward, found.forward) and torch.equal(last.backward, found.backward)
 
 
-def _finish(aligner: Aligner, x: Prepared, y: Prepared, pairs: Pairs, progress: Progress) -> None:
-    """Give `aligner` the advanced mapping of a dictionary."""
+def _map(aligner: Aligner, x: Prepared, y: Prepared, pairs: Pairs, progress: Progress) -> float:
+    """Give `aligner` the advanced mapping of a dictionary; how much its whitening was damped."""
     maps = advanced_maps(x.rows[pairs[:, 0]], y.rows[pairs[:, 1]])
     if maps.ridge:
         progress.say(damping_sentence(len(pairs), maps.ridge))
     aligner.source_map_ = Map([*x.steps, Linear(maps.source), Unit()])
     aligner.target_map_ = Map([*y.steps, Linear(maps.target), Unit()])
-    aligner.report_ |= {"dictionary": len(pairs), "ridge": maps.ridge}
+    return maps.ridge

@@ -70,18 +70,18 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
     except BilexError as error:
-        _tell(f"error: {error}", BAD_INPUT)
+        _say(f"error: {error}", BAD_INPUT)
     return BAD_INPUT
 
 
 def _ended(sign: BaseException, left: str) -> int:
     """The exit code after Ctrl-C or SIGTERM."""
     if isinstance(sign, Terminated):
-        return _tell(f"terminated{left}.", TERMINATED)
-    return _tell(f"interrupted{left}.", INTERRUPTED)
+        return _say(f"terminated{left}.", TERMINATED)
+    return _say(f"interrupted{left}.", INTERRUPTED)
 
 
-def _tell(sentence: str, code: int) -> int:
+def _say(sentence: str, code: int) -> int:
     with contextlib.suppress(OSError, ValueError):
         from bilex.visible import visible
 
@@ -103,7 +103,7 @@ def _shown_plainly(kind: type[Warning]) -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         if issubclass(category, kind):
-            _tell(f"warning: {message}", OK)
+            _say(f"warning: {message}", OK)
         else:
             before(message, category, filename, lineno, file, line)
 
@@ -130,7 +130,7 @@ def _write_whole() -> None:
 def _output_failed(error: OSError) -> int:
     """The exit code when stdout takes no more: its reader went away, or the disk is full.
 
-    Files are written through `bilex.files`, which tells its own troubles; any other error is raised.
+    Files are written through `bilex.files`, which reports its own errors; any other error is raised.
     """
     if error.errno != errno.EPIPE and error.errno not in _NO_ROOM:
         raise error
@@ -138,7 +138,7 @@ def _output_failed(error: OSError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno == errno.EPIPE:
         return PIPE_CLOSED
-    return _tell("error: stdout: the disk is full; free some space and run again.", BAD_INPUT)
+    return _say("error: stdout: the disk is full; free some space and run again.", BAD_INPUT)
 
 
 def _terminate_politely() -> None:

@@ -22,12 +22,15 @@ from bilex.cli.options import (
     json_option,
     read_vectors,
     seed_option,
+    words_limit_option,
     write_json_line,
 )
 from bilex.encoders.presets import DEFAULT_MIXING
 from bilex.errors import BilexError
 from bilex.files import check_writable
+from bilex.languages import two_languages
 from bilex.one_user import only_user
+from bilex.recipe.settings import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from bilex.recipe import Recipe
@@ -76,7 +79,7 @@ _OLD_LIGHT = "cpu"
 )
 @click.option(
     "--method",
-    default="c1",
+    default=DEFAULT_METHOD,
     show_default=True,
     shell_complete=complete_methods,
     help="How to align; see 'bilex methods'.",
@@ -97,20 +100,14 @@ _OLD_LIGHT = "cpu"
     "--preset",
     metavar="NAME",
     shell_complete=complete_presets,
-    help="A preset of the method: of c1 auto, paper, best or quick.",
+    help="A preset of the method, such as careful of c1; 'bilex methods METHOD' lists them.",
 )
 @click.option(
     "--tuning",
     type=click.Choice(["auto", "paper", "light"]),
     help="How the language model is tuned; auto is light on a machine without a GPU.  [default: auto]",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=200_000,
-    show_default=True,
-    help="Read only so many of the most frequent words of each language.",
-)
+@words_limit_option
 @device_option
 @seed_option
 @click.option("--source-language", metavar="CODE", help="Such as en; by default what the file's name says.")
@@ -190,7 +187,7 @@ def command(
     listener = progress()
     started = time.monotonic()
     lowercase = not keep_case
-    languages = _languages((source_language, source_vectors), (target_language, target_vectors))
+    languages = two_languages((source_language, source_vectors), (target_language, target_vectors))
     lexicon = read_seeds(
         layout, lowercase, languages, seeds=seeds, corrections=corrections, rejected=rejected
     )
@@ -244,17 +241,6 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
     if is_model(output) and not force:
         raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
     return output
-
-
-def _languages(*sides: tuple[str | None, str]) -> tuple[str | None, str | None]:
-    """Codes of both languages, as given or else as the files' names say; none if they would be the same."""
-    from bilex.languages import code_of, language_of_file
-
-    source, target = (
-        (code_of(stated) or stated) if stated is not None else language_of_file(path)
-        for stated, path in sides
-    )
-    return (None, None) if source == target else (source, target)
 
 
 def _renamed(lm: str | None, tuning: str | None) -> str:
@@ -314,7 +300,7 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
             {
                 "model": output,
                 "seconds": round(seconds, 2),
-                **translator.provenance,
+                **translator.provenance.as_dict(),
                 "calibration": translator.calibration.as_dict(),
                 "samples": [answer.as_dict() for answer in answers],
             },

@@ -18,6 +18,8 @@ from bilex.cli.options import (
     examples,
     json_option,
     read_vectors,
+    seed_option,
+    words_limit_option,
 )
 from bilex.errors import BilexError
 from bilex.languages import language_of_file
@@ -60,13 +62,7 @@ class AlignCommand(click.Command):
 @dictionary_options
 @click.option("-o", "--output", metavar="MANY", required=True, help="The model folder to write.")
 @click.option("--force", is_flag=True, help="Replace an earlier model of that name.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=200_000,
-    show_default=True,
-    help="Read only so many of the most frequent words of each language.",
-)
+@words_limit_option
 @click.option(
     "--rounds",
     type=click.IntRange(min=0),
@@ -88,7 +84,7 @@ class AlignCommand(click.Command):
     show_default=True,
     help="Learn confidences on held-out seeds; takes a second fit.",
 )
-@click.option("--random-seed", type=int, default=0, show_default=True, help="Fixes which seeds are held out.")
+@seed_option
 @device_option
 @json_option
 def command(
@@ -104,7 +100,7 @@ def command(
     frequent: int,
     keep_case: bool,
     calibrate: bool,
-    random_seed: int,
+    seed: int,
     device: str,
     as_json: bool,
 ) -> None:
@@ -144,7 +140,7 @@ def command(
         calibrated=calibrate,
         lowercase=lowercase,
         device=device,
-        seed=random_seed,
+        seed=seed,
         progress=listener,
     )
     many.save(output, progress=listener)

@@ -10,6 +10,7 @@ import click
 
 from bilex.cli.options import examples
 from bilex.errors import BilexError
+from bilex.recipe.settings import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -76,6 +77,6 @@ def complete_presets(context: click.Context, parameter: click.Parameter, typed: 
 
     from bilex.aligners import methods
 
-    method = methods().get(context.params.get("method") or "c1")
+    method = methods().get(context.params.get("method") or DEFAULT_METHOD)
     presets = method.presets if method is not None else {}
     return [CompletionItem(name, help=said) for name, said in presets.items() if name.startswith(typed)]

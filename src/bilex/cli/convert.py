@@ -11,7 +11,7 @@ import click
 from bilex.cli.dictionaries import DictionaryLayout, conversion_options
 from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_options
 from bilex.cli.kinds import kind_of
-from bilex.cli.options import check_readable, examples, read_vectors
+from bilex.cli.options import check_readable, examples, limit_option, read_vectors
 from bilex.errors import BilexError
 from bilex.visible import visible
 
@@ -46,7 +46,7 @@ from bilex.visible import visible
 )
 @conversion_options
 @dictionary_output_options
-@click.option("--limit", type=click.IntRange(min=1), help="Only so many of the first entries.")
+@limit_option("Only so many of the first entries.")
 @click.option("--lowercase", is_flag=True, help="Lower-case the words; the first of equal ones stays.")
 @click.option(
     "--dtype",

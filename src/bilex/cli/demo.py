@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bilex.cli.options import check_device, device_option, examples
+from bilex.recipe.settings import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +29,9 @@ _SHOWN_WORDS = 12
 @click.option(
     "-o", "--output", default="demo-output", show_default=True, metavar="FOLDER", help="Where the results go."
 )
-@click.option("--method", default="c1", show_default=True, help="How to align; see 'bilex methods'.")
+@click.option(
+    "--method", default=DEFAULT_METHOD, show_default=True, help="How to align; see 'bilex methods'."
+)
 @click.option("--lm", metavar="NAME", help="Add a language model (stage C2), lightly tuned.")
 @device_option
 def command(output: str, method: str, lm: str | None, device: str) -> None:

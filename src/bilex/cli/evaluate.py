@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from bilex.translator import Translator
 
 _FEW = 0.5
-_UNMEASURED: dict[str, Any] = {"words": {}, "right": {}, "how": ""}
 
 
 @click.command(
@@ -90,8 +89,7 @@ def command(
         from bilex.many.opening import open_pair
 
         translator, direction = open_pair(model, source, target, device)
-        made = translator.provenance
-        one, other = (made.get("source_language"), made.get("target_language"))
+        one, other = translator.provenance.languages
         languages = (one, other) if direction == "forward" else (other, one)
         lexicon = layout.read(test_dictionary, translator.lowercase, languages)
         if direction == "backward":
@@ -123,7 +121,6 @@ def _show_scores(
     """Two languages on a test dictionary."""
     from bilex.cli.console import progress, show, warn
     from bilex.evaluation import evaluate
-    from bilex.recipe.expectation import Expectation
 
     space = translator.space
     lexicon = lexicon.as_units(space.source.key_to_index, space.target.key_to_index)
@@ -144,7 +141,7 @@ def _show_scores(
         sys.stdout.write(result.to_json(predictions=predictions) + "\n")
         return
     show(result.table(translator.languages))
-    if Expectation(**translator.provenance.get("expectation", _UNMEASURED)).measured:
+    if translator.provenance.expectation.measured:
         show(
             "'bilex align' measured other words: seeds that a second fit did not see. The two figures differ "
             "by several points either way; docs/translator.md#what-to-expect says why."

@@ -33,7 +33,7 @@ _SUMMARIES = {
 # Commands of distributions that are installed on their own; they register in the entry-point group.
 _ELSEWHERE = {"benchmark": "bilex-bench", "data": "bilex-bench"}
 
-# \b is how click is told to leave the lines of a paragraph as they are.
+# \b makes click leave the lines of a paragraph as they are.
 _HELP = """Word translation for every language pair.
 
 From two files of word vectors and a small dictionary to translations of every word:

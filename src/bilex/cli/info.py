@@ -9,7 +9,14 @@ import click
 
 from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
 from bilex.cli.kinds import kind_of
-from bilex.cli.options import check_readable, examples, json_option, read_vectors, write_json_line
+from bilex.cli.options import (
+    check_readable,
+    examples,
+    json_option,
+    limit_option,
+    read_vectors,
+    write_json_line,
+)
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ _FIRST_WORDS = 8
 @click.option("--machine", is_flag=True, help="Describe this machine and the installed libraries instead.")
 @click.option("--source", metavar="VECTORS", help="For a dictionary: the source vectors to compare with.")
 @click.option("--target", metavar="VECTORS", help="For a dictionary: the target vectors to compare with.")
-@click.option("--limit", type=click.IntRange(min=1), help="Read only so many of the first words.")
+@limit_option("Read only so many of the first words.")
 @click.option(
     "--keep-case", is_flag=True, help="Do not lower-case a dictionary and what it is compared with."
 )
@@ -136,28 +143,25 @@ def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, as_json
 
 def _summary(path: str, translator: Translator) -> dict[str, Any]:
     """What a person wants to know first."""
+    from bilex.translator.card import known
     from bilex.translator.expectation import sentences
 
-    made, space = translator.provenance, translator.space
-    lm = made.get("language_model")
-    form = (made.get("trial") or {}).get("form")
-    seeds = translator.seeds
-    covered = made.get("seed_pairs_covered", "?")
+    made, space, seeds = translator.provenance, translator.space, translator.seeds
+    form, lm = made.trial.form, made.language_model
     case = "lower-cased" if translator.lowercase else "case kept"
     return {
         "languages": " – ".join(translator.languages),
-        "method": made.get("method", "unknown")
+        "method": made.method
         + (f", form {form}, which held-out seeds chose" if form else "")
-        + (f", and the language model {lm['lm']}" if lm else ""),
+        + (f", and the language model {lm.lm}" if lm else ""),
         "words": f"{len(space.source):,} × {len(space.target):,}, {case}",
-        "seeds": f"{seeds.name}: {len(seeds):,} pairs, {covered} with both words in the vectors"
-        + (f"; {len(seeds.rejected):,} rejected pairs" if seeds.rejected else ""),
+        "seeds": f"{seeds.name}: {len(seeds):,} pairs, {made.seed_pairs_covered} with both words in the "
+        "vectors" + (f"; {len(seeds.rejected):,} rejected pairs" if seeds.rejected else ""),
         "what to expect": "\n".join(sentences(made, path)),
         "confidences": translator.calibration.note,
-        "made": f"{made.get('made', '?')} with bilex {made.get('bilex_version', '?')}, "
-        f"in {made.get('fit_seconds', '?')} s",
-        "from": f"{made.get('source_file') or 'vectors of a program'} and "
-        f"{made.get('target_file') or 'vectors of a program'}",
+        "made": f"{made.made} with bilex {made.bilex_version}, in {known(made.fit_seconds)} s",
+        "from": f"{made.source_file or 'vectors of a program'} and "
+        f"{made.target_file or 'vectors of a program'}",
         "size": f"{_bytes(path) / 1e6:,.0f} MB",
         "more": f"bilex info {path} --verbose, or --doubtful for seeds that may be wrong",
     }
@@ -198,7 +202,7 @@ def _everything(path: str, translator: Translator) -> dict[str, Any]:
         "metric": space.metric,
         "lowercase": translator.lowercase,
         "unknown_words_through": [source.kind for source in translator.unknown],
-        **translator.provenance,
+        **translator.provenance.as_dict(),
         "calibration": calibration,
         "bytes": _bytes(path),
     }

@@ -1,4 +1,4 @@
-"""Telling vectors, dictionaries and models apart."""
+"""Is it vectors, a dictionary or a model?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD_BYTES = 1 << 16
 def kind_of(path: Path) -> str:
     """What stands at a path: "model", "many" (a model of many languages), "vectors" or "dictionary".
 
-    Folders tell by their config.json, files by their suffix or else by their first lines: a line of
+    Folders are known by their config.json, files by their suffix or else by their first lines: a line of
     vectors ends in two numbers or more, a line of a dictionary does not.
 
     Raises:

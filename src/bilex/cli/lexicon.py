@@ -153,9 +153,7 @@ def command(
         lemmas=given if lemmas and given[0] else lemmas,  # type: ignore[arg-type]
         **options,
     )
-    made = translator.provenance
-    known: Languages = (made.get("source_language"), made.get("target_language"))
-    languages = given if given[0] else known
+    languages: Languages = given if given[0] else translator.provenance.languages
     if output is None:
         sys.stdout.write(found.text(written.name, languages=languages, options=writing.options))
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bilex.cli.options import write_json_line
 from bilex.errors import BilexError
+from bilex.typed_json import as_json
 
 if TYPE_CHECKING:
     from bilex.many import ManyLanguages
@@ -29,6 +30,7 @@ def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
 
 def summary(many: ManyLanguages) -> dict[str, Any]:
     """What a model of many languages is, for people and for JSON."""
+    made = many.provenance
     return {
         "languages": {code: len(words) for code, words in many.vocabularies.items()},
         "seed_pairs": {f"{a}-{b}": len(seeds) for (a, b), seeds in many.seeds.items()},
@@ -37,8 +39,8 @@ def summary(many: ManyLanguages) -> dict[str, Any]:
             for (a, b), found in many.calibrations.items()
             if found.parts
         },
-        "method": many.provenance.get("method"),
-        "report": many.provenance.get("report"),
+        "method": made.method,
+        "report": None if made.report is None else as_json(made.report),
     }
 
 

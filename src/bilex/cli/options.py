@@ -88,6 +88,28 @@ seed_option = click.option(
     show_default=True,
     help="Fixes what is random.",
 )
+
+
+def limit_option(help: str, *, default: int | None = None, least: int = 1) -> Any:
+    """`--limit`.
+
+    Args:
+        help: What is limited.
+        default: How many; None for no limit.
+        least: The fewest that make sense.
+    """
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=least),
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
+
+
+words_limit_option = limit_option(
+    "Read only so many of the most frequent words of each language.", default=200_000
+)
 retrieval_option = click.option(
     "--retrieval",
     cls=RenamedOption,

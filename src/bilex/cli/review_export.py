@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from bilex.cli.options import examples
+from bilex.cli.options import examples, limit_option
 from bilex.cli.review_file import opened
 
 
@@ -36,7 +36,7 @@ from bilex.cli.review_file import opened
 )
 @click.option("--min-confidence", type=click.FloatRange(0, 1), help="The least confidence of sure pairs.")
 @click.option("--status", default="", help="Of the sheet: only entries of these statuses.")
-@click.option("--limit", type=click.IntRange(min=1), help="Of the sheet: so many entries of the queue.")
+@limit_option("Of the sheet: so many entries of the queue.")
 @click.option(
     "--format", "form", help="As of 'bilex lexicon'.  [default: what the file's name says, else csv]"
 )
@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """Export what was reviewed of MODEL's dictionary."""
     from bilex.files import atomic_file, check_not_a_part, check_writable
-    from bilex.translator.storage import own_files, read_config
+    from bilex.translator.storage import own_files, read_provenance
     from bilex.workbench import publishing
     from bilex.workbench.entries import Filter
 
@@ -61,8 +61,7 @@ def command(
         check_not_a_part(output, model, own_files)
         check_writable(output)
     chosen = form or (_format_of(output, what) if output else None)
-    config = read_config(Path(model))
-    languages = (config.get("source_language"), config.get("target_language"))
+    languages = read_provenance(Path(model)).languages
     with opened(model) as store:
         if what == "sheet":
             content = publishing.sheet(store, Filter(status=status), limit).encode()

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from rich.table import Table
 
 from bilex.translator import Answer, Translation, Translator
-from bilex.translator.expectation import languages_of
 
 
 def answers_table(
@@ -61,7 +60,7 @@ def calibration_lines(translator: Translator) -> list[str]:
     for direction in ("forward", "backward"):
         part = translator.calibration.parts.get((direction, "csls"))  # type: ignore[call-overload]
         if part is not None:
-            query_side, key_side = languages_of(translator.provenance, direction)  # type: ignore[arg-type]
+            query_side, key_side = translator.provenance.language_names(direction)  # type: ignore[arg-type]
             lines.append(
                 f"Confidences, {query_side} to {key_side}: on {part.words} held-out seed words they were off "
                 f"by {100 * part.error:.0f} points on average, of which about "

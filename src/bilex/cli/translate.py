@@ -146,12 +146,11 @@ def _answer(translator: Translator, words: Iterable[str], overrides: _Overrides)
         return len(found)
     from bilex.cli.console import show, warn
     from bilex.cli.tables import answers_table
-    from bilex.translator.expectation import languages_of
 
     if overrides.form == "tsv":
         sys.stdout.writelines(_tsv_lines(found))
     elif found:
-        languages = languages_of(translator.provenance, overrides.direction)  # type: ignore[arg-type]
+        languages = translator.provenance.language_names(overrides.direction)  # type: ignore[arg-type]
         show(answers_table(found, languages=languages))
     for answer in answers:
         if not answer.known:
@@ -197,13 +196,12 @@ def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
 def _prompt(translator: Translator, overrides: _Overrides) -> None:
     """Translate what is typed until the user leaves; the line editing is the system's."""
     from bilex.cli.console import show
-    from bilex.translator.expectation import languages_of
 
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (makes input() editable, with a history)
     show(f"Type words to translate; {', '.join(_COMMANDS)}.")
     while True:
-        query_side, key_side = languages_of(translator.provenance, overrides.direction)  # type: ignore[arg-type]
+        query_side, key_side = translator.provenance.language_names(overrides.direction)  # type: ignore[arg-type]
         try:
             line = input(f"{query_side} → {key_side}> ").strip()
         except EOFError:

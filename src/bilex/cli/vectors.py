@@ -7,7 +7,14 @@ import sys
 
 import click
 
-from bilex.cli.options import check_readable, examples, json_option, write_json_line
+from bilex.cli.options import (
+    check_readable,
+    examples,
+    json_option,
+    limit_option,
+    seed_option,
+    write_json_line,
+)
 from bilex.errors import BilexError
 
 _SUBWORDS_NONE = "none"
@@ -61,13 +68,7 @@ _SUBWORDS_NONE = "none"
     type=click.IntRange(min=1),
     help="Leave out words that occur less often.  [default: 2 to 10, by size]",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=2),
-    default=200_000,
-    show_default=True,
-    help="At most so many words, the most frequent.",
-)
+@limit_option("At most so many words, the most frequent.", default=200_000, least=2)
 @click.option(
     "--window", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbours to each side."
 )
@@ -79,7 +80,7 @@ _SUBWORDS_NONE = "none"
     type=click.IntRange(min=1),
     help="Threads that train; with 1 the result is reproducible.  [default: all cores]",
 )
-@click.option("--random-seed", type=int, default=0, show_default=True, help="Fixes all random numbers.")
+@seed_option
 @json_option
 def command(
     corpora: tuple[str, ...],
@@ -98,7 +99,7 @@ def command(
     window: int,
     subwords: str,
     threads: int | None,
-    random_seed: int,
+    seed: int,
     as_json: bool,
 ) -> None:
     """Train fastText word vectors from text: CORPUS files of plain text or JSON Lines, also packed.
@@ -127,7 +128,7 @@ def command(
             window=window,
             ngrams=ngrams,
             threads=threads or os.cpu_count() or 1,
-            random_seed=random_seed,
+            random_seed=seed,
         ),
         progress=progress(),
     )

@@ -33,7 +33,7 @@ class TrainingSettings:
         limit: At most so many words, the most frequent ones, get vectors.
         window: How many neighbours to each side count at the most.
         ngrams: The shortest and the longest character n-gram; (0, 0) for none.
-        negatives: How many random words a neighbour is told from.
+        negatives: How many random words a neighbour is distinguished from.
         learning_rate: The first learning rate, which falls to 0.
         subsampling: Words more frequent than this share of the tokens are left out at random.
         threads: How many threads train; with one the result is reproducible.

@@ -20,7 +20,7 @@ class _NoGradient(nn.Module):
 
 
 class Exchange:
-    """What the processes tell each other; alone, a process has nothing to tell.
+    """What the processes send each other; alone, a process has nothing to send.
 
     Every process first gathers the gradients of its own share, with no word to the others. Only when all have
     managed that are the gradients averaged: a process that runs out of memory in the middle would leave

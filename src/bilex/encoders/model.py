@@ -278,7 +278,7 @@ def _open(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
 
     if folder is not None:
         _look_before_opening(folder)
-    with _quiet(transformers), _told_plainly(where, folder):
+    with _quiet(transformers), _plain_errors(where, folder):
         config = transformers.AutoConfig.from_pretrained(where, **_NO_CODE)
         _refuse_decoders(where, config)
         _refuse_quantised(where, config)
@@ -384,7 +384,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told_plainly(where: str, folder: Path | None) -> Iterator[None]:
+def _plain_errors(where: str, folder: Path | None) -> Iterator[None]:
     """Turn the library's refusals into one sentence."""
     try:
         yield

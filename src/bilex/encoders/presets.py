@@ -178,11 +178,11 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
 def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:
     """What is known about the encoder called `name`, or stored in `folder`.
 
-    A folder that bilex saved says itself how its words are read; one of sentence-transformers tells
+    A folder that bilex saved says itself how its words are read; one of sentence-transformers says
     its pooling; any other encoder is read as the paper reads mBERT.
 
     Raises:
-        BilexError: A file that tells it is damaged.
+        BilexError: A file that says it is damaged.
     """
     known = PRESETS.get(name) or PRESETS.get(name.replace("google-bert/", "").replace("FacebookAI/", ""))
     if known is not None:

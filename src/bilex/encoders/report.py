@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from bilex.encoders.presets import TuningSettings
+from bilex.typed_json import as_json
 
 
 @dataclass(kw_only=True)
@@ -61,14 +61,4 @@ class StageReport:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> StageReport:
-        """What `as_dict` gave.
-
-        Raises:
-            TypeError: It was changed.
-        """
-        tuning = stored["tuning"]
-        return cls(**{**stored, "tuning": None if tuning is None else TuningSettings(**tuning)})
+        return as_json(self)

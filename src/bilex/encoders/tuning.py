@@ -67,7 +67,7 @@ class Tuner:
         progress: Receives how far the work is.
         checkpoint: A folder where the state is kept after each epoch; a run that was cut off goes on
             from there.
-        on_pace: Receives once how long it will take, after the second update; only the CPU's clock tells.
+        on_pace: Receives once how long it will take, after the second update; only on a CPU is that known.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Tuner:
         return float(np.average(losses, weights=sizes))
 
     def _tell_pace(self, chosen: Integers, seconds: float) -> None:
-        """Tell how long all updates take, if this is the second, or the only one."""
+        """Report how long all updates take, if this is the second, or the only one."""
         updates = self.settings.epochs * -(-len(self.batches) // self.settings.batch_size)
         if self.on_pace is None or self.updates < min(2, updates):
             return

@@ -44,9 +44,9 @@ def with_phrase_figures(
         for query, found in golds.items()
         if query not in query_side or not any(g in key_side for g in found)
     }
-    wider_asking, wider_answering = scoring.space.sides(direction)
+    wider_queries, wider_keys = scoring.space.sides(direction)
     chosen = [pair for pair in lexicon.pairs if pair[0] in wanted]
-    covered = Lexicon(chosen, lexicon.name).covered(wider_asking.key_to_index, wider_answering.key_to_index)
+    covered = Lexicon(chosen, lexicon.name).covered(wider_queries.key_to_index, wider_keys.key_to_index)
     if not len(covered):
         return result
     with SILENT.task("phrases") as task:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from bilex.data_frames import Tabular
 from bilex.errors import BilexError
 from bilex.files import check_ordinary
 from bilex.lexicon.coverage import Coverage, measure
@@ -22,15 +23,13 @@ from bilex.vectors.phrases import unit_of
 
 if TYPE_CHECKING:
     import pandas
-    import polars
-    import pyarrow
 
 _SHOWN_PAIRS = 3
 _SHOWN_ROWS = 10
 
 
 @dataclass(frozen=True, repr=False)
-class Lexicon:
+class Lexicon(Tabular):
     """Word pairs, source first, in file order, repeats kept.
 
     A source word with several translations stands in several pairs.
@@ -154,41 +153,16 @@ class Lexicon:
         pairs = [(a, b) for a, b in zip(*words, strict=True) if a and b]
         return cls(respelt(pairs, lowercase=lowercase, normal_form="NFC"), "the table")
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """The pairs as a pandas DataFrame with the columns source and target.
-
-        Raises:
-            BilexError: pandas is not installed.
-        """
-        from bilex.data_frames import pandas_frame
-
-        return pandas_frame(self._columns())
-
-    def to_polars(self) -> polars.DataFrame:
-        """The pairs as a polars DataFrame with the columns source and target.
-
-        Raises:
-            BilexError: polars is not installed.
-        """
-        from bilex.data_frames import polars_frame
-
-        return polars_frame(self._columns(), {"source": str, "target": str})
-
-    def to_arrow(self) -> pyarrow.Table:
-        """The pairs as an Arrow table with the columns source and target.
-
-        Raises:
-            BilexError: pyarrow is not installed.
-        """
-        from bilex.data_frames import arrow_table
-
-        return arrow_table(self._columns(), {"source": str, "target": str})
-
-    def _columns(self) -> dict[str, list[str]]:
+    def columns(self) -> dict[str, list[str]]:
+        """The source words and the target words."""
         return {
             "source": [source for source, _ in self.pairs],
             "target": [target for _, target in self.pairs],
         }
+
+    def column_types(self) -> dict[str, type]:
+        """Both are text."""
+        return {"source": str, "target": str}
 
     def corrected(self, corrections: Lexicon) -> Lexicon:
         """This list, overruled by another.
@@ -311,7 +285,7 @@ class Lexicon:
         """Cut the list in two that share neither a source nor a target word.
 
         Source words are drawn at random for the second list, with all their pairs. Pairs of other
-        source words whose target is among those drawn are in neither list: keeping them would tell
+        source words whose target is among those drawn are in neither list: keeping them would reveal
         the answer, and drawing whole groups of connected words instead would favour words with one
         translation.
 

@@ -46,7 +46,7 @@ def find_columns(
         first: The cells of its first line.
         wanted: Columns as the user names them: numbers from 1, or names of the header.
         languages: Codes of the expected languages, where known.
-        spreadsheet: Whether the file was written by a spreadsheet, as far as one can tell.
+        spreadsheet: Whether the file was written by a spreadsheet, as far as can be known.
 
     Raises:
         BilexError: A wanted column is not there.

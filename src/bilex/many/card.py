@@ -14,7 +14,6 @@ def card(many: ManyLanguages) -> str:
     """The README.md of a model folder."""
     made = many.provenance
     names = [language_name(code) for code in many.languages]
-    files = made.get("files", {})
     lines = [
         f"# A bilex translation model: {', '.join(names[:-1])} and {names[-1]}",
         "",
@@ -25,7 +24,7 @@ def card(many: ManyLanguages) -> str:
         "| language | code | vectors | words |",
         "|---|---|---|---|",
         *(
-            f"| {name} | {code} | {files.get(code) or 'given in a program'} | {len(words):,} |"
+            f"| {name} | {code} | {made.files.get(code) or 'given in a program'} | {len(words):,} |"
             for name, (code, words) in zip(names, many.vocabularies.items(), strict=True)
         ),
         "",
@@ -37,8 +36,7 @@ def card(many: ManyLanguages) -> str:
         "",
         "## How",
         "",
-        f"{made.get('method_summary', 'unknown')}; made with bilex {made.get('bilex_version', '?')} on "
-        f"{made.get('made', '?')}.",
+        f"{made.method_summary}; made with bilex {made.bilex_version} on {made.made}.",
         "",
         "## How well",
         "",

@@ -14,10 +14,12 @@ from bilex.errors import BilexError, nearest_name
 from bilex.hub import OnTheHub
 from bilex.languages import code_of
 from bilex.lexicon import Lexicon
+from bilex.many.provenance import ManyProvenance
 from bilex.progress import SILENT, Progress
 from bilex.recipe.expectation import from_calibration
 from bilex.space import Floats, Space
 from bilex.translator import Answer, Calibration, Translator
+from bilex.translator.provenance import Provenance
 from bilex.translator.subwords import FromSubwords
 from bilex.translator.unknown import Side
 from bilex.vectors import Subwords, WordVectors
@@ -57,7 +59,7 @@ class ManyLanguages(OnTheHub):
     seeds: dict[Two, Lexicon] = field(default_factory=dict)
     calibrations: dict[Two, Calibration] = field(default_factory=dict)
     subwords: dict[str, Subwords] = field(default_factory=dict)
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: ManyProvenance = field(default_factory=ManyProvenance)
     lowercase: bool = True
     device: str = "auto"
     _terms: dict[Two, Terms] = field(init=False, default_factory=dict)
@@ -167,19 +169,26 @@ class ManyLanguages(OnTheHub):
         }
         seeds, calibration = self.seeds_of(two), self.calibration_of(two)
         usable = seeds.index(space.source.key_to_index, space.target.key_to_index)
-        provenance = {
-            **self.provenance,
-            "expectation": from_calibration(calibration).as_dict(),
-            "seeds": seeds.name,
-            "seed_pairs": len(seeds),
-            "seed_pairs_covered": len(usable),
-            **{f"{side}_language": code for side, code in zip(sides, two, strict=True)},
-            **{
-                f"{side}_dim": self.provenance["dimensions"][code]
-                for side, code in zip(sides, two, strict=True)
-                if code in self.provenance.get("dimensions", {})
-            },
-        }
+        made = self.provenance
+        provenance = Provenance(
+            method=made.method,
+            method_summary=made.method_summary,
+            settings=made.settings,
+            fit_seconds=made.fit_seconds,
+            source_file=made.files.get(a),
+            target_file=made.files.get(b),
+            source_dim=made.dimensions.get(a),
+            target_dim=made.dimensions.get(b),
+            seeds=seeds.name,
+            seed_pairs=len(seeds),
+            seed_pairs_covered=len(usable),
+            expectation=from_calibration(calibration),
+            bilex_version=made.bilex_version,
+            python_version=made.python_version,
+            made=made.made,
+            source_language=a,
+            target_language=b,
+        )
         return Translator(
             space,
             maps["source"],

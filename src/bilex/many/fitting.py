@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import platform
 import random
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-import bilex
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.many.core import ManyLanguages
 from bilex.many.jointly import FREQUENT, ROUNDS, fit_jointly
 from bilex.many.mapping import Two, check_connected
+from bilex.many.provenance import ManyProvenance
 from bilex.progress import SILENT, Progress
 from bilex.recipe.calibration import FEWEST_WORDS, Calibration, calibrate
 from bilex.space import Space, map_words
@@ -70,33 +68,23 @@ def align_languages(
         dict(seeds),
         {},
         {code: words.subwords for code, words in vocabularies.items() if words.subwords is not None},
-        {
-            "method": "joint",
-            "method_summary": SUMMARY,
-            "settings": {"rounds": rounds, "frequent": frequent, "seed": seed},
-            "report": fit.report,
-            "fit_seconds": round(seconds, 2),
-            **described(vocabularies),
-        },
+        ManyProvenance(
+            method="joint",
+            method_summary=SUMMARY,
+            settings={"rounds": rounds, "frequent": frequent, "seed": seed},
+            report=fit.report,
+            fit_seconds=round(seconds, 2),
+            files={
+                code: words.report.source if words.report else None for code, words in vocabularies.items()
+            },
+            dimensions={code: words.dim for code, words in vocabularies.items()},
+        ),
         lowercase,
         device,
     )
     if calibrated:
         many.calibrations.update(_calibrations(vocabularies, usable, options, seed))
     return many
-
-
-def described(vocabularies: Mapping[str, WordVectors]) -> dict[str, Any]:
-    """What every model of many languages remembers: files, dimensions, versions, date."""
-    return {
-        "files": {
-            code: words.report.source if words.report else None for code, words in vocabularies.items()
-        },
-        "dimensions": {code: words.dim for code, words in vocabularies.items()},
-        "bilex_version": bilex.__version__,
-        "python_version": platform.python_version(),
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
 
 
 def _calibrations(

@@ -19,8 +19,8 @@ from bilex.errors import BilexError
 from bilex.languages import is_code
 from bilex.lexicon import Lexicon
 from bilex.many.core import ManyLanguages
-from bilex.many.fitting import described
 from bilex.many.mapping import Floats, Matrix, Two, rotate_together
+from bilex.many.provenance import JoinReport, ManyProvenance
 from bilex.translator import Calibration, Translator
 from bilex.translator.subwords import FromSubwords
 from bilex.translator.unknown import Side
@@ -61,9 +61,6 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
     rotations = _rotations(list(models), versions)
     joined = {code: _consensus(found, rotations) for code, found in versions.items()}
     first = {code: found[0] for code, found in versions.items()}
-    originals = {
-        code: models[version.model].provenance.get(f"{version.side}_file") for code, version in first.items()
-    }
     seeds, calibrations = _of_pairs(models, languages)
     vocabularies = {code: words for code, (words, _) in joined.items()}
     return ManyLanguages(
@@ -72,20 +69,16 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
         seeds,
         calibrations,
         _subwords(models, first),
-        {
-            **described(vocabularies),
-            "method": "join",
-            "method_summary": SUMMARY,
-            "report": {
-                "models": list(models),
-                "agreement": {code: round(agree, 4) for code, (_, agree) in joined.items()},
-            },
-            "files": originals,
-            "dimensions": {
-                code: models[v.model].provenance.get(f"{v.side}_dim", v.words.dim)
-                for code, v in first.items()
-            },
-        },
+        ManyProvenance(
+            method="join",
+            method_summary=SUMMARY,
+            report=JoinReport(
+                models=tuple(models),
+                agreement={code: round(agree, 4) for code, (_, agree) in joined.items()},
+            ),
+            files={code: _original(models, version)[0] for code, version in first.items()},
+            dimensions={code: _original(models, version)[1] for code, version in first.items()},
+        ),
         next(iter(models.values())).lowercase,
         next(iter(models.values())).space.device,
     )
@@ -97,9 +90,9 @@ def languages_of_model(name: str, model: Translator) -> Two:
     Raises:
         BilexError: Neither says.
     """
-    source, target = (model.provenance.get(f"{side}_language") for side in _SIDES)
+    source, target = model.provenance.languages
     if source and target:
-        return str(source), str(target)
+        return source, target
     codes = name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].split("-")
     if len(codes) == 2 and all(map(is_code, codes)) and codes[0] != codes[1]:
         return codes[0], codes[1]
@@ -107,6 +100,16 @@ def languages_of_model(name: str, model: Translator) -> Two:
         f"{name}: the model does not say which languages it holds; rename its folder to codes, such as "
         "en-fi, or align again with --source-language and --target-language."
     )
+
+
+def _original(models: Mapping[str, Translator], version: _Version) -> tuple[str | None, int]:
+    """The file that a language's vectors came from, if from one, and their dimension."""
+    made = models[version.model].provenance
+    file, dimension = {
+        "source": (made.source_file, made.source_dim),
+        "target": (made.target_file, made.target_dim),
+    }[version.side]
+    return file, version.words.dim if dimension is None else dimension
 
 
 def _check_alike(models: Mapping[str, Translator]) -> None:

@@ -21,6 +21,7 @@ from bilex.aligners.rejected import without_pairs
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.many.mapping import Floats, Two, joint_maps
+from bilex.many.provenance import JointReport
 from bilex.progress import SILENT, Progress
 from bilex.similarity import neighbourhoods, top_k
 from bilex.vectors import WordVectors
@@ -39,7 +40,7 @@ class JointFit:
     """
 
     maps: dict[str, Map]
-    report: dict[str, Any]
+    report: JointReport
 
 
 @dataclass
@@ -87,7 +88,6 @@ def fit_jointly(
     rows = {language: part.rows for language, part in parts.items()}
     known = {(a, b): found.index(parts[a].place, parts[b].place) for (a, b), found in seeds.items()}
     twos = _every_two(list(vocabularies), known)
-    report: dict[str, Any] = {"seed_pairs": {_name(two): len(found) for two, found in known.items()}}
     pairs = known
     with progress.task("Aligning all languages", rounds * len(twos) + 1) as task:
         for _ in range(rounds):
@@ -102,7 +102,10 @@ def fit_jointly(
                 task.advance()
         matrices = joint_maps(rows, pairs)
         task.advance()
-    report["pairs_of_the_last_round"] = {_name(two): len(found) for two, found in pairs.items()}
+    report = JointReport(
+        seed_pairs={_name(two): len(found) for two, found in known.items()},
+        pairs_of_the_last_round={_name(two): len(found) for two, found in pairs.items()},
+    )
     return JointFit({language: _whole_map(parts[language], m) for language, m in matrices.items()}, report)
 
 

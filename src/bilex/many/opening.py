@@ -57,7 +57,7 @@ def _direction(
     """
     if source is None and target is None:
         return otherwise
-    known = [translator.provenance.get(f"{side}_language") for side in ("source", "target")]
+    known = list(translator.provenance.languages)
     if None in known:
         raise BilexError(
             f"{model}: does not say which languages it holds; leave out --from and --to, and use --reverse "

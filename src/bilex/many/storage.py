@@ -24,6 +24,7 @@ from bilex.errors import BilexError
 from bilex.files import atomic_folder, read_json
 from bilex.many.card import card
 from bilex.many.core import ManyLanguages, Two
+from bilex.many.provenance import ManyProvenance
 from bilex.progress import SILENT, Progress
 from bilex.temporaries import restore
 from bilex.translator import Calibration
@@ -31,6 +32,7 @@ from bilex.translator.model_folder import (
     CONFIG,
     MAPS,
     check_free,
+    check_version,
     finish,
     fitting_together,
     has_format,
@@ -39,12 +41,12 @@ from bilex.translator.model_folder import (
     written_files,
 )
 from bilex.translator.storage import MANY_FORMAT as FORMAT
+from bilex.typed_json import as_json, from_json
 from bilex.vectors import WordVectors
 
 FORMAT_VERSION = 1
 LANGUAGES, SUBWORDS, SEEDS = "languages", "subwords", "seeds"
 _PARTS = (CONFIG, MAPS, LANGUAGES, SUBWORDS, SEEDS)
-_STORED = ("format", "format_version", "languages", "lowercase", "maps", "calibrations", "card_sha256")
 
 
 def is_many(folder: str | Path) -> bool:
@@ -86,7 +88,7 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
         "lowercase": many.lowercase,
         "maps": steps,
         "calibrations": {_name(two): found.as_dict() for two, found in many.calibrations.items()},
-        **many.provenance,
+        **as_json(many.provenance),
     }
     with atomic_folder(folder, own_files=own_files) as path:
         for language, words in many.vocabularies.items():
@@ -120,7 +122,7 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
             {_two(file.stem): read_seeds(file) for file in sorted((path / SEEDS).glob("*.json"))},
             {_two(name): Calibration.from_dict(found) for name, found in config["calibrations"].items()},
             _read_subwords(path / SUBWORDS, languages),
-            {key: value for key, value in config.items() if key not in _STORED},
+            from_json(ManyProvenance, config),
             bool(config["lowercase"]),
             device,
         )
@@ -142,12 +144,7 @@ def _read_config(path: Path) -> dict[str, Any]:
             "'bilex align --languages'."
         )
     config: dict[str, Any] = read_json(path / CONFIG)
-    version = config.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise BilexError(
-            f"{path}: has format version {version}, and this bilex reads up to {FORMAT_VERSION}; install a "
-            "newer bilex."
-        )
+    check_version(path, config, FORMAT_VERSION)
     return config
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from bilex.recipe.calibration import Calibration
+from bilex.typed_json import as_json, from_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class TrialReport:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return as_json(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,5 +73,5 @@ class Decisions:
             settings=stored["settings"],
             mixing=stored["mixing"],
             calibration=Calibration.from_dict(stored["calibration"]),
-            report=TrialReport(**stored["report"]),
+            report=from_json(TrialReport, stored["report"]),
         )

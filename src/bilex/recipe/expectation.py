@@ -56,6 +56,9 @@ class Expectation:
         return "none" if self.share < _NO_USE else "with care" if self.share < _WITH_CARE else "good"
 
 
+NOT_MEASURED = Expectation({}, {}, "not measured")
+
+
 def from_calibration(calibration: Calibration) -> Expectation:
     """What the held-out words of the confidences say."""
     parts = {

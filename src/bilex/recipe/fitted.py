@@ -133,13 +133,14 @@ class Fitted:
         if not check_seal(path, _KIND):
             raise BilexError(f"{path}: there is no fitted recipe; make one with bilex.recipe.fit.")
         about = read_json(path / _ABOUT)
-        recipe, report = Recipe.from_dict(about["recipe"]), FitReport.from_dict(about["report"])
+        recipe = Recipe.from_dict(about["recipe"])
+        aligner = recipe.aligner()
+        report = FitReport.from_dict(about["report"], aligner.report_type())
         if (source.dim, target.dim) != (report.source_dim, report.target_dim):
             raise BilexError(
                 f"{path}: was fitted on vectors of dimension {report.source_dim} and {report.target_dim}, "
                 f"not {source.dim} and {target.dim}; give the same vectors."
             )
-        aligner = recipe.aligner()
         for name, value in report.settings.items():
             setattr(aligner, name, device if name == "device" else value)
         aligner.source_map_, aligner.target_map_ = maps_from_state(about, load_file(path / _MAPS))

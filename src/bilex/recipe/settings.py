@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.settings import StageC2
 
+DEFAULT_METHOD = "c1"
 _NOT_SETTINGS = ("device", "seed")  # of an aligner: a recipe has its own
 
 
@@ -49,7 +50,7 @@ class Recipe:
         True
     """
 
-    method: str = "c1"
+    method: str = DEFAULT_METHOD
     settings: Mapping[str, Any] = field(default_factory=dict)
     lm: str | None = None
     tune: bool = True

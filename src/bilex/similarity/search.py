@@ -1,4 +1,4 @@
-"""Top-k search, the mean of the k best, and CSLS: the public face of this room."""
+"""Top-k search, the mean of the k best, and CSLS: the public functions of this package."""
 
 from __future__ import annotations
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from bilex.translator.expectation import languages_of, sentences
+from bilex.translator.expectation import sentences
 from bilex.visible import visible
 
 if TYPE_CHECKING:
     from bilex.translator.core import Translator
+    from bilex.translator.provenance import Provenance
 
 _LOOKED_AT = 1000  # words, for one of letters alone that can be pasted into a shell
 
@@ -27,13 +28,12 @@ def card(translator: Translator) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _from_what(translator: Translator, made: dict[str, Any]) -> str:
+def _from_what(translator: Translator, made: Provenance) -> str:
     space = translator.space
-    pairs, covered = made.get("seed_pairs", len(translator.seeds)), made.get("seed_pairs_covered", "?")
     case = "lower-cased" if translator.lowercase else "case kept"
     rows = [
-        (translator.languages[0], made.get("source_file"), len(space.source), made.get("source_dim")),
-        (translator.languages[1], made.get("target_file"), len(space.target), made.get("target_dim")),
+        (translator.languages[0], made.source_file, len(space.source), made.source_dim),
+        (translator.languages[1], made.target_file, len(space.target), made.target_dim),
     ]
     lines = [
         "## From what",
@@ -41,41 +41,44 @@ def _from_what(translator: Translator, made: dict[str, Any]) -> str:
         "| language | vectors | words | dimension |",
         "|---|---|---|---|",
         *(
-            f"| {_shown(side)} | {_shown(file or 'given in a program')} | {words:,} | {dim} |"
+            f"| {_shown(side)} | {_shown(file or 'given in a program')} | {words:,} | {known(dim)} |"
             for side, file, words, dim in rows
         ),
         "",
-        f"Seed dictionary: {_shown(made.get('seeds', translator.seeds.name))}; {covered} of its {pairs} "
+        f"Seed dictionary: {_shown(made.seeds)}; {made.seed_pairs_covered} of its {made.seed_pairs} "
         f"pairs have both words in the vectors. Words are {case}.",
     ]
     return "\n".join(lines)
 
 
-def _how(made: dict[str, Any]) -> str:
-    settings = made.get("settings", {})
+def known(number: float | None) -> str:
+    """A number of a model's memory, or a question mark."""
+    return "?" if number is None else str(number)
+
+
+def _how(made: Provenance) -> str:
     lines = [
         "## How",
         "",
-        f"Method `{made.get('method', 'unknown')}`: {made.get('method_summary', '')}. "
-        f"Fitted in {made.get('fit_seconds', '?')} s with bilex {made.get('bilex_version', '?')} "
-        f"on {made.get('made', '?')}.",
+        f"Method `{made.method}`: {made.method_summary}. Fitted in {known(made.fit_seconds)} s with bilex "
+        f"{made.bilex_version} on {made.made}.",
     ]
-    if made.get("arithmetic"):
-        jobs = ", ".join(f"{job} in {precision}" for job, precision in made["arithmetic"].items())
-        lines.append(f"Computed on {made.get('processor', 'a CPU')}: {jobs}.")
-    lm = made.get("language_model")
-    if lm:
-        tuned = "tuned on" if lm.get("tuned") else "not tuned; combined through"
+    if made.arithmetic:
+        jobs = ", ".join(f"{job} in {precision}" for job, precision in made.arithmetic.items())
+        lines.append(f"Computed on {made.processor}: {jobs}.")
+    lm = made.language_model
+    if lm is not None:
+        tuned = "tuned on" if lm.tuned else "not tuned; combined through"
         lines.append(
-            f"Combined (stage C2) with the language model `{lm['lm']}`, {tuned} {lm.get('pairs', '?')} pairs "
-            f"of which {lm.get('seed_pairs', '?')} are seeds; its weight λ is {lm.get('mixing', '?')}."
+            f"Combined (stage C2) with the language model `{lm.lm}`, {tuned} {lm.pairs} pairs "
+            f"of which {lm.seed_pairs} are seeds; its weight λ is {lm.mixing}."
         )
-    trial = made.get("trial", {})
-    if trial.get("form") is not None or trial.get("mixing") is not None:
-        lines.append(f"Decided on {trial.get('held_out_words', 0)} held-out seed words: {trial.get('note')}.")
-    if settings:
+    trial = made.trial
+    if trial.form is not None or trial.mixing is not None:
+        lines.append(f"Decided on {trial.held_out_words} held-out seed words: {trial.note}.")
+    if made.settings:
         lines += ["", "| setting | value |", "|---|---|"]
-        lines += [f"| {_shown(name)} | {_shown(value)} |" for name, value in settings.items()]
+        lines += [f"| {_shown(name)} | {_shown(value)} |" for name, value in made.settings.items()]
     return "\n".join(lines)
 
 
@@ -93,7 +96,7 @@ def _how_well(translator: Translator) -> str:
         "|---|---|---|---|---|---|",
     ]
     for (direction, method), part in calibration.parts.items():
-        languages = " to ".join(map(_shown, languages_of(made, direction)))
+        languages = " to ".join(map(_shown, made.language_names(direction)))
         lines.append(
             f"| {languages} | {method.upper()} | {part.words} | {part.accuracy:.1%} | {part.error:.3f} "
             f"| {part.error_by_chance:.3f} |"

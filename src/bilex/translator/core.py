@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from itertools import islice
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -14,19 +13,18 @@ import numpy as np
 from bilex.aligners.maps import Map
 from bilex.errors import BilexError
 from bilex.hub import OnTheHub
-from bilex.languages import code_of, language_of_file
+from bilex.languages import two_languages
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress, chosen_progress
 from bilex.recipe.calibration import Calibration
 from bilex.space import Direction, Floats, Retrieval, Space, map_words
-from bilex.translator.answers import Answer, Translation
-from bilex.translator.expectation import languages_of
-from bilex.translator.known import KnownPairs, Proposals, Proposer, own_proposer
-from bilex.translator.phrases import COMPOSED, PhraseReader, SeedPhrases, with_seed_phrases
-from bilex.translator.spelling import closest_spellings
+from bilex.translator.answering import answers
+from bilex.translator.answers import Answer
+from bilex.translator.known import KnownPairs, Proposer, own_proposer
+from bilex.translator.phrases import PhraseReader, SeedPhrases, with_seed_phrases
+from bilex.translator.provenance import Provenance
 from bilex.translator.unknown import OutOfVocabulary, Side
 from bilex.vectors import WordVectors
-from bilex.vectors.phrases import is_phrase, unit_of
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
     from bilex.recipe.fitted import Fitted
     from bilex.translator.filters import Keep
     from bilex.translator.induction import InducedLexicon
-
-# How many more answers are looked at where some of them may not be given.
-_TO_CHOOSE_FROM = 50
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +45,7 @@ class Translator(OnTheHub):
         calibration: From scores to confidences.
         unknown: Who gives vectors to words outside the vocabulary, asked in order.
         seeds: The pairs it was learned from, and pairs that were rejected.
-        provenance: From what and how it was made: method, settings, report, files.
+        provenance: From what and how it was made: languages, method, settings, report, files.
         lowercase: Whether the vocabularies were lower-cased, so that questions are too.
 
     Examples:
@@ -65,14 +60,13 @@ class Translator(OnTheHub):
     calibration: Calibration = field(default_factory=Calibration)
     unknown: list[OutOfVocabulary] = field(default_factory=list)
     seeds: Lexicon = field(default_factory=lambda: Lexicon([], "the seeds"))
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
     lowercase: bool = True
 
     def __repr__(self) -> str:
-        method = self.provenance.get("method", "unknown method")
         source, target = self.languages
         sizes = f"{len(self.space.source):,} × {len(self.space.target):,} words"
-        return f"Translator({source}–{target}, {sizes}, {method})"
+        return f"Translator({source}–{target}, {sizes}, {self.provenance.method})"
 
     @classmethod
     def fit(
@@ -147,7 +141,8 @@ class Translator(OnTheHub):
         """
         from bilex.translator.fitting import translator_of
 
-        known = known_languages(source, target, languages)
+        files = [side.report.source if side.report else None for side in (source, target)]
+        known = two_languages((languages[0], files[0]), (languages[1], files[1]))
         made = translator_of(fitted, source, target, lowercase=lowercase, languages=known)
         return with_seed_phrases(made, made.seeds)
 
@@ -182,13 +177,12 @@ class Translator(OnTheHub):
     @property
     def language_codes(self) -> list[str]:
         """The codes of the two languages, as far as they are known."""
-        sides = (self.provenance.get(f"{side}_language") for side in ("source", "target"))
-        return [str(code) for code in sides if code]
+        return [code for code in self.provenance.languages if code]
 
     @property
     def languages(self) -> tuple[str, str]:
         """The names of the two languages, or "source" and "target" where they are not known."""
-        return languages_of(self.provenance, "forward")
+        return self.provenance.language_names()
 
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -247,38 +241,7 @@ class Translator(OnTheHub):
             return self.translate([words], k, **overrides, model_only=model_only, keep=keep)[0]
         if k < 1:
             raise BilexError(f"{k} translations were asked for; ask for at least 1.")
-        asked = list(words)
-        query_side, key_side = self.space.sides(direction)
-        rows = [self._row(query_side, word) for word in asked]
-        known = [place for place, row in enumerate(rows) if row is not None]
-        own_side: Side
-        side: Side
-        own_side, side = ("source", "target") if direction == "forward" else ("target", "source")
-        may = None if keep is None else (lambda word: keep(word, side))
-        depth = k if may is None else k + _TO_CHOOSE_FROM
-        marked = self._seed_phrases.marked
-        found: dict[int, Answer] = {}
-        if known:
-            queries = np.array([rows[place] for place in known], np.int64)
-            proposals = self.proposer(direction, method, model_only=model_only)(queries, depth)
-            for number, place in enumerate(known):
-                chosen = _translations(proposals, number, key_side, k, may)
-                found[place] = Answer(
-                    asked[place],
-                    marked(chosen, side),
-                    self._seed_phrases.origin(query_side.index_to_key[queries[number]], own_side),
-                )
-        beyond = self._read_unknown(asked, rows, direction)
-        if beyond:
-            propose = own_proposer(self.space, self.calibration, direction, method, confident=False)
-        for place, (vector, origin) in beyond.items():
-            proposals = propose(vector[None], depth)
-            chosen = _translations(proposals, 0, key_side, k, may)
-            found[place] = Answer(asked[place], marked(chosen, side), origin)
-        return [
-            found[place] if place in found else self._unknown_answer(word, direction)
-            for place, word in enumerate(asked)
-        ]
+        return answers(self, list(words), k, direction, method, model_only=model_only, keep=keep)
 
     @cached_property
     def known_pairs(self) -> KnownPairs:
@@ -294,15 +257,9 @@ class Translator(OnTheHub):
             return own_proposer(self.space, self.calibration, direction, method)
         return self.known_pairs.proposer(self.space, self.calibration, direction, method)
 
-    def _row(self, query_side: WordVectors, word: str) -> int | None:
-        """The row of a word or of a phrase, as it is typed, lower-cased, or joined as its phrases are."""
-        unit = unit_of(word, query_side.key_to_index)
-        if unit is None and self.lowercase:
-            unit = unit_of(word.lower(), query_side.key_to_index)
-        return None if unit is None else query_side.key_to_index[unit]
-
     @cached_property
-    def _phrase_reader(self) -> PhraseReader:
+    def phrase_reader(self) -> PhraseReader:
+        """Gives vectors to phrases that the vocabularies lack."""
         return PhraseReader(self.space, self.unknown)
 
     def phrase_vectors(self, phrases: Sequence[str], side: Side) -> list[Floats | None]:
@@ -312,40 +269,12 @@ class Translator(OnTheHub):
             phrases: Words divided by spaces or underscores, in the case of the vocabularies.
             side: Their language.
         """
-        return self._phrase_reader.vectors(phrases, side)
+        return self.phrase_reader.vectors(phrases, side)
 
     @cached_property
-    def _seed_phrases(self) -> SeedPhrases:
-        return SeedPhrases(self.provenance.get(COMPOSED, {}))
-
-    def _unknown_answer(self, word: str, direction: Direction) -> Answer:
-        """What there is to say about a word without a vector."""
-        query_side, _ = self.space.sides(direction)
-        side: Side = "source" if direction == "forward" else "target"
-        lacking = self._phrase_reader.unknown_words(word.lower() if self.lowercase else word, side)
-        sought = lacking[0] if lacking else word
-        near = partial(closest_spellings, sought, query_side.index_to_key)
-        return Answer(word, (), None, tuple(lacking), near)
-
-    def _read_unknown(
-        self, words: Sequence[str], rows: Sequence[int | None], direction: Direction
-    ) -> dict[int, tuple[Floats, str]]:
-        """The vectors of the words without a row, by place, with the kind of source that gave them."""
-        side: Side = "source" if direction == "forward" else "target"
-        found: dict[int, tuple[Floats, str]] = {}
-        phrases = [place for place, row in enumerate(rows) if row is None and is_phrase(words[place])]
-        texts = [words[place].lower() if self.lowercase else words[place] for place in phrases]
-        for place, vector in zip(phrases, self.phrase_vectors(texts, side), strict=True):
-            if vector is not None:
-                found[place] = (vector, COMPOSED)
-        rows = [row if not is_phrase(word) else -1 for row, word in zip(rows, words, strict=True)]
-        for source in self.unknown:
-            waiting = [place for place, row in enumerate(rows) if row is None and place not in found]
-            spelt = [words[place].lower() if self.lowercase else words[place] for place in waiting]
-            for place, vector in zip(waiting, source.vectors(spelt, side) if spelt else [], strict=True):
-                if vector is not None:
-                    found[place] = (vector, source.kind)
-        return found
+    def seed_phrases(self) -> SeedPhrases:
+        """Which words of the vocabularies are phrases of the seeds that were composed."""
+        return SeedPhrases(self.provenance.composed)
 
     def lexicon(
         self,
@@ -420,51 +349,17 @@ class Translator(OnTheHub):
             return mapped[0] if vectors.ndim == 1 else mapped
         if not isinstance(vectors, WordVectors):
             vectors = WordVectors.from_gensim(vectors)
-        sides: dict[str, Map] = {"source": self.source_map, "target": self.target_map}
+        made = self.provenance
+        sides = {
+            "source": (self.source_map, made.source_dim),
+            "target": (self.target_map, made.target_dim),
+        }
         if side not in sides:
             raise BilexError(f"side '{side}' is not known; use source or target.")
-        expected = self.provenance.get(f"{side}_dim", vectors.dim)
-        if vectors.dim != expected:
+        into, expected = sides[side]
+        if expected is not None and vectors.dim != expected:
             raise BilexError(
                 f"vectors of dimension {vectors.dim} do not fit the {side} map, which takes {expected}; "
                 "use vectors of the model that the map was learned on."
             )
-        return map_words(vectors, sides[side], self.space.metric)
-
-
-def _translations(
-    proposals: Proposals, query: int, key_side: WordVectors, k: int, may: Callable[[str], bool] | None
-) -> tuple[Translation, ...]:
-    """One query's first k answers of those that may be given, as a user meets them."""
-    confidence = proposals.confidence[query]
-    found = (
-        Translation(
-            word=key_side.index_to_key[row],
-            score=float(proposals.scores[query, place]),
-            confidence=None if np.isnan(confidence[place]) else float(confidence[place]),
-            rank=int(row) + 1,
-            known=bool(proposals.known[query, place]),
-        )
-        for place, row in enumerate(proposals.rows[query])
-        if row >= 0
-    )
-    return tuple(islice((t for t in found if may is None or t.known or may(t.word)), k))
-
-
-def known_languages(
-    source: WordVectors, target: WordVectors, given: tuple[str | None, str | None] = (None, None)
-) -> tuple[str | None, str | None]:
-    """The codes of two languages: those given, else what the names of the vectors' files say.
-
-    Args:
-        source: Source vectors.
-        target: Target vectors.
-        given: Codes or names of the languages; a name that is not known is kept as it is.
-    """
-    found: list[str | None] = []
-    for override, vectors in zip(given, (source, target), strict=True):
-        if override is not None:
-            found.append(code_of(override) or override)
-        else:
-            found.append(language_of_file(vectors.report.source) if vectors.report else None)
-    return (None, None) if found[0] == found[1] else (found[0], found[1])
+        return map_words(vectors, into, self.space.metric)

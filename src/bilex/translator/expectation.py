@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from bilex.languages import language_name
 from bilex.recipe.expectation import Expectation
-from bilex.space import Direction
+from bilex.translator.provenance import Provenance
 
 _FEW_SEEDS = 200
 _Z = 1.96
 
 
-def sentences(made: dict[str, Any], model: str = "MODEL") -> list[str]:
+def sentences(made: Provenance, model: str = "MODEL") -> list[str]:
     """What to expect, and what to do if that is little.
 
     Args:
         made: A model's provenance.
         model: The model's name, for commands to copy.
     """
-    expected = Expectation(**made.get("expectation", {"words": {}, "right": {}, "how": "not measured"}))
-    pairs = made.get("seed_pairs_covered", 0)
+    expected, pairs = made.expectation, made.seed_pairs_covered
     if not expected.measured:
-        why = "there were no seeds to test it on" if not made.get("seed_pairs") else expected.how
+        why = "there were no seeds to test it on" if not made.seed_pairs else expected.how
         stated = [
             f"How good this model is was not measured ({why}): run 'bilex evaluate {model}' on a test list."
         ]
         if 0 < pairs < _FEW_SEEDS:
             stated.append(f"Expect little of it. {_advice(made, pairs, model)}")
         return stated
-    stated = [_figures(expected, made)]
+    stated = [_shares(expected, made)]
     if expected.of_use == "none":
         stated.append(f"That is too little to use this model. {_advice(made, pairs, model)}")
     elif expected.of_use == "with care":
@@ -40,12 +37,12 @@ def sentences(made: dict[str, Any], model: str = "MODEL") -> list[str]:
     return stated
 
 
-def _figures(expected: Expectation, made: dict[str, Any]) -> str:
+def _shares(expected: Expectation, made: Provenance) -> str:
     """One sentence with the shares of both directions."""
     clauses = []
     for side in expected.words:
         words, right = expected.words[side], expected.right[side]
-        query_side, key_side = languages_of(made, side)  # type: ignore[arg-type]
+        query_side, key_side = made.language_names(side)  # type: ignore[arg-type]
         low, high = share_interval(right, words)
         clauses.append(f"{query_side} to {key_side} {right / max(1, words):.0%} ({low:.0%} to {high:.0%})")
     count = max(expected.words.values())
@@ -56,29 +53,18 @@ def _figures(expected: Expectation, made: dict[str, Any]) -> str:
     )
 
 
-def _advice(made: dict[str, Any], pairs: int, model: str) -> str:
+def _advice(made: Provenance, pairs: int, model: str) -> str:
     if pairs < _FEW_SEEDS:
         without = (
-            ", or none at all (without --seeds the method finds its own start)"
-            if made.get("method") == "c1"
-            else ""
+            ", or none at all (without --seeds the method finds its own start)" if made.seeds_optional else ""
         )
         return f"{pairs} seed pairs are few: give more, a thousand if you can{without}."
-    if made.get("seed_pairs", 0) > 2 * pairs:
+    if made.seed_pairs > 2 * pairs:
         return "Most seeds are not in the vectors: check that words are written alike in both."
     return (
         "With so many seeds the vectors are the likely reason (little text, or texts of different kinds), or "
         f"wrong seeds: see 'bilex info {model} --doubtful'."
     )
-
-
-def languages_of(made: dict[str, Any], direction: Direction) -> tuple[str, str]:
-    """The names of the query and the key language, as far as a model knows them."""
-    names = [
-        language_name(made[f"{side}_language"]) if made.get(f"{side}_language") else side
-        for side in ("source", "target")
-    ]
-    return (names[0], names[1]) if direction == "forward" else (names[1], names[0])
 
 
 def share_interval(right: int, words: int) -> tuple[float, float]:

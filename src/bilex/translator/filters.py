@@ -80,9 +80,7 @@ def word_filter(
             "this model was lower-cased, so names cannot be recognised; align again with --keep-case."
         )
     if parts_of_speech and tagger is None:
-        raise BilexError(
-            "parts of speech need somebody who tells them; give a file of words and tags with --tags."
-        )
+        raise BilexError("parts of speech are not known; give a file of words and tags with --tags.")
     if numbers and names and not stop_words and not parts_of_speech:
         return None
     space = translator.space

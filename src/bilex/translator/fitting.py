@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from bilex.recipe.fitted import Fitted
 from bilex.translator.core import Translator
+from bilex.translator.provenance import Provenance
 from bilex.translator.subwords import FromSubwords
 from bilex.translator.unknown import OutOfVocabulary, Side
 from bilex.vectors import Subwords, WordVectors
@@ -25,12 +28,12 @@ def translator_of(
         fitted.calibration,
         _unknown(fitted, source, target),
         fitted.seeds,
-        {
-            **fitted.report.as_dict(),
-            "recipe": fitted.recipe.as_dict(),
-            "source_language": languages[0],
-            "target_language": languages[1],
-        },
+        Provenance(
+            **{part.name: getattr(fitted.report, part.name) for part in fields(fitted.report)},
+            recipe=fitted.recipe,
+            source_language=languages[0],
+            target_language=languages[1],
+        ),
         lowercase,
     )
 

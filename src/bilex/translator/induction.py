@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from bilex.data_frames import Tabular
 from bilex.errors import BilexError
 from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import Dictionary, Languages
@@ -20,10 +21,6 @@ from bilex.translator.known import Proposals
 from bilex.translator.unknown import Side
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
-
     from bilex.translator.core import Translator
     from bilex.translator.filters import Keep
 
@@ -46,7 +43,7 @@ _TYPES: dict[str, type] = {
 
 
 @dataclass(frozen=True, repr=False)
-class InducedLexicon:
+class InducedLexicon(Tabular):
     """Pairs with their scores, in order of the frequency of the words that asked, best translation first.
 
     Args:
@@ -80,42 +77,16 @@ class InducedLexicon:
             ("source", "target", "score", "confidence"), rows, _SHOWN_ROWS, f"{len(self):,} pairs"
         )
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """The pairs as a pandas DataFrame, one column for each field of `Entry` that any pair has.
-
-        Raises:
-            BilexError: pandas is not installed.
-        """
-        from bilex.data_frames import pandas_frame
-
-        return pandas_frame(self._columns())
-
-    def to_polars(self) -> polars.DataFrame:
-        """The same as `to_pandas` as a polars DataFrame.
-
-        Raises:
-            BilexError: polars is not installed.
-        """
-        from bilex.data_frames import polars_frame
-
-        return polars_frame(self._columns(), _TYPES)
-
-    def to_arrow(self) -> pyarrow.Table:
-        """The same as `to_pandas` as an Arrow table.
-
-        Raises:
-            BilexError: pyarrow is not installed.
-        """
-        from bilex.data_frames import arrow_table
-
-        return arrow_table(self._columns(), _TYPES)
-
-    def _columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[Any]]:
         """The fields of the entries, less texts that none of them has."""
         texts = ("part_of_speech", "status", "provenance", "sense")
         unused = [name for name in texts if not any(getattr(entry, name) for entry in self.entries)]
         names = [field.name for field in fields(Entry) if field.name not in unused]
         return {name: [getattr(entry, name) for entry in self.entries] for name in names}
+
+    def column_types(self) -> dict[str, type]:
+        """The type of every field that an entry may have."""
+        return _TYPES
 
     def dictionary(self, languages: Languages = (None, None)) -> Dictionary:
         """The entries for a file, the words that asked first.
@@ -198,7 +169,7 @@ def induce(translator: Translator, overrides: Overrides, progress: Progress = SI
     Raises:
         BilexError: An option makes no sense, or confidences are asked for where none were calibrated.
     """
-    check_wishes(translator, overrides)
+    check_overrides(translator, overrides)
     lists = []
     for side in overrides.query_side:
         answers = _ask(translator, overrides, side, progress)
@@ -216,7 +187,7 @@ def induce(translator: Translator, overrides: Overrides, progress: Progress = SI
     return InducedLexicon(tuple(_entries(translator.space, found)), "target" if backward else "source")
 
 
-def check_wishes(translator: Translator, overrides: Overrides) -> None:
+def check_overrides(translator: Translator, overrides: Overrides) -> None:
     """Refuse what makes no sense.
 
     Raises:

@@ -15,7 +15,7 @@ from bilex.translator.induction import (
     InducedLexicon,
     Overrides,
     answers_of,
-    check_wishes,
+    check_overrides,
     may_answer,
     queries_of,
 )
@@ -49,13 +49,12 @@ def induce_by_lemma(
     Raises:
         BilexError: simplemma is not there or does not know a language, or an option makes no sense.
     """
-    check_wishes(translator, overrides)
+    check_overrides(translator, overrides)
     if overrides.direction == "both":
         raise BilexError("a dictionary by lemmas has one direction; choose forward or backward.")
     direction: Direction = overrides.direction
-    made = translator.provenance
     sides = translator.space.source, translator.space.target
-    codes = languages or (made.get("source_language"), made.get("target_language"))
+    codes = languages or translator.provenance.languages
     with progress.task("Finding lemmas", 2) as task:
         lemmas = []
         for words, code in zip(sides, codes, strict=True):

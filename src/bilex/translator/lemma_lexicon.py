@@ -93,7 +93,7 @@ class Votes:
     confidence: npt.NDArray[np.float64]
 
     def best(self, k: int) -> Votes:
-        """The first k answers of each asking lemma."""
+        """The first k answers of each query lemma."""
         starts = np.flatnonzero(np.r_[True, self.query_side[1:] != self.query_side[:-1]])
         place = np.arange(len(self.query_side)) - np.repeat(
             starts, np.diff(np.r_[starts, len(self.query_side)])
@@ -139,7 +139,7 @@ def votes_of(queries: Rows, found: Proposals, query_side: Lemmas, key_side: Lemm
 def chosen_forms(
     translator: Translator, direction: Direction, pairs: Votes, query_side: Lemmas, key_side: Lemmas
 ) -> tuple[Rows, Floats]:
-    """The form of each answering lemma that agrees with the headword, and its score.
+    """The form of each key lemma that agrees with the headword, and its score.
 
     A headword that is the lemma itself gets the other lemma itself. Where one of the two is not in its
     vocabulary, the form with the highest CSLS to the headword is taken: forms of the same inflection are the
@@ -179,7 +179,7 @@ def lemma_entries(
     key_side: Lemmas,
     progress: Progress,
 ) -> Iterator[Entry]:
-    """One entry for each pair of lemmas, in order of the frequency of the asking lemma, senses numbered.
+    """One entry for each pair of lemmas, in order of the frequency of the query lemma, senses numbered.
 
     The arguments are those of `chosen_forms`; `progress` shows how far the work is.
     """
@@ -206,7 +206,7 @@ def lemma_entries(
 
 
 def mutual_pairs(pairs: Votes, back: Votes) -> Votes:
-    """The pairs whose answering lemma answers with the asking lemma first."""
+    """The pairs whose key lemma has the query lemma as its first answer."""
     first = dict(zip(back.query_side.tolist(), back.key_side.tolist(), strict=True))
     chosen = np.array(
         [first.get(b) == a for a, b in zip(pairs.query_side.tolist(), pairs.key_side.tolist(), strict=True)],

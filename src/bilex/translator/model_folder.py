@@ -78,6 +78,25 @@ def read_seeds(path: Path) -> Lexicon:
     )
 
 
+def check_version(path: Path, config: Mapping[str, Any], newest: int) -> None:
+    """Make sure that this version of bilex reads a model.
+
+    Args:
+        path: The model's folder.
+        config: Its configuration.
+        newest: The newest version of its format that can be read.
+
+    Raises:
+        BilexError: It does not.
+    """
+    version = config.get("format_version")
+    if not isinstance(version, int) or version > newest:
+        raise BilexError(
+            f"{path}: has model format version {version}, and this bilex reads up to {newest}; "
+            "install a newer bilex."
+        )
+
+
 @contextlib.contextmanager
 def fitting_together(path: Path) -> Iterator[None]:
     """Turn what goes wrong while the parts of a model are put together into one sentence.

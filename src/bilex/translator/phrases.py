@@ -95,7 +95,7 @@ class SeedPhrases:
         recorded: The phrases of each side, as a model remembers them.
     """
 
-    def __init__(self, recorded: Mapping[Side, Sequence[str]]) -> None:
+    def __init__(self, recorded: Mapping[str, Sequence[str]]) -> None:
         self._phrases = {side: frozenset(texts) for side, texts in recorded.items()}
 
     def origin(self, word: str, side: Side) -> str:
@@ -120,5 +120,7 @@ def with_seed_phrases(translator: Translator, seeds: Lexicon) -> Translator:
     """
     reader = PhraseReader(translator.space, translator.unknown)
     space, added = with_phrases(translator.space, missing_phrases(seeds, translator.space), reader.vectors)
-    provenance = {**translator.provenance, COMPOSED: added}
-    return replace(translator, space=space, provenance=provenance) if added else translator
+    if not added:
+        return translator
+    recorded: dict[str, tuple[str, ...]] = {side: tuple(phrases) for side, phrases in added.items()}
+    return replace(translator, space=space, provenance=replace(translator.provenance, composed=recorded))

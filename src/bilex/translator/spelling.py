@@ -42,7 +42,7 @@ def _sharing_pairs(plain: str, words: Iterable[str]) -> list[str]:
     """The words that hold most of the neighbouring letter pairs of `plain`, in order of frequency.
 
     A single letter stands for its pairs, and the first letter counts as one more, so that words of
-    two or three letters can be told apart too.
+    two or three letters can be distinguished too.
     """
     pairs = {plain[i : i + 2] for i in range(len(plain) - 1)} or {plain}
     scored = []

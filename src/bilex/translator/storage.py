@@ -19,6 +19,7 @@ from bilex.translator.model_folder import (
     CONFIG,
     MAPS,
     check_free,
+    check_version,
     finish,
     fitting_together,
     has_format,
@@ -26,6 +27,7 @@ from bilex.translator.model_folder import (
     write_seeds,
     written_files,
 )
+from bilex.translator.provenance import Provenance
 from bilex.translator.unknown import Side, load_source
 from bilex.vectors import WordVectors
 
@@ -80,7 +82,7 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
         **steps,
         "unknown": [source.kind for source in translator.unknown],
         "calibration": translator.calibration.as_dict(),
-        **translator.provenance,
+        **translator.provenance.as_dict(),
     }
     with atomic_folder(folder, own_files=own_files) as path:
         space.source.save(path / SOURCE, "safetensors")
@@ -119,26 +121,20 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
             Calibration.from_dict(config["calibration"]),
             [load_source(kind, path / UNKNOWN / kind, maps, device) for kind in config["unknown"]],
             read_seeds(path / SEEDS),
-            {key: value for key, value in config.items() if key not in _STORED},
+            Provenance.from_dict(config),
             config["lowercase"],
         )
 
 
-_STORED = (
-    "format",
-    "format_version",
-    "metric",
-    "dim",
-    "source_words",
-    "target_words",
-    "lowercase",
-    "csls_neighbours",
-    "source_map",
-    "target_map",
-    "unknown",
-    "calibration",
-    "card_sha256",
-)
+def read_provenance(path: Path) -> Provenance:
+    """From what and how a saved model was made, without opening it.
+
+    Raises:
+        BilexError: It is no model that this version reads.
+    """
+    config = read_config(path)
+    with fitting_together(path):
+        return Provenance.from_dict(config)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -161,10 +157,5 @@ def read_config(path: Path) -> dict[str, Any]:
         raise BilexError(
             f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with 'bilex align'."
         )
-    version = config.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise BilexError(
-            f"{path}: has model format version {version}, and this bilex reads up to {FORMAT_VERSION}; "
-            "install a newer bilex."
-        )
+    check_version(path, config, FORMAT_VERSION)
     return config

@@ -167,7 +167,7 @@ def write(vectors: WordVectors, path: Path) -> None:
 def _earlier_list_kept(path: Path, words_path: Path) -> Iterator[None]:
     """Keep a copy of the word list of the matrix at `path` while both are replaced, one after the other.
 
-    Two files cannot be replaced in one step. The copy's name tells the matrix that it belongs to; if the
+    Two files cannot be replaced in one step. The copy's name names the matrix that it belongs to; if the
     process dies while that matrix is still in its place, `_finish_interrupted` puts the old list back.
     """
     kept = path.with_name(_earlier_list_name(path))

@@ -1,4 +1,4 @@
-"""Telling the formats of word vectors apart by what a file holds."""
+"""The formats of word vectors, recognised by what a file holds."""
 
 from __future__ import annotations
 

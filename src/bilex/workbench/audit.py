@@ -59,7 +59,7 @@ def draw(
         raise ProblemError(
             409, "There is no entry to audit; wait until the table is filled, or ask for less."
         )
-    chance = random.Random(random_seed)
+    rng = random.Random(random_seed)
     names = sorted(strata)
     counts = allocate([len(strata[name]) for name in names], size)
     described, chosen = [], []
@@ -67,9 +67,9 @@ def draw(
         described.append(
             {"band": name[0], "confidence": name[1], "entries": len(strata[name]), "drawn": count}
         )
-        chosen += [(number, row) for row in chance.sample(strata[name], count)]
-    chance.shuffle(chosen)
-    items = [(stratum, row, _shown(engine, row["source"], row["target"], chance)) for stratum, row in chosen]
+        chosen += [(number, row) for row in rng.sample(strata[name], count)]
+    rng.shuffle(chosen)
+    items = [(stratum, row, _shown(engine, row["source"], row["target"], rng)) for stratum, row in chosen]
     with store.writing() as connection:
         cursor = connection.execute(
             "INSERT INTO audits (created, reviewer, size, strata) VALUES (?, ?, ?, ?)",
@@ -97,11 +97,11 @@ def draw(
     return found
 
 
-def _shown(engine: Engine, source: str, best: str, chance: random.Random) -> list[str]:
+def _shown(engine: Engine, source: str, best: str, rng: random.Random) -> list[str]:
     """The model's candidates in random order, its own choice among them."""
     words = [translation.word for translation in engine.translate(source, _SHOWN)]
     shown = list(dict.fromkeys([best, *words]))[:_SHOWN]
-    chance.shuffle(shown)
+    rng.shuffle(shown)
     return shown
 
 

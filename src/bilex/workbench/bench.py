@@ -12,7 +12,7 @@ import filelock
 
 from bilex.errors import BilexError
 from bilex.languages import language_name
-from bilex.translator.storage import read_config
+from bilex.translator.storage import read_config, read_provenance
 from bilex.workbench.bands import Band, frequency_bands
 from bilex.workbench.engine import Engine
 from bilex.workbench.filling import Filling
@@ -161,8 +161,7 @@ class Workbench:
         """The codes of the two languages, where they are known."""
         if self.folder is None:
             return None, None
-        config = read_config(self.folder)
-        return config.get("source_language"), config.get("target_language")
+        return read_provenance(self.folder).languages
 
     @property
     def filled(self) -> bool:
@@ -194,17 +193,18 @@ class Workbench:
         if self.folder is None:
             return {**found, "name": None, "folder": None, "bands": [], "entries": None}
         config = read_config(self.folder)
-        language_model = config.get("language_model")
+        made = read_provenance(self.folder)
         return {
             **found,
             "name": self.folder.name,
             "folder": str(self.folder),
-            **{side: _language(config, side) for side in ("source", "target")},
-            "method": config.get("method"),
-            "language_model": language_model.get("lm") if isinstance(language_model, dict) else None,
+            "source": _language("source", made.source_language, config["source_words"]),
+            "target": _language("target", made.target_language, config["target_words"]),
+            "method": made.method,
+            "language_model": None if made.language_model is None else made.language_model.lm,
             "confidences": "forward csls" in config.get("calibration", {}),
-            "seeds": config.get("seed_pairs", 0),
-            "made": config.get("made"),
+            "seeds": made.seed_pairs,
+            "made": made.made,
             "bands": [vars(band) for band in self.bands],
             "entries": {
                 "done": self._filling.done if self._filling else 0,
@@ -234,11 +234,10 @@ class Workbench:
             self.close()
 
 
-def _language(config: dict[str, Any], side: str) -> dict[str, Any]:
-    code = config.get(f"{side}_language")
+def _language(side: str, code: str | None, words: int) -> dict[str, Any]:
     return {
         "code": code,
         "name": language_name(code) if code else side,
-        "words": int(config[f"{side}_words"]),
+        "words": words,
         "rtl": code in RIGHT_TO_LEFT,
     }

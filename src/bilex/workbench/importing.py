@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bilex.errors import BilexError
+from bilex.lexicon.formats.formulas import restored
 from bilex.workbench.decisions import Decision, Verdict, decisions_about, record, standing
-from bilex.workbench.formulas import restored
 from bilex.workbench.problems import LONGEST_WORD
 from bilex.workbench.store import Store
 

@@ -67,7 +67,7 @@ def estimate(strata: Sequence[Stratum]) -> Estimate | None:
 
 
 def effective_decisions(known: Sequence[Stratum]) -> float:
-    """How many simple random decisions tell as much as these."""
+    """How many simple random decisions say as much as these."""
     decided = sum(one.decided for one in known)
     entries = sum(one.entries for one in known)
     variance, pooled = 0.0, 0.0

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,10 @@ from bilex.aligners.maps import Map
 from bilex.lexicon import Lexicon
 from bilex.progress import Progress
 from bilex.recipe.calibration import FEWEST_WORDS, Calibration
+from bilex.recipe.report import now
 from bilex.space import Space
 from bilex.translator import Translator, calibrate
+from bilex.translator.provenance import Provenance, Retrained
 from bilex.translator.remapped import Remapped
 from bilex.translator.unknown import OutOfVocabulary, Side
 
@@ -33,17 +34,17 @@ _MOST_FOUND = 6_000
 _COMPARED_WORDS = 50_000
 _LINES_AT_ONCE = 500
 
-Tell = Callable[..., None]
+Report = Callable[..., None]
 
 
-def retrain(order: dict[str, Any], progress: Progress, tell: Tell) -> dict[str, Any]:
+def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[str, Any]:
     """Retrain a model and save the result under another name.
 
     Args:
         order: "model" and "output" (folders), "accepted", "rejected" (pairs), "held_out" (words with their
             right translations), "updates", "random_seed".
         progress: Who hears how far it is.
-        tell: Receives changed entries, some at a time, as `changes`.
+        report: Receives changed entries, some at a time, as `changes`.
 
     Returns:
         The comparison, for JSON.
@@ -68,7 +69,7 @@ def retrain(order: dict[str, Any], progress: Progress, tell: Tell) -> dict[str, 
     )
     with progress.task("Writing the model"):
         translator.save(Path(order["output"]))
-    compared, changed = _compare(earlier, translator, progress, tell)
+    compared, changed = _compare(earlier, translator, progress, report)
     kept = [pair for pair in pairs if pair[0] not in held_out]
     return {
         "seconds": round(time.monotonic() - started, 1),
@@ -80,7 +81,7 @@ def retrain(order: dict[str, Any], progress: Progress, tell: Tell) -> dict[str, 
         "held_out": held_out_accuracy(earlier, translator, held_out),
         "changed": changed,
         "compared": compared,
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "made": now(),
     }
 
 
@@ -165,17 +166,16 @@ def _calibration(
     return learned if learned.parts else earlier.calibration
 
 
-def _provenance(earlier: Translator, decided: Lexicon) -> dict[str, Any]:
-    rounds = int(earlier.provenance.get("retrained", {}).get("rounds", 0))
-    seeds = earlier.seeds.corrected(decided)
-    space = earlier.space
-    return {
-        **earlier.provenance,
-        "seed_pairs": len(seeds),
-        "seed_pairs_covered": len(seeds.index(space.source.key_to_index, space.target.key_to_index)),
-        "retrained": {"rounds": rounds + 1, "accepted": len(decided), "rejected": len(decided.rejected)},
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+def _provenance(earlier: Translator, decided: Lexicon) -> Provenance:
+    before, seeds, space = earlier.provenance, earlier.seeds.corrected(decided), earlier.space
+    rounds = 0 if before.retrained is None else before.retrained.rounds
+    return replace(
+        before,
+        seed_pairs=len(seeds),
+        seed_pairs_covered=len(seeds.index(space.source.key_to_index, space.target.key_to_index)),
+        retrained=Retrained(rounds=rounds + 1, accepted=len(decided), rejected=len(decided.rejected)),
+        made=now(),
+    )
 
 
 def held_out_accuracy(
@@ -197,7 +197,7 @@ def held_out_accuracy(
     }
 
 
-def _compare(before: Translator, after: Translator, progress: Progress, tell: Tell) -> tuple[int, int]:
+def _compare(before: Translator, after: Translator, progress: Progress, report: Report) -> tuple[int, int]:
     """How many words were compared, and how many have another first translation; those are listed."""
     count = min(len(before.space.source), _COMPARED_WORDS)
     changed = 0
@@ -215,7 +215,7 @@ def _compare(before: Translator, after: Translator, progress: Progress, tell: Te
     words, answers = before.space.source.index_to_key, before.space.target.index_to_key
     for part in _parts(different.tolist()):
         changed += len(part)
-        tell(
+        report(
             changes=[
                 [
                     words[row],

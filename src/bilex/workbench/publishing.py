@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bilex.lexicon.entries import Dictionary, Entry, Languages
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, all_formats, format_of, write
+from bilex.lexicon.formats.formulas import defused
 from bilex.workbench.decisions import Decision, all_outcomes
 from bilex.workbench.entries import Filter
-from bilex.workbench.formulas import csv_text
 from bilex.workbench.problems import ProblemError
 from bilex.workbench.store import Store
 
@@ -185,7 +186,7 @@ def change_log(store: Store, form: str) -> str:
     if form == "jsonl":
         return "".join(json.dumps(one.as_dict(), ensure_ascii=False) + "\n" for one in decisions)
     header = ("id", "at", "reviewer", "source", "verdict", "accepted", "rejected", "note", "kind", "undone")
-    return csv_text(
+    return _csv_text(
         header,
         (
             (
@@ -230,4 +231,14 @@ def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
             note = " | ".join(notes.get(row["source"], ()))
             who = (people, known.decided or "") if known and verdict else ("", "")
             rows.append((row["source"], target, sure, row["row"] + 1, verdict, note, *who))
-    return csv_text(SHEET, rows)
+    return _csv_text(SHEET, rows)
+
+
+def _csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A CSV file with a header, all text cells defused."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([defused(cell) if isinstance(cell, str) else cell for cell in row])
+    return buffer.getvalue()

@@ -60,7 +60,7 @@ class Door:
 
     @property
     def cookie(self) -> str:
-        """What the page carries instead of the token: it proves the token and does not tell it."""
+        """What the page carries instead of the token: it proves the token and does not contain it."""
         return hmac.new(self.token.encode(), b"bilex workbench cookie", hashlib.sha256).hexdigest()
 
     def admits_token(self, given: str) -> bool:

@@ -18,7 +18,7 @@ _SECONDS_BETWEEN = 0.1
 _NICENESS = 5
 
 
-def tell(**what: Any) -> None:
+def report(**what: Any) -> None:
     """One line to the server."""
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
@@ -27,7 +27,7 @@ def tell(**what: Any) -> None:
 class _ReportedTask:
     def __init__(self, name: str, total: float | None) -> None:
         self._name, self._total, self._done, self._told = name, total, 0.0, 0.0
-        tell(phase=name, done=0, total=total)
+        report(phase=name, done=0, total=total)
 
     def advance(self, steps: float = 1, **figures: float | int | str) -> None:
         """Move on, and report it if the last report is a while ago."""
@@ -35,7 +35,7 @@ class _ReportedTask:
         if time.monotonic() - self._told > _SECONDS_BETWEEN:
             self._told = time.monotonic()
             shown = ", ".join(f"{name} {value}" for name, value in figures.items())
-            tell(phase=self._name, done=self._done, total=self._total, message=shown)
+            report(phase=self._name, done=self._done, total=self._total, message=shown)
 
 
 class ReportedProgress:
@@ -48,7 +48,7 @@ class ReportedProgress:
 
     def say(self, message: str) -> None:
         """A line of its own."""
-        tell(message=message)
+        report(message=message)
 
 
 def main() -> int:
@@ -64,18 +64,18 @@ def main() -> int:
         if order["kind"] == "learn":
             from bilex.workbench.learning import retrain
 
-            result = retrain(order, ReportedProgress(), tell)
+            result = retrain(order, ReportedProgress(), report)
         else:
             from bilex.workbench.first_fit import fit
 
             result = fit(order, ReportedProgress())
     except BilexError as error:
-        tell(error=str(error))
+        report(error=str(error))
         return 2
     except MemoryError:
-        tell(error="There is not enough memory for this; use fewer words.")
+        report(error="There is not enough memory for this; use fewer words.")
         return 2
-    tell(result=result)
+    report(result=result)
     return 0
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
+from bilex.lexicon.formats.formulas import defused
 from bilex.lexicon.formats.rows import read_rows
-from bilex.lexicon.formats.tables import defused, table_rows
+from bilex.lexicon.formats.tables import table_rows
 from bilex.lexicon.reading import Layout, Reading
 
 

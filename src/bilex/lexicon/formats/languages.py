@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bilex.errors import BilexError
 from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Languages
+from bilex.lexicon.formats.xml_reading import Node, elements
+from bilex.lexicon.reading import Layout
 
 _SHOWN = 8
 # The codes of three letters (ISO 639-2 and 639-3) that FreeDict, Apertium and others use.
@@ -68,6 +70,40 @@ def chosen(path: Path, found: Iterable[str], wanted: Languages, first: str = "")
     if source is None or target is None:
         raise BilexError(f"{path}: does not mark words of two languages; give a file that does.")
     return source, target
+
+
+def marked_languages(
+    path: Path,
+    layout: Layout,
+    roots: tuple[str, ...],
+    heads: tuple[str, ...],
+    words: tuple[str, ...],
+    first: Callable[[Node], str],
+) -> tuple[str, str]:
+    """The two languages to read of an XML file: those asked for, else those that it marks.
+
+    Args:
+        path: The file.
+        layout: What was asked for.
+        roots: The elements that such a file may begin with.
+        heads: The elements that say the source language.
+        words: The elements that are marked with a language.
+        first: From one of `heads` to the source language; "" where it says none.
+
+    Raises:
+        BilexError: See `chosen`.
+    """
+    source, target = layout.languages
+    if source and target:
+        return source, target
+    found: dict[str, None] = {}
+    stated = ""
+    for node in elements(path, roots, (), heads + words):
+        if node.name in heads:
+            stated = first(node)
+        else:
+            found[node.language()] = None
+    return chosen(path, found, layout.languages, stated)
 
 
 def two_languages(dictionary: Dictionary, noun: str) -> tuple[str, str]:

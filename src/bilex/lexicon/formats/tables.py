@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from bilex.lexicon.entries import Dictionary, Entry, number_text
 
 _OTHERS = ("sense", "part_of_speech", "status", "provenance")
-_COMPUTED = ("=", "+", "-", "@", "\t", "\r")
 
 
 def column_names(dictionary: Dictionary) -> list[str]:
@@ -32,11 +31,6 @@ def table_rows(dictionary: Dictionary) -> Iterator[list[str | int]]:
     ]
     for entry in dictionary.entries:
         yield [entry.source, entry.target, *(_cell(entry, field) for field in fields[2:])]
-
-
-def defused(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula: with an apostrophe before it where one would."""
-    return f"'{cell}" if cell.startswith(_COMPUTED) else cell
 
 
 def _cell(entry: Entry, field: str) -> str | int:

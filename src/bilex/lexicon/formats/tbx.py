@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
-from bilex.lexicon.formats.languages import chosen, matches, two_languages
+from bilex.lexicon.formats.languages import marked_languages, matches, two_languages
 from bilex.lexicon.formats.xml_reading import Node, elements
 from bilex.lexicon.formats.xml_writing import DECLARATION, escape, quoteattr, xml_fault
 from bilex.lexicon.reading import Collector, Layout, Reading
@@ -28,7 +28,7 @@ _PARTS_OF_SPEECH = {
 
 
 def _read(path: Path, layout: Layout) -> Reading:
-    languages = _languages(path, layout)
+    languages = marked_languages(path, layout, _ROOTS, _ROOTS, _LANGUAGES, Node.language)
     collector = Collector(
         path, "tbx", layout, units="entries", expected="a concept with terms in two languages"
     )
@@ -50,20 +50,6 @@ def _read(path: Path, layout: Layout) -> Reading:
             pairs = itertools.product(sources, targets)
             collector.add(concept.line, [_entry(source, target) for source, target in pairs])
     return collector.finished(languages=languages)
-
-
-def _languages(path: Path, layout: Layout) -> tuple[str, str]:
-    source, target = layout.languages
-    if source and target:
-        return source, target
-    found: dict[str, None] = {}
-    first = ""
-    for node in elements(path, _ROOTS, (), _ROOTS + _LANGUAGES):
-        if node.name in _ROOTS:
-            first = node.language()
-        else:
-            found[node.language()] = None
-    return chosen(path, found, layout.languages, first)
 
 
 def _terms(section: Node) -> list[Entry]:

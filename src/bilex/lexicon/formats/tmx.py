@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bilex.lexicon.entries import Dictionary, Entry, number_text, one_line
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
-from bilex.lexicon.formats.languages import chosen, matches, two_languages
+from bilex.lexicon.formats.languages import marked_languages, matches, two_languages
 from bilex.lexicon.formats.xml_reading import Node, elements
 from bilex.lexicon.formats.xml_writing import DECLARATION, escape, quoteattr, xml_fault
 from bilex.lexicon.reading import Collector, Layout, Reading
@@ -19,7 +19,7 @@ _FACTS = {field.name: f"x-{field.name.replace('_', '-')}" for field in fields(En
 
 
 def _read(path: Path, layout: Layout) -> Reading:
-    languages = _languages(path, layout)
+    languages = marked_languages(path, layout, ("tmx",), ("header",), ("tuv",), _source)
     collector = Collector(path, "tmx", layout, units="entries", expected="a <tu> with two languages")
     for unit in elements(path, ("tmx",), ("tu",)):
         variants = [(variant.language(), _segment(variant)) for variant in unit.children("tuv")]
@@ -34,18 +34,9 @@ def _read(path: Path, layout: Layout) -> Reading:
     return collector.finished(languages=languages)
 
 
-def _languages(path: Path, layout: Layout) -> tuple[str, str]:
-    source, target = layout.languages
-    if source and target:
-        return source, target
-    found: dict[str, None] = {}
-    first = ""
-    for node in elements(path, ("tmx",), (), ("header", "tuv")):
-        if node.name == "header":
-            first = node.attributes.get("srclang", "")
-        else:
-            found[node.language()] = None
-    return chosen(path, found, layout.languages, "" if first == "*all*" else first)
+def _source(header: Node) -> str:
+    stated = header.attributes.get("srclang", "")
+    return "" if stated == "*all*" else stated
 
 
 def _segment(variant: Node) -> str:

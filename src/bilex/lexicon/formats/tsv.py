@@ -9,8 +9,8 @@ from bilex.languages import is_code
 from bilex.lexicon.entries import Dictionary, Entry, number_text
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, line_fault
 from bilex.lexicon.formats.decoding import is_comment
+from bilex.lexicon.formats.formulas import defused
 from bilex.lexicon.formats.rows import read_rows
-from bilex.lexicon.formats.tables import defused
 from bilex.lexicon.headers import is_header
 from bilex.lexicon.reading import Layout, Reading
 

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from bilex.aligners.registry import methods
 from bilex.encoders.presets import OFFLINE_ENCODER
+from bilex.recipe.settings import DEFAULT_METHOD
 from bilex.workbench.bench import Workbench
 from bilex.workbench.problems import ProblemError
 from bilex.workbench.routes import Bench
@@ -20,7 +21,6 @@ from bilex.workbench.routes.review import Body
 from bilex.workbench.uploads import PIECE, Uploads, inside, listing
 
 router = APIRouter(tags=["setup"])
-_DEFAULT_METHOD = "c1"
 _NAME = re.compile(r"[\w][\w .-]{0,80}")
 
 
@@ -41,7 +41,7 @@ class FirstFit(Body):
     seeds: Chosen | None = None
     source_language: str | None = Field(None, max_length=40)
     target_language: str | None = Field(None, max_length=40)
-    method: str = _DEFAULT_METHOD
+    method: str = DEFAULT_METHOD
     language_model: str | None = Field(None, max_length=200)
     limit: int = Field(200_000, ge=1, le=5_000_000)
     updates: int | None = Field(None, ge=0, le=2_000)
@@ -79,7 +79,7 @@ def setup(bench: Bench, request: Request) -> dict[str, Any]:
             {
                 "name": name,
                 "summary": method.summary,
-                "default": name == _DEFAULT_METHOD,
+                "default": name == DEFAULT_METHOD,
                 "needs_seeds": method.needs_seeds,
             }
             for name, method in known.items()

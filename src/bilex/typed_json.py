@@ -1,0 +1,91 @@
+"""Dataclasses as JSON and back, every value with its type.
+
+What is read may come from another version: names that a class does not have are passed over, and fields that
+are missing take their defaults.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+_OTHERS = "others"
+
+
+def other_entries() -> Any:
+    """A field for those entries of a JSON object that have no field of their own."""
+    return field(default_factory=dict, metadata={_OTHERS: True})
+
+
+def as_json(record: Any) -> dict[str, Any]:
+    """A dataclass as a JSON object, dataclasses inside it likewise; tuples become lists."""
+    found: dict[str, Any] = {}
+    for part in fields(record):
+        value = _plain(getattr(record, part.name))
+        found |= value if _OTHERS in part.metadata else {part.name: value}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return as_json(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def from_json(kind: type[T], stored: object) -> T:
+    """The dataclass that `as_json` made a JSON object of.
+
+    Args:
+        kind: The class.
+        stored: The object.
+
+    Raises:
+        TypeError: It was changed: a value is of another type, or one that has no default is missing.
+    """
+    if not isinstance(stored, Mapping):
+        raise TypeError(f"{kind.__name__} is no object but {stored!r}")
+    hints = get_type_hints(kind)
+    known: dict[str, Field[Any]] = {part.name: part for part in fields(kind)}  # type: ignore[arg-type]
+    values = {name: _typed(hints[name], stored[name], name) for name in known if name in stored}
+    for name, part in known.items():
+        if _OTHERS in part.metadata:
+            values[name] = {other: value for other, value in stored.items() if other not in known}
+        elif name not in values and part.default is MISSING and part.default_factory is MISSING:
+            raise TypeError(f"{kind.__name__} has no {name}")
+    return kind(**values)
+
+
+def _typed(kind: Any, stored: Any, name: str) -> Any:
+    """A JSON value as an annotation says."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _first_that_fits(inside, stored, name)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return from_json(kind, stored)
+    if origin in (list, tuple) and isinstance(stored, list):
+        whole = origin is list or inside[-1] is Ellipsis
+        kinds = inside[:1] * len(stored) if whole else inside
+        return origin(_typed(one, part, name) for one, part in zip(kinds, stored, strict=True))
+    if origin in (dict, Mapping) and isinstance(stored, Mapping):
+        return {str(key): _typed(inside[1], part, f"{name}.{key}") for key, part in stored.items()}
+    if kind is float and (stored is None or type(stored) is int):
+        return math.nan if stored is None else float(stored)  # NaN and infinities are written as null
+    if not (kind is Any or type(stored) is kind or (origin is Literal and stored in inside)):
+        raise TypeError(f"{name} is {stored!r}")
+    return stored
+
+
+def _first_that_fits(kinds: tuple[Any, ...], stored: Any, name: str) -> Any:
+    if stored is None and type(None) in kinds:
+        return None
+    for kind in kinds:
+        with contextlib.suppress(TypeError):
+            return _typed(kind, stored, name)
+    raise TypeError(f"{name} is {stored!r}")
