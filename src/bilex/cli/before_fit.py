@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bilex.vectors import WordVectors
 
 _WORTH_SAYING = 20.0
+_SHOWN = 5  # missing words of each language
 
 
 def say_how_long(
@@ -75,15 +76,15 @@ def show_plan(
         "method": aligner.name,
         "language_model": lm,
     }
-    if lexicon is not None:
-        coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
+    coverage = None if lexicon is None else lexicon.coverage(source.key_to_index, target.key_to_index)
+    if lexicon is not None and coverage is not None:
         plan |= {
             "seeds": lexicon.name,
             "seed_pairs": len(lexicon),
             "seed_pairs_covered": coverage.covered,
             "rejected_pairs": len(lexicon.rejected),
-            "missing_source_words": list(coverage.source_missing[:5]),
-            "missing_target_words": list(coverage.target_missing[:5]),
+            "missing_source_words": list(coverage.source_missing[:_SHOWN]),
+            "missing_target_words": list(coverage.target_missing[:_SHOWN]),
         }
     plan["seconds"] = round(seconds, 1)
     if as_json:
@@ -101,11 +102,9 @@ def show_plan(
         "words": f"{len(source):,} × {len(target):,}, {source.dim} and {target.dim} numbers each",
         "method": aligner.name + (f" and {lm}" if lm else ""),
     }
-    if lexicon is not None:
-        missing = [*plan["missing_source_words"], *plan["missing_target_words"]]
-        rows["seeds"] = (
-            f"{plan['seed_pairs_covered']:,} of {len(lexicon):,} pairs have both words in the vectors"
-        )
+    if lexicon is not None and coverage is not None:
+        missing = [*coverage.source_missing[:_SHOWN], *coverage.target_missing[:_SHOWN]]
+        rows["seeds"] = f"{coverage.covered:,} of {len(lexicon):,} pairs have both words in the vectors"
         if missing:
             rows["not in the vectors"] = ", ".join(missing) + ", ..."
         if lexicon.rejected:

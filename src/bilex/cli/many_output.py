@@ -28,17 +28,22 @@ def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
         raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
 
 
+def _held_out(many: ManyLanguages) -> dict[tuple[str, str], list[float]]:
+    """P@1 of held-out seeds, forward and backward, by two languages."""
+    return {
+        two: [round(part.accuracy, 4) for (_, method), part in found.parts.items() if method == "csls"]
+        for two, found in many.calibrations.items()
+        if found.parts
+    }
+
+
 def summary(many: ManyLanguages) -> dict[str, Any]:
     """What a model of many languages is, for people and for JSON."""
     made = many.provenance
     return {
         "languages": {code: len(words) for code, words in many.vocabularies.items()},
         "seed_pairs": {f"{a}-{b}": len(seeds) for (a, b), seeds in many.seeds.items()},
-        "held_out_p@1": {
-            f"{a}-{b}": [round(part.accuracy, 4) for (_, m), part in found.parts.items() if m == "csls"]
-            for (a, b), found in many.calibrations.items()
-            if found.parts
-        },
+        "held_out_p@1": {f"{a}-{b}": shares for (a, b), shares in _held_out(many).items()},
         "method": made.method,
         "report": None if made.report is None else as_json(made.report),
     }
@@ -52,14 +57,13 @@ def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
     from bilex.cli.console import show
     from bilex.languages import language_name
 
-    found = summary(many)
-    for pair, (forward, backward) in found["held_out_p@1"].items():
-        a, b = map(language_name, pair.split("-"))
+    for two, (forward, backward) in _held_out(many).items():
+        a, b = map(language_name, two)
         show(
             f"Held-out seeds: the first answer is right for {forward:.0%} ({a} to {b}) and {backward:.0%} "
             f"({b} to {a})."
         )
-    names = ", ".join(f"{language_name(code)} {count:,}" for code, count in found["languages"].items())
+    names = ", ".join(f"{language_name(code)} {len(words):,}" for code, words in many.vocabularies.items())
     first, second = many.languages[:2]
     word = many.vocabularies[first].index_to_key[0]
     show(f"Saved {output}: {names} words. Next: bilex translate {output} {word} --from {first} --to {second}")

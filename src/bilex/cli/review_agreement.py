@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from bilex.cli.options import examples, json_option, write_json_line
 from bilex.cli.review_file import opened
 from bilex.visible import visible
+
+if TYPE_CHECKING:
+    from bilex.workbench.agreement import Alike
 
 
 @click.command(epilog=examples("bilex review agreement en-fi"))
@@ -22,16 +25,16 @@ def command(model: str, as_json: bool) -> None:
     with opened(model) as store:
         found = agreement(store)
     if as_json:
-        write_json_line(found)
+        write_json_line(found.as_dict())
         return
-    if not found["pairs"]:
+    if not found.pairs:
         sys.stdout.write("No entry was decided by two people yet.\n")
         return
-    for pair in found["pairs"]:
-        sys.stdout.write(_line(visible(" and ".join(pair["reviewers"])), pair))
-    sys.stdout.write(_line("all together", found["overall"]))
+    for names, alike in found.pairs.items():
+        sys.stdout.write(_line(visible(" and ".join(names)), alike))
+    sys.stdout.write(_line("all together", found.overall))
 
 
-def _line(who: str, found: dict[str, Any]) -> str:
-    kappa = "undefined" if found["kappa"] is None else f"{found['kappa']:.2f}"
-    return f"{who}: {found['agreed']:,} of {found['entries']:,} alike ({found['share']:.0%}), kappa {kappa}\n"
+def _line(who: str, found: Alike) -> str:
+    kappa = "undefined" if found.kappa is None else f"{found.kappa:.2f}"
+    return f"{who}: {found.agreed:,} of {found.entries:,} alike ({found.share:.0%}), kappa {kappa}\n"

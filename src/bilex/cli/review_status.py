@@ -18,21 +18,16 @@ def command(model: str, as_json: bool) -> None:
     """Show how far the review of MODEL's dictionary is, by status, frequency and person."""
     from bilex.translator.storage import read_config
     from bilex.workbench.bands import frequency_bands
-    from bilex.workbench.decisions import STATUSES
     from bilex.workbench.reviewing import status
 
     bands = frequency_bands(int(read_config(Path(model))["source_words"]))
     with opened(model) as store:
         found = status(store, bands)
     if as_json:
-        write_json_line(found)
+        write_json_line(found.as_dict())
         return
-    lines = [
-        f"{found['total']:,} entries, {found['decisions']:,} decisions, {found['twice']:,} decided twice"
-    ]
-    lines += [f"  {name:<13}{found[name]:>10,}" for name in STATUSES]
-    lines += [
-        f"  ranks {one['band']:<16}{one['decided']:>7,} of {one['total']:,}" for one in found["by_band"]
-    ]
-    lines += [f"  by {one['name']:<19}{one['decisions']:>7,}" for one in found["by_reviewer"]]
+    lines = [f"{found.total:,} entries, {found.decisions:,} decisions, {found.twice:,} decided twice"]
+    lines += [f"  {name:<13}{count:>10,}" for name, count in found.by_status.items()]
+    lines += [f"  ranks {one.band:<16}{one.decided:>7,} of {one.total:,}" for one in found.by_band]
+    lines += [f"  by {one.name:<19}{one.decisions:>7,}" for one in found.by_reviewer]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -2,12 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from bilex.typed_json import as_json
 from bilex.workbench.decisions import Decision, standing
 from bilex.workbench.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alike:
+    """How often two people judged alike.
+
+    Attributes:
+        entries: Entries that both decided on.
+        agreed: Of these, those on which they agree.
+        share: The share of these; None without entries.
+        kappa: Cohen's κ; None where it is undefined.
+    """
+
+    entries: int
+    agreed: int
+    share: float | None
+    kappa: float | None
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Alike:
+        """Counted from the two answers about each entry."""
+        agreed = sum(a == b for a, b in pairs)
+        share = agreed / len(pairs) if pairs else None
+        return cls(entries=len(pairs), agreed=agreed, share=share, kappa=kappa(pairs))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of every two people who decided on the same words.
+
+    Attributes:
+        pairs: By the names of two people.
+        overall: All such pairs together.
+    """
+
+    pairs: Mapping[tuple[str, str], Alike]
+    overall: Alike
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        pairs = [{"reviewers": list(names), **as_json(alike)} for names, alike in self.pairs.items()]
+        return {"pairs": pairs, "overall": as_json(self.overall)}
 
 
 def kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
@@ -28,7 +72,7 @@ def kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
     return None if at_random == 1 else (agreed - at_random) / (1 - at_random)
 
 
-def agreement(store: Store) -> dict[str, Any]:
+def agreement(store: Store) -> Agreement:
     """Agreement of every two people who decided on the same words, and of all such pairs together."""
     answers: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for decisions in _by_source(store):
@@ -36,10 +80,8 @@ def agreement(store: Store) -> dict[str, Any]:
         for one, other in combinations(sorted(judged), 2):
             answers.setdefault((one, other), []).append((judged[one], judged[other]))
     everything = [pair for pairs in answers.values() for pair in pairs]
-    return {
-        "pairs": [{"reviewers": list(names), **_summary(pairs)} for names, pairs in sorted(answers.items())],
-        "overall": _summary(everything),
-    }
+    by_people = {names: Alike.of(pairs) for names, pairs in sorted(answers.items())}
+    return Agreement(by_people, Alike.of(everything))
 
 
 def _says_right(decision: Decision) -> bool:
@@ -52,13 +94,3 @@ def _by_source(store: Store) -> Iterable[list[Decision]]:
     for row in rows:
         about.setdefault(row["source"], []).append(Decision.from_row(row))
     return about.values()
-
-
-def _summary(pairs: Sequence[tuple[bool, bool]]) -> dict[str, Any]:
-    agreed = sum(a == b for a, b in pairs)
-    return {
-        "entries": len(pairs),
-        "agreed": agreed,
-        "share": agreed / len(pairs) if pairs else None,
-        "kappa": kappa(pairs),
-    }

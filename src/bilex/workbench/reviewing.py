@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from bilex.typed_json import as_json
 from bilex.workbench.bands import Band
 from bilex.workbench.decisions import STATUSES, decisions_about, notes_of, standing
 from bilex.workbench.engine import Engine
@@ -109,41 +111,95 @@ def item(engine: Engine, source: str, mode: str = "first") -> dict[str, Any]:
     }
 
 
-def status(store: Store, bands: list[Band]) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class BandStatus:
+    """How far the review of one frequency band is.
+
+    Attributes:
+        band: Its name.
+        total: Its entries.
+        decided: Of these, those with a decision.
+    """
+
+    band: str
+    total: int
+    decided: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reviewer:
+    """Somebody who decided something.
+
+    Attributes:
+        name: Who.
+        decisions: How many decisions.
+        last: When the last one was.
+    """
+
+    name: str
+    decisions: int
+    last: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewStatus:
+    """How far the review is.
+
+    Attributes:
+        total: All entries.
+        by_status: Entries by status; every status is there.
+        twice: Entries with more than one decision.
+        decisions: All decisions.
+        by_band: By frequency.
+        by_reviewer: By person.
+    """
+
+    total: int
+    by_status: Mapping[str, int]
+    twice: int
+    decisions: int
+    by_band: list[BandStatus]
+    by_reviewer: list[Reviewer]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, each status an entry of its own."""
+        stored = as_json(self)
+        return {**stored.pop("by_status"), **stored}
+
+
+def status(store: Store, bands: list[Band]) -> ReviewStatus:
     """How far the review is, by status, frequency and person."""
     found = {
         row["status"]: row["n"] for row in store.all("SELECT status, count(*) n FROM entries GROUP BY status")
     }
     by_band = [
-        {
-            "band": band.name,
-            "total": store.number(
+        BandStatus(
+            band=band.name,
+            total=store.number(
                 "SELECT count(*) FROM entries WHERE row BETWEEN ? AND ?", band.first - 1, band.last - 1
             ),
-            "decided": store.number(
+            decided=store.number(
                 "SELECT count(*) FROM entries WHERE row BETWEEN ? AND ? AND decisions > 0",
                 band.first - 1,
                 band.last - 1,
             ),
-        }
+        )
         for band in bands
     ]
-    return {
-        "total": sum(found.values()),
-        **{name: found.get(name, 0) for name in STATUSES},
-        "twice": store.number("SELECT count(*) FROM entries WHERE decisions > 1"),
-        "decisions": store.number(
-            "SELECT count(*) FROM decisions WHERE undone IS NULL AND verdict <> 'skip'"
-        ),
-        "by_band": by_band,
-        "by_reviewer": reviewers(store),
-    }
+    return ReviewStatus(
+        total=sum(found.values()),
+        by_status={name: found.get(name, 0) for name in STATUSES},
+        twice=store.number("SELECT count(*) FROM entries WHERE decisions > 1"),
+        decisions=store.number("SELECT count(*) FROM decisions WHERE undone IS NULL AND verdict <> 'skip'"),
+        by_band=by_band,
+        by_reviewer=reviewers(store),
+    )
 
 
-def reviewers(store: Store) -> list[dict[str, Any]]:
+def reviewers(store: Store) -> list[Reviewer]:
     """Everybody who decided something."""
     rows = store.all(
         "SELECT reviewer name, count(*) decisions, max(at) last FROM decisions "
         "WHERE undone IS NULL AND verdict <> 'skip' GROUP BY reviewer ORDER BY reviewer"
     )
-    return [dict(row) for row in rows]
+    return [Reviewer(**dict(row)) for row in rows]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from bilex.typed_json import as_json
 from bilex.workbench import decisions
 from bilex.workbench.agreement import agreement
 from bilex.workbench.bench import Workbench
@@ -152,13 +153,13 @@ def undo(bench: Bench, body: Undone) -> dict[str, Any]:
 @router.get("/api/review/reviewers")
 def people(bench: Bench) -> dict[str, Any]:
     """Everybody who decided something."""
-    return {"reviewers": reviewers(bench.store)}
+    return {"reviewers": [as_json(one) for one in reviewers(bench.store)]}
 
 
 @router.get("/api/review/status")
 def progress(bench: Bench) -> dict[str, Any]:
     """How far the review is."""
-    return status(bench.store, bench.bands)
+    return status(bench.store, bench.bands).as_dict()
 
 
 @router.get("/api/review/disagreements")
@@ -191,4 +192,4 @@ def disagreements(bench: Bench, offset: Offset = 0, limit: Limit = 100) -> dict[
 @router.get("/api/review/agreement")
 def alike(bench: Bench) -> dict[str, Any]:
     """Agreement between reviewers: shares and Cohen's κ."""
-    return agreement(bench.store)
+    return agreement(bench.store).as_dict()
