@@ -61,8 +61,9 @@ def test_everything_comes_back(record: Outer) -> None:
 
 
 def test_what_is_not_finite_comes_back_as_nan() -> None:
-    back = from_json(Inner, json.loads(json_text(as_json(Inner(math.inf)))))
-    assert math.isnan(back.share)
+    stored = as_json(Inner(math.inf))
+    assert stored["share"] is None
+    assert math.isnan(from_json(Inner, stored).share)
 
 
 def test_another_version_may_have_more_or_less() -> None:

@@ -23,7 +23,10 @@ def other_entries() -> Any:
 
 
 def as_json(record: Any) -> dict[str, Any]:
-    """A dataclass as a JSON object, dataclasses inside it likewise; tuples become lists."""
+    """A dataclass as a JSON object, dataclasses inside it likewise.
+
+    Tuples become lists, and numbers that are not finite None, since JSON has none.
+    """
     found: dict[str, Any] = {}
     for part in fields(record):
         value = _plain(getattr(record, part.name))
@@ -36,6 +39,8 @@ def _plain(value: Any) -> Any:
         return as_json(value)
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return [_plain(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -76,7 +81,7 @@ def _typed(kind: Any, stored: Any, name: str) -> Any:
     if origin in (dict, Mapping) and isinstance(stored, Mapping):
         return {str(key): _typed(inside[1], part, f"{name}.{key}") for key, part in stored.items()}
     if kind is float and (stored is None or type(stored) is int):
-        return math.nan if stored is None else float(stored)  # NaN and infinities are written as null
+        return math.nan if stored is None else float(stored)
     if not (kind is Any or type(stored) is kind or (origin is Literal and stored in inside)):
         raise TypeError(f"{name} is {stored!r}")
     return stored

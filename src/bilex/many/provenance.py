@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class ManyProvenance:
         method_summary: What it is, in a line.
         settings: Its settings.
         report: What happened.
-        fit_seconds: What fitting took; None where nothing was fitted.
+        fit_seconds: What fitting took; NaN where nothing was fitted.
         files: The vector file of each language, None where there was none.
         dimensions: The dimension of each language's vectors.
         bilex_version: Of the program.
@@ -58,7 +59,7 @@ class ManyProvenance:
     method_summary: str = "unknown"
     settings: Mapping[str, Any] = field(default_factory=dict)
     report: JointReport | JoinReport | None = None
-    fit_seconds: float | None = None
+    fit_seconds: float = math.nan
     files: Mapping[str, str | None] = field(default_factory=dict)
     dimensions: Mapping[str, int] = field(default_factory=dict)
     bilex_version: str = bilex.__version__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ class FitReport:
         settings: Its settings.
         seeds_optional: Whether it can do without a seed dictionary.
         report: What it says about its fit; from a file, its `StoredReport`.
-        fit_seconds: What fitting it took; None where that is not known.
+        fit_seconds: What fitting it took; NaN where that is not known.
         resumed: Whether the work went on from a checkpoint, so that its seconds are those of a part.
         source_file: Where the source vectors came from, if from a file.
         target_file: Likewise.
@@ -60,7 +61,7 @@ class FitReport:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeds_optional: bool = False
     report: AlignerReport = field(default_factory=AlignerReport)
-    fit_seconds: float | None = None
+    fit_seconds: float = math.nan
     source_file: str | None = None
     target_file: str | None = None
     source_dim: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from typing import TYPE_CHECKING
 
 from bilex.translator.expectation import sentences
@@ -53,7 +54,7 @@ def _from_what(translator: Translator, made: Provenance) -> str:
 
 def known(number: float | None) -> str:
     """A number of a model's memory, or a question mark."""
-    return "?" if number is None else str(number)
+    return "?" if number is None or math.isnan(number) else str(number)
 
 
 def _how(made: Provenance) -> str:
