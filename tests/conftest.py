@@ -92,10 +92,17 @@ def tiny_folder(tmp_path: Path, make_encoder: Callable[..., WordEncoder]) -> Pat
     return folder
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say aloud that what runs on a GPU was not tested."""
-    skipped = [r for r in terminalreporter.stats.get("skipped", []) if "test_gpu.py" in r.nodeid]
-    if skipped:
-        terminalreporter.write_sep(
-            "!", f"{len(skipped)} GPU tests were not run: {skipped[0].longrepr[2]}", yellow=True, bold=True
-        )
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say aloud what was not tested: what runs on a GPU, and the workbench's page in a browser."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for part, name, remedy in (
+        ("test_gpu.py", "GPU TESTS", ""),
+        ("workbench/browser/", "BROWSER TESTS", "; 'make test-browser' installs what it may and runs them"),
+    ):
+        reasons = [report.longrepr[2] for report in skipped if part in report.nodeid]
+        if reasons:
+            line = f"{len(reasons)} {name} WERE NOT RUN ({reasons[0].removeprefix('Skipped: ')}){remedy}"
+            terminalreporter.write_sep("!", line, yellow=True, bold=True)
+    if "not slow" in config.getoption("markexpr"):
+        line = "slow tests were left out, most browser tests among them: make test-browser, make test-all"
+        terminalreporter.write_sep("!", line, yellow=True)

@@ -2,36 +2,46 @@
 
     python -m timings.workbench_load --words 200000 --work /tmp/load
 
-A planted model of that many words a language is made in the work folder (once). A server is started on it;
-then so many clients at once ask for translations of random words, first while the table is empty (every
-answer is a search, gathered into batches) and, with --fill, again when it is filled (answers are looked up).
+A planted model of that many words a language is made in the work folder (once). A server is started on it
+with an empty table: so many clients at once ask for translations of random words, each asking again as soon
+as it has its answer, while the table is being filled. Then the server is left alone for --idle seconds, in
+which it fills at full speed. It is started once more on a table that was filled beforehand with random
+translations, by the server's own code: answers are looked up now, and pages of the table are asked for.
+Clients are coroutines of one process that do next to nothing with an answer, since they share the processor
+with the server.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import http.client
 import json
 import random
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from unittest import mock
 
 import numpy as np
 import psutil
 
 from bilex.aligners.maps import Map, Unit
-from bilex.space import Space
+from bilex.space import Rows, Space
 from bilex.translator import Translator
+from bilex.translator.known import Proposals
 from bilex.translator.provenance import Provenance
 from bilex.vectors import WordVectors
+from bilex.workbench.engine import Engine
+from bilex.workbench.filling import Filling
 from bilex.workbench.schema import review_file
+from bilex.workbench.store import Store
 
 TOKEN = "load-test-token"
 PORT = 8799
@@ -47,32 +57,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--words", type=int, default=200_000)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--clients", type=int, default=20)
-    parser.add_argument("--requests", type=int, default=50, help="of each client")
-    parser.add_argument("--fill", type=float, default=0, help="wait at most so many seconds for the table")
+    parser.add_argument("--requests", type=int, default=100, help="of each client")
+    parser.add_argument("--idle", type=float, default=20, help="seconds in which only the table is filled")
+    parser.add_argument("--no-table", action="store_true", help="measure nothing with a filled table")
     options = parser.parse_args(arguments)
     model = options.work / f"planted-{options.words}"
     if not model.exists():
         make_model(model, options.words)
-    size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
-    server, started = start(model)
-    try:
-        say("first page", seconds=round(started, 2))
-        process = psutil.Process(server.pid)
-        until(lambda: ask("/api/model")["state"] == "ready", 60)
-        ask("/api/translate?word=w0s&k=11")  # the first search makes the keys ready
-        measure_translations("searched", options, k=11)
-        say("memory after searches", **memory(process, size))
-        if options.fill:
-            waited = until(lambda: bool(ask("/api/model")["entries"]["complete"]), options.fill)
-            entries = ask("/api/model")["entries"]
-            say("table", seconds=round(waited), done=entries["done"], complete=entries["complete"])
-            measure_translations("looked up", options, k=5, words=entries["done"])
-            measure_pages(entries["done"])
-            say("memory at the end", **memory(process, size))
-    finally:
-        server.terminate()
-        server.wait()
+    _while_filling(model, options)
+    if not options.no_table:
+        _with_table(model, options)
     return 0
+
+
+def _while_filling(model: Path, options: argparse.Namespace) -> None:
+    for path in model.parent.glob(review_file(model).name + "*"):
+        path.unlink()
+    with running(model) as server:
+        until(lambda: ask("/api/model")["state"] == "ready", 60, 0.02)
+        say("first translation", seconds=round(until(lambda: bool(ask("/api/translate?word=w0s")), 60), 2))
+        measure_translations("searched", options, options.words)
+        say("memory after searches", **memory(server, model))
+        done = ask("/api/model")["entries"]["done"]
+        time.sleep(options.idle)
+        more = ask("/api/model")["entries"]["done"] - done
+        say("filling alone", words_a_second=round(more / options.idle, 1) if options.idle else None)
+        say("memory while filling", **memory(server, model))
+
+
+def _with_table(model: Path, options: argparse.Namespace) -> None:
+    fill_table(model)
+    with running(model) as server:
+        until(lambda: bool(ask("/api/model")["entries"]["complete"]), 60, 0.02)
+        measure_translations("looked up", options, options.words)
+        measure_pages(options.words)
+        say("memory with the table", **memory(server, model))
 
 
 def make_model(folder: Path, words: int) -> None:
@@ -90,20 +109,46 @@ def make_model(folder: Path, words: int) -> None:
     Translator(space, Map([Unit()]), Map([Unit()]), provenance=Provenance(method="planted")).save(folder)
 
 
-def start(model: Path) -> tuple[subprocess.Popen[bytes], float]:
-    """A server on the model, its table empty, and the seconds until it answered."""
-    for path in model.parent.glob(review_file(model).name + "*"):
-        path.unlink()
+def fill_table(model: Path) -> None:
+    """A table as filling leaves it, with random translations, which no timing of the table depends on."""
+    store = Store(review_file(model))
+    engine = Engine(model, store)
+    rng = np.random.default_rng(1)
+
+    def propose(queries: Rows, k: int) -> Proposals:
+        found = Proposals.blank(len(queries), k)
+        found.rows[:] = rng.integers(0, len(engine.space.target), found.rows.shape)
+        found.scores[:] = -np.sort(-rng.uniform(0, 1, found.rows.shape).astype(np.float32))
+        found.confidence[:] = found.scores
+        return found
+
+    with mock.patch.object(Translator, "proposer", lambda *_: propose):
+        Filling(engine).run()
+    engine.close()
+    store.close()
+
+
+@contextmanager
+def running(model: Path) -> Iterator[psutil.Process]:
+    """A server on the model; how long it took to answer is printed."""
     command = [sys.executable, "-m", "bilex", "serve", str(model), "--port", str(PORT), "--token", TOKEN]
     began = time.perf_counter()
-    server = subprocess.Popen([*command, "--no-browser"], stdout=subprocess.DEVNULL)
-    until(_answers, 60, 0.02)
-    return server, time.perf_counter() - began
+    server = subprocess.Popen(
+        [*command, "--no-browser"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        until(_answers, 60, 0.01)
+        say("first page", seconds=round(time.perf_counter() - began, 2))
+        yield psutil.Process(server.pid)
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def _answers() -> bool:
+    """Whether the page, its script and what it asks for first are all there."""
     try:
-        return bool(ask("/api/model"))
+        return all(len(fetch(path)) > 0 for path in ("/", "/app.js", "/api/model"))
     except (OSError, http.client.HTTPException):
         return False
 
@@ -116,37 +161,55 @@ def until(true: Callable[[], bool], seconds: float, pause: float = 0.5) -> float
     return time.perf_counter() - began
 
 
-def ask(path: str, connection: http.client.HTTPConnection | None = None) -> Any:
+def fetch(path: str) -> bytes:
     """One answer of the server."""
-    own = connection or http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
-    own.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
-    found = json.loads(own.getresponse().read())
-    if connection is None:
-        own.close()
-    return found
+    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
+        answer = connection.getresponse()
+        body = answer.read()
+    finally:
+        connection.close()
+    if answer.status != HTTPStatus.OK:
+        raise http.client.HTTPException(f"{path}: {answer.status}")
+    return body
 
 
-def measure_translations(name: str, options: argparse.Namespace, *, k: int, words: int | None = None) -> None:
+def ask(path: str) -> Any:
+    """One answer of the interface."""
+    return json.loads(fetch(path))
+
+
+def measure_translations(name: str, options: argparse.Namespace, words: int) -> None:
     """The time of a translation when so many clients ask at once, each on a connection of its own."""
     times: list[float] = []
+    began = time.perf_counter()
+    asyncio.run(_clients(options, words, times))
+    per_second = len(times) / (time.perf_counter() - began)
+    say(f"translation, {name}", clients=options.clients, a_second=round(per_second), **quantiles(times))
 
-    def client(number: int) -> None:
-        rng = random.Random(number)
-        connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
-        for _ in range(options.requests):
-            word = quote(f"w{rng.randrange(words or options.words)}s")
-            began = time.perf_counter()
-            found = ask(f"/api/translate?word={word}&k={k}", connection)
-            times.append(time.perf_counter() - began)
-            assert len(found["translations"]) == k
-        connection.close()
 
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(options.clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    say(f"translation, {name}", clients=options.clients, **quantiles(times))
+async def _clients(options: argparse.Namespace, words: int, times: list[float]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number in range(options.clients):
+            group.create_task(_client(number, options.requests, words, times))
+
+
+async def _client(number: int, requests: int, words: int, times: list[float]) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+    choice = random.Random(number)
+    for _ in range(requests):
+        path = f"/api/translate?word=w{choice.randrange(words)}s&k=5"
+        began = time.perf_counter()
+        writer.write(
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        body = await reader.readexactly(length)
+        times.append(time.perf_counter() - began)
+        assert body.count(b'"score"') == 5, body
+    writer.close()
 
 
 def measure_pages(entries: int) -> None:
@@ -171,14 +234,20 @@ def quantiles(times: list[float]) -> dict[str, float]:
     }
 
 
-def memory(process: psutil.Process, size: int) -> dict[str, float]:
-    """What the server holds, beside the size of the model's files."""
-    held = process.memory_full_info()
+def memory(process: psutil.Process, model: Path) -> dict[str, float]:
+    """What the server holds, and held at most so far, beside the size of the model's files."""
+    size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    held = process.memory_info().rss
+    peak = held
+    status = Path(f"/proc/{process.pid}/status")
+    if status.is_file():
+        line = next(line for line in status.read_text(encoding="utf-8").splitlines() if "VmHWM" in line)
+        peak = 1024 * int(line.split()[1])
     return {
-        "resident_mb": round(held.rss / 2**20),
-        "own_mb": round(held.uss / 2**20),
+        "resident_mb": round(held / 2**20),
+        "peak_mb": round(peak / 2**20),
         "files_mb": round(size / 2**20),
-        "ratio": round(held.rss / size, 2),
+        "peak_ratio": round(peak / size, 2),
     }
 
 

@@ -110,6 +110,14 @@ def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
             sync_folder(path.parent)
 
 
+def link_or_copy(source: Path, destination: Path) -> None:
+    """The same file under a second name: a link where the disk can do that, else a copy."""
+    try:
+        os.link(source, destination)
+    except OSError:
+        shutil.copy2(source, destination)
+
+
 def check_replaceable(path: Path, own_files: OwnFiles) -> None:
     """Make sure that a folder can be written at a path without loss of anything that is not ours.
 

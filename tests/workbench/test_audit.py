@@ -5,8 +5,10 @@ import random
 import numpy as np
 import pytest
 
+from bilex.translator import Translator
+from bilex.translator.storage import read_config
 from bilex.workbench.intervals import Stratum, allocate, estimate, more_decisions, wilson
-from bilex.workbench.recalibration import learn
+from bilex.workbench.recalibration import Recalibration, learn
 from workbench_server import right_answer
 
 
@@ -90,6 +92,47 @@ def test_recalibration_changes_confidences_everywhere_and_back(client, bench):
     client.delete("/api/audit/recalibrate")
     again = client.get("/api/entries", params={"sort": "-confidence", "limit": 50}).json()["rows"]
     assert [row["confidence"] for row in again] == [row["confidence"] for row in rows]
+
+
+def confidences(model, words):
+    answers = Translator.load(model, device="cpu").translate(words, 3)
+    return [found.confidence for answer in answers for found in answer]
+
+
+def test_applied_to_the_model_everybody_has_the_new_confidences(client, bench, model):
+    assert client.post("/api/audit/apply").status_code == 409  # nothing was recalibrated
+    draw(client, 120)
+    answer_all(client, bench, wrong_when=lambda number: number % 4 != 0)
+    change = client.post("/api/audit/recalibrate").json()["recalibration"]
+    rows = client.get("/api/entries", params={"sort": "-confidence", "limit": 20}).json()["rows"]
+    words = [row["source"] for row in rows]
+    before = confidences(model, words)
+    (model / "README.md").write_text("my own card", encoding="utf-8")
+    answer = client.post("/api/audit/apply")
+    assert answer.status_code == 200, answer.text
+    bench.wait_until_ready()
+    after = confidences(model, words)  # checksums are verified
+    assert after == pytest.approx([Recalibration(**change)(one) for one in before], abs=1e-5)
+    assert (model / "README.md").read_text(encoding="utf-8") == "my own card"
+    assert read_config(model)["recalibrated"]["decisions"] == 120
+    again = client.get("/api/entries", params={"sort": "-confidence", "limit": 20}).json()["rows"]
+    assert [row["confidence"] for row in again] == pytest.approx([row["confidence"] for row in rows])
+    said = client.get("/api/translate", params={"word": words[0]}).json()["translations"][0]
+    assert said["confidence"] == pytest.approx(rows[0]["confidence"], abs=1e-5)
+    assert client.get("/api/audit/report").json()["recalibration"] is None
+    # What was audited is known in terms of the new confidences: learning it again changes next to nothing.
+    more = client.post("/api/audit/recalibrate").json()["recalibration"]
+    assert more["decisions"] == 120 and more["slope"] == pytest.approx(1, abs=0.2)
+    assert abs(more["shift"]) < 0.2
+
+
+def test_audits_of_an_earlier_model_do_not_recalibrate(client, bench):
+    draw(client, 40)
+    answer_all(client, bench)
+    with bench.store.writing() as connection:
+        connection.execute("UPDATE audits SET model = 'an earlier one'")
+    refused = client.post("/api/audit/recalibrate")
+    assert refused.status_code == 409 and "there are 0" in refused.json()["detail"]
 
 
 def test_intervals_hold_what_they_promise():

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from bilex.encoders.combine import Combination, mixed_views, unit_rows
+from bilex.translator import Translator
 from bilex.translator.encoder import FromEncoder
 from bilex.workbench.views import other_view
 from workbench_server import right_answer
@@ -123,3 +126,16 @@ def test_both_views_with_a_language_model(client, bench):
         assert len(view["source_neighbours"]) == len(view["target_candidates"]) == 4
         similar = [one["similarity"] for one in view["source_candidates"]]
         assert similar == sorted(similar, reverse=True)
+
+
+def test_many_at_once_get_what_each_would_get_alone(client, bench):
+    words = bench.engine.space.source.index_to_key[300:340]
+    alone = Translator.load(bench.folder, device="cpu")
+
+    def ask(word):
+        answer = client.get("/api/translate", params={"word": word, "k": 11}).json()  # more than are stored
+        return [one["word"] for one in answer["translations"]]
+
+    with ThreadPoolExecutor(20) as pool:
+        found = list(pool.map(ask, words))
+    assert found == [[one.word for one in alone.translate(word, 11)] for word in words]

@@ -161,7 +161,11 @@ def test_outcome_of_several_people():
     against = Decision("w", "c", "accept", ("y",), ("x",), id=3)
     assert outcome([one], "x").status == "accepted" and outcome([one], "z").status == "corrected"
     assert outcome([one, more], "x").accepted == ("x", "y")
-    assert outcome([one, against], "x").accepted == ("y",)
+    found = outcome([one, against], "x")  # one accepts what another rejects, whatever else they accept
+    assert found.status == "disagreement" and found.accepted == found.rejected == ()
+    settled = Decision("w", "chair", "accept", ("y",), ("x",), kind="resolution", id=6)
+    assert outcome([one, against, settled], "x").status == "corrected"
+    assert outcome([one, against, settled], "x").rejected == ("x",)
     assert outcome([one, Decision("w", "d", "none", rejected=("x",), id=4)], "x").status == "disagreement"
     assert outcome([Decision("w", "d", "skip", id=5)], "x").status == "skipped"
 

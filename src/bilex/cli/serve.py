@@ -20,6 +20,8 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN = 8
 _FIRST_PORT, _PORTS = 8765, 50
 _BROWSER_AFTER = 0.5
+# How long a thread may keep others from running: searches and requests take turns many times a second.
+_SWITCH_SECONDS = 0.0005
 
 
 @click.command(
@@ -67,6 +69,7 @@ def command(
     from bilex.workbench.safety import LOCAL, Door
     from bilex.workbench.server import application
 
+    sys.setswitchinterval(_SWITCH_SECONDS)
     bench = Workbench(Settings(folder=allowed, work=allowed or Path.cwd()), Path(model) if model else None)
     try:
         listener = _listener(host, port)

@@ -8,7 +8,6 @@ that would otherwise make the steps of all others coarse.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,28 +141,18 @@ def bfloat16_rounding(largest: Doubles) -> Doubles:
     return np.asarray(np.maximum(power / 512, np.minimum(largest - power, power / 256)), np.float64)
 
 
-@lru_cache(maxsize=4)
-def _rotation(width: int) -> torch.Tensor:
-    """A fixed rotation that mixes all coordinates: random signs, then a cosine transform."""
-    from scipy.fft import dct
-
-    signs = np.random.default_rng(width).choice([-1.0, 1.0], width)
-    return torch.from_numpy((signs[:, None] * dct(np.eye(width), norm="ortho")).astype(np.float32))
-
-
 def _round_to_int8(
     part: torch.Tensor, low: torch.Tensor, scale: Floats, error: Doubles, norm: Doubles
 ) -> None:
     width = part.shape[1]
-    rotated = (part @ _rotation(width)).numpy()
+    rotated = (part @ torch.from_numpy(rounding.rotation(width))).numpy()
     limit, out = np.float32(arithmetic.int8_limit()), low.numpy()
     in_threads(
         len(part),
         lambda start, stop: rounding.to_int8(rotated, limit, out, scale, error, norm, start, stop),
         _ROWS_PER_TASK,
     )
-    # What float32 may add in the rotation, at worst.
-    error += (width**1.5 * 2.0**-24) * (norm + error)
+    error += rounding.rotation_error(width) * (norm + error)
 
 
 def _round_to_bfloat16(part: torch.Tensor, low: torch.Tensor, error: Doubles, norm: Doubles) -> None:

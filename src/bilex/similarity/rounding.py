@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bilex.compiling import njit
+
+
+@lru_cache(maxsize=4)
+def rotation(width: int) -> npt.NDArray[np.float32]:
+    """A fixed rotation that mixes all coordinates: random signs, then a cosine transform.
+
+    It leaves every product of two rows as it was, and spreads out the few large coordinates that would
+    make the steps of all others coarse when rows become 8-bit integers.
+    """
+    signs = np.random.default_rng(width).choice([-1.0, 1.0], width)
+    angles = np.pi / width * np.outer(np.arange(width) + 0.5, np.arange(width))
+    cosines = np.cos(angles) * np.sqrt(2.0 / width)
+    cosines[:, 0] = np.sqrt(1.0 / width)
+    made: npt.NDArray[np.float32] = (signs[:, None] * cosines).astype(np.float32)
+    return made
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def rotate(rows: Any, by: Any, out: Any) -> None:
+    """A few rows times a rotation; a BLAS would keep its threads spinning after so small a product."""
+    for i in range(rows.shape[0]):
+        total = out[i]
+        total[:] = np.float32(0)
+        for d in range(rows.shape[1]):
+            value, row = rows[i, d], by[d]
+            for c in range(row.shape[0]):
+                total[c] += value * row[c]
+
+
+def rotation_error(width: int) -> float:
+    """What float32 may add to a row in the rotation, at worst, in lengths of the row."""
+    return float(width**1.5 * 2.0**-24)
 
 
 @njit(nogil=True, cache=True, fastmath=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bilex.aligners.maps import Map, maps_from_state, maps_state
-from bilex.checksums import verify_checksums
+from bilex.checksums import CARD, CHECKSUMS, verify_checksums, write_checksums
 from bilex.errors import BilexError
-from bilex.files import atomic_folder, read_json
+from bilex.files import atomic_folder, json_text, link_or_copy, read_json
 from bilex.recipe.calibration import Calibration
 from bilex.space import CSLS_NEIGHBOURS, Space
 from bilex.temporaries import restore
@@ -94,6 +94,31 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
             source.save(path / UNKNOWN / source.kind)
         write_seeds(path / SEEDS, translator.seeds)
         finish(path, config, card(translator))
+
+
+def replace_calibration(folder: str | Path, calibration: Calibration, more: dict[str, Any]) -> None:
+    """Give a saved model other confidences; at any moment it is the old model or the new one, each whole.
+
+    Its large files are taken over as they are, by a link where the disk can do that.
+
+    Args:
+        folder: The model.
+        calibration: Its new confidences.
+        more: What its configuration says about them besides.
+
+    Raises:
+        BilexError: It is no model, or cannot be replaced.
+    """
+    path = Path(folder)
+    config = {**read_config(path), "calibration": calibration.as_dict(), **more}
+    with atomic_folder(path, own_files=lambda found: {*own_files(found), CARD}) as made:
+        for file in sorted(file for file in path.rglob("*") if file.is_file()):
+            name = file.relative_to(path)
+            if name.as_posix() not in (CONFIG, CHECKSUMS):
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                link_or_copy(file, made / name)
+        (made / CONFIG).write_text(json_text(config), encoding="utf-8")
+        write_checksums(made)
 
 
 def load_translator(folder: str | Path, *, verify: bool, device: str) -> Translator:

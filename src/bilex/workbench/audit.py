@@ -72,8 +72,8 @@ def draw(
     items = [(stratum, row, _shown(engine, row["source"], row["target"], rng)) for stratum, row in chosen]
     with store.writing() as connection:
         cursor = connection.execute(
-            "INSERT INTO audits (created, reviewer, size, strata) VALUES (?, ?, ?, ?)",
-            (now(), reviewer, len(items), json.dumps(described)),
+            "INSERT INTO audits (created, reviewer, size, strata, model) VALUES (?, ?, ?, ?, ?)",
+            (now(), reviewer, len(items), json.dumps(described), engine.fingerprint),
         )
         connection.executemany(
             "INSERT INTO audit_items (audit, number, source, source_rank, best, confidence, stratum, shown) "

@@ -18,8 +18,9 @@ from bilex.workbench.recalibration import FEWEST_DECISIONS, UNCHANGED, Recalibra
 from bilex.workbench.store import Store, now, remember
 
 
-def report(store: Store, bands: list[Band], width: float) -> dict[str, Any]:
+def report(engine: Engine, bands: list[Band], width: float) -> dict[str, Any]:
     """Precision over all and by band, and how many more decisions a narrower interval needs."""
+    store = engine.store
     audit = drawn(store)
     items = store.all("SELECT * FROM audit_items WHERE audit = ? AND is_right IS NOT NULL", audit["id"])
     strata = audit["strata"]
@@ -32,7 +33,7 @@ def report(store: Store, bands: list[Band], width: float) -> dict[str, Any]:
         for number, stratum in enumerate(strata)
     ]
     whole = estimate(found)
-    recalibration = store.fact("recalibration")
+    change = engine.recalibration
     return {
         "decided": len(items),
         "size": audit["size"],
@@ -43,8 +44,8 @@ def report(store: Store, bands: list[Band], width: float) -> dict[str, Any]:
         "more_decisions": {"width": width, "decisions": more_decisions(found, width)},
         "by_band": _groups(strata, found, "band", [band.name for band in bands]),
         "by_confidence": _groups(strata, found, "confidence", [*confidence_bands(), "none"]),
-        "calibration": _calibration(store, items),
-        "recalibration": recalibration,
+        "calibration": _calibration(change, items),
+        "recalibration": change.as_dict() if change.decisions else None,
     }
 
 
@@ -71,9 +72,8 @@ def _groups(
     return groups
 
 
-def _calibration(store: Store, items: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
+def _calibration(change: Recalibration, items: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
     """What confidences said, as they are now, and what was found, by confidence band."""
-    change = Recalibration.from_facts(store.fact("recalibration"))
     said: dict[str, list[tuple[float, int]]] = {}
     for item in items:
         confidence = change(item["confidence"])
@@ -102,16 +102,18 @@ def recalibrate(engine: Engine, *, back: bool = False) -> Recalibration:
         change = UNCHANGED
     else:
         items = store.all(
-            "SELECT confidence, is_right FROM audit_items "
-            "WHERE is_right IS NOT NULL AND confidence IS NOT NULL"
+            "SELECT confidence, is_right FROM audit_items JOIN audits ON audits.id = audit "
+            "WHERE is_right IS NOT NULL AND confidence IS NOT NULL AND (model = ? OR model IS NULL)",
+            engine.fingerprint,
         )
         if len(items) < FEWEST_DECISIONS:
             raise ProblemError(
                 409,
-                f"Recalibration needs {FEWEST_DECISIONS} audited entries; there are {len(items)}.",
+                f"Recalibration needs {FEWEST_DECISIONS} audited entries of this model; "
+                f"there are {len(items)}.",
             )
         said = np.array([item["confidence"] for item in items])
-        change = learn(said, np.array([item["is_right"] for item in items], bool), now())
+        change = learn(said, np.array([item["is_right"] for item in items], bool), now(), engine.fingerprint)
     apply(store, change)
     engine.recalibration = change
     return change

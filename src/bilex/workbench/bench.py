@@ -149,6 +149,17 @@ class Workbench:
             raise not_ready()
         return self._engine
 
+    def pause_filling(self) -> None:
+        """Fill the table no further until the model is loaded again."""
+        with self._changing:
+            if self._filling is not None:
+                self._filling.stop()
+
+    def note_request(self) -> None:
+        """Somebody asks for something: the table is filled when nobody does."""
+        if self._engine is not None:
+            self._engine.note_request()
+
     @property
     def bands(self) -> list[Band]:
         """The frequency bands of the source vocabulary."""

@@ -114,8 +114,8 @@ def standing(decisions: Iterable[Decision]) -> list[Decision]:
 def outcome(decisions: Iterable[Decision], best: str | None) -> Outcome:
     """What the decisions about one word come to.
 
-    Accepted is what somebody accepted and nobody rejected. People disagree where one accepts and another says
-    that none is right, or where nothing is left. A resolution counts before all others.
+    People disagree where one accepts a translation that another rejects, or where one accepts and another
+    says that none is right. Otherwise accepted is what somebody accepted. A resolution counts before all.
 
     Args:
         decisions: All decisions about the word, oldest first.
@@ -130,17 +130,11 @@ def outcome(decisions: Iterable[Decision], best: str | None) -> Outcome:
     counted = final[-1:] or judged
     wrong = dict.fromkeys(word for decision in counted for word in decision.rejected)
     named = dict.fromkeys(word for decision in counted for word in decision.accepted)
-    accepted = tuple(word for word in named if word not in wrong)
     verdicts = {decision.verdict for decision in counted}
-    if len(verdicts) > 1 or (named and not accepted):
-        status = "disagreement"
-        accepted = ()
-    elif not accepted:
-        status = "rejected"
-    else:
-        status = "accepted" if best in accepted else "corrected"
-    rejected = () if status == "disagreement" else tuple(word for word in wrong if word not in accepted)
-    return Outcome(status, accepted, rejected, people, len(people), judged[-1].at)
+    if len(verdicts) > 1 or named.keys() & wrong.keys():
+        return Outcome("disagreement", (), (), people, len(people), judged[-1].at)
+    status = "rejected" if not named else "accepted" if best in named else "corrected"
+    return Outcome(status, tuple(named), tuple(wrong), people, len(people), judged[-1].at)
 
 
 def decisions_about(connection: sqlite3.Connection, source: str) -> list[Decision]:

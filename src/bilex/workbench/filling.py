@@ -1,7 +1,8 @@
 """Filling the table of entries in the background: every source word with its best translations.
 
-The most frequent words come first. Work is done in blocks: small ones while people wait for searches. What is
-done is remembered, so that a server that is started again goes on where it was.
+The most frequent words come first. Words are searched a few at a time, and hardly any while people ask for
+something, so that nobody waits long for what is done here. What is done is remembered, so that a server that
+is started again goes on where it was.
 """
 
 from __future__ import annotations
@@ -12,23 +13,26 @@ import sqlite3
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.space import Direction
-from bilex.translator.known import Proposals
+from bilex.translator.known import Proposals, Proposer
 from bilex.workbench.decisions import refresh
 from bilex.workbench.engine import STORED_CANDIDATES, Engine, direction_number, packed
 from bilex.workbench.priority import priorities
 from bilex.workbench.problems import LONGEST_WORD
 from bilex.workbench.store import remember
 
-_BLOCK, _BLOCK_WHEN_BUSY = 256, 64
+_BLOCK = 256  # words that are written at a time
+_SEARCHED, _SEARCHED_ALONE = 32, 128  # words that are searched at a time, and if nobody was here for a while
 _PAUSE = 0.01
-_BUSY_PAUSE = 0.5
+_BUSY_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _ROWS_A_TRANSACTION = 1024
 
+_PARTS = tuple(field.name for field in fields(Proposals))
 _FROM_MODEL = (
     "source",
     "target",
@@ -117,22 +121,38 @@ class Filling(threading.Thread):
     def _side(self, direction: Direction, fact: str, total: int) -> bool:
         """Translate all words of one language; whether the end was reached is returned."""
         propose = self.engine.translator.proposer(direction, "csls")
-        done = int(self.store.fact(fact, 0))
+        self.engine.stored[direction] = done = int(self.store.fact(fact, 0))
         while done < total:
-            if self._stopped.is_set():
+            queries = np.arange(done, min(done + _BLOCK, total), dtype=np.int64)
+            proposals = self._searched(propose, queries)
+            if proposals is None:
                 return False
-            if self.engine.busy:
-                self._stopped.wait(_BUSY_PAUSE)
-            size = _BLOCK_WHEN_BUSY if self.engine.busy else _BLOCK
-            queries = np.arange(done, min(done + size, total), dtype=np.int64)
-            proposals = propose(queries, STORED_CANDIDATES)
             with self.store.writing() as connection:
                 self._write(connection, direction, queries, proposals)
                 done = int(queries[-1]) + 1
                 remember(connection, fact, done)
+            self.engine.stored[direction] = done
             self.engine.space.give_back_pages()
             time.sleep(_PAUSE)  # lets decisions that wait for the file go first
         return True
+
+    def _searched(self, propose: Proposer, queries: npt.NDArray[np.int64]) -> Proposals | None:
+        """The answers of some words; None if this is to end."""
+        found, start = [], 0
+        while start < len(queries):
+            self._give_way()
+            if self._stopped.is_set():
+                return None
+            size = _SEARCHED_ALONE if self.engine.alone else _SEARCHED
+            found.append(propose(queries[start : start + size], STORED_CANDIDATES))
+            start += size
+        return Proposals(*(np.concatenate([getattr(part, name) for part in found]) for name in _PARTS))
+
+    def _give_way(self) -> None:
+        """Wait while people ask for something, but go on a little even if they never stop."""
+        end = time.monotonic() + _LONGEST_PAUSE
+        while self.engine.busy and time.monotonic() < end and not self._stopped.wait(_BUSY_PAUSE):
+            pass
 
     def _write(
         self,
@@ -144,8 +164,8 @@ class Filling(threading.Thread):
         connection.executemany(
             "INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)",
             [
-                (direction_number(direction), row, packed(proposals, number))
-                for number, row in enumerate(queries.tolist())
+                (direction_number(direction), row, answers)
+                for row, answers in zip(queries.tolist(), packed(proposals), strict=True)
             ],
         )
         if direction == "forward":
@@ -184,11 +204,13 @@ class Filling(threading.Thread):
                 )
             )
         connection.executemany(_INSERT, values)
-        decided = {row[0] for row in connection.execute("SELECT DISTINCT source FROM decisions")}
-        decided |= {row[0] for row in connection.execute("SELECT DISTINCT source FROM notes")}
-        for value in values:
-            if value[1] in decided:
-                refresh(connection, str(value[1]))
+        for table in ("decisions", "notes"):
+            query = (
+                f"SELECT DISTINCT source FROM {table} WHERE source IN "
+                "(SELECT source FROM entries WHERE row BETWEEN ? AND ?)"
+            )
+            for found in connection.execute(query, (rows[0], rows[-1])).fetchall():
+                refresh(connection, found["source"])
 
     def _mark_mutual(self) -> None:
         """Say of every pair whether each word is the other's first answer."""

@@ -122,10 +122,12 @@ def suggest(engine: Engine, text: str, direction: Direction, k: int) -> dict[str
     typed = text.lower() if engine.translator.lowercase else text
     known = engine.row(text, direction) is not None
     vocabulary = engine.space.sides(direction)[0].index_to_key
-    spellings = [] if known or not text else closest_spellings(typed, vocabulary, k)
+    completions = engine.completions(direction)(typed, k) if typed else []
+    # Comparing spellings takes longest, and who has typed the beginning of many words needs none.
+    spellings = [] if known or not text or len(completions) >= k else closest_spellings(typed, vocabulary, k)
     return {
         "word": text,
         "known": known,
-        "completions": engine.completions(direction)(typed, k) if typed else [],
+        "completions": completions,
         "spellings": [word for word in spellings if len(word) <= LONGEST_WORD],
     }

@@ -26,6 +26,7 @@ class Recalibration:
         error_before: Calibration error of the model's own confidences on them.
         error_after: That of the new ones, by cross-validation.
         at: When.
+        model: The fingerprint of the model whose confidences are meant; None in files of older versions.
     """
 
     slope: float = 1.0
@@ -34,6 +35,7 @@ class Recalibration:
     error_before: float | None = None
     error_after: float | None = None
     at: str | None = None
+    model: str | None = None
 
     def __call__(self, confidence: float | None) -> float | None:
         """The new confidence of one entry."""
@@ -48,9 +50,10 @@ class Recalibration:
         return _logistic(self.shift + self.slope * logit(confidences))
 
     @classmethod
-    def from_facts(cls, stored: dict[str, Any] | None) -> Recalibration:
-        """What `as_dict` gave, or one that changes nothing."""
-        return UNCHANGED if stored is None else cls(**stored)
+    def from_facts(cls, stored: dict[str, Any] | None, model: str) -> Recalibration:
+        """What `as_dict` gave, or one that changes nothing if it was about another model."""
+        found = UNCHANGED if stored is None else cls(**stored)
+        return found if found.model in (None, model) else UNCHANGED
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -60,13 +63,14 @@ class Recalibration:
 UNCHANGED = Recalibration()
 
 
-def learn(confidences: Numbers, right: Truths, at: str) -> Recalibration:
+def learn(confidences: Numbers, right: Truths, at: str, model: str | None = None) -> Recalibration:
     """Slope and shift that make the audited truths most likely, with a light pull of the slope towards 1.
 
     Args:
         confidences: The model's own confidence of each audited entry.
         right: Whether people found it right.
         at: When this is done.
+        model: The fingerprint of the model.
     """
     folds = np.arange(len(right)) % 5
     after = np.empty(len(right))
@@ -81,6 +85,7 @@ def learn(confidences: Numbers, right: Truths, at: str) -> Recalibration:
         expected_calibration_error(confidences, right),
         expected_calibration_error(after, right),
         at,
+        model,
     )
 
 

@@ -93,7 +93,9 @@ CREATE TABLE changes (
     confidence_before REAL, confidence_after REAL
 );
 """
-MIGRATIONS: tuple[str, ...] = (_VERSION_1,)
+# Which model an audit is about: its answers say nothing of another model's confidences.
+_VERSION_2 = "ALTER TABLE audits ADD COLUMN model TEXT;"
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
 VERSION = len(MIGRATIONS)
 
 

@@ -10,23 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bilex.similarity import KeySearch
 from bilex.space import Direction, Floats, Rows, SearchableKeys, Space
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from bilex.similarity.cpu import KeySearch as PreparedKeys
+    from bilex.similarity.streamed import StreamedKeys
 
-_WORKING_MEMORY = 1 << 26
-_FEW_KEYS = 20_000
 _KEY_SIDES = {"forward": "target", "backward": "source"}
 
 
 class Keys:
     """The vectors of one language, searched with and without CSLS's penalty.
 
-    Large vocabularies are rounded once to the precision in which this processor searches fastest, and the
-    pages of the file that this touched are given back; small ones are searched as they are.
+    They are rounded to 8 bits once, and the pages of the file that a search touched are given back.
 
     Args:
         words: The vocabulary.
@@ -34,33 +30,26 @@ class Keys:
     """
 
     def __init__(self, words: WordVectors, penalty: Floats) -> None:
-        self._words, self._penalty = words, penalty
+        self._words, self._penalty = words, np.ascontiguousarray(penalty, np.float32)
         self._lock = threading.Lock()
 
     def top_k(self, vectors: Floats, k: int, *, penalised: bool) -> tuple[Floats, Rows]:
         """The k best words for each vector; exact, as everywhere."""
         with self._lock:
-            if len(self._words) < _FEW_KEYS:
-                penalty = self._penalty if penalised else None
-                return KeySearch(self._words.vectors, key_penalty=penalty, device="cpu").top_k(vectors, k)
-            plain, with_penalty = self._prepared
-            return (with_penalty if penalised else plain).top_k(
-                vectors, min(k, len(self._words)), _WORKING_MEMORY
-            )
+            penalty = self._penalty if penalised else None
+            return self._streamed.top_k(vectors, min(k, len(self._words)), penalty)
+
+    def prepare(self) -> None:
+        """Round the vectors now, so that the first search need not wait for it."""
+        with self._lock:
+            self._streamed  # noqa: B018 - made once, here
 
     @cached_property
-    def _prepared(self) -> tuple[PreparedKeys, PreparedKeys]:
-        from bilex import arithmetic
-        from bilex.similarity.cpu import KeySearch as PreparedKeys
+    def _streamed(self) -> StreamedKeys:
+        from bilex.similarity.streamed import StreamedKeys
 
-        dtype = arithmetic.fastest("search")
         vectors = np.asarray(self._words.vectors)
-        plain = PreparedKeys(vectors, None, dtype)
-        with_penalty = PreparedKeys(vectors, np.asarray(self._penalty), dtype)
-        with_penalty.ready = plain.ready  # rounded once for both
-        plain.top_k(np.ascontiguousarray(vectors[:1]), 1, _WORKING_MEMORY)
-        give_back_pages(vectors)
-        return plain, with_penalty
+        return StreamedKeys(vectors, lambda: give_back_pages(vectors))
 
 
 class ServedSpace(Space):

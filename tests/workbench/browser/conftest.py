@@ -26,20 +26,6 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 WORDS = 2000
 
-_SKIPPED: set[str] = set()
-
-
-def _skip(reason: str) -> None:
-    _SKIPPED.add(reason)
-    pytest.skip(reason)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Skipped browser tests are said aloud, once."""
-    for reason in _SKIPPED:
-        terminalreporter.section("THE BROWSER TESTS WERE SKIPPED", sep="!", red=True, bold=True)
-        terminalreporter.write_line(f"{reason}; 'make test-browser' installs what it may and runs them.")
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test of this folder needs a browser."""
@@ -53,11 +39,11 @@ def browser_programs() -> tuple[str, str]:
     """Chromium and its driver; without them, one clear line in the summary."""
     for module in ("selenium", "fastapi", "uvicorn"):
         if importlib.util.find_spec(module) is None:
-            _skip(f"{module} is not installed")
+            pytest.skip(f"{module} is not installed")
     binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if binary is None or driver is None:
-        _skip("there is no chromium with its chromedriver on this machine")
+        pytest.skip("there is no chromium with its chromedriver on this machine")
     return str(binary), str(driver)
 
 

@@ -11,12 +11,20 @@ from bilex.workbench.bench import Workbench
 from bilex.workbench.problems import LONGEST_WORD
 
 
-def _bench(request: Request) -> Workbench:
+async def _watched(request: Request) -> Workbench:
+    """The workbench, for a request that the page makes again and again to see how far something is."""
     bench: Workbench = request.app.state.bench
     return bench
 
 
+async def _bench(request: Request) -> Workbench:
+    bench = await _watched(request)
+    bench.note_request()
+    return bench
+
+
 Bench = Annotated[Workbench, Depends(_bench)]
+WatchedBench = Annotated[Workbench, Depends(_watched)]
 WordQuery = Annotated[str, Query(min_length=1, max_length=LONGEST_WORD)]
 TextQuery = Annotated[str, Query(max_length=LONGEST_WORD)]
 DirectionQuery = Annotated[Direction, Query()]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from bilex.workbench import audit, audit_report
+from bilex.workbench import applying, audit, audit_report
 from bilex.workbench.routes import Bench, ReviewerQuery
 from bilex.workbench.routes.review import Body, Note, Reviewer, Undone, Words
 
@@ -81,7 +81,7 @@ def undo(bench: Bench, body: Undone) -> dict[str, Any]:
 @router.get("/api/audit/report")
 def report(bench: Bench, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> dict[str, Any]:
     """Precision with its 95 % interval, over all and by band."""
-    return audit_report.report(bench.store, bench.bands, width)
+    return audit_report.report(bench.engine, bench.bands, width)
 
 
 @router.post("/api/audit/recalibrate")
@@ -95,3 +95,9 @@ def take_back(bench: Bench) -> dict[str, Any]:
     """The model's own confidences again."""
     audit_report.recalibrate(bench.engine, back=True)
     return {"recalibration": None}
+
+
+@router.post("/api/audit/apply")
+def apply(bench: Bench) -> dict[str, Any]:
+    """Write the recalibrated confidences into the model, so that `bilex translate` has them too."""
+    return {"applied": applying.apply_to_model(bench).as_dict()}

@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
 
 import bilex
 from bilex.workbench.looking import neighbourhood_map, suggest, why
-from bilex.workbench.routes import Bench, DirectionQuery, K, RetrievalQuery, TextQuery, WordQuery
+from bilex.workbench.routes import (
+    Bench,
+    DirectionQuery,
+    K,
+    RetrievalQuery,
+    TextQuery,
+    WatchedBench,
+    WordQuery,
+)
 
 router = APIRouter(tags=["look"])
 
 
 @router.get("/api/health")
-def health(bench: Bench) -> dict[str, Any]:
+async def health(bench: WatchedBench) -> dict[str, Any]:
     """Whether the server runs and a model is open; needs no token."""
     return {
         "status": "ok",
@@ -25,30 +35,31 @@ def health(bench: Bench) -> dict[str, Any]:
 
 
 @router.get("/api/model")
-def model(bench: Bench) -> dict[str, Any]:
+def model(bench: WatchedBench) -> dict[str, Any]:
     """The model that is open, and how far its table is filled."""
     return bench.describe()
 
 
-@router.get("/api/translate")
-def translate(
+@router.get("/api/translate", response_class=JSONResponse)
+async def translate(
     bench: Bench,
     word: WordQuery,
     direction: DirectionQuery = "forward",
     k: K = 5,
     method: RetrievalQuery = "csls",
-) -> dict[str, Any]:
+) -> JSONResponse:
     """The best translations of a word."""
     engine = bench.engine
-    answer = engine.translate(word, k, direction, method)
+    answer = await engine.answer(word, k, direction, method)
     row = engine.row(word, direction)
-    return {
+    found = {
         "word": word,
         "origin": answer.origin,
         "rank": None if row is None else row + 1,
         "translations": [vars(found) for found in answer],
-        "suggestions": [] if answer.known else answer.suggestions,
+        "suggestions": [] if answer.known else await run_in_threadpool(lambda: answer.suggestions),
     }
+    return JSONResponse(found)  # as it is: asked for most often, and checked for nothing that can go wrong
 
 
 @router.get("/api/suggest")

@@ -13,6 +13,9 @@ export function percent(share, digits = 0) {
   return share === null || share === undefined || Number.isNaN(share) ? "–" : `${(share * 100).toFixed(digits)} %`;
 }
 
+/** A range such as "1001-5000" or "0.2-0.5" as "1,001–5,000" or "0.2–0.5". */
+export const range = (name) => name.replaceAll(/\d+(\.\d+)?/g, (number) => (number.includes(".") ? number : count(Number(number)))).replace("-", "–");
+
 /** A score with three digits. */
 export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
 

@@ -3,7 +3,7 @@
 import { api } from "../lib/api.js";
 import { DecisionCard } from "../lib/decision.js";
 import { button, el, field, replace } from "../lib/dom.js";
-import { count, counted } from "../lib/format.js";
+import { count, counted, range } from "../lib/format.js";
 import { clearWarnings, say, warn } from "../lib/notices.js";
 import { bar, card, stats, table, viewHead } from "../lib/parts.js";
 import { reviewerForm, reviewerName } from "../lib/reviewer.js";
@@ -71,7 +71,7 @@ class AuditView {
     const report = await auditReport(this.app, () => this.load());
     replace(this.inside, card("The sample", stats([["Decided", `${count(decided)} of ${count(size)}`], ["Strata", count(strata.length)]]), bar(decided / size),
       el("details", {}, el("summary", {}, "Strata"), table("Strata of the sample", [["Frequency band"], ["Confidence"], ["Entries", true], ["Drawn", true], ["Decided", true]],
-        strata.map((stratum) => [stratum.band, stratum.confidence, count(stratum.entries), count(stratum.drawn), count(stratum.decided)])))),
+        strata.map((stratum) => [range(stratum.band), range(stratum.confidence), count(stratum.entries), count(stratum.drawn), count(stratum.decided)])))),
     report, card("Another sample", el("p", { class: "hint" }, "Draws a new sample and makes it the current one; earlier ones are kept."), this.startForm()));
   }
 

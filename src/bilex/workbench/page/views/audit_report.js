@@ -2,7 +2,7 @@
 
 import { api } from "../lib/api.js";
 import { button, el, field, replace, svg } from "../lib/dom.js";
-import { count, counted, percent } from "../lib/format.js";
+import { count, counted, percent, range } from "../lib/format.js";
 import { say, warn } from "../lib/notices.js";
 import { card, stats, table } from "../lib/parts.js";
 
@@ -15,7 +15,7 @@ function intervalPicture({ precision, low, high }) {
 
 function partTable(caption, first, rows) {
   return table(caption, [[first], ["Entries", true], ["Decided", true], ["Right", true], ["Precision", true], ["95 % interval"], ["From 0 to 100 %"]], rows.map((row) => [
-    row.name, count(row.entries), count(row.decided), count(row.right), percent(row.precision), row.decided ? `${percent(row.low)} – ${percent(row.high)}` : "–", intervalPicture(row)]));
+    range(row.name), count(row.entries), count(row.decided), count(row.right), percent(row.precision), row.decided ? `${percent(row.low)} – ${percent(row.high)}` : "–", intervalPicture(row)]));
 }
 
 function more(report) {
@@ -30,7 +30,7 @@ function more(report) {
     }
   });
   describe(report.more_decisions);
-  return el("div", { class: "row end" }, field("Wanted width of the interval (points)", input), answer);
+  return el("div", { class: "row end wanted-width" }, field("Wanted width of the interval (points)", input), answer);
 }
 
 function recalibration(report, again) {
@@ -44,12 +44,14 @@ function recalibration(report, again) {
       warn(error);
     }
   };
-  return card("Confidences", report.calibration.length ? table("Said and found", [["Confidence"], ["Said", true], ["Found", true], ["Decided", true]], report.calibration.map((row) => [row.name, percent(row.said), percent(row.found), count(row.decided)])) : null,
+  return card("Confidences", report.calibration.length ? table("Said and found", [["Confidence"], ["Said", true], ["Found", true], ["Decided", true]], report.calibration.map((row) => [range(row.name), percent(row.said), percent(row.found), count(row.decided)])) : null,
     done
-      ? el("p", {}, `Recalibrated from ${counted(done.decisions, "decision")}: mean squared error ${done.error_before?.toFixed(3)} before, ${done.error_after?.toFixed(3)} after.`)
-      : el("p", { class: "hint" }, "The audit's answers can correct the confidences everywhere: in the table, in the queue and in exports."),
+      ? el("p", {}, `Recalibrated from ${counted(done.decisions, "decision")}: calibration error ${done.error_before?.toFixed(3)} before, ${done.error_after?.toFixed(3)} after.`)
+      : el("p", { class: "hint" }, "The audit's answers can correct the confidences in the table, in the queue and in exports."),
+    done ? el("p", { class: "hint" }, "Applied to the model, they hold outside of the workbench too: for bilex translate, bilex lexicon and programs.") : null,
     el("div", { class: "row" }, button(done ? "Recalibrate again" : "Recalibrate", act(() => api.post("audit/recalibrate"), "The confidences were recalibrated."), { id: "recalibrate" }),
-      done ? button("Take it back", act(() => api.remove("audit/recalibrate"), "The model's own confidences are back."), { id: "recalibrate-undo" }) : null));
+      done ? button("Take it back", act(() => api.remove("audit/recalibrate"), "The model's own confidences are back."), { id: "recalibrate-undo" }) : null,
+      done ? button("Apply to the model", act(() => api.post("audit/apply"), "The model has the recalibrated confidences."), { id: "recalibrate-apply" }) : null));
 }
 
 /** The report as elements; `again` draws the view again after a change. */

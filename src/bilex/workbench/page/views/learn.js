@@ -79,7 +79,7 @@ class LearnView {
       ],
     });
     replace(this.inside, card("Before and after", stats([
-      ["Held-out accuracy before", percent(held?.before, 1)], ["after", percent(held?.after, 1)], ["Held-out words", count(held?.words ?? 0)],
+      ["Held-out accuracy before", percent(held?.before, 1)], ["Held-out accuracy after", percent(held?.after, 1)], ["Held-out words", count(held?.words ?? 0)],
       ["Changed entries", `${count(found.changed)} of ${count(found.compared)}`], ["Duration", duration(found.seconds)],
     ]), el("p", { class: "hint" }, `Learned from ${count(from.seeds)} seeds, ${count(from.accepted)} accepted and ${count(from.rejected)} rejected pairs. Decisions stay, whether you keep or discard.`),
     el("div", { class: "row" }, button("Keep the new model", () => this.keep(), { class: "primary", id: "learn-keep" }), button("Discard it", () => this.discard(), { class: "danger", id: "learn-discard" }))),

@@ -27,7 +27,7 @@ export function mapCard(word, direction, model, onpick) {
   api.get("map", { word, direction, k: POINTS }).then((found) => {
     const chart = new Chart({ ...found, onpick, label: `Map of the words near ${plain(word)}` });
     replace(inside, chart.element,
-      el("div", { class: "row" },
+      el("div", { class: "row map-tools" },
         el("span", { class: "legend source" }, model.source.name ?? "source"), el("span", { class: "legend target" }, model.target.name ?? "target"), el("span", { class: "grow" }),
         button("+", () => chart.zoom(1.4), { "aria-label": "Zoom in", class: "small" }), button("−", () => chart.zoom(1 / 1.4), { "aria-label": "Zoom out", class: "small" }),
         button("Whole map", () => chart.reset(), { class: "small" }),
