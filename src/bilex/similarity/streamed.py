@@ -167,7 +167,8 @@ class StreamedKeys:
         prepared, multiply = self._prepared(queries, k, penalty)
         count, capacity = len(queries), min(len(self.keys), k + _ROOM)
         bar, overflow = np.full(count, -np.inf, np.float32), np.zeros(count, bool)
-        columns = _CELLS // count // tiles.LANES * tiles.LANES
+        most, share = _CELLS // count, -(-len(self.keys) // self._threads)
+        columns = min(most // tiles.LANES, -(-share // tiles.LANES)) * tiles.LANES
         blocks = range(0, len(self.keys), columns)
 
         def part(number: int) -> Candidates:

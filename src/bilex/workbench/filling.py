@@ -93,7 +93,7 @@ class Filling(threading.Thread):
                 "backward", "answers_done", len(self.engine.space.target)
             ):
                 self._mark_mutual()
-        except (sqlite3.Error, OSError, ValueError) as error:
+        except (sqlite3.Error, OSError, ValueError, RuntimeError) as error:  # also where the process ends
             self.error = f"The table could not be filled ({error}); start the server again."
 
     def _prepare(self) -> None:
