@@ -1,13 +1,12 @@
 """How well what is known without a test dictionary predicts the accuracy on one.
 
-    python -m timings.many_languages DATA --work WORK direct --family xling --seeds 5k --calibrate
-    python -m timings.without_gold DATA --work WORK judge --family xling --seeds 5k
+    python -m timings.without_gold DATA --work WORK judge --family xling
     python -m timings.without_gold DATA --work WORK table
 
-`judge` reads the models that `timings.many_languages direct` left in WORK and adds JSON lines to
-WORK/without_gold.jsonl for those that are not in it yet: for each direction, every measure of
-`bilex.evaluation.without_gold` beside P@1 (CSLS) on XLING's test dictionary, in per cent. `table` writes, for
-each measure, its correlation with that P@1, how far it is off, and how often its interval holds it.
+`judge` fits every pair of a family with every method and number of seeds, with confidences, and adds JSON
+lines to WORK/without_gold.jsonl: for each direction, every measure of `bilex.evaluation.without_gold` beside
+P@1 (CSLS) on XLING's test dictionary, in per cent. `table` writes, for each measure and family, its
+correlation with that P@1, how far it is off, and how often its interval holds it.
 """
 
 from __future__ import annotations
@@ -20,16 +19,19 @@ from typing import Any
 
 import numpy as np
 
+from bilex.aligners import get_method
 from bilex.evaluation import evaluate
 from bilex.evaluation.without_gold import judge
 from bilex.lexicon import Lexicon
 from bilex.space import Direction
 from bilex.translator import Translator
-from timings.many_languages import FAMILIES, Study
+from timings.many_languages import FAMILIES, Study, parser
 
 DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
+METHODS = ("c1", "procrustes", "vecmap")
 MEASURES = {
-    "expected": "expected, frequent words",
+    "on_dictionary": "expected on a test dictionary",
+    "expected": "expected",
     "expected_test": "expected, words of the test dictionary",
     "held_out": "held-out seeds",
     "predicted": "seeds predicted by the others",
@@ -38,41 +40,41 @@ MEASURES = {
 
 
 def judge_models(options: argparse.Namespace) -> None:
-    """Add what is known, and what is true, of the models of one family and number of seeds."""
+    """Add what is known, and what is true, of the models of one family."""
     study = Study(options)
-    done = {(row["family"], row["seeds"], row["pair"]) for row in _rows(options.work)}
-    for two in study.twos:
-        if (options.family, options.seeds, "-".join(two)) in done:
-            continue
-        model = Translator.load(study.model(two))
-        test = study.dictionary(two, "test.freq.2k")
-        true = evaluate(model.space, test, bootstrap=0, precision_at=(1,))
-        known = {direction: _covered(model, test, direction) for direction in DIRECTIONS}
-        named = judge(model, words=known)
-        frequent = judge(model)
-        for direction in DIRECTIONS:
-            found = asdict(getattr(frequent, direction))
-            found["expected_test"] = asdict(getattr(named, direction))["expected"]
-            share = getattr(true, direction).figures["csls"]["p@1"]
-            row = {
-                "family": options.family,
-                "seeds": options.seeds,
-                "pair": "-".join(two),
-                "direction": direction,
-                "true": round(100 * share, 2),
-                **{name: _per_cent(found[name]) for name in MEASURES},
-            }
-            with (study.work / "without_gold.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-            print(json.dumps(row), flush=True)
+    for name in options.methods:
+        for size in options.sizes:
+            for two in study.twos:
+                settings = study.aligner().settings() if name == "c1" else {"device": options.device}
+                seeds = study.seeds({two: size})[two]
+                source, target = (study.vectors[code] for code in two)
+                aligner = get_method(name)(**settings)
+                model = Translator.fit(aligner, source, target, seeds, languages=two, progress=False)
+                for row in _rows_of(model, study.test(two)):
+                    _add(study, {"method": name, "seeds": size, "pair": "-".join(two), **row})
 
 
-def _rows(work: Path) -> list[dict[str, Any]]:
-    """What was measured so far."""
-    path = work / "without_gold.jsonl"
-    return (
-        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    )
+def _rows_of(model: Translator, test: Lexicon) -> list[dict[str, Any]]:
+    """What is known and what is true of a model, by direction, in per cent."""
+    true = evaluate(model.space, test, bootstrap=0, precision_at=(1,))
+    named = judge(model, words={direction: _covered(model, test, direction) for direction in DIRECTIONS})
+    frequent = judge(model)
+    rows = []
+    for direction in DIRECTIONS:
+        found = asdict(getattr(frequent, direction))
+        found["expected_test"] = asdict(getattr(named, direction))["expected"]
+        share = getattr(true, direction).figures["csls"]["p@1"]
+        known = {name: _per_cent(found[name]) for name in MEASURES}
+        rows.append({"direction": direction, "true": round(100 * share, 2), **known})
+    return rows
+
+
+def _add(study: Study, row: dict[str, Any]) -> None:
+    study.work.mkdir(parents=True, exist_ok=True)
+    line = json.dumps({"family": study.options.family, **row})
+    with (study.work / "without_gold.jsonl").open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    print(line, flush=True)
 
 
 def _covered(model: Translator, test: Lexicon, direction: Direction) -> list[str]:
@@ -86,41 +88,42 @@ def _per_cent(share: dict[str, Any] | None) -> list[float] | None:
     return None if share is None else [round(100 * share[name], 2) for name in ("share", "low", "high")]
 
 
-def table(options: argparse.Namespace) -> None:
-    """Correlation and errors of each measure, as Markdown."""
-    rows = list(
-        {(r["family"], r["seeds"], r["pair"], r["direction"]): r for r in _rows(options.work)}.values()
-    )
-    print("| measure | directions | correlation | mean error | mean absolute error | spread | in interval |")
+def table(work: Path) -> None:
+    """Correlation and errors of each measure, as Markdown; the last of equal measurements counts."""
+    lines = (work / "without_gold.jsonl").read_text(encoding="utf-8").splitlines()
+    keys = ("family", "method", "seeds", "pair", "direction")
+    rows = list({tuple(row[key] for key in keys): row for row in map(json.loads, lines)}.values())
+    print("| measure | on | directions | correlation | mean error | mean absolute error | interval holds |")
     print("|---|---|---|---|---|---|---|")
     for name, label in MEASURES.items():
-        kept = [row for row in rows if row[name] is not None]
-        true = np.array([row["true"] for row in kept])
-        found = np.array([row[name][0] for row in kept])
-        inside = np.mean([row[name][1] <= row["true"] <= row[name][2] for row in kept])
-        error = found - true
-        print(
-            f"| {label} | {len(kept)} | {np.corrcoef(found, true)[0, 1]:.2f} | {error.mean():+.1f} "
-            f"| {np.abs(error).mean():.1f} | {error.std():.1f} | {inside:.0%} |"
-        )
+        for family in (*FAMILIES, "both"):
+            known = [row for row in rows if row[name] is not None and family in (row["family"], "both")]
+            if known:
+                print(f"| {label} | {family} | {_compared(known, name)} |")
+
+
+def _compared(rows: list[dict[str, Any]], name: str) -> str:
+    """The cells of a row of the table."""
+    true = np.array([row["true"] for row in rows])
+    share, low, high = np.array([row[name] for row in rows]).T
+    error = share - true
+    held = int(np.sum((low <= true) & (true <= high)))
+    correlation = np.corrcoef(share, true)[0, 1]
+    cells = (len(rows), f"{correlation:.2f}", f"{error.mean():+.1f}", f"{np.abs(error).mean():.1f}", held)
+    return " | ".join(map(str, cells))
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Judge models, or show the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, help="the folder with vectors/ and dictionaries/")
-    parser.add_argument("what", choices=["judge", "table"])
-    parser.add_argument("--work", type=Path, required=True, help="the folder with the models")
-    parser.add_argument("--family", choices=list(FAMILIES), default="xling")
-    parser.add_argument("--seeds", choices=["5k", "1k"], default="5k")
-    parser.add_argument("--method", default="two", help="the method of the models")
-    options = parser.parse_args(arguments)
-    if options.what == "judge":
-        judge_models(options)
+    made = parser(__doc__)
+    made.add_argument("way", choices=["judge", "table"])
+    made.add_argument("--methods", nargs="+", default=list(METHODS))
+    made.add_argument("--sizes", nargs="+", default=["5k", "1k"])
+    options = made.parse_args(arguments)
+    if options.way == "table":
+        table(options.work)
     else:
-        table(options)
+        judge_models(options)
 
 
 if __name__ == "__main__":

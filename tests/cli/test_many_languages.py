@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     WORLD.pairs("ru", "en", 0, 400).write(path / "seeds" / "train.ru-en.tsv")
     files = [str(path / f"{code}.vec") for code in WORLD.vocabularies]
     command = ["align", "--languages", *files, "--seeds-dir", str(path / "seeds"), "-o", str(path / "many")]
-    assert run([*command, "--device", "cpu"]) == 0
+    assert run([*command, "--device", "cpu", "--preset", "best", "--set", "updates=3"]) == 0
     for code in ("fi", "ru"):
         seeds = path / f"en-{code}.tsv"
         WORLD.pairs("en", code, 0, 400).write(seeds)
@@ -184,3 +184,53 @@ def test_an_option_may_have_several_languages() -> None:
     ]
     assert spread(["--to", "fi,ru", "many"], "--to") == ["--to", "fi", "--to", "ru", "many"]
     assert spread(["--to", "xyz", "model", "-k", "2"], "--to") == ["--to", "xyz", "model", "-k", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["translate", "many", "word", "--from", "en", "--to", "de"], "has no language 'de'"),
+        (["translate", "many", "word", "--from", "en", "--to", "en"], "are one language; name two"),
+        (["lexicon", "many", "--from", "en", "--to", "fi", "fi"], "'fi' is named twice after --to"),
+        (["lexicon", "many", "--from", "en", "--to", "fi", "en"], "are one language; name two"),
+        (["lexicon", "many", "--to", "fi", "ru"], "whose words are translated with --from"),
+        (["evaluate", "many", "--tests", "tests", "--from", "en", "--to", "fi"], "leave out --from and --to"),
+        (["evaluate", "en-fi", "--tests", "tests"], "en-fi: holds two languages"),
+    ],
+)
+def test_languages_that_cannot_be_meant_are_refused_in_one_sentence(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(folder)
+    assert run(arguments) == 2
+    said = capsys.readouterr().err.strip()
+    assert sentence in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("dictionaries", "sentence"),
+    [
+        ({"en-fi.tsv": "x\ty\n" * 60}, "no pairs connect 'ru' with 'en'"),
+        ({"en-fi.tsv": "x\ty\nz\tw\n", "en-ru.tsv": "x\ty\nz\tw\n"}, "only 0 of 2 pairs have both words in the vectors"),
+        ({"de-it.tsv": "x\ty\n"}, "holds no dictionary of two of en, fi, ru"),
+    ],
+)
+def test_seeds_that_cannot_serve_are_refused_in_one_sentence(
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    dictionaries: dict[str, str],
+    sentence: str,
+) -> None:
+    for name, text in dictionaries.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = [str(folder / f"{code}.vec") for code in WORLD.vocabularies]
+    command = ["align", "--languages", *files, "--seeds-dir", str(tmp_path), "-o", str(tmp_path / "never")]
+    assert run([*command, "--device", "cpu"]) == 2
+    assert sentence in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "never").exists()

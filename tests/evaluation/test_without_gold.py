@@ -43,13 +43,25 @@ def test_the_expected_accuracy_is_near_the_true_one(world: Planted, translator: 
         assert abs(side.predicted.share - share) < 0.15
 
 
+def test_what_a_dictionary_shows_lies_between_held_out_seeds_and_all_words(translator: Translator) -> None:
+    found = judge(translator, words={"forward": translator.space.source.index_to_key[1000:1100]}).forward
+    frequent = judge(translator).forward
+    assert found.held_out is not None
+    assert frequent.expected is not None
+    assert found.on_dictionary is not None
+    middle = (found.held_out.share + frequent.expected.share) / 2
+    assert found.on_dictionary.share == pytest.approx(middle)
+    assert found.on_dictionary.low < middle < found.on_dictionary.high
+    assert found.on_dictionary == frequent.on_dictionary
+
+
 def test_worse_vectors_are_expected_to_be_worse(translator: Translator) -> None:
     blurred = planted(1500, 24, 1.6)
     worse = Translator.fit(
         Procrustes(device="cpu"), blurred.source, blurred.target, blurred.pairs(0, 800), progress=False
     )
     good, bad = judge(translator).forward, judge(worse).forward
-    for name in ("expected", "held_out", "predicted", "mutual"):
+    for name in ("on_dictionary", "expected", "held_out", "predicted", "mutual"):
         assert getattr(bad, name).share < getattr(good, name).share - 0.05
 
 
@@ -74,6 +86,7 @@ def test_a_model_without_confidences_promises_nothing(translator: Translator) ->
     found = judge(replace(translator, calibration=Calibration(note="switched off")))
     assert found.forward.expected is None
     assert found.forward.held_out is None
+    assert found.forward.on_dictionary is None
     assert found.forward.predicted is not None
     assert "switched off" in found.note
 

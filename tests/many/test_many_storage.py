@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex.aligners.c1 import C1
 from bilex.errors import BilexError
 from bilex.many import ManyLanguages
 from bilex.many.fitting import align_languages
@@ -96,9 +97,8 @@ def test_unknown_words_are_read_from_their_n_grams(world: PlantedMany, tmp_path:
     many = align_languages(
         vocabularies,
         {("en", "fi"): world.pairs("en", "fi", 0, 400)},
-        rounds=0,
+        C1(device="cpu", updates=0),
         calibrated=False,
-        device="cpu",
     )
     many.save(tmp_path / "many")
     loaded = ManyLanguages.load(tmp_path / "many")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from bilex.errors import BilexError, nearest_name
 
 # Between 1k and 5k seeds, in the geometric middle, the rules change over.
-_MANY_SEEDS = 2236
+MANY_SEEDS = 2236
 _FEW_SEEDS = 600
 # Fewer seeds than this are joined by pairs that the two vocabularies themselves suggest (`seedless`).
 JOINED_SEEDS = 300
@@ -115,7 +115,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
     if preset in PRESETS:
         constants = PRESETS[preset]
     elif preset in PRESET_SUMMARIES:
-        constants = SUPERVISED if seeds >= _MANY_SEEDS else SEMI_SUPERVISED
+        constants = SUPERVISED if seeds >= MANY_SEEDS else SEMI_SUPERVISED
         if 0 < seeds < _FEW_SEEDS:
             constants = replace(constants, warm_up=1 + int(math.log2(_FEW_SEEDS / seeds)))
         if preset in ("best", "careful"):

@@ -64,28 +64,32 @@ class AlignCommand(click.Command):
 @click.option("--force", is_flag=True, help="Replace an earlier model of that name.")
 @words_limit_option
 @click.option(
-    "--rounds",
-    type=click.IntRange(min=0),
-    default=2,
+    "--preset",
+    metavar="NAME",
+    default="auto",
     show_default=True,
-    help="How often new pairs are found and the maps are learned again.",
+    help="A preset of c1: auto leaves the choice to held-out seeds; quick, careful, best, paper.",
 )
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of c1.")
 @click.option(
     "--frequent",
     type=click.IntRange(min=1),
     default=20_000,
     show_default=True,
-    help="How many of the most frequent words of each language look for new pairs.",
+    help="How many of the most frequent words of each language take part in the fit.",
 )
 @click.option("--keep-case", is_flag=True, help="Do not lower-case vectors and dictionaries.")
 @click.option(
     "--calibrate/--no-calibrate",
     default=True,
     show_default=True,
-    help="Learn confidences on held-out seeds; takes a second fit.",
+    help="Learn confidences on held-out seeds, in the trial that also chooses what is auto.",
 )
-@seed_option
+@click.option(
+    "--checkpoint", metavar="FOLDER", help="Keep the state here, and resume from it if it is there."
+)
 @device_option
+@seed_option
 @json_option
 def command(
     vectors: tuple[str, ...],
@@ -96,27 +100,36 @@ def command(
     output: str,
     force: bool,
     limit: int,
-    rounds: int,
+    preset: str,
+    settings: tuple[str, ...],
     frequent: int,
     keep_case: bool,
     calibrate: bool,
-    seed: int,
+    checkpoint: str | None,
     device: str,
+    seed: int,
     as_json: bool,
 ) -> None:
     """Align several languages together: VECTORS of each and dictionaries of some pairs become one model.
 
     Not every two languages need a dictionary, as long as those that there are connect all languages. The
-    maps of all are learned from all seeds at once, and again from the pairs that every two languages then
-    agree on, so that pairs with few seeds or none are helped by the others.
+    maps of all are learned together with the method c1, from the seeds of all and from the pairs that every
+    two languages then find, so that pairs with few seeds or none are helped by the others.
     """
     check_readable(*vectors, seeds_dir)
     check_device(device)
     check_output(output, force, (*vectors, seeds_dir))
+    from bilex.aligners.c1 import C1
     from bilex.cli.console import progress
+    from bilex.cli.settings import parse_settings
+    from bilex.files import check_writable
     from bilex.many.dictionaries import read_dictionaries
     from bilex.many.fitting import align_languages
+    from bilex.many.mapping import check_connected
 
+    if checkpoint:
+        check_writable(Path(checkpoint) / "rounds")
+    chosen = parse_settings(C1, (f"preset={preset}", *settings))
     names = codes_of(vectors, codes)
     lowercase = not keep_case
 
@@ -124,6 +137,7 @@ def command(
         return layout.read(str(path), lowercase, two)
 
     seeds = read_dictionaries(seeds_dir, names, read)  # type: ignore[arg-type]
+    check_connected(names, [two for two, lexicon in seeds.items() if len(lexicon)])
     listener = progress()
     words = {
         code: read_vectors(path, limit, lowercase, listener)
@@ -132,17 +146,21 @@ def command(
     for (a, b), lexicon in seeds.items():
         if len(lexicon):
             check_coverage(lexicon, words[a], words[b])
-    many = align_languages(
-        words,
-        seeds,
-        rounds=rounds,
-        frequent=frequent,
-        calibrated=calibrate,
-        lowercase=lowercase,
-        device=device,
-        seed=seed,
-        progress=listener,
-    )
+    try:
+        many = align_languages(
+            words,
+            seeds,
+            C1(**{**chosen, "device": device, "seed": seed}),
+            frequent=frequent,
+            calibrated=calibrate,
+            lowercase=lowercase,
+            progress=listener,
+            checkpoint=Path(checkpoint) if checkpoint else None,
+        )
+    except KeyboardInterrupt:
+        if checkpoint and Path(checkpoint).exists():
+            listener.say(f"What was finished is kept in {checkpoint}; run the same command to go on from it.")
+        raise
     many.save(output, progress=listener)
     report_many(many, output, as_json)
 

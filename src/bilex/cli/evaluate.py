@@ -81,6 +81,8 @@ def command(
     check_readable(model, test_dictionary, tests, words)
     check_device(device)
     _check_one_way(test_dictionary, tests, plot, words)
+    if tests is not None and (source is not None or target is not None):
+        raise BilexError("--tests scores every pair that it has a dictionary of; leave out --from and --to.")
     if tests is not None:
         _show_matrix(model, tests, plot, layout, device, bootstrap, seed, as_json)
     elif test_dictionary is None:
@@ -165,8 +167,11 @@ def _show_matrix(
     from bilex.files import write_text
     from bilex.many import ManyLanguages
     from bilex.many.dictionaries import read_dictionaries
+    from bilex.many.opening import open_model
 
-    many = ManyLanguages.load(model, device=device)
+    many = open_model(model, device)
+    if not isinstance(many, ManyLanguages):
+        raise BilexError(f"{model}: holds two languages; give it one test dictionary, without --tests.")
     found = read_dictionaries(
         tests, many.languages, lambda path, two: layout.read(str(path), many.lowercase, two)
     )

@@ -143,8 +143,11 @@ def polyglot(
         BilexError: A language is not in the model or named twice, or an option makes no sense.
     """
     codes = [many.code(target) for target in targets]
-    if not codes or len(set(codes)) < len(codes):
-        raise BilexError("name each language to translate to once, and at least one.")
+    if not codes:
+        raise BilexError("name at least one language to translate to.")
+    for code in codes:
+        if codes.count(code) > 1:
+            raise BilexError(f"'{code}' is named twice after --to; name each language once.")
     rows: dict[int, PolyglotEntry] = {}
     for code in codes:
         translator = many.pair(source, code)

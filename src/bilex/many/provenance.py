@@ -13,16 +13,39 @@ from bilex.recipe.report import now
 
 
 @dataclass(frozen=True, kw_only=True)
+class JointTrial:
+    """What the held-out trial of a joint fit reports.
+
+    Attributes:
+        form: The form of C1 that was taken; "" where there was nothing to choose, or no trial.
+        form_scores: The mean reciprocal rank of held-out words with each form.
+        note: Why there was no trial; "" where there was one.
+    """
+
+    form: str = ""
+    form_scores: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JointReport:
     """What aligning several languages together reports; two languages are written as "en-fi".
 
     Attributes:
         seed_pairs: Seed pairs that were used, by two languages.
         pairs_of_the_last_round: Pairs that the last maps were learned from, likewise.
+        composed_pairs: Pairs that the seeds of other languages gave, likewise.
+        losses: The loss of each update, by round.
+        stopped: Where the fit broke; "" if it did not.
+        trial: What held-out seeds decided.
     """
 
     seed_pairs: Mapping[str, int]
     pairs_of_the_last_round: Mapping[str, int]
+    composed_pairs: Mapping[str, int] = field(default_factory=dict)
+    losses: tuple[tuple[float, ...], ...] = ()
+    stopped: str = ""
+    trial: JointTrial = field(default_factory=JointTrial)
 
 
 @dataclass(frozen=True, kw_only=True)
