@@ -192,7 +192,7 @@ def test_an_option_may_have_several_languages() -> None:
         (["translate", "many", "word", "--from", "en", "--to", "de"], "has no language 'de'"),
         (["translate", "many", "word", "--from", "en", "--to", "en"], "are one language; name two"),
         (["lexicon", "many", "--from", "en", "--to", "fi", "fi"], "'fi' is named twice after --to"),
-        (["lexicon", "many", "--from", "en", "--to", "fi", "en"], "are one language; name two"),
+        (["lexicon", "many", "--from", "en", "--to", "fi", "en"], "words are of the language 'en'"),
         (["lexicon", "many", "--to", "fi", "ru"], "whose words are translated with --from"),
         (["evaluate", "many", "--tests", "tests", "--from", "en", "--to", "fi"], "leave out --from and --to"),
         (["evaluate", "en-fi", "--tests", "tests"], "en-fi: holds two languages"),

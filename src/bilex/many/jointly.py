@@ -7,6 +7,7 @@ new pairs, and the next round begins. For two languages this is C1.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -177,21 +178,20 @@ class _Fit:
         updates = self.whole.updates
         twos = [two for two in self.twos if len(pairs.get(two, ()))]
         groups = [twos[start : start + _AT_ONCE] for start in range(0, len(twos), _AT_ONCE)]
-        passes = np.array_split(np.arange(updates), min(_PASSES, updates) if len(groups) > 1 else 1)
-        losses = np.zeros(updates)
+        passes = np.array_split(np.arange(updates), _PASSES if len(groups) > 1 else 1)
+        losses = [0.0] * updates
         title = f"Round {number + 1} of {self.whole.iterations}"
         with self.progress.task(title, updates * len(twos)) as task:
-            for numbers in passes if updates else []:
-                for group in groups:
-                    objectives = {two: self._objective(two, pairs[two]) for two in group}
-                    for update in numbers.tolist():
-                        loss = self._update(objectives, update)
-                        if not math.isfinite(loss):
-                            self._stop(number, update)
-                            return losses[:update].round(6).tolist()
-                        losses[update] += loss / len(twos)
-                        task.advance(len(group), loss=f"{loss / len(group):.4f}")
-        return losses.round(6).tolist()
+            for numbers, group in itertools.product([some for some in passes if len(some)], groups):
+                objectives = {two: self._objective(two, pairs[two]) for two in group}
+                for update in numbers.tolist():
+                    loss = self._update(objectives, update)
+                    if not math.isfinite(loss):
+                        self._stop(number, update)
+                        return losses[:update]
+                    losses[update] += loss / len(twos)
+                    task.advance(len(group), loss=f"{loss / len(group):.4f}")
+        return [round(loss, 6) for loss in losses]
 
     def _objective(self, two: Two, pairs: Pairs) -> tuple[C1, Contrast]:
         """The contrast of two languages: on their seeds where these are many, else on all their pairs."""

@@ -145,6 +145,8 @@ def polyglot(
     codes = [many.code(target) for target in targets]
     if not codes:
         raise BilexError("name at least one language to translate to.")
+    if many.code(source) in codes:
+        raise BilexError(f"the words are of the language '{many.code(source)}'; name others after --to.")
     for code in codes:
         if codes.count(code) > 1:
             raise BilexError(f"'{code}' is named twice after --to; name each language once.")
