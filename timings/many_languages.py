@@ -159,13 +159,13 @@ def few(study: Study) -> None:
         started = time.perf_counter()
         many = study.joint({two: size})
         seconds = round(time.perf_counter() - started, 1)
-        trial = _trial(many)
         figures = study.scored(many.pair(*two).space, two)
-        study.report("joint", two, figures, size, seconds=seconds, trial=trial)
+        study.report("joint", two, figures, size, seconds=seconds, trial=_trial(many))
+    for size, two in itertools.product(study.options.sizes, chosen):
         study.report("direct", two, study.scored(study.direct(two, size).space, two), size)
-        if size == "none":
-            others = join({"-".join(t): study.direct(t) for t in study.twos if t != two})
-            study.report("join, all others", two, study.scored(others.pair(*two).space, two), size)
+    for two in chosen if "none" in study.options.sizes else []:
+        others = join({"-".join(t): study.direct(t) for t in study.twos if t != two})
+        study.report("join, all others", two, study.scored(others.pair(*two).space, two), "none")
 
 
 def _trial(many: ManyLanguages) -> dict[str, float]:

@@ -22,6 +22,7 @@ from bilex.aligners.c1_settings import MANY_SEEDS
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast
 from bilex.aligners.maps import Map
+from bilex.aligners.rejected import without_pairs
 from bilex.aligners.unit_rows import UnitRows
 from bilex.device import resolve_device
 from bilex.errors import BilexError
@@ -138,8 +139,6 @@ class _Fit:
         """What the seeds of other languages say about two that have few seeds of their own."""
         if len(self.seeds[two]) >= MANY_SEEDS:
             return np.zeros((0, 2), np.int64)
-        from bilex.aligners.rejected import without_pairs
-
         return without_pairs(composed_pairs(two, self.seeds, self.languages), self.rejected[two])
 
     def run(self) -> dict[str, np.ndarray]:
@@ -219,8 +218,11 @@ class _Fit:
 
 
 def _pair_rate(rate: float, languages: int) -> float:
-    """The learning rate of each two languages: C1's own, though every map takes part in several steps."""
-    return rate
+    """The learning rate of each two languages: C1's own, divided among the pairs that move a map.
+
+    Held-out seeds of two families of vectors preferred that to the whole rate (docs/many-languages.md).
+    """
+    return rate / (languages - 1)
 
 
 def _name(two: Sequence[str]) -> str:
