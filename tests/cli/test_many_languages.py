@@ -216,7 +216,10 @@ def test_languages_that_cannot_be_meant_are_refused_in_one_sentence(
     ("dictionaries", "sentence"),
     [
         ({"en-fi.tsv": "x\ty\n" * 60}, "no pairs connect 'ru' with 'en'"),
-        ({"en-fi.tsv": "x\ty\nz\tw\n", "en-ru.tsv": "x\ty\nz\tw\n"}, "only 0 of 2 pairs have both words in the vectors"),
+        (
+            {"en-fi.tsv": "x\ty\nz\tw\n", "en-ru.tsv": "x\ty\nz\tw\n"},
+            "only 0 of 2 pairs have both words in the vectors",
+        ),
         ({"de-it.tsv": "x\ty\n"}, "holds no dictionary of two of en, fi, ru"),
     ],
 )

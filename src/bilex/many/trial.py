@@ -91,8 +91,7 @@ def decide(
     learned, held_out = split_together(seeds, c1.seed)
     if not any(len(pairs) for pairs in held_out.values()):
         note = "the dictionaries are too small to hold words out"
-        progress.say(f"Trial: {note}.")
-        return JointDecisions(prior, _not_calibrated(seeds, note) if calibrated else {}, JointTrial(note=note))
+        return _without(prior, seeds, note, calibrated, progress)
     progress.say(f"Trial: all languages are aligned without held-out seed words ({', '.join(forms)}).")
     fits: dict[str, JointFit] = {}
     scores: dict[str, float] = {}
@@ -102,12 +101,12 @@ def decide(
             fits[name] = fit_jointly(vocabularies, learned, candidate, frequent=frequent, progress=progress)
         except BilexError as error:
             note = f"the languages cannot be aligned without the held-out pairs ({error})"
-            progress.say(f"Trial: {note}.")
-            return JointDecisions(prior, _not_calibrated(seeds, note) if calibrated else {}, JointTrial(note=note))
+            return _without(prior, seeds, note, calibrated, progress)
         scores[name] = _score(vocabularies, fits[name], held_out, frequent, c1.device)
     form = evidence.choose_form(scores)
-    shown = ", ".join(f"{name} {score:.3f}" for name, score in scores.items())
-    progress.say(f"Trial: form {form} is taken (mean reciprocal rank of held-out words: {shown}).")
+    if len(forms) > 1:
+        shown = ", ".join(f"{name} {score:.3f}" for name, score in scores.items())
+        progress.say(f"Trial: form {form} is taken (mean reciprocal rank of held-out words: {shown}).")
     calibrations = _calibrations(vocabularies, fits[form], held_out, c1) if calibrated else {}
     report = JointTrial(form=form, form_scores={name: round(score, 4) for name, score in scores.items()})
     return JointDecisions(forms[form], calibrations, report)
@@ -163,8 +162,14 @@ def _calibrations(
     }
 
 
-def _not_calibrated(seeds: Mapping[Two, Lexicon], why: str) -> dict[Two, Calibration]:
-    return {two: Calibration(note=f"not calibrated: {why}") for two in seeds}
+def _without(
+    prior: dict[str, Any], seeds: Mapping[Two, Lexicon], why: str, calibrated: bool, progress: Progress
+) -> JointDecisions:
+    """What is taken where no trial can be held."""
+    progress.say(f"Trial: {why}.")
+    note = f"not calibrated: {why}"
+    calibrations = {two: Calibration(note=note) for two in seeds} if calibrated else {}
+    return JointDecisions(prior, calibrations, JointTrial(note=why))
 
 
 def split_together(
