@@ -82,3 +82,16 @@ def test_entries_without_a_value_come_last_on_every_page(client):
         values = [value for value in found if value is not None]
         assert len(found) == 600 and 0 < len(values) < 600
         assert found[: len(values)] == values == sorted(values, reverse=sort.startswith("-"))
+
+
+def test_counts_follow_what_is_decided(client):
+    def total():
+        return client.get("/api/entries", params={"status": "accepted"}).json()["total"]
+
+    assert (total(), total()) == (0, 0)
+    row = client.get("/api/entries", params={"limit": 1}).json()["rows"][0]
+    body = {"source": row["source"], "reviewer": "a", "verdict": "accept", "accepted": [row["target"]]}
+    assert client.post("/api/review/decide", json=body).status_code == 200
+    assert (total(), total()) == (1, 1)
+    client.post("/api/review/undo", json={"reviewer": "a"})
+    assert total() == 0

@@ -154,11 +154,11 @@ def page(
     """How many entries a filter finds, and some of them in order; those without a value come last."""
     condition, values = wanted.condition()
     order = order_by(sort)
-    total = store.number(f"SELECT count(*) FROM entries WHERE {condition}", *values)
+    total = store.counted(f"SELECT count(*) FROM entries WHERE {condition}", *values)
     parts = [(condition, total)]
     column = order.split()[0]
     if column in _MAY_BE_EMPTY and "DESC" not in order:  # SQLite has empty values first
-        full = store.number(
+        full = store.counted(
             f"SELECT count(*) FROM entries WHERE {condition} AND {column} IS NOT NULL", *values
         )
         parts = [

@@ -19,6 +19,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+_MOST_COUNTS = 1000
+
+
 class Store:
     """Connections to one review file.
 
@@ -36,6 +39,7 @@ class Store:
         self._lock = threading.RLock()
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
+        self._counts: dict[tuple[Any, ...], int] = {}
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -45,6 +49,7 @@ class Store:
             try:
                 yield self._writer
                 self._writer.execute("COMMIT")
+                self._counts = {}
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
@@ -75,6 +80,17 @@ class Store:
         """The number that a query counts."""
         row = self.one(query, *values)
         return int(row[0]) if row is not None and row[0] is not None else 0
+
+    def counted(self, query: str, *values: Any) -> int:
+        """As `number`, remembered until something is written: for pages that are asked for one by one."""
+        counts = self._counts  # of before the count, should something be written meanwhile
+        key = (query, *values)
+        found = counts.get(key)
+        if found is None:
+            found = self.number(query, *values)
+            if len(counts) < _MOST_COUNTS:
+                counts[key] = found
+        return found
 
     def fact(self, name: str, default: Any = None) -> Any:
         """A remembered value."""

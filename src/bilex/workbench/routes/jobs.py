@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 
 from bilex.workbench import retraining
 from bilex.workbench.jobs import Jobs
-from bilex.workbench.routes import Bench, Limit, Offset, TextQuery
+from bilex.workbench.routes import Bench, Limit, Offset, TextQuery, WatchedBench
 from bilex.workbench.routes.review import Body
 
 router = APIRouter(tags=["learn"])
@@ -31,7 +31,7 @@ class Learned(Body):
 
 
 @router.get("/api/job")
-def job(bench: Bench) -> dict[str, Any]:
+def job(bench: WatchedBench) -> dict[str, Any]:
     """The present or last job."""
     return {"job": bench.jobs.describe()}
 
