@@ -20,7 +20,7 @@ from bilex.errors import BilexError
 from bilex.progress import Progress
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
-from bilex_bench.events import Said, Step
+from bilex_bench.events import Moved, News, Retried, Started, Step
 from bilex_bench.results import Result
 from bilex_bench.setups import Setup
 from bilex_bench.workplace import WorkPlan
@@ -130,32 +130,33 @@ def plan_for(folder: DataFolder, tmp_path: Path, **changes: Any) -> WorkPlan:
 
 
 class Noted:
-    """A listener that remembers everything."""
+    """Remembers all news of a run."""
 
     def __init__(self) -> None:
         self.results: list[Result] = []
         self.retried: list[str] = []
-        self.events: list[Step | Said] = []
+        self.steps: list[Step] = []
         self.begun: list[Sequence[Setup]] = []
         self.most_at_once = 0
         self._now: set[int] = set()
 
-    def started(self, worker: int, setups: Sequence[Setup]) -> None:
-        self.begun.append(setups)
-        self._now.add(worker)
-        self.most_at_once = max(self.most_at_once, len(self._now))
+    def take(self, all_news: Iterable[News]) -> None:
+        for news in all_news:
+            if isinstance(news, Result):
+                self.results.append(news)
+            elif isinstance(news, Started):
+                self.begun.append(news.setups)
+                self._now.add(news.worker)
+                self.most_at_once = max(self.most_at_once, len(self._now))
+            elif isinstance(news, Moved):
+                self.moved(news.step)
+            elif isinstance(news, Retried):
+                self.retried.append(news.reason)
+            else:
+                self._now.discard(news.worker)
 
-    def event(self, worker: int, event: Step | Said) -> None:
-        self.events.append(event)
-
-    def result(self, result: Result) -> None:
-        self.results.append(result)
-
-    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
-        self.retried.append(reason)
-
-    def ended(self, worker: int) -> None:
-        self._now.discard(worker)
+    def moved(self, step: Step) -> None:
+        self.steps.append(step)
 
 
 def outcomes(results: Iterable[Result]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import pytest
 import runner_world as world
 from bilex.errors import BilexError
 from bilex_bench.cluster import Needs, RayExecutor, fitting
-from bilex_bench.engine import Engine
-from bilex_bench.events import Said, Step
+from bilex_bench.engine import run
+from bilex_bench.events import Step
 from bilex_bench.local import LocalExecutor
 from bilex_bench.setups import Setup, families
 
@@ -40,7 +40,7 @@ def test_missing_ray_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setitem(sys.modules, "ray", None)
     folder = world.make_folder(tmp_path / "data")
     with pytest.raises(BilexError, match=r"pip install 'bilex-bench\[cluster\]'"):
-        Engine(RayExecutor()).run([[world.setup()]], world.plan_for(folder, tmp_path), world.Noted())
+        next(run(RayExecutor(), [[world.setup()]], world.plan_for(folder, tmp_path)))
 
 
 class Cluster:
@@ -82,10 +82,10 @@ class Assassin(world.Noted):
         self.killed: list[str] = []
         self.sentence = ""
 
-    def event(self, worker: int, event: Step | Said) -> None:
-        super().event(worker, event)
-        if isinstance(event, Step) and "node" in event.figures and len(self.begun) == 3:
-            self.killed.append(str(event.figures["node"]))
+    def moved(self, step: Step) -> None:
+        super().moved(step)
+        if "node" in step.metrics and len(self.begun) == 3:
+            self.killed.append(str(step.metrics["node"]))
             self.sentence = self.begun[-1][0].sentence()
             self.cluster.kill(self.killed[0])
 
@@ -115,8 +115,8 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     setups += [world.setup("troublesome", settings=dies_once), world.setup("advanced")]
     setups += [world.setup("troublesome", settings={"trouble": "error"})]
     heard = Assassin(cluster)
-    engine = Engine(RayExecutor(cluster.address, Needs(cpus=1), {s.family: 0.3 for s in setups}))
-    engine.run(families(setups), world.plan_for(folder, tmp_path), heard)
+    executor = RayExecutor(cluster.address, Needs(cpus=1), {s.family: 0.3 for s in setups})
+    heard.take(run(executor, families(setups), world.plan_for(folder, tmp_path)))
     assert len(heard.killed) == 1 and len(heard.results) == len(setups)
     assert heard.most_at_once == 2, "both nodes worked"
     assert any("node" in reason for reason in heard.retried), "a family went down with its node"
@@ -124,7 +124,7 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     failed = [r for r in heard.results if r.status == "failed"]
     assert [r.error for r in failed] == ["this method fails on purpose; do not use it."]
     here = world.Noted()
-    Engine(LocalExecutor(1)).run(families(setups), world.plan_for(folder, tmp_path / "here"), here)
+    here.take(run(LocalExecutor(1), families(setups), world.plan_for(folder, tmp_path / "here")))
     assert world.outcomes(here.results) == world.outcomes(heard.results)
 
 
@@ -133,4 +133,4 @@ def test_no_cluster_at_an_address_is_told_in_one_sentence(address: str, tmp_path
     pytest.importorskip("ray")
     folder = world.make_folder(tmp_path / "data")
     with pytest.raises(BilexError, match="no Ray cluster answers"):
-        Engine(RayExecutor(address)).run([[world.setup()]], world.plan_for(folder, tmp_path), world.Noted())
+        next(run(RayExecutor(address), [[world.setup()]], world.plan_for(folder, tmp_path)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 import runner_world as world
 from bilex.machine import Processor
 from bilex_bench import local
-from bilex_bench.engine import Engine
-from bilex_bench.events import Step
+from bilex_bench.engine import run
 from bilex_bench.local import LocalExecutor, default_workers, how_it_ended, threads_for
+from bilex_bench.results import Result
 from bilex_bench.setups import families
 from bilex_bench.work import run_family
 from bilex_bench.workplace import Workplace
@@ -37,7 +38,7 @@ def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
     error, memory = troublesome("error"), troublesome("memory")
     plan = world.plan_for(folder, tmp_path)
     heard = world.Noted()
-    Engine(LocalExecutor(2)).run(families([error, once, always, memory, *good]), plan, heard)
+    heard.take(run(LocalExecutor(2), families([error, once, always, memory, *good]), plan))
     assert multiprocessing.active_children() == []
     found = {r.setup.key: r for r in heard.results}
     assert len(found) == len(heard.results) == 7
@@ -54,18 +55,12 @@ def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
     assert [len(lines) for lines in logs.values()] == [1, 2, 2, 2]
     assert len(heard.retried) == 3
     assert heard.most_at_once == 2
-    assert any(isinstance(event, Step) for event in heard.events)
+    assert heard.steps
 
 
-def test_a_listener_that_fails_ends_the_run_and_the_workers(
-    folder: world.KnownFolder, tmp_path: Path
-) -> None:
-    class FullDisk(world.Noted):
-        def result(self, result: object) -> None:
-            raise OSError("the disk is full")
-
-    with pytest.raises(OSError, match="disk is full"):
-        Engine(LocalExecutor(1)).run(families(world.grid()), world.plan_for(folder, tmp_path), FullDisk())
+def test_who_stops_listening_ends_the_run_and_the_workers(folder: world.KnownFolder, tmp_path: Path) -> None:
+    with closing(run(LocalExecutor(1), families(world.grid()), world.plan_for(folder, tmp_path))) as all_news:
+        assert any(isinstance(news, Result) for news in all_news)
     assert multiprocessing.active_children() == []
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,8 @@ from rich.console import Console
 import runner_world as world
 from bilex.cli import run as bilex
 from bilex.errors import BilexError
-from bilex_bench.engine import Listener
-from bilex_bench.events import Step
-from bilex_bench.live import LineView, LiveView, in_a_line
+from bilex_bench.events import Ended, Moved, News, Retried, Started, Step
+from bilex_bench.live import View, in_a_line
 from bilex_bench.results import Result
 from bilex_bench.runner import Outcome, check_data, in_order, run_setups, todo
 from bilex_bench.schedule import failure
@@ -33,19 +32,19 @@ SCRIPT = Path(__file__).with_name("world_cli.py")
 
 
 class InProcess:
-    """An engine without processes."""
+    """An engine's run without processes."""
 
     def __init__(self) -> None:
         self.ran: list[Setup] = []
 
-    def run(self, families: Sequence[Sequence[Setup]], plan: WorkPlan, listener: Listener) -> None:
+    def __call__(self, families: Sequence[Sequence[Setup]], plan: WorkPlan) -> Iterator[News]:
         place = Workplace(plan)
         for setups in families:
-            listener.started(0, setups)
+            yield Started(0, setups)
             for result in run_family(setups, place):
                 self.ran.append(result.setup)
-                listener.result(result)
-            listener.ended(0)
+                yield result
+            yield Ended(0)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +57,7 @@ def run(
 ) -> Outcome:
     waiting = todo(setups, store, retry_failed=retry_failed)
     order = in_order(waiting, {}, 1)
-    return run_setups(setups, plan, store, engine, LineView(len(waiting)), order=order)
+    return run_setups(setups, plan, store, engine, View(len(waiting)), order=order)
 
 
 def test_what_is_done_is_not_run_again_and_what_failed_only_on_request(
@@ -329,28 +328,26 @@ def done(**more: object) -> Result:
 
 def test_lines_tell_results_failures_and_retries(capsys: pytest.CaptureFixture[str]) -> None:
     assert in_a_line(done()) == "Procrustes, aa-bb, 1k seeds: P@1 → 50.0, ← 50.0 (1.5 s)"
-    with LineView(2) as view:
-        view.started(0, [world.setup()])
-        view.result(done())
-        view.retrying([world.setup()], "it died.")
-        view.result(failure(world.setup(), "it died.", 2))
+    with View(2) as view:
+        died = failure(world.setup(), "it died.", 2)
+        for news in (Started(0, [world.setup()]), done(), Retried([world.setup()], "it died."), died):
+            view.show(news)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("[1/2] Procrustes")
     assert "It is tried once more." in lines[1]
     assert lines[2].startswith("[2/2]") and "failed: it died." in lines[2]
 
 
-def test_the_live_picture_shows_bar_running_families_and_last_results() -> None:
+def test_a_terminal_shows_bars_running_families_and_results() -> None:
     terminal = io.StringIO()
-    console = Console(file=terminal, force_terminal=True, width=120)
-    with LiveView(3, console) as view:
-        view.started(0, [world.setup()])
-        view.event(0, Step("iteration 2 of 3", 20, 50, {"loss": 0.25}))
-        view.result(done())
-        view.result(failure(world.setup("advanced"), "it died.", 2))
-        console.print(view._picture())
+    console = Console(file=terminal, force_terminal=True, width=160)
+    with View(3, console) as view:
+        died = failure(world.setup("advanced"), "it died.", 2)
+        step = Step("iteration 2 of 3", 20, 50, {"loss": 0.25})
+        for news in (Started(0, [world.setup()]), Moved(0, step), done(), died):
+            view.show(news)
     shown = terminal.getvalue()
-    for text in ("2/3", "iteration 2 of 3", "loss 0.25", "50.0", "it died.", "left"):
+    for text in ("2/3", "20/50", "iteration 2 of 3", "loss 0.25", "50.0", "it died."):
         assert text in shown
 
 

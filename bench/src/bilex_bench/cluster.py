@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bilex.errors import BilexError
-from bilex_bench.engine import Begun, Lost
-from bilex_bench.events import Event, Finished, Step
-from bilex_bench.schedule import Job, Order
-from bilex_bench.worker import follow
+from bilex_bench.events import Begun, Event, Finished, Lost, Step
+from bilex_bench.schedule import Job
+from bilex_bench.worker import work_on
 from bilex_bench.workplace import Workplace, WorkPlan
 
 HERE = "local"
@@ -45,14 +44,6 @@ class Needs:
     cpus: int | None = None
     gpus: float | None = None
     gigabytes: float | None = None
-
-
-@dataclass(frozen=True)
-class Located:
-    """The first event of a task: the machine that it runs on."""
-
-    node: str
-    host: str
 
 
 @dataclass(frozen=True)
@@ -116,7 +107,7 @@ class RaySession:
     def start(self, job: Job) -> None:
         """Hand a family to Ray; one to be tried alone asks for a whole machine."""
         nodes = _alive(self._ray)
-        gigabytes = self._executor.needs.gigabytes or self._executor.estimated.get(job.name)
+        gigabytes = self._executor.needs.gigabytes or self._executor.estimated.get(job.setups[0].family)
         needs = fitting(replace(self._executor.needs, gigabytes=gigabytes), nodes, self._plan.device)
         options = {
             "num_cpus": _most(nodes, "CPU") if job.alone else needs.cpus,
@@ -125,9 +116,9 @@ class RaySession:
             "num_returns": "streaming",
             "max_retries": 0,  # lost families are handed out again by the schedule, without what arrived
         }
-        self._jobs[self._task.options(**options).remote(job.order(), self._plan)] = job
+        self._jobs[self._task.options(**options).remote(job, self._plan)] = job
 
-    def events(self) -> Iterator[tuple[Job, Event | Begun | Lost]]:
+    def events(self) -> Iterator[tuple[Job, Event]]:
         """The next event of each task that has one.
 
         Raises:
@@ -146,16 +137,15 @@ class RaySession:
         for stream in self._jobs:
             self._ray.cancel(stream, force=True)
 
-    def _next(self, stream: Any, job: Job) -> Event | Begun | Lost:
+    def _next(self, stream: Any, job: Job) -> Event:
         try:
-            event: Event | Located = self._ray.get(next(stream))
+            event: Event = self._ray.get(next(stream))
         except StopIteration:
             return Finished()
         except self._ray.exceptions.RayError as error:
             return self._lost(job, error)
-        if isinstance(event, Located):
-            self._nodes[job] = event.node
-            return Begun(Step(f"on {event.host}", figures={"node": event.node}))
+        if isinstance(event, Begun) and event.where is not None:
+            self._nodes[job] = str(event.where.metrics["node"])
         return event
 
     def _lost(self, job: Job, error: Exception) -> Lost:
@@ -212,12 +202,12 @@ def _most(nodes: Sequence[dict[str, Any]], resource: str) -> float:
     return float(max((node["Resources"].get(resource, 0) for node in nodes), default=0))
 
 
-def work_on_family(order: Order, plan: WorkPlan) -> Iterator[Event | Located]:
+def work_on_family(job: Job, plan: WorkPlan) -> Iterator[Event]:
     """The Ray task: works on one family in a thread, and gives its events as they come."""
     import ray
 
-    context = ray.get_runtime_context()
-    yield Located(context.get_node_id(), os.uname().nodename)
+    node = ray.get_runtime_context().get_node_id()
+    yield Begun(Step(f"on {os.uname().nodename}", metrics={"node": node}))
     events: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
     place = workplace_for(plan)
 
@@ -226,7 +216,7 @@ def work_on_family(order: Order, plan: WorkPlan) -> Iterator[Event | Located]:
 
         torch.set_num_threads(plan.threads)
         try:
-            follow(order, place, events.put, seconds_between_steps=_SECONDS_BETWEEN_STEPS)
+            work_on(job, place, events.put, seconds_between_steps=_SECONDS_BETWEEN_STEPS)
         except BaseException as error:
             events.put(error)
 

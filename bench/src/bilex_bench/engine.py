@@ -1,4 +1,4 @@
-"""The one loop of a run: families go to an executor, its events become results and news.
+"""The one loop of a run: families go to an executor, and what happens to them becomes results and news.
 
 An executor only starts families and reports what happens: local processes (`bilex_bench.local`) or Ray
 (`bilex_bench.cluster`). Which family comes next, and what becomes of one that was lost, is decided here.
@@ -6,55 +6,15 @@ An executor only starts families and reports what happens: local processes (`bil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
-from bilex_bench.events import Event, Finished, Said, Step
+from bilex_bench.events import Begun, Ended, Event, Finished, Lost, Moved, News, Retried, Started
 from bilex_bench.results import Result
 from bilex_bench.schedule import Job, Schedule
 from bilex_bench.setups import Setup
 from bilex_bench.workplace import WorkPlan
-
-
-class Listener(Protocol):
-    """Takes results and news of a run."""
-
-    def started(self, worker: int, setups: Sequence[Setup]) -> None:
-        """A worker has begun a family."""
-
-    def event(self, worker: int, event: Step | Said) -> None:
-        """A worker reports how far it is."""
-
-    def result(self, result: Result) -> None:
-        """A result is there; when this returns it is safe."""
-
-    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
-        """A family was lost and will be tried once more."""
-
-    def ended(self, worker: int) -> None:
-        """A worker has ended its family, well or not."""
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A family has begun; `where` says on which machine, if that is not this one."""
-
-    where: Step | None = None
-
-
-@dataclass(frozen=True)
-class Lost:
-    """The worker of a family has died.
-
-    Args:
-        reason: What happened, in a sentence.
-        with_machine: Whether the whole machine vanished, which is no fault of the family.
-    """
-
-    reason: str
-    with_machine: bool = False
 
 
 class Session(Protocol):
@@ -66,7 +26,7 @@ class Session(Protocol):
     def start(self, job: Job) -> None:
         """Start a family; one that must run alone may have the whole machine."""
 
-    def events(self) -> Iterable[tuple[Job, Event | Begun | Lost]]:
+    def events(self) -> Iterable[tuple[Job, Event]]:
         """What has happened, after waiting a moment for it; `Finished` or `Lost` is the last of a family."""
 
 
@@ -77,75 +37,52 @@ class Executor(Protocol):
         """Set up for a run of so many families; leaving the block ends all that still runs."""
 
 
-@dataclass(frozen=True)
-class Engine:
-    """Runs families on an executor.
+def run(executor: Executor, families: Sequence[Sequence[Setup]], plan: WorkPlan) -> Iterator[News]:
+    """Run families to their end; closing the iterator ends all that still runs.
 
     Args:
         executor: Local processes or a cluster.
+        families: Setups by family, in the order of work.
+        plan: What the workers need to know.
+
+    Yields:
+        Every result, and what else happens.
+
+    Raises:
+        BilexError: The executor cannot be set up.
     """
-
-    executor: Executor
-
-    def run(self, families: Sequence[Sequence[Setup]], plan: WorkPlan, listener: Listener) -> None:
-        """Run families to their end.
-
-        Args:
-            families: Setups by family, in the order of work.
-            plan: What the workers need to know.
-            listener: Takes every result and all news; an error of its own ends the run.
-
-        Raises:
-            BilexError: The executor cannot be set up.
-        """
-        run = _Run(Schedule(families), listener)
-        with self.executor.session(plan, len(families)) as session:
-            while run.schedule:
-                while session.has_room() and (job := run.schedule.next()) is not None:
-                    session.start(job)
-                for job, event in session.events():
-                    run.take(job, event)
+    schedule = Schedule(families)
+    workers: dict[Job, int] = {}
+    with executor.session(plan, len(families)) as session:
+        while schedule:
+            while session.has_room() and (job := schedule.next()) is not None:
+                session.start(job)
+            for job, event in session.events():
+                yield from _news(schedule, workers, job, event)
 
 
-class _Run:
-    """What happens to jobs, passed on to the schedule and the listener."""
-
-    def __init__(self, schedule: Schedule, listener: Listener) -> None:
-        self.schedule = schedule
-        self._listener = listener
-        self._slots: dict[Job, int] = {}
-
-    def take(self, job: Job, event: Event | Begun | Lost) -> None:
-        if isinstance(event, Begun):
-            self._begin(job, event)
-        elif isinstance(event, Result):
-            self.schedule.received(job, event)
-            self._listener.result(event)
-        elif isinstance(event, Finished):
-            why = event.out_of_memory
-            self._end(job, self.schedule.finished(job) if why is None else self._again(job, why))
-        elif isinstance(event, Lost):
-            self._end(job, self._again(job, event.reason, event.with_machine))
-        elif job in self._slots:
-            self._listener.event(self._slots[job], event)
-
-    def _begin(self, job: Job, event: Begun) -> None:
-        slot = next(n for n in range(len(self._slots) + 1) if n not in self._slots.values())
-        self._slots[job] = slot
-        self._listener.started(slot, job.setups)
+def _news(schedule: Schedule, workers: dict[Job, int], job: Job, event: Event) -> Iterator[News]:
+    """What an event of a job means for the run."""
+    if isinstance(event, Begun):
+        workers[job] = next(n for n in range(len(workers) + 1) if n not in workers.values())
+        yield Started(workers[job], job.setups)
         if event.where is not None:
-            self._listener.event(slot, event.where)
-
-    def _again(self, job: Job, reason: str, with_machine: bool = False) -> list[Result]:
-        """Failed results if the job is given up; else it waits to be tried once more."""
+            yield Moved(workers[job], event.where)
+    elif isinstance(event, Result):
+        schedule.received(job, event)
+        yield event
+    elif isinstance(event, Finished | Lost):
         waiting = list(job.setups)
-        given_up = (self.schedule.interrupted if with_machine else self.schedule.lost)(job, reason)
-        if waiting and not given_up:
-            self._listener.retrying(waiting, reason)
-        return given_up
-
-    def _end(self, job: Job, given_up: Sequence[Result]) -> None:
-        if job in self._slots:
-            self._listener.ended(self._slots.pop(job))
-        for result in given_up:
-            self._listener.result(result)
+        reason = event.reason if isinstance(event, Lost) else event.out_of_memory
+        if reason is None:
+            given_up = schedule.finished(job)
+        else:
+            vanished = isinstance(event, Lost) and event.with_machine
+            given_up = (schedule.interrupted if vanished else schedule.lost)(job, reason)
+            if waiting and not given_up:
+                yield Retried(waiting, reason)
+        if job in workers:
+            yield Ended(workers.pop(job))
+        yield from given_up
+    elif job in workers:
+        yield Moved(workers[job], event)

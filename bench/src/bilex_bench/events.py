@@ -1,31 +1,32 @@
-"""What a worker tells while it works on a family, and a `Progress` that tells it."""
+"""What happens to families on their way from a worker to the results file."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bilex.progress import Task
 from bilex_bench.results import Result
+from bilex_bench.setups import Setup
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far a family is: the step that runs, how much of it is done, figures beside it."""
+    """How far a family is: the step that runs, how much of it is done, metrics beside it."""
 
     name: str
     done: float = 0
     total: float | None = None
-    figures: Mapping[str, float | int | str] = field(default_factory=dict)
+    metrics: Mapping[str, float | int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Said:
-    """A sentence for the user."""
+class Begun:
+    """A family has begun; `where` says on which machine, if that is not this one."""
 
-    sentence: str
+    where: Step | None = None
 
 
 @dataclass(frozen=True)
@@ -35,48 +36,97 @@ class Finished:
     out_of_memory: str | None = None
 
 
-Event = Step | Said | Result | Finished
+@dataclass(frozen=True)
+class Lost:
+    """The worker of a family has died.
+
+    Args:
+        reason: What happened, in a sentence.
+        with_machine: Whether the whole machine vanished, which is no fault of the family.
+    """
+
+    reason: str
+    with_machine: bool = False
 
 
-class _RelayedTask:
-    """One task of a `Relay`."""
+Event = Begun | Step | Result | Finished | Lost
 
-    def __init__(self, relay: Relay, name: str, total: float | None) -> None:
-        self.relay, self.name, self.total = relay, name, total
-        self.done = 0.0
 
-    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
-        """Move on, and tell it if nothing was reported for a moment."""
-        self.done += steps
-        self.relay.tell(Step(self.name, self.done, self.total, figures))
+@dataclass(frozen=True)
+class Started:
+    """A worker, counted from 0, works on a family from now on."""
+
+    worker: int
+    setups: Sequence[Setup]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A worker has come to a step, or further in it."""
+
+    worker: int
+    step: Step
+
+
+@dataclass(frozen=True)
+class Retried:
+    """A family was lost and will be tried once more."""
+
+    setups: Sequence[Setup]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A worker has ended its family, well or not."""
+
+    worker: int
+
+
+News = Started | Moved | Result | Retried | Ended
 
 
 class Relay:
-    """A `Progress` that sends events, not too many.
+    """A `Progress` that sends steps, not too many; sentences are left to the report of a fit.
 
     Args:
-        send: Takes the events.
+        send: Takes the steps.
         seconds_between: Steps that follow the last one sooner are not sent.
     """
 
     def __init__(self, send: Callable[[Event], None], seconds_between: float = 0.25) -> None:
         self._send = send
         self._seconds_between = seconds_between
-        self._told = 0.0
+        self._sent = 0.0
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
         """A task whose beginning and progress are sent."""
-        self.tell(Step(name, 0, total))
-        yield _RelayedTask(self, name, total)
+        task = _RelayedTask(self, name, total)
+        task.advance(0)
+        yield task
 
     def say(self, message: str) -> None:
-        """Send a sentence."""
-        self._send(Said(message))
+        """Nothing."""
 
-    def tell(self, step: Step) -> None:
+    def send(self, step: Step) -> None:
         """Send a step, unless the last one went only just now."""
         now = time.monotonic()
-        if now - self._told >= self._seconds_between:
-            self._told = now
+        if now - self._sent >= self._seconds_between:
+            self._sent = now
             self._send(step)
+
+
+@dataclass
+class _RelayedTask:
+    """One task of a `Relay`."""
+
+    relay: Relay
+    name: str
+    total: float | None
+    done: float = 0.0
+
+    def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
+        """Move on."""
+        self.done += steps
+        self.relay.send(Step(self.name, self.done, self.total, metrics))

@@ -1,56 +1,31 @@
-"""A run as the user sees it: a live picture on a terminal, lines in a log."""
+"""A run as the user sees it: bars on a terminal, and a line for each result there and in a log."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
-from bilex_bench.engine import Listener
-from bilex_bench.events import Said, Step
-from bilex_bench.results import Result
+from bilex_bench.events import Ended, Moved, News, Retried, Started
+from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.setups import Setup
 
 if TYPE_CHECKING:
     from typing import Self
 
-_SHOWN_RESULTS = 8
 _LINE_EVERY_SECONDS = 60
-
-
-class View(Listener, Protocol):
-    """A listener that shows what it hears, as long as its `with` block lasts."""
-
-    def __enter__(self) -> Self:
-        """Begin to show."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Take down what is shown."""
-
-    def say(self, sentence: str) -> None:
-        """Tell the user a sentence that stays."""
-
-
-def view_for(total: int) -> View:
-    """The live picture if stderr is a terminal, lines otherwise.
-
-    Args:
-        total: How many setups will run.
-    """
-    return LiveView(total) if sys.stderr.isatty() else LineView(total)
 
 
 def in_a_line(result: Result) -> str:
@@ -58,165 +33,82 @@ def in_a_line(result: Result) -> str:
     name = result.setup.sentence()
     if result.status == "failed":
         return f"{name}: failed: {result.error}"
-    figures = ", ".join(
-        f"{arrow} {100 * figure:.1f}"
-        for arrow, figure in (
-            ("→", result.figure("forward", "csls")),
-            ("←", result.figure("backward", "csls")),
+    scores = [(arrow, result.figure(way, "csls")) for arrow, way in zip("→←", DIRECTIONS, strict=True)]
+    shown = ", ".join(f"{arrow} {100 * score:.1f}" for arrow, score in scores if score is not None)
+    return f"{name}: P@1 {shown} ({sum(result.seconds.values()):.1f} s)"
+
+
+class View:
+    """Shows news of a run, as long as its `with` block lasts.
+
+    On a terminal there are bars for the whole run and for each worker; in a log, a line about each family
+    once a minute. Results and retries are lines in both.
+
+    Args:
+        total: How many setups will run.
+        console: Where to write; stderr unless given.
+    """
+
+    def __init__(self, total: int, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[step]}", markup=False),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
         )
-        if figure is not None
-    )
-    return f"{name}: P@1 {figures} ({sum(result.seconds.values()):.1f} s)"
+        self._setups = self._bars.add_task("setups", total=total, step="")
+        self._total = total
+        self._done = 0
+        self._workers: dict[int, TaskID] = {}
+        self._said: dict[int, float] = {}
 
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
 
-@dataclass
-class _Running:
-    """What a worker is doing."""
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
 
-    name: str
-    setups: int
-    step: Step = field(default_factory=lambda: Step("starting"))
-    since: float = field(default_factory=time.monotonic)
-    stated: float = field(default_factory=time.monotonic)
+    def say(self, sentence: str, style: str = "") -> None:
+        """One line that stays."""
+        self._console.print(Text(sentence, style=style), soft_wrap=True)
+
+    def show(self, news: News) -> None:
+        """Show what has happened."""
+        if isinstance(news, Result):
+            self._done += 1
+            self._bars.update(self._setups, completed=self._done)
+            style = "red" if news.status == "failed" else ""
+            self.say(f"[{self._done}/{self._total}] {in_a_line(news)}", style)
+        elif isinstance(news, Started):
+            name = _family_name(news.setups)
+            self._workers[news.worker] = self._bars.add_task(name, total=None, step="starting")
+            self._said[news.worker] = time.monotonic()
+        elif isinstance(news, Moved):
+            self._move(news)
+        elif isinstance(news, Retried):
+            self.say(f"{_family_name(news.setups)}: {news.reason} It is tried once more.")
+        elif isinstance(news, Ended):
+            self._bars.remove_task(self._workers.pop(news.worker))
+
+    def _move(self, news: Moved) -> None:
+        task, step = self._workers[news.worker], news.step
+        metrics = "".join(f", {name} {value}" for name, value in step.metrics.items())
+        self._bars.update(task, completed=step.done, total=step.total, step=step.name + metrics)
+        now = time.monotonic()
+        if self._bars.disable and now - self._said[news.worker] >= _LINE_EVERY_SECONDS:
+            self._said[news.worker] = now
+            shown = next(one for one in self._bars.tasks if one.id == task)
+            share = f" {step.done / step.total:.0%}" if step.total else ""
+            self.say(f"{shown.description}: {step.name}{share} after {shown.elapsed or 0:.0f} s")
 
 
 def _family_name(setups: Sequence[Setup]) -> str:
     first = setups[0]
     return f"{first.method}, {first.pair}, {first.seeds} seeds"
-
-
-class _Following:
-    """What both views do: remember what each worker is doing.
-
-    Args:
-        total: How many setups will run.
-    """
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
-        self._running: dict[int, _Running] = {}
-
-    def say(self, sentence: str) -> None:
-        """One line."""
-        sys.stderr.write(sentence + "\n")
-        sys.stderr.flush()
-
-    def started(self, worker: int, setups: Sequence[Setup]) -> None:
-        """A family joins the running ones."""
-        self._running[worker] = _Running(_family_name(setups), len(setups))
-
-    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
-        """Why a family is to be tried once more."""
-        self.say(f"{_family_name(setups)}: {reason} It is tried once more.")
-
-    def ended(self, worker: int) -> None:
-        """A family leaves the running ones."""
-        self._running.pop(worker, None)
-
-
-class LineView(_Following):
-    """Plain lines on stderr: one for each result, and now and then how far a long step is."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def event(self, worker: int, event: Step | Said) -> None:
-        """A line if none was written about this family for a minute."""
-        running = self._running.get(worker)
-        if running is None or isinstance(event, Said):
-            return
-        now = time.monotonic()
-        if now - running.stated >= _LINE_EVERY_SECONDS:
-            running.stated = now
-            share = f" {event.done / event.total:.0%}" if event.total else ""
-            self.say(f"{running.name}: {event.name}{share} after {now - running.since:.0f} s")
-
-    def result(self, result: Result) -> None:
-        """The result in a line."""
-        self._done += 1
-        self.say(f"[{self._done}/{self._total}] {in_a_line(result)}")
-
-
-class LiveView(_Following):
-    """A picture on a terminal: a bar for the whole run, the running families, the last results.
-
-    Args:
-        total: How many setups will run.
-        console: Where to draw; stderr unless given.
-    """
-
-    def __init__(self, total: int, console: Console | None = None) -> None:
-        super().__init__(total)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            expand=True,
-        )
-        self._task = self._bar.add_task("setups", total=total, left="")
-        self._begun = time.monotonic()
-        self._last: deque[Result] = deque(maxlen=_SHOWN_RESULTS)
-        self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
-        self._live = Live(
-            console=self._console, get_renderable=self._picture, refresh_per_second=4, transient=True
-        )
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._live.stop()
-
-    def say(self, sentence: str) -> None:
-        """A line above the picture."""
-        self._console.print(Text(sentence), soft_wrap=True)
-
-    def event(self, worker: int, event: Step | Said) -> None:
-        """Show the step that runs."""
-        if worker in self._running and isinstance(event, Step):
-            self._running[worker].step = event
-
-    def result(self, result: Result) -> None:
-        """Show the result, move the bar."""
-        self._last.append(result)
-        self._done += 1
-        if result.status == "failed":
-            self._console.print(Text(in_a_line(result), style="red"), soft_wrap=True)
-        self._bar.update(self._task, advance=1, left=self._left())
-
-    def _left(self) -> str:
-        """The time left if the rest goes as what is done went."""
-        if self._done >= self._total:
-            return ""
-        seconds = (time.monotonic() - self._begun) / self._done * (self._total - self._done)
-        minutes = round(seconds / 60)
-        hours = f"{minutes // 60} h " if minutes >= 60 else ""
-        return f"about {hours}{minutes % 60} min left" if minutes else "less than a minute left"
-
-    def _picture(self) -> RenderableType:
-        return Group(self._bar, self._running_table(), self._results_table())
-
-    def _running_table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
-        for worker, running in sorted(self._running.items()):
-            step = running.step
-            figures = ", ".join(f"{name} {value}" for name, value in step.figures.items())
-            bar = ProgressBar(total=step.total, completed=step.done, width=20) if step.total else Text("")
-            seconds = f"{time.monotonic() - running.since:.0f} s"
-            table.add_row(f"{worker + 1}", running.name, step.name, bar, figures, seconds)
-        return table
-
-    def _results_table(self) -> Table:
-        table = Table("last results", "→ P@1", "← P@1", "seconds", box=None, padding=(0, 2))
-        for result in list(self._last):
-            figures = [result.figure(direction, "csls") for direction in ("forward", "backward")]  # type: ignore[arg-type]
-            shown = ["failed" if f is None else f"{100 * f:.1f}" for f in figures]
-            table.add_row(result.setup.sentence(), *shown, f"{sum(result.seconds.values()):.1f}")
-        return table

@@ -19,8 +19,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from bilex.machine import processor, total_memory
-from bilex_bench.engine import Begun, Lost
-from bilex_bench.events import Event, Finished
+from bilex_bench.events import Begun, Event, Finished, Lost
 from bilex_bench.schedule import Job
 from bilex_bench.worker import serve
 from bilex_bench.workplace import WorkPlan
@@ -110,9 +109,9 @@ class LocalSession:
         worker.job = job
         self._begun.append(job)
         with contextlib.suppress(OSError):  # a worker that died meanwhile is found dead by `events`
-            worker.pipe.send(job.order())
+            worker.pipe.send(job)
 
-    def events(self) -> Iterator[tuple[Job, Event | Begun | Lost]]:
+    def events(self) -> Iterator[tuple[Job, Event]]:
         """What workers have sent, and which of them have died."""
         while self._begun:
             yield self._begun.pop(0), Begun()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bilex.errors import BilexError
 from bilex_bench.datasets import DataFolder
-from bilex_bench.engine import Engine
-from bilex_bench.events import Said, Step
+from bilex_bench.events import News
 from bilex_bench.live import View
 from bilex_bench.results import Result
 from bilex_bench.setups import Setup, families
@@ -103,7 +102,7 @@ def run_setups(
     setups: Sequence[Setup],
     plan: WorkPlan,
     store: ResultsStore,
-    engine: Engine,
+    run: Callable[[Sequence[Sequence[Setup]], WorkPlan], Iterator[News]],
     view: View,
     *,
     order: Sequence[Sequence[Setup]],
@@ -114,8 +113,8 @@ def run_setups(
         setups: All setups of the grid, whose labels the store remembers.
         plan: What workers are given.
         store: The results; this process must have claimed it.
-        engine: Who does the work.
-        view: Who shows it.
+        run: Does the work: `engine.run` with an executor.
+        view: Shows it.
         order: The setups to run, by family, in the order of work.
 
     Returns:
@@ -128,48 +127,27 @@ def run_setups(
     with contextlib.suppress(OSError):
         sweep(Path(plan.work))
     waiting = sum(map(len, order))
-    keeper = _Keeper(store, view)
+    counts = {"done": 0, "failed": 0}
     try:
         if waiting:
-            with view:
-                engine.run(order, plan, keeper)
+            with view, contextlib.closing(run(order, plan)) as all_news:
+                for news in all_news:
+                    if isinstance(news, Result):
+                        _keep(store, news)
+                        counts[news.status] += 1
+                    view.show(news)
     except BaseException as error:
-        kept = keeper.done + keeper.failed
+        kept = sum(counts.values())
         if kept or not isinstance(error, BilexError):
             view.say(
                 f"Stopped: {kept} of {waiting} setups were finished and are kept in {store.path}; "
                 "run the same command to go on."
             )
         raise
-    return Outcome(keeper.done, keeper.failed, len({s.key for s in setups}) - waiting)
+    return Outcome(**counts, skipped=len({setup.key for setup in setups}) - waiting)
 
 
-class _Keeper:
-    """A listener that stores every result before it is shown."""
-
-    def __init__(self, store: ResultsStore, view: View) -> None:
-        self._store, self._view = store, view
-        self.done = self.failed = 0
-
-    def started(self, worker: int, setups: Sequence[Setup]) -> None:
-        self._view.started(worker, setups)
-
-    def event(self, worker: int, event: Step | Said) -> None:
-        self._view.event(worker, event)
-
-    def result(self, result: Result) -> None:
-        earlier = self._store.attempts(result.setup.key)
-        if earlier:
-            result = replace(result, attempts=result.attempts + earlier)
-        self._store.add(result)
-        if result.status == "done":
-            self.done += 1
-        else:
-            self.failed += 1
-        self._view.result(result)
-
-    def retrying(self, setups: Sequence[Setup], reason: str) -> None:
-        self._view.retrying(setups, reason)
-
-    def ended(self, worker: int) -> None:
-        self._view.ended(worker)
+def _keep(store: ResultsStore, result: Result) -> None:
+    """Store a result, earlier attempts counted."""
+    earlier = store.attempts(result.setup.key)
+    store.add(replace(result, attempts=result.attempts + earlier) if earlier else result)

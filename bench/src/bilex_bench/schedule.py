@@ -7,22 +7,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bilex_bench.results import Result, now
 from bilex_bench.setups import Setup
 
 ATTEMPTS = 2
 _INTERRUPTIONS = 4  # how often a machine may vanish under a family before the family is given up
-
-
-@dataclass(frozen=True)
-class Order:
-    """What a worker is asked to do: some setups of one family."""
-
-    setups: Sequence[Setup]
-    attempt: int
-    last_attempt: bool
 
 
 @dataclass(eq=False)
@@ -38,10 +29,6 @@ class Job:
     setups: list[Setup]
     attempt: int = 1
     interruptions: int = 0
-    name: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.name = self.setups[0].family
 
     @property
     def alone(self) -> bool:
@@ -52,10 +39,6 @@ class Job:
     def last_attempt(self) -> bool:
         """Whether it is given up if it fails once more."""
         return self.attempt >= ATTEMPTS
-
-    def order(self) -> Order:
-        """What its worker is asked to do."""
-        return Order(tuple(self.setups), self.attempt, self.last_attempt)
 
 
 class Schedule:
@@ -142,10 +125,4 @@ class Schedule:
 
 def failure(setup: Setup, reason: str, attempt: int) -> Result:
     """The result of a setup that was given up."""
-    return Result(
-        setup=setup,
-        status="failed",
-        error=reason,
-        attempts=attempt,
-        started=now(),
-    )
+    return Result(setup=setup, status="failed", error=reason, attempts=attempt, started=now())

@@ -1,8 +1,9 @@
-"""A worker process: takes families from a pipe, works on them, sends what there is to tell."""
+"""A worker process: takes families from a pipe, works on them, sends what happens."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -11,15 +12,17 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from types import FrameType
 
+import torch
+
 from bilex_bench.events import Event, Finished, Relay
-from bilex_bench.schedule import Order
+from bilex_bench.schedule import Job
 from bilex_bench.workplace import Workplace, WorkPlan
 
 _TERMINATED = 143
 
 
 def serve(pipe: Connection, plan: WorkPlan) -> None:
-    """The life of a worker process: orders in, events out, until the other end is closed.
+    """The life of a worker process: families in, events out, until the other end is closed.
 
     A worker never outlives the process that started it, however that one ended.
 
@@ -29,33 +32,33 @@ def serve(pipe: Connection, plan: WorkPlan) -> None:
     """
     _end_with_parent()
     _leave_politely()
-    _limit_threads(plan.threads)
+    torch.set_num_threads(plan.threads)
     workplace = Workplace(plan)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            order: Order = pipe.recv()
-            follow(order, workplace, pipe.send)
+            job: Job = pipe.recv()
+            work_on(job, workplace, pipe.send)
 
 
-def follow(
-    order: Order, workplace: Workplace, send: Callable[[Event], None], *, seconds_between_steps: float = 0.25
+def work_on(
+    job: Job, workplace: Workplace, send: Callable[[Event], None], *, seconds_between_steps: float = 0.25
 ) -> None:
     """Work on one family.
 
     Args:
-        order: What to do.
+        job: The family.
         workplace: The workplace of this process.
-        send: Takes what there is to tell; the last event is `Finished`.
+        send: Takes what happens; the last event is `Finished`.
         seconds_between_steps: How often at most a step is reported.
     """
     from bilex_bench.work import FamilyOutOfMemoryError, run_family
 
     results = run_family(
-        order.setups,
+        job.setups,
         workplace,
         progress=Relay(send, seconds_between_steps),
-        attempt=order.attempt,
-        last_attempt=order.last_attempt,
+        attempt=job.attempt,
+        last_attempt=job.last_attempt,
     )
     out_of_memory = None
     try:
@@ -69,19 +72,9 @@ def follow(
 
 def _free_memory() -> None:
     """Give back what this family took, since other processes may share the GPU."""
-    import gc
-
-    import torch
-
     gc.collect()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.empty_cache()
-
-
-def _limit_threads(threads: int) -> None:
-    import torch
-
-    torch.set_num_threads(threads)
 
 
 def _leave_politely() -> None:

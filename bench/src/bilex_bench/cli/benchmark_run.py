@@ -7,6 +7,7 @@ import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bilex_bench.datasets import DataFolder
-    from bilex_bench.engine import Engine
+    from bilex_bench.engine import Executor
     from bilex_bench.estimate import Estimate
     from bilex_bench.runner import Outcome
     from bilex_bench.setups import Setup
@@ -67,18 +68,16 @@ class _Execution:
 
         return threads_for(self.at_a_time())
 
-    def engine(self, estimates: Sequence[Estimate]) -> Engine:
+    def executor(self, estimates: Sequence[Estimate]) -> Executor:
         """Who does the work."""
-        from bilex_bench.engine import Engine
-
         if self.ray is None:
             from bilex_bench.local import LocalExecutor
 
-            return Engine(LocalExecutor(self.at_a_time()))
+            return LocalExecutor(self.at_a_time())
         from bilex_bench.cluster import Needs, RayExecutor
 
         needs = Needs(cpus=self.cpus, gpus=self.gpus, gigabytes=self.gigabytes)
-        return Engine(RayExecutor(self.ray, needs, _most_memory(estimates)))
+        return RayExecutor(self.ray, needs, _most_memory(estimates))
 
 
 @click.command(
@@ -254,7 +253,8 @@ def _run(
     setups: list[Setup], plan: WorkPlan, results: Path, execution: _Execution, retry_failed: bool
 ) -> int:
     """Run what is yet to be run, and tell what came of it."""
-    from bilex_bench.live import view_for
+    from bilex_bench.engine import run
+    from bilex_bench.live import View
     from bilex_bench.runner import in_order, run_setups, todo
     from bilex_bench.store import ResultsStore
 
@@ -263,9 +263,8 @@ def _run(
         estimates = _estimates(waiting, plan.folders, store, execution)
         workers = execution.at_a_time()
         order = in_order(waiting, _seconds(estimates), workers)
-        outcome = run_setups(
-            setups, plan, store, execution.engine(estimates), view_for(len(waiting)), order=order
-        )
+        work = partial(run, execution.executor(estimates))
+        outcome = run_setups(setups, plan, store, work, View(len(waiting)), order=order)
         return _tell(outcome, setups, store)
 
 
