@@ -40,7 +40,7 @@ def test_missing_ray_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setitem(sys.modules, "ray", None)
     folder = world.make_folder(tmp_path / "data")
     with pytest.raises(BilexError, match=r"pip install 'bilex-bench\[cluster\]'"):
-        next(run(RayExecutor(), [[world.setup()]], world.plan_for(folder, tmp_path)))
+        next(run(RayExecutor(world.plan_for(folder, tmp_path)), [[world.setup()]]))
 
 
 class Cluster:
@@ -115,8 +115,9 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     setups += [world.setup("troublesome", settings=dies_once), world.setup("advanced")]
     setups += [world.setup("troublesome", settings={"trouble": "error"})]
     heard = Assassin(cluster)
-    executor = RayExecutor(cluster.address, Needs(cpus=1), {s.family: 0.3 for s in setups})
-    heard.take(run(executor, families(setups), world.plan_for(folder, tmp_path)))
+    estimated = {setup.family: 0.3 for setup in setups}
+    executor = RayExecutor(world.plan_for(folder, tmp_path), cluster.address, Needs(cpus=1), estimated)
+    heard.take(run(executor, families(setups)))
     assert len(heard.killed) == 1 and len(heard.results) == len(setups)
     assert heard.most_at_once == 2, "both nodes worked"
     assert any("node" in reason for reason in heard.retried), "a family went down with its node"
@@ -124,7 +125,7 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     failed = [r for r in heard.results if r.status == "failed"]
     assert [r.error for r in failed] == ["this method fails on purpose; do not use it."]
     here = world.Noted()
-    here.take(run(LocalExecutor(1), families(setups), world.plan_for(folder, tmp_path / "here")))
+    here.take(run(LocalExecutor(world.plan_for(folder, tmp_path / "here"), 1), families(setups)))
     assert world.outcomes(here.results) == world.outcomes(heard.results)
 
 
@@ -133,4 +134,4 @@ def test_no_cluster_at_an_address_is_told_in_one_sentence(address: str, tmp_path
     pytest.importorskip("ray")
     folder = world.make_folder(tmp_path / "data")
     with pytest.raises(BilexError, match="no Ray cluster answers"):
-        next(run(RayExecutor(address), [[world.setup()]], world.plan_for(folder, tmp_path)))
+        next(run(RayExecutor(world.plan_for(folder, tmp_path), address), [[world.setup()]]))

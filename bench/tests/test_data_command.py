@@ -87,7 +87,7 @@ def test_get_without_a_network_is_one_sentence(
 
 def test_get_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["data", "get", "xlign"]) == 2
-    assert "did you mean 'xling'?" in capsys.readouterr().err
+    assert "Did you mean 'xling'?" in capsys.readouterr().err
 
 
 @pytest.fixture

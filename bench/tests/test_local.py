@@ -38,7 +38,7 @@ def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
     error, memory = troublesome("error"), troublesome("memory")
     plan = world.plan_for(folder, tmp_path)
     heard = world.Noted()
-    heard.take(run(LocalExecutor(2), families([error, once, always, memory, *good]), plan))
+    heard.take(run(LocalExecutor(plan, 2), families([error, once, always, memory, *good])))
     assert multiprocessing.active_children() == []
     found = {r.setup.key: r for r in heard.results}
     assert len(found) == len(heard.results) == 7
@@ -59,7 +59,8 @@ def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
 
 
 def test_who_stops_listening_ends_the_run_and_the_workers(folder: world.KnownFolder, tmp_path: Path) -> None:
-    with closing(run(LocalExecutor(1), families(world.grid()), world.plan_for(folder, tmp_path))) as all_news:
+    executor = LocalExecutor(world.plan_for(folder, tmp_path), 1)
+    with closing(run(executor, families(world.grid()))) as all_news:
         assert any(isinstance(news, Result) for news in all_news)
     assert multiprocessing.active_children() == []
 
@@ -67,13 +68,13 @@ def test_who_stops_listening_ends_the_run_and_the_workers(folder: world.KnownFol
 def test_workers_and_threads_fill_the_cores_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "processor", lambda: Processor("imitated", frozenset(), threads=16))
     monkeypatch.setattr(local, "total_memory", lambda: 64 << 30)
-    assert default_workers("cpu") == 4 and threads_for(4) == 4
-    assert default_workers("cuda") == 1 and threads_for(1) == 16
+    assert default_workers(on_gpu=False) == 4 and threads_for(4) == 4
+    assert default_workers(on_gpu=True) == 1 and threads_for(1) == 16
     assert threads_for(3) == 5
     monkeypatch.setattr(local, "total_memory", lambda: 13 << 30)
-    assert default_workers("cpu") == 2
+    assert default_workers(on_gpu=False) == 2
     monkeypatch.setattr(local, "processor", lambda: Processor("imitated", frozenset(), threads=2))
-    assert default_workers("cpu") == 1 and threads_for(4) == 1
+    assert default_workers(on_gpu=False) == 1 and threads_for(4) == 1
 
 
 def test_the_end_of_a_worker_is_told_in_words() -> None:

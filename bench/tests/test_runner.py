@@ -34,11 +34,12 @@ SCRIPT = Path(__file__).with_name("world_cli.py")
 class InProcess:
     """An engine's run without processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: WorkPlan) -> None:
+        self.plan = plan
         self.ran: list[Setup] = []
 
-    def __call__(self, families: Sequence[Sequence[Setup]], plan: WorkPlan) -> Iterator[News]:
-        place = Workplace(plan)
+    def __call__(self, families: Sequence[Sequence[Setup]]) -> Iterator[News]:
+        place = Workplace(self.plan)
         for setups in families:
             yield Started(0, setups)
             for result in run_family(setups, place):
@@ -52,12 +53,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> world.KnownFolder:
     return world.make_folder(tmp_path_factory.mktemp("data"))
 
 
-def run(
-    setups: list[Setup], store: ResultsStore, plan: WorkPlan, engine: InProcess, retry_failed: bool = False
-) -> Outcome:
+def run(setups: list[Setup], store: ResultsStore, engine: InProcess, retry_failed: bool = False) -> Outcome:
     waiting = todo(setups, store, retry_failed=retry_failed)
     order = in_order(waiting, {}, 1)
-    return run_setups(setups, plan, store, engine, View(len(waiting)), order=order)
+    return run_setups(setups, engine.plan, store, engine, View(len(waiting)), order=order)
 
 
 def test_what_is_done_is_not_run_again_and_what_failed_only_on_request(
@@ -67,22 +66,22 @@ def test_what_is_done_is_not_run_again_and_what_failed_only_on_request(
         "troublesome", settings={"trouble": "error", "times": 2, "log": str(tmp_path / "log")}
     )
     setups = [world.setup(), world.setup("advanced"), fails]
-    plan, engine = world.plan_for(folder, tmp_path), InProcess()
+    engine = InProcess(world.plan_for(folder, tmp_path))
     with ResultsStore.open(tmp_path / "r.sqlite") as store:
-        assert run(setups[:1], store, plan, engine) == Outcome(1, 0, 0)
-        assert run(setups, store, plan, engine) == Outcome(1, 1, 1)
-        assert run(setups, store, plan, engine) == Outcome(0, 0, 3)
-        assert run(setups, store, plan, engine, retry_failed=True) == Outcome(0, 1, 2)
+        assert run(setups[:1], store, engine) == Outcome(1, 0, 0)
+        assert run(setups, store, engine) == Outcome(1, 1, 1)
+        assert run(setups, store, engine) == Outcome(0, 0, 3)
+        assert run(setups, store, engine, retry_failed=True) == Outcome(0, 1, 2)
         assert store.attempts(fails.key) == 2
-        assert run(setups, store, plan, engine, retry_failed=True) == Outcome(1, 0, 2)
+        assert run(setups, store, engine, retry_failed=True) == Outcome(1, 0, 2)
         assert [s.method for s in engine.ran] == ["procrustes", "advanced", *["troublesome"] * 3]
 
 
 def test_one_experiment_under_two_labels_is_run_once(folder: world.KnownFolder, tmp_path: Path) -> None:
     setups = [world.setup(label="this"), world.setup(label="that")]
-    engine = InProcess()
+    engine = InProcess(world.plan_for(folder, tmp_path))
     with ResultsStore.open(tmp_path / "r.sqlite") as store:
-        run(setups, store, world.plan_for(folder, tmp_path), engine)
+        run(setups, store, engine)
         assert sorted(result.setup.label for result in store.results()) == ["that", "this"]
     assert len(engine.ran) == 1
 
@@ -113,10 +112,10 @@ def test_a_full_disk_ends_the_run_with_one_sentence_and_keeps_what_there_was(
     with ResultsStore.open(tmp_path / "r.sqlite") as store:
         monkeypatch.setattr(ResultsStore, "add", add)
         with pytest.raises(BilexError, match="disk is full"):
-            run(world.grid(), store, world.plan_for(folder, tmp_path), InProcess())
+            run(world.grid(), store, InProcess(world.plan_for(folder, tmp_path)))
         assert "2 of 8 setups were finished" in capsys.readouterr().err
         monkeypatch.undo()
-        assert run(world.grid(), store, world.plan_for(folder, tmp_path), InProcess()) == Outcome(6, 0, 2)
+        assert run(world.grid(), store, InProcess(world.plan_for(folder, tmp_path))) == Outcome(6, 0, 2)
 
 
 def test_a_second_runner_is_refused(

@@ -14,14 +14,17 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from bilex.errors import BilexError
 from bilex_bench.events import Begun, Event, Finished, Lost, Step
 from bilex_bench.schedule import Job
 from bilex_bench.worker import work_on
 from bilex_bench.workplace import Workplace, WorkPlan
+
+if TYPE_CHECKING:
+    from typing import Self
 
 HERE = "local"
 _GIGABYTE = 1 << 30
@@ -46,59 +49,50 @@ class Needs:
     gigabytes: float | None = None
 
 
-@dataclass(frozen=True)
 class RayExecutor:
     """Runs families as tasks of a Ray cluster.
 
     Args:
+        plan: What the tasks need to know; its paths must mean the same on every machine.
         address: Of a running cluster, "auto" for the one this machine is part of, or "local" for a fresh one
             on this machine.
         needs: What a family is given.
         estimated: The gigabytes that families are thought to need, by `Setup.family`.
     """
 
-    address: str = HERE
-    needs: Needs = field(default_factory=Needs)
-    estimated: Mapping[str, float] = field(default_factory=dict)
+    def __init__(
+        self,
+        plan: WorkPlan,
+        address: str = HERE,
+        needs: Needs | None = None,
+        estimated: Mapping[str, float] | None = None,
+    ) -> None:
+        self._plan, self._address = plan, address
+        self._needs, self._estimated = needs or Needs(), estimated or {}
+        self._jobs: dict[Any, Job] = {}
+        self._nodes: dict[Job, str] = {}
 
-    @contextlib.contextmanager
-    def session(self, plan: WorkPlan, families: int) -> Iterator[RaySession]:
-        """Join the cluster; the paths of the plan must mean the same on every machine.
+    def __enter__(self) -> Self:
+        """Join the cluster.
 
         Raises:
             BilexError: Ray is not installed, or the cluster is not there.
         """
-        ray = _ray()
-        started_here = not ray.is_initialized()
-        if started_here:
-            _connect(ray, self.address)
-        try:
-            session = RaySession(ray, self, plan)
-            try:
-                yield session
-            finally:
-                session.stop()
-        finally:
-            if started_here:
-                ray.shutdown()
+        with contextlib.ExitStack() as leaving:
+            self._ray = _ray()
+            if not self._ray.is_initialized():
+                _connect(self._ray, self._address)
+                leaving.callback(self._ray.shutdown)
+            threads = fitting(self._needs, _alive(self._ray), self._plan.device).cpus or 1
+            self._plan = replace(self._plan, threads=threads)
+            self._task = self._ray.remote(work_on_family)
+            self._leaving = leaving.pop_all()
+        return self
 
-
-class RaySession:
-    """The tasks of one run.
-
-    Args:
-        ray: The library, connected.
-        executor: What the user asked for.
-        plan: What the tasks need to know.
-    """
-
-    def __init__(self, ray: Any, executor: RayExecutor, plan: WorkPlan) -> None:
-        self._ray, self._executor = ray, executor
-        threads = fitting(executor.needs, _alive(ray), plan.device).cpus or 1
-        self._plan = replace(plan, threads=threads)
-        self._task = ray.remote(work_on_family)
-        self._jobs: dict[Any, Job] = {}
-        self._nodes: dict[Job, str] = {}
+    def __exit__(self, *error: object) -> None:
+        with self._leaving:
+            for stream in self._jobs:
+                self._ray.cancel(stream, force=True)
 
     def has_room(self) -> bool:
         """Always: Ray keeps what cannot start yet."""
@@ -107,8 +101,8 @@ class RaySession:
     def start(self, job: Job) -> None:
         """Hand a family to Ray; one to be tried alone asks for a whole machine."""
         nodes = _alive(self._ray)
-        gigabytes = self._executor.needs.gigabytes or self._executor.estimated.get(job.setups[0].family)
-        needs = fitting(replace(self._executor.needs, gigabytes=gigabytes), nodes, self._plan.device)
+        gigabytes = self._needs.gigabytes or self._estimated.get(job.setups[0].family)
+        needs = fitting(replace(self._needs, gigabytes=gigabytes), nodes, self._plan.device)
         options = {
             "num_cpus": _most(nodes, "CPU") if job.alone else needs.cpus,
             "num_gpus": needs.gpus,
@@ -131,11 +125,6 @@ class RaySession:
             if isinstance(event, Finished | Lost):
                 del self._jobs[stream]
             yield job, event
-
-    def stop(self) -> None:
-        """End all tasks."""
-        for stream in self._jobs:
-            self._ray.cancel(stream, force=True)
 
     def _next(self, stream: Any, job: Job) -> Event:
         try:

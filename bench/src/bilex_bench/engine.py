@@ -14,11 +14,10 @@ from bilex_bench.events import Begun, Ended, Event, Finished, Lost, Moved, News,
 from bilex_bench.results import Result
 from bilex_bench.schedule import Job, Schedule
 from bilex_bench.setups import Setup
-from bilex_bench.workplace import WorkPlan
 
 
-class Session(Protocol):
-    """An executor at work."""
+class Executor(AbstractContextManager["Executor"], Protocol):
+    """Where families run; leaving its `with` block ends all that still runs."""
 
     def has_room(self) -> bool:
         """Whether another family can be started now."""
@@ -30,20 +29,12 @@ class Session(Protocol):
         """What has happened, after waiting a moment for it; `Finished` or `Lost` is the last of a family."""
 
 
-class Executor(Protocol):
-    """Where families run."""
-
-    def session(self, plan: WorkPlan, families: int) -> AbstractContextManager[Session]:
-        """Set up for a run of so many families; leaving the block ends all that still runs."""
-
-
-def run(executor: Executor, families: Sequence[Sequence[Setup]], plan: WorkPlan) -> Iterator[News]:
+def run(executor: Executor, families: Sequence[Sequence[Setup]]) -> Iterator[News]:
     """Run families to their end; closing the iterator ends all that still runs.
 
     Args:
         executor: Local processes or a cluster.
         families: Setups by family, in the order of work.
-        plan: What the workers need to know.
 
     Yields:
         Every result, and what else happens.
@@ -53,11 +44,11 @@ def run(executor: Executor, families: Sequence[Sequence[Setup]], plan: WorkPlan)
     """
     schedule = Schedule(families)
     workers: dict[Job, int] = {}
-    with executor.session(plan, len(families)) as session:
+    with executor:
         while schedule:
-            while session.has_room() and (job := schedule.next()) is not None:
-                session.start(job)
-            for job, event in session.events():
+            while executor.has_room() and (job := schedule.next()) is not None:
+                executor.start(job)
+            for job, event in executor.events():
                 yield from _news(schedule, workers, job, event)
 
 

@@ -40,7 +40,7 @@ def estimate(
     datasets: Mapping[str, DataFolder],
     store: ResultsStore | None = None,
     *,
-    device: Device = "cpu",
+    on_gpu: bool = False,
 ) -> list[Estimate]:
     """Estimate the cost of setups.
 
@@ -51,11 +51,12 @@ def estimate(
         setups: The setups to run, each once, in the order of work.
         datasets: Their data.
         store: Earlier results, if there are any.
-        device: Where they will run.
+        on_gpu: Whether they will run on a GPU.
 
     Returns:
         One estimate a setup.
     """
+    device: Device = "cuda" if on_gpu else "cpu"
     sizes = _Sizes(datasets)
     earlier = [] if store is None else store.results()
     done = [r for r in earlier if r.status == "done" and r.device == device and r.setup.dataset in datasets]
@@ -79,6 +80,15 @@ def estimate(
             )
         )
     return estimates
+
+
+def by_family(estimates: Iterable[Estimate]) -> dict[str, tuple[float, float]]:
+    """The seconds and the gigabytes of each family."""
+    found: dict[str, tuple[float, float]] = {}
+    for part in estimates:
+        seconds, gigabytes = found.get(part.setup.family, (0.0, 0.0))
+        found[part.setup.family] = (seconds + part.seconds, max(gigabytes, part.gigabytes))
+    return found
 
 
 class _Sizes:

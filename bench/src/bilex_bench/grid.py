@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bilex.aligners import get_method
 from bilex.errors import BilexError, nearest_name
 from bilex_bench.datasets import NO_SEEDS, DataFolder
-from bilex_bench.grid_schema import ALL, DataEntry, MethodEntry
+from bilex_bench.grid_schema import ALL, Common, DataEntry, MethodEntry
 from bilex_bench.setups import Setup
 
 SAMPLE = "sample"
@@ -22,28 +23,16 @@ class Grid:
 
     Args:
         name: The grid's name.
-        about: What it is for, in one sentence.
+        common: What holds for all of it.
         data: Its data sets by name.
         methods: Its methods.
-        pairs: Its pairs; "all" for all that a data set has dictionaries for.
-        seeds: Its seed dictionaries, "0" for none.
-        limit: How many words of each language are read; None for all.
-        seed: The random seed of methods that need one.
-        device: "auto", "cpu" or "cuda".
-        sample_pairs: The pairs whose vectors are kept for plots; empty for the first pair of a data set.
         where: Gives file and line of a table, such as that of ("method", 0).
     """
 
     name: str
-    about: str
+    common: Common
     data: Mapping[str, DataEntry]
     methods: tuple[MethodEntry, ...]
-    pairs: tuple[str, ...] = (ALL,)
-    seeds: tuple[str, ...] = ()
-    limit: int | None = 200_000
-    seed: int = 0
-    device: str = "auto"
-    sample_pairs: tuple[str, ...] = ()
     where: Callable[..., str]
 
     @classmethod
@@ -87,18 +76,15 @@ class Grid:
         Raises:
             BilexError: A data set is not one of the grid's.
         """
-        changes: dict[str, str | None] = {"vectors": vectors} if vectors else {}
-        changes |= {"pairs": None} if pairs else {}
-        changes |= {"seeds": None} if seeds else {}
-        placed = self._placed(data)
+        given = {"pairs": tuple(pairs), "seeds": tuple(seeds), "limit": limit, "device": device}
+        chosen = {name: value for name, value in given.items() if value}
+        own = {name: None for name in ("pairs", "seeds") if name in chosen}
+        own |= {"vectors": vectors} if vectors else {}
         return replace(
             self,
-            data={name: entry.model_copy(update=changes) for name, entry in placed.items()},
+            common=self.common.model_copy(update=chosen),
+            data={name: entry.model_copy(update=own) for name, entry in self._placed(data).items()},
             methods=tuple(_with_lm(method, lm) for method in self.methods) if lm else self.methods,
-            pairs=tuple(pairs) or self.pairs,
-            seeds=tuple(seeds) or self.seeds,
-            limit=limit or self.limit,
-            device=device or self.device,
         )
 
     def open_data(self) -> dict[str, DataFolder]:
@@ -171,9 +157,9 @@ class Grid:
         self._check_pairs(datasets)
         for name, entry in self.data.items():
             pairs = self._pairs_of(entry, datasets[name])
-            shown = [pair for pair in pairs if pair in self.sample_pairs] or pairs[:1]
+            shown = [pair for pair in pairs if pair in (self.common.sample_pairs or ())] or pairs[:1]
             for pair in pairs:
-                for seeds in entry.seeds or self.seeds:
+                for seeds in entry.seeds or self.common.seeds or ():
                     for number, method in enumerate(self.methods):
                         if method.allows(pair, seeds):
                             base = self._base(name, pair, seeds, method, self.where("method", number))
@@ -192,8 +178,8 @@ class Grid:
             seeds=seeds,
             method=method.name,
             settings=dict(method.settings),
-            limit=self.limit,
-            seed=self.seed,
+            limit=self.common.limit,
+            seed=self.common.seed,
             label=method.title,
         )
 
@@ -202,13 +188,18 @@ class Grid:
         for place, lm in enumerate(self.methods[number].lm):
             for mixing in lm.mixing if lm.allows(base.pair, base.seeds) else ():
                 label = lm.label_at(base.label, mixing)
-                chosen = {"lm": lm.name, "tune": lm.tune, "tuning": dict(lm.tuning), "mixing": mixing}
-                setup = Setup(**{**base.as_dict(), **chosen, "label": label})
+                chosen: dict[str, Any] = {
+                    "lm": lm.name,
+                    "tune": lm.tune,
+                    "tuning": dict(lm.tuning),
+                    "mixing": mixing,
+                }
+                setup = replace(base, **chosen, label=label)
                 yield setup, lm.samples and shown, self.where("method", number, "lm", place)
 
     def _pairs_of(self, entry: DataEntry, folder: DataFolder) -> list[str]:
         """The grid's pairs that a data set has."""
-        wanted = entry.pairs or self.pairs
+        wanted = entry.pairs or self.common.pairs
         if wanted == (ALL,):
             return list(folder.pairs())
         return [pair for pair in wanted if _is_in(pair, folder.pairs())]
@@ -216,7 +207,7 @@ class Grid:
     def _check_pairs(self, datasets: Mapping[str, DataFolder]) -> None:
         """See that every pair named anywhere is in some data set."""
         there = [pair for folder in datasets.values() for pair in folder.pairs()]
-        places = [(self.pairs, f"grid '{self.name}'")]
+        places = [(self.common.pairs, f"grid '{self.name}'")]
         places += [(entry.pairs or (), f"grid '{self.name}'") for entry in self.data.values()]
         for number, method in enumerate(self.methods):
             places.append((method.pairs or (), self.where("method", number)))

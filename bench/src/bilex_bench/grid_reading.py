@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -38,15 +36,6 @@ _TABLES: dict[tuple[str, ...], type[Strict]] = {
     ("method",): MethodEntry,
     ("method", "lm"): LmEntry,
 }
-_KINDS = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "string_type": "a text in quotes",
-    "dict_type": "a table",
-    "model_type": "a table",
-}
 
 
 def read_grid(name: str | Path) -> Grid:
@@ -79,15 +68,9 @@ class _Reader:
         self._check_names(read)
         return Grid(
             name=title,
-            about=read.about,
+            common=common,
             data={name: _from(folder, entry) for name, entry in read.data.items()},
             methods=tuple(self._with_settings(entry, n) for n, entry in enumerate(read.method)),
-            pairs=common.pairs,
-            seeds=common.seeds or (),
-            limit=common.limit,
-            seed=common.seed,
-            device=common.device,
-            sample_pairs=common.sample_pairs or (),
             where=self._where,
         )
 
@@ -165,9 +148,8 @@ class _Reader:
             raise self._fault(self._sentence(first, at, known), *at) from None
 
     def _sentence(self, fault: ErrorDetails, place: Place, known: tuple[str, ...] | None) -> str:
-        """One complaint of pydantic in our words."""
+        """One complaint of pydantic, with what is there and the names that there could be."""
         key, table = place[-1], place[:-1]
-        shown = _shown(fault["input"])
         if fault["type"] == "extra_forbidden":
             names = known or tuple(_TABLES[_table_of(table)].model_fields)
             return (
@@ -175,24 +157,13 @@ class _Reader:
                 f"{nearest_name(str(key), names)}"
             )
         if fault["type"] == "missing":
-            near = difflib.get_close_matches(str(key), self._keys(table), n=1)
-            advice = f"is '{near[0]}' meant for it?" if near else "add it."
-            return f"'{key}' is missing from {_title(table)}; {advice}"
-        if fault["type"] == "value_error":
-            return str(fault["ctx"]["error"]).replace("{key}", f"'{key}'").replace("{value}", shown)
+            return f"'{key}' is missing from {_title(table)}, which has {', '.join(fault['input'])}."
         if fault["type"] == "list_type":
             name = ".".join(part for part in place if isinstance(part, str))
             return f"'{key}' must be an array of tables; head each with [[{name}]]."
-        if fault["type"] == "literal_error":
-            choices = ", ".join(re.findall(r"'([^']*)'", fault["ctx"]["expected"]))
-            return f"'{key}' is {shown}, not one of {choices}."
-        return f"'{key}' is {shown}, not {_KINDS.get(fault['type'], 'a value of its kind')}."
-
-    def _keys(self, place: Place) -> list[str]:
-        found: Any = self._content
-        for part in place:
-            found = found[part]
-        return list(found)
+        advice = fault["msg"].removeprefix("Value error, ")
+        end = "" if advice.endswith(("?", ".")) else "."
+        return f"'{key}' is {_shown(fault['input'])}; {advice[0].lower()}{advice[1:]}{end}"
 
     def _where(self, *place: str | int) -> str:
         """File and line of a table or of one of its keys."""

@@ -25,23 +25,17 @@ _SHORT_NAMES = {
 def _names(value: Any) -> tuple[str, ...]:
     """One text or several."""
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError("{key} is {value}, not a text in quotes or a list of them.")
-    if not names:
-        raise ValueError("{key} is an empty list; name something, or leave it out.")
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("give a text in quotes or a list of them, or leave it out")
     return tuple(dict.fromkeys(names))
 
 
 def _mixings(value: Any) -> tuple[Mixing, ...]:
     """One λ or several."""
     mixings = value if isinstance(value, list | tuple) else [value]
-    if not mixings:
-        raise ValueError("{key} is an empty list; name a λ, or leave it out.")
-    for mixing in mixings:
-        if mixing != "auto" and (isinstance(mixing, bool) or not isinstance(mixing, int | float)):
-            raise ValueError('{key} is {value}, not a number or "auto".')
-        if mixing != "auto" and not 0 <= mixing <= 1:
-            raise ValueError(f'λ is {mixing:g}; give a number from 0 to 1, or "auto".')
+    numbers = [mixing for mixing in mixings if mixing != "auto"]
+    if not mixings or not all(type(number) in (int, float) and 0 <= number <= 1 for number in numbers):
+        raise ValueError('give a λ from 0 to 1 or "auto", or a list of them')
     return tuple(dict.fromkeys(m if m == "auto" else float(m) for m in mixings))
 
 
@@ -49,7 +43,7 @@ def _limit(value: Any) -> int | None:
     if value == ALL or value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError('{key} is {value}; give a number of words, or "all".')
+        raise ValueError('give a number of words, or "all"')
     return value
 
 

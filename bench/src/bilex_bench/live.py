@@ -18,6 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from bilex.progress_display import SafeConsole
 from bilex_bench.events import Ended, Moved, News, Retried, Started
 from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.setups import Setup
@@ -50,7 +51,7 @@ class View:
     """
 
     def __init__(self, total: int, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._console = console or SafeConsole(stderr=True)
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -100,7 +101,8 @@ class View:
     def _move(self, news: Moved) -> None:
         task, step = self._workers[news.worker], news.step
         metrics = "".join(f", {name} {value}" for name, value in step.metrics.items())
-        self._bars.update(task, completed=step.done, total=step.total, step=step.name + metrics)
+        total = step.total or max(step.done, 1)  # rich keeps the last total where there is none
+        self._bars.update(task, completed=step.done, total=total, step=step.name + metrics)
         now = time.monotonic()
         if self._bars.disable and now - self._said[news.worker] >= _LINE_EVERY_SECONDS:
             self._said[news.worker] = now

@@ -16,13 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bilex.machine import processor, total_memory
 from bilex_bench.events import Begun, Event, Finished, Lost
 from bilex_bench.schedule import Job
 from bilex_bench.worker import serve
 from bilex_bench.workplace import WorkPlan
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _THREADS_A_WORKER = 4
 _MEMORY_A_WORKER = 6 << 30
@@ -35,16 +38,13 @@ _THREAD_VARIABLES = (
 )
 
 
-def default_workers(device: str) -> int:
+def default_workers(*, on_gpu: bool) -> int:
     """How many workers make sense on this machine.
 
     One with a GPU, which a single fit can fill. On CPUs one for every four cores, since the products of a
     fit scale well to four threads and less well beyond, and at most one for every 6 GB of memory.
-
-    Args:
-        device: "cpu" or "cuda".
     """
-    if device == "cuda":
+    if on_gpu:
         return 1
     by_memory = total_memory() // _MEMORY_A_WORKER
     return max(1, min(processor().threads // _THREADS_A_WORKER, by_memory))
@@ -64,38 +64,24 @@ class _Worker:
     job: Job | None = None
 
 
-@dataclass(frozen=True)
 class LocalExecutor:
-    """Runs families in processes of this machine.
-
-    Args:
-        workers: How many at a time.
-    """
-
-    workers: int
-
-    @contextlib.contextmanager
-    def session(self, plan: WorkPlan, families: int) -> Iterator[LocalSession]:
-        """Processes for a run, started as they are needed and ended with the block."""
-        session = LocalSession(plan, min(self.workers, families))
-        try:
-            yield session
-        finally:
-            session.stop()
-
-
-class LocalSession:
-    """The worker processes of one run.
+    """Runs families in processes of this machine, started as they are needed.
 
     Args:
         plan: What the workers need to know.
-        size: How many there may be at a time.
+        workers: How many there may be at a time.
     """
 
-    def __init__(self, plan: WorkPlan, size: int) -> None:
-        self._plan, self._size = plan, size
+    def __init__(self, plan: WorkPlan, workers: int) -> None:
+        self._plan, self._size = plan, workers
         self._workers: list[_Worker] = []
         self._begun: list[Job] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def has_room(self) -> bool:
         """Whether a worker has nothing to do, or could be started."""

@@ -102,7 +102,7 @@ def run_setups(
     setups: Sequence[Setup],
     plan: WorkPlan,
     store: ResultsStore,
-    run: Callable[[Sequence[Sequence[Setup]], WorkPlan], Iterator[News]],
+    run: Callable[[Sequence[Sequence[Setup]]], Iterator[News]],
     view: View,
     *,
     order: Sequence[Sequence[Setup]],
@@ -130,7 +130,7 @@ def run_setups(
     counts = {"done": 0, "failed": 0}
     try:
         if waiting:
-            with view, contextlib.closing(run(order, plan)) as all_news:
+            with view, contextlib.closing(run(order)) as all_news:
                 for news in all_news:
                     if isinstance(news, Result):
                         _keep(store, news)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from bilex.visible import visible
@@ -79,25 +79,7 @@ class Setup:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields as plain values, ready for JSON."""
-        return {
-            "dataset": self.dataset,
-            "pair": self.pair,
-            "seeds": self.seeds,
-            "method": self.method,
-            "settings": dict(self.settings),
-            "limit": self.limit,
-            "seed": self.seed,
-            "lm": self.lm,
-            "tune": self.tune,
-            "tuning": dict(self.tuning),
-            "mixing": self.mixing,
-            "label": self.label,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Setup:
-        """What `as_dict` gave."""
-        return cls(**content)
+        return asdict(self)
 
     def sentence(self) -> str:
         """The setup in a few words, for progress and errors."""
@@ -107,15 +89,8 @@ class Setup:
         return ", ".join(words)
 
     def _family_content(self) -> list[Any]:
-        return [
-            self.dataset,
-            self.pair,
-            self.seeds,
-            self.method,
-            dict(self.settings),
-            self.limit,
-            self.seed,
-        ]
+        settings = dict(self.settings)
+        return [self.dataset, self.pair, self.seeds, self.method, settings, self.limit, self.seed]
 
 
 def families(setups: Iterable[Setup]) -> list[list[Setup]]:

@@ -303,7 +303,7 @@ def _row(result: Result) -> dict[str, Any]:
 
 
 def _result(label: str | None, row: dict[str, Any]) -> Result:
-    setup = Setup.from_dict(json.loads(row["setup"]))
+    setup = Setup(**json.loads(row["setup"]))
     if label is not None:
         setup = replace(setup, label=label)
     read: dict[str, Any] = {

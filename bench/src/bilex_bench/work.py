@@ -9,18 +9,18 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bilex.errors import BilexError
-from bilex.evaluation import Evaluation, evaluate
+from bilex.evaluation import evaluate
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.recipe import Fitted, Recipe
 from bilex.space import Space
 from bilex.typed_json import as_json
+from bilex_bench.environment import PeakMemory
 from bilex_bench.fits import Problem, fitted
-from bilex_bench.memory import PeakMemory
 from bilex_bench.results import Result, WordSample, now
 from bilex_bench.setups import Setup
 from bilex_bench.stages import FinishedStage, finished_stage, tuning_of
@@ -54,7 +54,8 @@ def run_family(
     Raises:
         FamilyOutOfMemoryError: Memory ran out, and this is not the last attempt.
     """
-    yield from _Family(setups, workplace, progress, attempt, last_attempt).results()
+    peak = PeakMemory(workplace.device)
+    yield from _Family(setups, workplace, progress, attempt, last_attempt, peak).results()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,32 +70,15 @@ class _Aligned:
 
 
 @dataclass(frozen=True, eq=False)
-class _Scored:
-    """What came of a setup that went well."""
-
-    evaluation: Evaluation
-    seconds: Mapping[str, float]
-    report: Mapping[str, Any]
-    samples: Mapping[str, WordSample] = field(default_factory=dict)
-
-
 class _Family:
     """One run of `run_family`."""
 
-    def __init__(
-        self,
-        setups: Sequence[Setup],
-        workplace: Workplace,
-        progress: Progress,
-        attempt: int,
-        last_attempt: bool,
-    ) -> None:
-        self.setups = setups
-        self.workplace = workplace
-        self.progress = progress
-        self.attempt = attempt
-        self.last_attempt = last_attempt
-        self.peak = PeakMemory(workplace.device)
+    setups: Sequence[Setup]
+    workplace: Workplace
+    progress: Progress
+    attempt: int
+    last_attempt: bool
+    peak: PeakMemory
 
     def results(self) -> Iterator[Result]:
         """The results: the aligner alone first, then one language model after the other."""
@@ -102,7 +86,7 @@ class _Family:
         try:
             aligned = self._aligned()
         except Exception as error:
-            yield from self._all_failed(self.setups, error, started)
+            yield from [self._failed(setup, error, started) for setup in self.setups]
             return
         for setup in self.setups:
             if setup.lm is None:
@@ -112,7 +96,7 @@ class _Family:
             try:
                 stage = self._stage(setups, aligned)
             except Exception as error:
-                yield from self._all_failed(setups, error, started)
+                yield from [self._failed(setup, error, started) for setup in setups]
                 continue
             for setup in setups:
                 yield self._attempted(setup, lambda: self._combined(setup, aligned, stage))  # noqa: B023
@@ -162,17 +146,12 @@ class _Family:
             progress=self.progress,
         )
 
-    def _aligner_alone(self, setup: Setup, aligned: _Aligned) -> _Scored:
-        evaluation, seconds = self._evaluated(aligned.fit.space, aligned)
+    def _aligner_alone(self, setup: Setup, aligned: _Aligned) -> Result:
         wanted = setup.key in self.workplace.plan.sampled
-        return _Scored(
-            evaluation,
-            {"fit": aligned.fit.report.fit_seconds, "evaluate": seconds},
-            _report(aligned.fit),
-            aligned.sampler.of_aligner(aligned.fit.space) if wanted else {},
-        )
+        samples = aligned.sampler.of_aligner(aligned.fit.space) if wanted else {}
+        return self._scored(setup, aligned, aligned.fit.space, {}, {}, samples)
 
-    def _combined(self, setup: Setup, aligned: _Aligned, stage: FinishedStage) -> _Scored:
+    def _combined(self, setup: Setup, aligned: _Aligned, stage: FinishedStage) -> Result:
         if setup.mixing is None:
             raise BilexError(f"{setup.sentence()}: λ is missing; give the grid a number or auto.")
         mixing = stage.mixing(setup.mixing)
@@ -180,52 +159,50 @@ class _Family:
         source, target = stage.mixed(aligned.problem.source, aligned.problem.target, mixing)
         combining = time.perf_counter() - started
         space = Space(source, target, "cosine", self.workplace.device)
-        evaluation, seconds = self._evaluated(space, aligned)
         samples = {}
         if setup.key in self.workplace.plan.sampled:
-            samples = aligned.sampler.of_stage(
-                stage, space, self.workplace.encoder(str(setup.lm)), tuned=setup.tune
-            )
-        return _Scored(
-            evaluation,
-            {
-                "fit": aligned.fit.report.fit_seconds,
-                **_stage_seconds(stage.report, chosen=setup.mixing == "auto", combining=combining),
-                "evaluate": seconds,
-            },
-            {**_report(aligned.fit), "stage": stage.report, "mixing": mixing},
-            samples,
+            encoder = self.workplace.encoder(str(setup.lm))
+            samples = aligned.sampler.of_stage(stage, space, encoder, tuned=setup.tune)
+        seconds = _stage_seconds(stage.report, chosen=setup.mixing == "auto", combining=combining)
+        return self._scored(
+            setup, aligned, space, seconds, {"stage": stage.report, "mixing": mixing}, samples
         )
 
-    def _evaluated(self, space: Space, aligned: _Aligned) -> tuple[Evaluation, float]:
+    def _scored(
+        self,
+        setup: Setup,
+        aligned: _Aligned,
+        space: Space,
+        seconds: Mapping[str, float],
+        report: Mapping[str, Any],
+        samples: Mapping[str, WordSample],
+    ) -> Result:
+        """The result of a space, with what is known of a stage C2 in it."""
         started = time.perf_counter()
-        evaluation = evaluate(space, aligned.test, train=aligned.problem.seeds, progress=self.progress)
-        return evaluation, time.perf_counter() - started
-
-    def _attempted(self, setup: Setup, work: Callable[[], _Scored]) -> Result:
-        """The result of a setup, whether it goes well or not."""
-        started = now()
-        try:
-            scored = work()
-        except Exception as error:
-            return self._failed(setup, error, started)
+        scored = evaluate(space, aligned.test, train=aligned.problem.seeds, progress=self.progress)
+        took = time.perf_counter() - started
+        steps = {"fit": aligned.fit.report.fit_seconds, **seconds, "evaluate": took}
         return Result(
             setup=setup,
             status="done",
-            evaluation=scored.evaluation.as_dict(),
-            predictions={
-                "forward": scored.evaluation.forward.predictions,
-                "backward": scored.evaluation.backward.predictions,
+            evaluation=scored.as_dict(),
+            predictions={"forward": scored.forward.predictions, "backward": scored.backward.predictions},
+            seconds={step: round(spent, 4) for step, spent in steps.items()},
+            report={
+                "aligner": as_json(aligned.fit.report.report),
+                **({"resumed": True} if aligned.fit.report.resumed else {}),
+                **report,
             },
-            seconds={step: round(seconds, 4) for step, seconds in scored.seconds.items()},
-            report=scored.report,
-            samples=scored.samples,
-            **self._circumstances(started),
+            samples=samples,
         )
 
-    def _all_failed(self, setups: Sequence[Setup], error: Exception, started: str) -> Iterator[Result]:
-        for setup in setups:
-            yield self._failed(setup, error, started)
+    def _attempted(self, setup: Setup, work: Callable[[], Result]) -> Result:
+        """The result of a setup, whether it goes well or not."""
+        started = now()
+        try:
+            return replace(work(), **self._circumstances(started))
+        except Exception as error:
+            return self._failed(setup, error, started)
 
     def _failed(self, setup: Setup, error: Exception, started: str) -> Result:
         if is_out_of_memory(error) and not self.last_attempt:
@@ -273,11 +250,6 @@ def sentence_of(error: BaseException) -> str:
             f"memory ran out ({type(error).__name__}{said}); use --limit for fewer words, or fewer workers."
         )
     return f"{type(error).__name__}{said}"
-
-
-def _report(fit: Fitted) -> dict[str, Any]:
-    stated = {"aligner": as_json(fit.report.report)}
-    return stated | {"resumed": True} if fit.report.resumed else stated
 
 
 def _stage_seconds(report: Mapping[str, Any], *, chosen: bool, combining: float) -> dict[str, float]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from bilex.cli.options import check_device, command_line, examples
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 from bilex.progress import duration
 
 if TYPE_CHECKING:
@@ -53,14 +53,18 @@ class _Execution:
     gpus: float | None
     gigabytes: float | None
 
+    @cached_property
+    def on_gpu(self) -> bool:
+        """Whether families run on a GPU."""
+        from bilex.device import resolve_device
+
+        return self.gpus != 0 if self.ray else resolve_device(self.device).type == "cuda"
+
     def at_a_time(self) -> int:
         """How many families run at a time; with Ray only that it may be several is known."""
-        from bilex.device import resolve_device
         from bilex_bench.local import default_workers
 
-        if self.ray is not None:
-            return 2
-        return self.workers or default_workers(resolve_device(self.device).type)
+        return 2 if self.ray is not None else self.workers or default_workers(on_gpu=self.on_gpu)
 
     def threads(self) -> int:
         """How many threads a local worker may use."""
@@ -68,16 +72,18 @@ class _Execution:
 
         return threads_for(self.at_a_time())
 
-    def executor(self, estimates: Sequence[Estimate]) -> Executor:
+    def executor(self, plan: WorkPlan, estimates: Sequence[Estimate]) -> Executor:
         """Who does the work."""
         if self.ray is None:
             from bilex_bench.local import LocalExecutor
 
-            return LocalExecutor(self.at_a_time())
+            return LocalExecutor(plan, self.at_a_time())
         from bilex_bench.cluster import Needs, RayExecutor
+        from bilex_bench.estimate import by_family
 
         needs = Needs(cpus=self.cpus, gpus=self.gpus, gigabytes=self.gigabytes)
-        return RayExecutor(self.ray, needs, _most_memory(estimates))
+        memory = {name: gigabytes for name, (_, gigabytes) in by_family(estimates).items()}
+        return RayExecutor(plan, self.ray, needs, memory)
 
 
 @click.command(
@@ -191,12 +197,12 @@ def command(
         data=data, lm=lm, pairs=_names(pairs), seeds=_names(seeds), limit=limit, device=device
     )
     if ray is None:
-        check_device(chosen.device)
+        check_device(chosen.common.device)
     folders = chosen.open_data()
     setups = _of_methods(chosen.setups(folders), _names(methods))
     check_data(setups, folders)
     results = Path(output or f"{chosen.name}.sqlite")
-    execution = _Execution(chosen.device, workers, ray, cpus, gpus, gigabytes)
+    execution = _Execution(chosen.common.device, workers, ray, cpus, gpus, gigabytes)
     if dry_run:
         return _show_plan(setups, folders, results, execution, retry_failed)
     folder = Path(work or f"{results}.work").absolute()
@@ -205,7 +211,7 @@ def command(
         folders=folders,
         work=str(folder),
         cache=str(Path(cache).absolute() if cache else here),
-        device=chosen.device,
+        device=chosen.common.device,
         threads=execution.threads(),
         sampled=chosen.sampled(folders),
         command=command_line(),
@@ -234,16 +240,14 @@ def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
         BilexError: The grid has none of that name.
     """
     chosen: set[str] = set()
-    for name in map(str.lower, wanted):
-        named = {setup.key for setup in setups if setup.label.lower() == name}
-        named = named or {setup.key for setup in setups if setup.method == name}
+    for name in wanted:
+        named = {setup.key for setup in setups if setup.label.lower() == name.lower()}
+        named = named or {setup.key for setup in setups if setup.method == name.lower()}
         if not named:
             labels = list(dict.fromkeys(setup.label for setup in setups))
-            known = {label.lower(): label for label in labels}
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean '{known[near[0]]}'?" if near else ""
             raise BilexError(
-                f"--methods {name}: the grid has no such label; it has {', '.join(labels)}.{hint}"
+                f"--methods {name}: the grid has no such label; it has {', '.join(labels)}."
+                f"{nearest_name(name, labels)}"
             )
         chosen |= named
     return [setup for setup in setups if not wanted or setup.key in chosen]
@@ -254,16 +258,17 @@ def _run(
 ) -> int:
     """Run what is yet to be run, and tell what came of it."""
     from bilex_bench.engine import run
+    from bilex_bench.estimate import by_family, estimate
     from bilex_bench.live import View
     from bilex_bench.runner import in_order, run_setups, todo
     from bilex_bench.store import ResultsStore
 
     with ResultsStore.open(results) as store, store.claim():
         waiting = todo(setups, store, retry_failed=retry_failed)
-        estimates = _estimates(waiting, plan.folders, store, execution)
-        workers = execution.at_a_time()
-        order = in_order(waiting, _seconds(estimates), workers)
-        work = partial(run, execution.executor(estimates))
+        estimates = estimate(waiting, plan.folders, store, on_gpu=execution.on_gpu)
+        cost = {name: seconds for name, (seconds, _) in by_family(estimates).items()}
+        order = in_order(waiting, cost, execution.at_a_time())
+        work = partial(run, execution.executor(plan, estimates))
         outcome = run_setups(setups, plan, store, work, View(len(waiting)), order=order)
         return _tell(outcome, setups, store)
 
@@ -283,32 +288,6 @@ def _tell(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
     return _SOME_FAILED if failed else 0
 
 
-def _estimates(
-    setups: list[Setup], folders: Mapping[str, DataFolder], store: ResultsStore | None, execution: _Execution
-) -> list[Estimate]:
-    from bilex.device import resolve_device
-    from bilex_bench.estimate import estimate
-
-    on_gpu = execution.gpus != 0 if execution.ray else resolve_device(execution.device).type == "cuda"
-    return estimate(setups, folders, store, device="cuda" if on_gpu else "cpu")
-
-
-def _seconds(estimates: Sequence[Estimate]) -> dict[str, float]:
-    """The seconds of each family."""
-    found: dict[str, float] = {}
-    for part in estimates:
-        found[part.setup.family] = found.get(part.setup.family, 0.0) + part.seconds
-    return found
-
-
-def _most_memory(estimates: Sequence[Estimate]) -> dict[str, float]:
-    """The gigabytes of each family."""
-    found: dict[str, float] = {}
-    for part in estimates:
-        found[part.setup.family] = max(found.get(part.setup.family, 0.0), part.gigabytes)
-    return found
-
-
 def _show_plan(
     setups: list[Setup],
     folders: Mapping[str, DataFolder],
@@ -318,30 +297,27 @@ def _show_plan(
 ) -> int:
     """What would run, how long and in how much memory; nothing is written."""
     from bilex.cli.console import show
+    from bilex_bench.estimate import by_family, estimate
     from bilex_bench.runner import todo
     from bilex_bench.store import ResultsStore
 
-    distinct = list({setup.key: setup for setup in setups}.values())
-    if results.exists():
-        with ResultsStore.open(results, create=False) as store:
-            waiting = todo(setups, store, retry_failed=retry_failed)
-            estimates = _estimates(waiting, folders, store, execution)
-    else:
-        waiting, estimates = distinct, _estimates(distinct, folders, None, execution)
+    distinct = {setup.key: setup for setup in setups}
+    with ResultsStore.open(results, create=False) if results.exists() else nullcontext() as store:
+        waiting = todo(setups, store, retry_failed=retry_failed) if store else list(distinct.values())
+        estimates = estimate(waiting, folders, store, on_gpu=execution.on_gpu)
     if waiting:
         show(_plan_table(estimates))
-    families = _seconds(estimates)
+    families = by_family(estimates)
     at_a_time = max(1, min(execution.at_a_time(), len(families)))
-    spread = max([sum(families.values()) / at_a_time, *families.values()])
-    memory = max((part.gigabytes for part in estimates), default=0.0)
+    seconds = [seconds for seconds, _ in families.values()]
     show(
         f"{len(waiting)} setups in {len(families)} families would run, "
         f"{len(distinct) - len(waiting)} of {len(distinct)} need no run."
     )
     if waiting and execution.ray is None:
         show(
-            f"About {duration(spread)} with {at_a_time} at a time, {execution.threads()} threads and up to "
-            f"{memory:.1f} GB each."
+            f"About {duration(max([sum(seconds) / at_a_time, *seconds]))} with {at_a_time} at a time, "
+            f"{execution.threads()} threads and up to {max(gb for _, gb in families.values()):.1f} GB each."
         )
     return 0
 

@@ -7,19 +7,18 @@ format; all others, at the same time or later, open that as a memory map and sha
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import mmap
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import filelock
 import numpy as np
 
 from bilex.errors import BilexError
+from bilex.files import written_plainly
 from bilex.progress import SILENT, Progress
+from bilex.temporaries import one_at_a_time
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import CONFIG
 from bilex.vectors.npy import WORD_LIST_SUFFIXES
@@ -57,7 +56,11 @@ def load_vectors(
     kept = cache / f"{language}-{_fingerprint(path, limit)}"
     if kept.is_dir():
         return _kept(kept, path)
-    with _alone(cache, kept.name):
+    with written_plainly(cache):
+        cache.mkdir(parents=True, exist_ok=True)
+    # Two processes that both parse, as where a system has no such locks, cost time and nothing else. The
+    # folder's own name is taken when it is written.
+    with one_at_a_time(cache / f"{kept.name}.parsing"):
         if kept.is_dir():  # another process was quicker
             return _kept(kept, path)
         vectors = _read(path, limit, progress)
@@ -100,22 +103,3 @@ def _is_mapped(matrix: Matrix) -> bool:
     if isinstance(base, memoryview):
         base = base.obj
     return isinstance(base, mmap.mmap)
-
-
-@contextlib.contextmanager
-def _alone(cache: Path, name: str) -> Iterator[None]:
-    """Only one process of this machine is in here for a name; the lock goes with the process.
-
-    Two processes that both parse, as where a file system has no locks, cost time and nothing else: a kept
-    folder appears whole or not at all.
-    """
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(cache / f".{name}.lock")
-        lock.acquire()
-    except OSError as error:
-        raise BilexError(f"{cache}: cannot be written ({error.strerror or error}).") from error
-    try:
-        yield
-    finally:
-        lock.release()

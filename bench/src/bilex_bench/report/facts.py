@@ -13,7 +13,7 @@ from bilex_bench.figures.time_accuracy import readable, seconds_of
 from bilex_bench.report.svg import css_colour
 from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.tables import Column, Table
-from bilex_bench.tables.cells import Cell, Missing, Number, Text
+from bilex_bench.tables.table import Cell, Missing, Number, Text
 
 _SETUP_COLUMNS = (
     *("method", "data", "pair", "seeds", "λ"),

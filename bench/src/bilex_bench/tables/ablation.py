@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bilex_bench.reported import PAPER_MIXING, counterpart, reported_average
-from bilex_bench.tables.cells import Cell, Figures, Text
 from bilex_bench.tables.means import NN_AND_CSLS, PARTS, figures_table, mean_figures, present
 from bilex_bench.tables.paper import language_groups
 from bilex_bench.tables.sheet import Method, Sheet, is_ablation
-from bilex_bench.tables.table import Column, Table
+from bilex_bench.tables.table import Cell, Column, Figures, Table, Text
 
 
 def ablation_tables(sheet: Sheet) -> list[Table]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 
-from bilex.errors import BilexError
+from bilex.errors import BilexError, nearest_name
 from bilex.evaluation import Prediction
 from bilex_bench.results import DirectionName, Result
 from bilex_bench.tables.ablation import ablation_tables
@@ -69,26 +68,20 @@ def build_tables(
     wanted = list(names)
     for name in wanted:
         if name not in _BUILDERS:
-            near = difflib.get_close_matches(name, _BUILDERS, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(_BUILDERS)}."
-            raise BilexError(f"there is no table '{name}'; {hint}")
+            near = nearest_name(name, _BUILDERS)
+            raise BilexError(f"there is no table '{name}'; there are {', '.join(_BUILDERS)}.{near}")
     found = sheets(results)
-    if baseline is not None:
-        _check_baseline(found, baseline)
+    labels = [method.name for sheet in found for method in sheet.methods]
+    if baseline is not None and baseline not in labels:
+        listed = ", ".join(dict.fromkeys(labels))
+        near = nearest_name(baseline, labels)
+        raise BilexError(f"no finished setup is called '{baseline}'; there are {listed}.{near}")
     tables: list[Table] = []
     for sheet in found:
         for name in wanted:
             for table in _BUILDERS[name](sheet, predictions or _own_predictions, baseline):
                 tables.append(_named(table, sheet.dataset if len(found) > 1 else "", tables))
     return tables
-
-
-def _check_baseline(found: list[Sheet], baseline: str) -> None:
-    names = [method.name for sheet in found for method in sheet.methods]
-    if baseline not in names:
-        near = difflib.get_close_matches(baseline, names, n=1, cutoff=0.0)
-        hint = f"; did you mean '{near[0]}'?" if near else "."
-        raise BilexError(f"no finished setup is called '{baseline}'{hint}")
 
 
 def _own_predictions(result: Result) -> Mapping[DirectionName, tuple[Prediction, ...]]:

@@ -20,9 +20,8 @@ from bilex_bench.significance import (
     holm,
     sign_flip_p,
 )
-from bilex_bench.tables.cells import Cell, Missing, Number, Text
 from bilex_bench.tables.sheet import Direction, Method, Sheet, without_sweep
-from bilex_bench.tables.table import Column, Table
+from bilex_bench.tables.table import Cell, Column, Missing, Number, Table, Text
 
 ReadPredictions = Callable[[Result], Mapping[DirectionName, tuple[Prediction, ...]]]
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from bilex.evaluation import Prediction
 from bilex_bench.reported import counterpart
 from bilex_bench.results import DIRECTIONS
-from bilex_bench.tables.cells import Cell, Text, Words
 from bilex_bench.tables.comparison import ReadPredictions
 from bilex_bench.tables.sheet import Direction, Method, Sheet
-from bilex_bench.tables.table import Column, Table
+from bilex_bench.tables.table import Cell, Column, Table, Text, Words
 
 _PAPERS_CHOICE = ("C1 w/o CL", "C1", "C2 (C1)")
 _SHOWN = 5

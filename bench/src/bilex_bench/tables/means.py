@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from bilex_bench.reported import CITATION, PANLEX_LANGUAGES, XLING_PAIRS, Retrieval, counterpart
-from bilex_bench.tables.cells import Cell, Figures, Text
 from bilex_bench.tables.sheet import Direction, Method, Sheet
-from bilex_bench.tables.table import Column, Table, best_marked
+from bilex_bench.tables.table import Cell, Column, Figures, Table, Text, best_marked
 
 CSLS: tuple[Retrieval, ...] = ("csls",)
 NN_AND_CSLS: tuple[Retrieval, ...] = ("nn", "csls")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bilex_bench.setups import Setup
-from bilex_bench.tables.cells import Cell, Figures, Text
 from bilex_bench.tables.means import (
     CSLS,
     NN_AND_CSLS,
@@ -17,7 +16,7 @@ from bilex_bench.tables.means import (
     with_mean,
 )
 from bilex_bench.tables.sheet import Direction, Method, Sheet, is_ablation, without_sweep
-from bilex_bench.tables.table import Column, Table
+from bilex_bench.tables.table import Cell, Column, Figures, Table, Text
 
 
 def main_tables(sheet: Sheet) -> list[Table]:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bilex_bench.results import Result
-from bilex_bench.tables.cells import Cell, Missing, Number, Text
 from bilex_bench.tables.sheet import Sheet, name_of, without_sweep
-from bilex_bench.tables.table import Column, Table
+from bilex_bench.tables.table import Cell, Column, Missing, Number, Table, Text
 
 _STEPS = ("fit", "tune", "encode", "combine", "trial", "evaluate")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 from bilex_bench.reported import LM_NAMES, PAPER_LM, PAPER_MIXING, counterpart, reported_by_name
 from bilex_bench.setups import Setup
-from bilex_bench.tables.cells import Cell, Figures, Text
 from bilex_bench.tables.means import CSLS, figures_table, mean_figures, mean_or_none, present, with_mean
 from bilex_bench.tables.sheet import Method, Sheet, is_ablation, same_but
-from bilex_bench.tables.table import Column, Table
+from bilex_bench.tables.table import Cell, Column, Figures, Table, Text
 
 
 def over_others_tables(sheet: Sheet) -> list[Table]:
@@ -137,19 +139,13 @@ def _models(sheet: Sheet) -> list[str]:
 def _at_one_mixing(sheet: Sheet, lm: str) -> list[Method]:
     """The methods with a tuned model, at the paper's λ, or else at the λ that most of them have."""
     tuned = [m for m in sheet.methods if m.setup.lm == lm and m.setup.tune and m.setup.mixing != 1]
-    counts: dict[str, int] = {}
-    for method in tuned:
-        counts[str(method.setup.mixing)] = counts.get(str(method.setup.mixing), 0) + 1
-    if not counts:
-        return []
-    usual = (
-        str(PAPER_MIXING) if str(PAPER_MIXING) in counts else max(counts, key=lambda mixing: counts[mixing])
-    )
-    return [m for m in tuned if str(m.setup.mixing) == usual]
+    counts = Counter(method.setup.mixing for method in tuned)
+    usual = PAPER_MIXING if PAPER_MIXING in counts else max(counts, key=counts.__getitem__, default=None)
+    return [method for method in tuned if method.setup.mixing == usual]
 
 
 def _has_ablated_aligner(setup: Setup) -> bool:
-    return is_ablation(Setup.from_dict({**setup.as_dict(), "lm": None}))
+    return is_ablation(replace(setup, lm=None))
 
 
 def _differs(setup: Setup) -> bool:

@@ -1,21 +1,165 @@
-"""A table as data, and as Markdown, LaTeX, CSV and plain values."""
+"""A table as data: its columns, what can stand in its cells, and its notes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from bilex_bench.tables.cells import Cell, Figures, Number
+from bilex_bench.tables import formats
+
+MISSING = "–"
+Style = Literal["plain", "bold", "italic"]
+
+
+class Span(NamedTuple):
+    """A piece of text in one style."""
+
+    text: str
+    style: Style = "plain"
+
+
+class Cell:
+    """What stands in a table: text, a number, metrics with reported ones beside them, words, or nothing."""
+
+    is_number: ClassVar[bool] = False
+
+    @property
+    def value(self) -> Any:
+        """What to sort by, and what CSV gets."""
+        return None
+
+    def spans(self) -> list[Span]:
+        """What is shown."""
+        return [Span(MISSING)]
+
+
+@dataclass(frozen=True)
+class Missing(Cell):
+    """Nothing."""
+
+
+@dataclass(frozen=True)
+class Text(Cell):
+    """A name or a sentence."""
+
+    text: str
+
+    @property
+    def value(self) -> str:
+        """The text."""
+        return self.text
+
+    def spans(self) -> list[Span]:
+        """The text as it is."""
+        return [Span(self.text)]
+
+
+@dataclass(frozen=True)
+class Number(Cell):
+    """A number and how it is written; `Number.of` writes it with a number of decimals.
+
+    Args:
+        number: What is sorted by, and written to CSV.
+        text: What is shown.
+        bold: Whether it stands out.
+    """
+
+    is_number = True
+    number: float
+    text: str
+    bold: bool = False
+
+    @classmethod
+    def of(cls, value: float, decimals: int = 0, *, signed: bool = False, bold: bool = False) -> Number:
+        """A number with so many decimals, with its sign if asked for."""
+        return cls(round(value, max(decimals, 6)), f"{value:{'+' if signed else ''},.{decimals}f}", bold)
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return self.number
+
+    def spans(self) -> list[Span]:
+        """The number as it is shown."""
+        return [Span(self.text, "bold" if self.bold else "plain")]
+
+
+@dataclass(frozen=True)
+class Figures(Cell):
+    """Our metrics, and the reported ones beside them.
+
+    Args:
+        ours: One or more, such as those of NN and CSLS; None where one is missing.
+        reported: As many; empty where nothing is reported for a setup of this kind.
+        best: The places of metrics that are the best of their row.
+        share: Over how many of how many directions a mean goes, if not over all.
+        decimals: How many are shown.
+    """
+
+    is_number = True
+    ours: tuple[float | None, ...]
+    reported: tuple[float | None, ...] = ()
+    best: frozenset[int] = frozenset()
+    share: tuple[int, int] | None = None
+    decimals: int = 2
+
+    @property
+    def has_any(self) -> bool:
+        """Whether any metric, ours or reported, is there."""
+        return any(value is not None for value in (*self.ours, *self.reported))
+
+    @property
+    def value(self) -> float | None:
+        """The last of ours."""
+        return self.ours[-1]
+
+    def spans(self) -> list[Span]:
+        """Ours; in brackets how many directions; in italics and parentheses the reported ones."""
+        if not self.has_any:
+            return [Span(MISSING)]
+        spans = []
+        for place, value in enumerate(self.ours):
+            spans += [Span("/")] if place else []
+            spans.append(Span(self._shown(value), "bold" if place in self.best else "plain"))
+        if self.share:
+            spans.append(Span(f" [{self.share[0]}/{self.share[1]}]"))
+        if self.reported:
+            spans += [Span(" "), Span(f"({'/'.join(map(self._shown, self.reported))})", "italic")]
+        return spans
+
+    def _shown(self, value: float | None) -> str:
+        return MISSING if value is None else f"{value:.{self.decimals}f}"
+
+
+@dataclass(frozen=True)
+class Words(Cell):
+    """Words, of which those that are right stand out."""
+
+    words: tuple[str, ...]
+    right: frozenset[str] = frozenset()
+
+    @property
+    def value(self) -> str:
+        """All words."""
+        return ", ".join(self.words)
+
+    def spans(self) -> list[Span]:
+        """The words, commas between them."""
+        spans: list[Span] = []
+        for word in self.words:
+            spans += [Span(", ")] if spans else []
+            spans.append(Span(word, "bold" if word in self.right else "plain"))
+        return spans or [Span(MISSING)]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's heading, and what its figures are made of.
+    """A column's heading, and what its metrics are.
 
     Args:
         name: The heading.
-        parts: What each of several figures in a cell is, such as NN and CSLS; empty for one figure.
+        parts: What each of several metrics in a cell is, such as NN and CSLS; empty for one.
     """
 
     name: str
@@ -29,7 +173,7 @@ class Table:
     Args:
         name: For file names and references, such as "main".
         title: A few words.
-        caption: What the figures are.
+        caption: What the metrics are.
         columns: One for each cell of a row.
         rows: The cells.
         notes: What else a reader must know.
@@ -53,21 +197,15 @@ class Table:
 
     def markdown(self) -> str:
         """As Markdown, with heading, caption and notes."""
-        from bilex_bench.tables.formats import markdown
-
-        return markdown(self)
+        return formats.markdown(self)
 
     def latex(self) -> str:
         """As a LaTeX float with booktabs' rules."""
-        from bilex_bench.tables.formats import latex
-
-        return latex(self)
+        return formats.latex(self)
 
     def csv(self) -> str:
-        """As CSV: every figure in a column of its own, the reported ones in columns marked so."""
-        from bilex_bench.tables.formats import comma_separated
-
-        return comma_separated(self)
+        """As CSV: every metric in a column of its own, the reported ones in columns marked so."""
+        return formats.comma_separated(self)
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values, ready for JSON or a page.
@@ -76,7 +214,7 @@ class Table:
             "name", "title", "caption", "columns" (their headings), "numeric" (for each column, whether
             it holds numbers), "grouped", "notes", and "rows": lists of cells, each with "text" (what is
             shown), "value" (what to sort by: a number, a text or None) and "spans" (the text in pieces of
-            "text" and "style": "plain", "bold" or "italic"; italics are reported figures).
+            "text" and "style": "plain", "bold" or "italic"; italics are reported metrics).
         """
         return {
             "name": self.name,
@@ -91,38 +229,29 @@ class Table:
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers."""
-        return any(isinstance(row[place], (Number, Figures)) for row in self.rows)
+        return any(row[place].is_number for row in self.rows)
 
 
 def best_marked(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells of a row with the greatest of our figures marked, part by part.
+    """The cells of a row with the greatest of our metrics, as shown, marked part by part.
 
-    Means over fewer directions than the row has are not comparable, and left out. A figure alone in its
+    Means over fewer directions than the row has are not comparable, and left out. A metric alone in its
     row is not marked.
     """
-    from dataclasses import replace
-
     comparable = [cell for cell in cells if isinstance(cell, Figures) and cell.share is None]
-    best: list[float | None] = []
+    best: dict[int, float] = {}
     for place in range(max((len(cell.ours) for cell in comparable), default=0)):
-        values = [v for cell in comparable if (v := cell.ours[place]) is not None]
-        best.append(max(values) if len(values) > 1 else None)
-    marked: list[Cell] = []
-    for cell in cells:
-        if isinstance(cell, Figures) and cell.share is None:
-            marked.append(replace(cell, best=frozenset(_at_top(cell, best))))
-        else:
-            marked.append(cell)
-    return tuple(marked)
+        shown = [
+            round(value, cell.decimals) for cell in comparable if (value := cell.ours[place]) is not None
+        ]
+        if len(shown) > 1:
+            best[place] = max(shown)
 
+    def marked(cell: Figures) -> Figures:
+        rounded = (value if value is None else round(value, cell.decimals) for value in cell.ours)
+        return replace(cell, best=frozenset(n for n, value in enumerate(rounded) if value == best.get(n, "")))
 
-def _at_top(cell: Figures, best: Sequence[float | None]) -> list[int]:
-    """The places whose figures, as shown, are the best."""
-    return [
-        place
-        for place, (value, top) in enumerate(zip(cell.ours, best, strict=True))
-        if value is not None and top is not None and round(value, cell.decimals) == round(top, cell.decimals)
-    ]
+    return tuple(marked(c) if isinstance(c, Figures) and c.share is None else c for c in cells)
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
@@ -130,5 +259,5 @@ def _plain(cell: Cell) -> dict[str, Any]:
     return {
         "text": "".join(span.text for span in spans),
         "value": cell.value,
-        "spans": [{"text": span.text, "style": span.style} for span in spans],
+        "spans": [span._asdict() for span in spans],
     }
