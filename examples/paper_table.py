@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from bilex_bench.engine import Engine
+from bilex_bench import engine
 from bilex_bench.grid import Grid
-from bilex_bench.live import view_for
+from bilex_bench.live import View
 from bilex_bench.local import LocalExecutor, threads_for
 from bilex_bench.runner import check_data, in_order, run_setups, todo
 from bilex_bench.store import ResultsStore
@@ -48,14 +49,14 @@ def run(
         folders=folders,
         work=str(work),
         cache=str(work / "vectors"),
-        device=grid.device,
+        device=grid.common.device,
         threads=threads or threads_for(workers),
     )
     with ResultsStore.open(results) as store, store.claim():
         waiting = todo(setups, store)
         order = in_order(waiting, {}, workers)
-        view = view_for(len(waiting))
-        return run_setups(setups, plan, store, Engine(LocalExecutor(workers)), view, order=order).failed
+        families = partial(engine.run, LocalExecutor(plan, workers))
+        return run_setups(setups, plan, store, families, View(len(waiting)), order=order).failed
 
 
 def tables(results: Path, names: Sequence[str] = ("main",)) -> str:

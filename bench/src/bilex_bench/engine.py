@@ -6,7 +6,7 @@ An executor only starts families and reports what happens: local processes (`bil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -29,7 +29,7 @@ class Executor(AbstractContextManager["Executor"], Protocol):
         """What has happened, after waiting a moment for it; `Finished` or `Lost` is the last of a family."""
 
 
-def run(executor: Executor, families: Sequence[Sequence[Setup]]) -> Iterator[News]:
+def run(executor: Executor, families: Sequence[Sequence[Setup]]) -> Generator[News, None, None]:
     """Run families to their end; closing the iterator ends all that still runs.
 
     Args:

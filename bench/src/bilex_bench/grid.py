@@ -78,7 +78,7 @@ class Grid:
         """
         given = {"pairs": tuple(pairs), "seeds": tuple(seeds), "limit": limit, "device": device}
         chosen = {name: value for name, value in given.items() if value}
-        own = {name: None for name in ("pairs", "seeds") if name in chosen}
+        own: dict[str, str | None] = {name: None for name in ("pairs", "seeds") if name in chosen}
         own |= {"vectors": vectors} if vectors else {}
         return replace(
             self,

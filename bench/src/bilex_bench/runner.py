@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -102,7 +102,7 @@ def run_setups(
     setups: Sequence[Setup],
     plan: WorkPlan,
     store: ResultsStore,
-    run: Callable[[Sequence[Sequence[Setup]]], Iterator[News]],
+    run: Callable[[Sequence[Sequence[Setup]]], Generator[News, None, None]],
     view: View,
     *,
     order: Sequence[Sequence[Setup]],

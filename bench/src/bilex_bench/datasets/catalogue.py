@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
-from itertools import permutations
+from itertools import permutations, zip_longest
 from typing import Any
 
 from bilex.errors import BilexError, nearest_name
@@ -113,7 +113,7 @@ def _files(name: str, entry: Mapping[str, Any], languages: Languages) -> list[Re
     return [
         RemoteFile(f"{entry['base']}/{file}", f"{folder}/{file}", blob)
         for code, blobs in codes.items()
-        for template, blob in zip(entry["names"], blobs or [None] * len(entry["names"]), strict=True)
+        for template, blob in zip_longest(entry["names"], blobs)
         for file in [template.format(language=code, pair=code)]
     ]
 
