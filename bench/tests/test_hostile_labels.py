@@ -20,5 +20,5 @@ from bilex_bench.setups import Setup
 def test_labels_are_one_harmless_line(label: str, shown: str) -> None:
     setup = Setup(dataset="xling", pair="en-fi", seeds="1k", method="c1", label=label)
     assert setup.label == shown
-    assert Setup.from_dict(setup.as_dict()) == setup
+    assert Setup(**setup.as_dict()) == setup
     setup.label.encode("utf-8")
