@@ -147,6 +147,37 @@ def test_words_that_sound_alike_in_two_scripts_carry_a_fit() -> None:
     assert world.precision(fitted, 0) > 0.9
 
 
+def with_numerals(world: World, shared: int) -> World:
+    """Give the first words of both vocabularies one spelling in digits."""
+    for side in ("source", "target"):
+        vectors: WordVectors = getattr(world, side)
+        words = [str(1000 + row) if row < shared else word for row, word in enumerate(vectors.index_to_key)]
+        setattr(world, side, WordVectors(words, vectors.vectors))
+    return world
+
+
+def test_two_kinds_of_shared_words_are_also_tried_together() -> None:
+    world = with_numerals(sounding_alike(World(words=500), 60), 40)
+    fitted = fit(world, quick(start="shared"))
+    assert set(fitted.report_.starts) == {"shared"}
+    assert fitted.report_.start == "shared"
+    assert world.precision(fitted, 0) > 0.9
+
+
+def test_starts_are_looked_for_among_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rare words that are spelled alike and mean other things do not spoil the start."""
+    monkeypatch.setattr(seedless, "_START_WORDS", 300)
+    world = respelt(World(words=500), 60)
+    words, others = (list(side.index_to_key) for side in (world.source, world.target))
+    for row in range(300, 500):
+        words[row], others[row] = f"rare{row}", f"rare{800 - row if row > 300 else row}"
+    world.source = WordVectors(words, world.source.vectors)
+    world.target = WordVectors(others, world.target.vectors)
+    fitted = fit(world, quick(start="identical"))
+    assert fitted.report_.starts["identical"].recovered > 0.5
+    assert world.precision(fitted, 0) > 0.9
+
+
 def test_few_seeds_are_joined_by_words_spelled_alike() -> None:
     """Eight seeds in twenty dimensions are too few alone; sixty shared spellings decide."""
     world = respelt(World(words=500), 60)

@@ -62,7 +62,8 @@ class C1(Aligner):
         through_norms: Let the gradient through the norms of the mapped vectors.
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
-        start: Without seeds, or with few: "auto", "identical", "numerals", "romanised" or "unsupervised".
+        start: Without seeds, or with few: "auto", "identical", "numerals", "romanised", "shared"
+            (these three together) or "unsupervised".
 
     References:
         Li et al., Improving Word Translation via Two-Stage Contrastive Learning, ACL 2022.

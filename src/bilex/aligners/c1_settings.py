@@ -63,7 +63,7 @@ PRESET_SUMMARIES = {
     "5k": "the paper's constants for 5,000 seeds",
     "1k": "the paper's constants for 1,000 seeds",
 }
-STARTS = ("auto", "identical", "numerals", "romanised", "unsupervised")
+STARTS = ("auto", "identical", "numerals", "romanised", "shared", "unsupervised")
 _MAY_BE_ZERO = ("updates", "warm_up", "augment")
 
 

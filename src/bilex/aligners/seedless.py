@@ -1,10 +1,10 @@
 """A first dictionary for C1 when there are no seeds, or few.
 
-Each start that the two vocabularies allow (words spelled alike, shared numerals, words that sound alike, the
-shapes of the two spaces) is carried through VecMap's self-learning on the most frequent words. No gold pair
-says which came out right, but the induced pairs do: where two languages have been brought together, a part
-of them predicts the others (`aligners.collapse`). The start whose pairs do so best wins; if even those do
-not, there is no result. Few seeds join each of the starts made of pairs.
+Each start that the two vocabularies allow (words spelled alike, shared numerals, words that sound alike, all
+of these together, the shapes of the two spaces) is carried through VecMap's self-learning on the most
+frequent words. No gold pair says which came out right, but the induced pairs do: where two languages have
+been brought together, a part of them predicts the others (`aligners.collapse`). The start whose pairs do so
+best wins; if even those do not, there is no result. Few seeds join each of the starts made of pairs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bilex.aligners.c1_settings import C1Constants
 from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.romanised import romanised
+from bilex.aligners.small import small_vocabularies
 from bilex.aligners.starts import identical_strings, numerals
 from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
 from bilex.errors import BilexError
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 # Fewer shared words or numerals than this carry no start.
 _FEWEST_SHARED = 20
+# Words of each language among which starts are looked for. Rarer ones bring shared spellings that are no
+# translations, and a mean that is no longer that of the frequent words.
+_START_WORDS = 20_000
 # Words of each language on which starts are compared, and self-learning's patience there.
 _COMPARED_WORDS = 4_000
 _PATIENCE = 10
@@ -65,10 +69,12 @@ def first_dictionary(
     Raises:
         BilexError: There are no seeds, and no start is possible or every one of them collapsed.
     """
-    possible = _possible(c1, source, target, seeds)
+    given = [(source.index_to_key[a], target.index_to_key[b]) for a, b in seeds]
+    frequent = small_vocabularies(source, target, Lexicon(given), _START_WORDS)
+    possible = _possible(c1, *frequent, given)
     if [name for name, *_ in possible] == ["seeds"]:
         return seeds
-    trials = [_tried(*start, source, target, progress) for start in possible]
+    trials = [_tried(*start, *frequent, progress) for start in possible]
     starts = {
         trial.name: TriedStart(recovered=round(trial.recovered, 4), similarity=round(trial.similarity, 4))
         for trial in trials
@@ -87,8 +93,8 @@ def first_dictionary(
             f"predict: {tried}); give even a few dozen seed pairs with --seeds."
         )
     c1.report_ = replace(c1.report_, start=best.name)
-    given = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
-    progress.say(f"{given}: starting from {best.name} (pairs that the other pairs predict: {tried}).")
+    known = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
+    progress.say(f"{known}: starting from {best.name} (pairs that the other pairs predict: {tried}).")
     x = torch.from_numpy(best.aligner.source_map_(source.vectors))
     y = torch.from_numpy(best.aligner.target_map_(target.vectors))
     induced = induce_pairs(
@@ -97,7 +103,7 @@ def first_dictionary(
     return np.concatenate([seeds, augmentation(induced, seeds)])
 
 
-def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: Pairs) -> list[Start]:
+def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: list[tuple[str, str]]) -> list[Start]:
     """The starts that the vocabularies and the user's settings allow."""
     settings: dict[str, Any] = {
         "device": c1.device,
@@ -105,18 +111,25 @@ def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: Pairs) ->
         "frequent": _COMPARED_WORDS,
         "patience": _PATIENCE,
     }
-    found = {
+    rows = {
         "identical": identical_strings(source, target),
         "numerals": numerals(source, target),
         "romanised": romanised(source, target),
     }
+    found = {
+        name: [(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs]
+        for name, pairs in rows.items()
+    }
+    together = list(dict.fromkeys(pair for pairs in found.values() for pair in pairs))
+    if len(together) > max(map(len, found.values())):
+        found["shared"] = together
     starts: list[Start] = [
-        (name, VecMapSemi(**settings), _as_lexicon(name, source, target, np.concatenate([seeds, pairs])))
+        (name, VecMapSemi(**settings), Lexicon([*seeds, *pairs], name))
         for name, pairs in found.items()
         if len(pairs) >= _FEWEST_SHARED
     ]
-    if len(seeds):
-        starts.append(("seeds", VecMapSemi(**settings), _as_lexicon("seeds", source, target, seeds)))
+    if seeds:
+        starts.append(("seeds", VecMapSemi(**settings), Lexicon(seeds, "seeds")))
     else:
         starts.append(("unsupervised", VecMapUnsupervised(**settings), None))
     wanted = [start for start in starts if c1.start in ("auto", start[0]) or start[0] == "seeds"]
@@ -127,10 +140,6 @@ def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: Pairs) ->
             f"share {counts}; use start=unsupervised or give seeds."
         )
     return wanted
-
-
-def _as_lexicon(name: str, source: WordVectors, target: WordVectors, pairs: Pairs) -> Lexicon:
-    return Lexicon([(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs], name)
 
 
 def _tried(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bilex.aligners.c1 import C1
+from bilex.aligners.small import small_vocabularies
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.many.jointly import FREQUENT, JointFit, fit_jointly
@@ -24,7 +25,6 @@ from bilex.progress import SILENT, Progress
 from bilex.recipe import evidence
 from bilex.recipe.calibration import FEWEST_WORDS, Calibration, calibrate
 from bilex.recipe.scoring import word_scores
-from bilex.recipe.small import small_vocabularies
 from bilex.space import Space, map_words
 from bilex.typed_json import as_json, from_json
 from bilex.vectors import WordVectors

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bilex.aligners.base import Aligner
+from bilex.aligners.small import small_vocabularies
 from bilex.lexicon import Lexicon
 from bilex.progress import Progress
 from bilex.recipe.expectation import Expectation, from_few_seeds
-from bilex.recipe.small import small_vocabularies
 from bilex.space import Space
 from bilex.vectors import WordVectors
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.small import small_vocabularies
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
@@ -26,7 +27,6 @@ from bilex.recipe.forms import distinct_forms
 from bilex.recipe.halves import halves
 from bilex.recipe.scoring import WordScores, word_scores
 from bilex.recipe.settings import Recipe
-from bilex.recipe.small import small_vocabularies
 from bilex.space import Space
 from bilex.vectors import WordVectors
 

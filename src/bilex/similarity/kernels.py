@@ -221,7 +221,8 @@ def _collect(
     hits: Any, cells: Any, scale: Any, scales: Any, raised: Any, bar: Any, coarse: Any, bars: Any
 ) -> int:
     """Write the columns whose score can reach the row's bar or their own; how many there are."""
-    columns, found = cells.shape[0], 0
+    columns = cells.shape[0]
+    found: Any = 0
     for start in range(0, columns, _CHUNK):
         stop = start + _CHUNK
         if stop <= columns and not _any_reaches(
