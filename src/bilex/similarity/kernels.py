@@ -219,7 +219,7 @@ def _any_reaches(
 @njit(nogil=True, cache=True, inline="always")
 def _collect(
     hits: Any, cells: Any, scale: Any, scales: Any, raised: Any, bar: Any, coarse: Any, bars: Any
-) -> int:
+) -> Any:
     """Write the columns whose score can reach the row's bar or their own; how many there are."""
     columns = cells.shape[0]
     found: Any = 0
