@@ -51,7 +51,7 @@ def test_warnings(data: Path) -> None:
     assert not any(sentence.startswith("seeds 1k") for sentence in warnings)
 
 
-def test_a_limit_lowers_the_coverage_and_few_covered_pairs_are_told(data: Path) -> None:
+def test_a_limit_lowers_the_coverage_and_few_covered_pairs_are_reported(data: Path) -> None:
     found = check_folder(DataFolder.open(data), limit=2)
     assert found.pairs[0].dictionaries["test"].covered == 2
     found = check_folder(DataFolder.open(data), limit=1)

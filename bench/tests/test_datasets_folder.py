@@ -1,4 +1,4 @@
-"""Data folders: their layouts, their vectors, what is told when something is missing."""
+"""Data folders: their layouts, their vectors, what is reported when something is missing."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_of_several_at_once_one_parses(folder: DataFolder, tmp_path: Path) -> No
     assert len([entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()]) == 1
 
 
-def test_what_was_kept_and_is_damaged_is_told(folder: DataFolder, tmp_path: Path) -> None:
+def test_what_was_kept_and_is_damaged_is_reported(folder: DataFolder, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     load_vectors(folder, "en", None, cache)
     kept = next(entry for entry in cache.iterdir() if entry.is_dir())
@@ -92,7 +92,7 @@ def test_what_was_kept_and_is_damaged_is_told(folder: DataFolder, tmp_path: Path
         load_vectors(folder, "en", None, cache)
 
 
-def test_a_cache_that_cannot_be_written_is_told(folder: DataFolder, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_reported(folder: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(BilexError, match="cache: cannot be written"):
         load_vectors(folder, "en", None, tmp_path / "cache")

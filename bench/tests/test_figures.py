@@ -308,7 +308,7 @@ def test_no_two_methods_look_the_same() -> None:
     assert len({(style.colour, style.mark) for style in styles}) == len(styles)
 
 
-def test_many_methods_are_thinned_to_lines_that_can_be_told_apart() -> None:
+def test_many_methods_are_thinned_to_lines_that_can_be_distinguished() -> None:
     results = fabricated_results(("en-fi",), ("5k",), words=30)
     ablated = [
         replace(r.setup, settings={"contrastive": False, "epochs": n}, label=f"C1 w/o CL {n}")

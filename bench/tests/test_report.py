@@ -316,7 +316,7 @@ def test_figures_tell_what_is_under_the_pointer(window: Browser) -> None:
         x,
         y,
     )
-    assert inside in ("use", "path"), "the place that is told about is where the mark is drawn"
+    assert inside in ("use", "path"), "the place that is described is where the mark is drawn"
     window.hover(2, 2)
     assert window.script("return document.getElementById('tip').hidden")
     assert window.console() == []

@@ -206,7 +206,7 @@ def test_other_files_are_refused_and_left_alone(path: Path, tmp_path: Path) -> N
     assert not (tmp_path / "missing.sqlite").exists()
 
 
-def test_a_damaged_file_is_told(path: Path) -> None:
+def test_a_damaged_file_is_reported(path: Path) -> None:
     with ResultsStore.open(path) as store:
         for result in fabricated_results(("en-fi",), ("5k", "1k"), words=60):
             store.add(result)
@@ -293,7 +293,7 @@ def test_one_runner_at_a_time_and_readers_free(path: Path) -> None:
         assert not path.with_name("results.sqlite.lock").exists()
 
 
-def test_a_figure_that_was_changed_in_the_file_is_told(tmp_path: Path) -> None:
+def test_a_figure_that_was_changed_in_the_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "r.sqlite"
     with ResultsStore.open(path) as store:
         store.add(fabricated(setup()))

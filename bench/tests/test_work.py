@@ -112,7 +112,7 @@ def test_a_broken_language_model_fails_alone(place: Workplace, tmp_path: Path) -
     assert broken.status == "failed" and "no-such-model" in str(broken.error)
 
 
-def test_running_out_of_memory_is_told_apart(place: Workplace) -> None:
+def test_running_out_of_memory_is_kept_apart(place: Workplace) -> None:
     setup = world.setup("troublesome", settings={"trouble": "memory"})
     with pytest.raises(FamilyOutOfMemoryError):
         list(run_family([setup], place, last_attempt=False))

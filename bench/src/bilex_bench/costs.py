@@ -1,7 +1,7 @@
 """What the steps of a setup cost, roughly, on two cores and on one GPU.
 
 Each method counts its own work. The rates below come from docs/performance.md and docs/stage-c2.md; they only
-serve to tell an hour from a day before a grid runs, and earlier results correct them.
+show whether it is an hour or a day before a grid runs, and earlier results correct them.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def benchmark_of(setup: Setup, dictionary: str = "") -> Literal["xling", "panlex
 
     Args:
         setup: Whose data set may be called "xling" or "panlex", in any case, with more around it.
-        dictionary: The name of the test dictionary; XLING's file names tell it too.
+        dictionary: The name of the test dictionary; XLING's file names say it too.
     """
     name, languages = setup.dataset.lower(), set(setup.languages)
     if ("xling" in name or "yacle.test" in dictionary) and languages <= set(XLING_LANGUAGES):
@@ -146,10 +146,10 @@ def _aligner(setup: Setup) -> str | None:
     method = about(setup.method)
     if method is None:
         return None
-    telling = {k: v for k, v in setup.settings.items() if v not in method.same_method.get(k, ())}
-    if telling.get("preset") == setup.seeds:  # C1's presets are named after the paper's seeds
-        del telling["preset"]
-    fitting = (r for r in method.reported_as if r.settings == telling and setup.seeds in r.seeds)
+    differing = {k: v for k, v in setup.settings.items() if v not in method.same_method.get(k, ())}
+    if differing.get("preset") == setup.seeds:  # C1's presets are named after the paper's seeds
+        del differing["preset"]
+    fitting = (r for r in method.reported_as if r.settings == differing and setup.seeds in r.seeds)
     return next((reported_as.name for reported_as in fitting), None)
 
 

@@ -20,7 +20,7 @@ DIRECTIONS: tuple[DirectionName, ...] = ("forward", "backward")
 
 
 def now() -> str:
-    """This moment as results tell it: UTC, ISO 8601, whole seconds."""
+    """This moment as results write it: UTC, ISO 8601, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -58,7 +58,7 @@ class Result:
         device: "cpu" or "cuda".
         environment: Versions of bilex, Python and the libraries; hardware; host; number of threads; the
             command line that started the run, if one did.
-        report: What the aligner and stage C2 tell about themselves.
+        report: What the aligner and stage C2 report about themselves.
         started: When, in UTC, ISO 8601.
         attempts: How often it was tried.
         samples: Vectors for pictures by name: "static" (as read), "aligned", "lm", "lm-tuned", "combined".

@@ -13,7 +13,7 @@ _SUMMARIES = {
     "report": "Write one HTML page with all tables and figures.",
 }
 
-# \b is how click is told to leave the lines of a paragraph as they are.
+# \b makes click leave the lines of a paragraph as they are.
 _HELP = """Run a grid of setups, and get the paper's tables and figures from it.
 
 \b

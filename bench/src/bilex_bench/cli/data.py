@@ -10,7 +10,7 @@ _SUMMARIES = {
     "check": "Check a data folder: what is there, coverage, leaks.",
 }
 
-# \b is how click is told to leave the lines of a paragraph as they are.
+# \b makes click leave the lines of a paragraph as they are.
 _HELP = """List, fetch and check the data sets of the benchmark.
 
 \b

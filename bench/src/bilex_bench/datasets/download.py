@@ -197,7 +197,7 @@ def _receive(
     """Write what the server sends, from a position of the file on."""
     length = response.headers.get("Content-Length", "")
     total = position + int(length) if length.isascii() and length.isdigit() else None
-    with _told_plainly(target):
+    with _plain_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if not position:
             _keep_tag(target, response)
@@ -212,7 +212,7 @@ def _receive(
                 if position - start < _PATIENCE_S * _SLOWEST:
                     raise _InterruptedError(f"it brings fewer than {_SLOWEST:,} bytes a second")
                 began, start = time.monotonic(), position
-            with _told_plainly(target):
+            with _plain_errors(target):
                 file.write(block)
             position += len(block)
             task.advance(len(block) / _MEGABYTE)
@@ -237,7 +237,7 @@ def _refused(response: httpx.Response, address: str, target: Path, have: int, ad
 
 
 @contextlib.contextmanager
-def _told_plainly(target: Path) -> Iterator[None]:
+def _plain_errors(target: Path) -> Iterator[None]:
     """Turn the system's refusal to write into one sentence; what has come stays."""
     part = part_of(target)
     try:

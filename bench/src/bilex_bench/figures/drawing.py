@@ -1,4 +1,4 @@
-"""One figure: how it is made, how it is written to the same bytes every time, and what its places tell."""
+"""One figure: how it is made, how it is written to the same bytes every time, what its places stand for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DOTS_PER_INCH = 150
-Told = tuple[float, float, str]  # a place in the coordinates of its axes, and what is there
+Described = tuple[float, float, str]  # a place in the coordinates of its axes, and what is there
 
 # Text stays text in SVG: it can be searched and copied, and words in any script find a font in the reader's
 # program. Widths are those of DejaVu Sans, which comes with matplotlib and is wider than most.
@@ -60,7 +60,7 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a figure that has something to tell.
+    """A place in a figure that stands for something.
 
     Args:
         x: From the left, as a share of the figure's width.
@@ -135,7 +135,7 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def marks_of(axes: Axes, points: Sequence[Told]) -> tuple[Mark, ...]:
+def marks_of(axes: Axes, points: Sequence[Described]) -> tuple[Mark, ...]:
     """Points in the coordinates of `axes` as marks; to be called when all is drawn and laid out."""
     figure = axes.figure
     places = axes.transData.transform([(x, y) for x, y, _ in points] or np.empty((0, 2)))

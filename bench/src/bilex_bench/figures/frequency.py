@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bilex.lexicon.ranks import BANDS
 from bilex_bench.figures.board import Board, Comparison, slug
-from bilex_bench.figures.drawing import Drawing, Mark, Told, marks_of, new_figure
+from bilex_bench.figures.drawing import Described, Drawing, Mark, marks_of, new_figure
 from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.tables.sheet import is_ablation
 
@@ -57,7 +57,7 @@ def _drawing(board: Board, dataset: str, shown: list[Comparison]) -> Drawing:
 
 
 def _few_lines(comparison: Comparison) -> Comparison:
-    """So few methods that lines can be told apart: without ablations and C2 over rivals, if need be."""
+    """So few methods that lines can be distinguished: without ablations and C2 over rivals, if need be."""
     methods = comparison.methods
     for spared in (
         lambda setup: not is_ablation(setup),
@@ -70,8 +70,8 @@ def _few_lines(comparison: Comparison) -> Comparison:
     return comparison._replace(methods=methods, note=comparison.note + note)
 
 
-def _panel(axes: Axes, comparison: Comparison, board: Board) -> list[Told]:
-    """Draw a line for each method; what its points tell."""
+def _panel(axes: Axes, comparison: Comparison, board: Board) -> list[Described]:
+    """Draw a line for each method; what its points stand for."""
     stated = []
     counts = dict.fromkeys(BANDS, 0)
     for number, method in enumerate(comparison.methods):

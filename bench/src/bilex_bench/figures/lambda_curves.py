@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bilex_bench.figures.board import Board, Heading, slug
-from bilex_bench.figures.drawing import Drawing, Mark, Told, marks_of, new_figure
+from bilex_bench.figures.drawing import Described, Drawing, Mark, marks_of, new_figure
 from bilex_bench.figures.palette import MUTED, PAPER, SOURCE, TARGET, Line
 from bilex_bench.results import DIRECTIONS, DirectionName, Result
 from bilex_bench.tables.sheet import Direction, Sheet
@@ -84,8 +84,8 @@ def _drawing(heading: Heading, name: str, curves: list[list[Result]], levels: di
     )
 
 
-def _panel(axes: Axes, curve: list[Result], level: Result | None) -> list[Told]:
-    """Draw the curves of one pair; what its points tell."""
+def _panel(axes: Axes, curve: list[Result], level: Result | None) -> list[Described]:
+    """Draw the curves of one pair; what its points stand for."""
     pair = curve[0].setup.pair
     axes.set_title(pair)
     axes.set_xlim(-0.03, 1.03)

@@ -1,4 +1,4 @@
-"""Colours and marks: the same for a method in every figure, and told apart by people who see few colours.
+"""Colours and marks: the same for a method in every figure, and distinct for people who see few colours.
 
 The colours are those of Okabe and Ito, with olive for their yellow (unreadable on white) and grey for black.
 No figure relies on colour alone: each method has its own mark or line too.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from bilex_bench.figures.board import Board, Comparison, slug
-from bilex_bench.figures.drawing import Drawing, Mark, Told, marks_of, new_figure
+from bilex_bench.figures.drawing import Described, Drawing, Mark, marks_of, new_figure
 from bilex_bench.figures.palette import MUTED, PAPER
 from bilex_bench.results import Result
 
@@ -91,7 +91,7 @@ def _drawing(board: Board, dataset: str, panels: list[tuple[Comparison, list[Poi
     figure.draw_without_rendering()
     marks: list[Mark] = []
     for axes, (_, points) in zip(grid.flat, panels, strict=True):
-        marks += marks_of(axes, [_told(point) for point in points])
+        marks += marks_of(axes, [_described(point) for point in points])
     return Drawing(
         name=slug(KIND, dataset),
         kind=KIND,
@@ -121,7 +121,7 @@ def _panel(axes: Axes, points: list[Point], board: Board, devices: list[str]) ->
         )
 
 
-def _told(point: Point) -> Told:
+def _described(point: Point) -> Described:
     text = f"{point.name}, {point.device}: {point.score:.1f} % in {readable(point.seconds)}"
     return point.seconds, point.score, text
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bilex.progress import SILENT, Progress
 from bilex_bench.figures.board import Board, slug
-from bilex_bench.figures.drawing import Drawing, Mark, Told, marks_of, missing_extra, new_figure
+from bilex_bench.figures.drawing import Described, Drawing, Mark, marks_of, missing_extra, new_figure
 from bilex_bench.figures.palette import MUTED, SOURCE, TARGET
 from bilex_bench.results import Result, WordSample
 from bilex_bench.tables.sheet import Sheet, is_ablation
@@ -176,7 +176,7 @@ def _drawing(about: _Shown, flat: dict[str, tuple[WordSample, Floats]]) -> Drawi
     figure.draw_without_rendering()
     marks: list[Mark] = []
     for axes, (_, (sample, places)) in panels:
-        marks += marks_of(axes, _told(sample, places))
+        marks += marks_of(axes, _described(sample, places))
     shown = len(next(iter(flat.values()))[0].source_words)
     return Drawing(
         name=slug(KIND, setup.dataset, setup.seeds, setup.pair),
@@ -206,7 +206,7 @@ def _panel(axes: Axes, places: Floats) -> None:
     axes.set_aspect("equal", adjustable="datalim")
 
 
-def _told(sample: WordSample, places: Floats) -> list[Told]:
+def _described(sample: WordSample, places: Floats) -> list[Described]:
     words = list(zip(sample.source_words, sample.target_words, strict=True))
     return [
         (float(x), float(y), f"{source} – {target}")

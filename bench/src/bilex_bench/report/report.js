@@ -70,17 +70,17 @@ for (const block of document.querySelectorAll("section.table")) {
   });
 }
 
-// Figures: what is under the pointer is told, and shown in all panels.
+// Figures: what is under the pointer is described, and shown in all panels.
 const tip = document.getElementById("tip");
 const NEAR = 14;
 
 for (const drawing of document.querySelectorAll(".drawing")) {
   const marks = JSON.parse(drawing.querySelector(".marks").textContent);
-  let told = null;
+  let described = null;
   const forget = () => {
     drawing.querySelectorAll(".ring").forEach((ring) => ring.remove());
     tip.hidden = true;
-    told = null;
+    described = null;
   };
   drawing.addEventListener("pointermove", (event) => {
     const box = drawing.getBoundingClientRect();
@@ -93,9 +93,9 @@ for (const drawing of document.querySelectorAll(".drawing")) {
       }
     }
     if (best === null) { forget(); return; }
-    if (best !== told) {
+    if (best !== described) {
       forget();
-      told = best;
+      described = best;
       for (let i = 1; i < best.length; i += 2) {
         const ring = document.createElement("span");
         ring.className = "ring";

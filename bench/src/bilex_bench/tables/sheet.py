@@ -15,7 +15,7 @@ from bilex_bench.results import DIRECTIONS, DirectionName, Result
 from bilex_bench.setups import Setup
 
 # Setups that differ in one of these are different methods; those that differ in `seed` are runs of one.
-_TELLING = ("method", "settings", "limit", "lm", "tune", "tuning", "mixing")
+_DISTINGUISHING = ("method", "settings", "limit", "lm", "tune", "tuning", "mixing")
 
 
 class Direction(NamedTuple):
@@ -158,7 +158,7 @@ def is_ablation(setup: Setup) -> bool:
 
 def same_but(setup: Setup, *left_out: str) -> str:
     """A name for what a method is, some fields left out."""
-    return _written([getattr(setup, name) for name in _TELLING if name not in left_out])
+    return _written([getattr(setup, name) for name in _DISTINGUISHING if name not in left_out])
 
 
 def without_sweep(methods: Sequence[Method]) -> list[Method]:
@@ -224,9 +224,11 @@ def _told_apart(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
     if all(len(found) == 1 for found in places.values()):
         return [("", list(results))]
     setups = [found[0].setup for found in variants.values()]
-    telling = [name for name in _TELLING if len({_written(getattr(setup, name)) for setup in setups}) > 1]
+    differing = [
+        name for name in _DISTINGUISHING if len({_written(getattr(setup, name)) for setup in setups}) > 1
+    ]
     return [
-        (f" ({', '.join(_said(name, getattr(found[0].setup, name)) for name in telling)})", found)
+        (f" ({', '.join(_said(name, getattr(found[0].setup, name)) for name in differing)})", found)
         for found in variants.values()
     ]
 
