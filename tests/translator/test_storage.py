@@ -117,6 +117,7 @@ def test_models_of_other_versions_open(copied: Path) -> None:
     later = ("expectation", "trial", "recipe", "arithmetic", "processor", "source_language", "seeds_optional")
     config = {name: value for name, value in config.items() if name not in later}
     config |= {"method": "theirs", "report": {"seed_pairs": 7, "theirs": [1, 2]}, "round": "last"}
+    config["recalibrated"] = {"decisions": 120}
     (copied / "config.json").write_text(json.dumps(config))
     opened = Translator.load(copied, verify=False)
     made = opened.provenance
@@ -125,6 +126,7 @@ def test_models_of_other_versions_open(copied: Path) -> None:
     assert opened.languages[0] == "source"
     opened.save(copied)
     stored = json.loads((copied / "config.json").read_text())
+    assert stored["recalibrated"] == {"decisions": 120}
     assert stored["report"] == {"seed_pairs": 7, "seed_pairs_used": 0, "warnings": [], "theirs": [1, 2]}
 
 

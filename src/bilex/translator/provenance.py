@@ -37,6 +37,7 @@ class Provenance(FitReport):
         target_language: Likewise.
         composed: Phrases of the seeds that were added to each vocabulary, composed of their words.
         retrained: What came after the fit; None where nothing did.
+        recalibrated: How an audit changed the confidences, as the workbench recorded it; empty if none did.
     """
 
     recipe: Recipe | None = None
@@ -44,6 +45,7 @@ class Provenance(FitReport):
     target_language: str | None = None
     composed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     retrained: Retrained | None = None
+    recalibrated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
@@ -59,5 +61,6 @@ class Provenance(FitReport):
     def as_dict(self) -> dict[str, Any]:
         """For JSON, without what there is not."""
         stored = super().as_dict()
-        absent = [name for name in ("recipe", "composed", "retrained") if not getattr(self, name)]
+        optional = ("recipe", "composed", "retrained", "recalibrated")
+        absent = [name for name in optional if not getattr(self, name)]
         return {name: value for name, value in stored.items() if name not in absent}
