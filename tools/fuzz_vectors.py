@@ -1,42 +1,35 @@
-"""Feed the readers of word vectors damaged and random input; only `BilexError` may come out.
+"""The readers of word vectors and of corpora as targets of `tools/fuzz_readers.py`.
 
-    python tools/fuzz_vectors.py [--inputs 1000000] [--seed 0]
-
-Every input is a small valid file of one of the formats, changed in a few places, or random bytes, read
-in this process: as text, word2vec binary, fastText .bin, npy with its word list, packed text, a
-safetensors folder, or whatever the sniffer takes it for. An input fails the run if its reader raises
-anything but `BilexError`, warns, takes more than two seconds of processor time, asks for more than
-2 GB, or returns vectors that break a promise (finite, not zero, each word once, a report that adds up).
-The failing input is printed.
+Every input is a small valid file of one of the formats with some changes, or random bytes, read in memory as
+text, word2vec binary, fastText .bin, npy with its word list, packed text, a safetensors folder, or
+whatever the sniffer takes it for; and, from a file, as the text that `bilex vectors` learns from. What is
+read must keep what is promised: vectors are finite and not zero, each word comes once, a report adds up.
 """
 
 from __future__ import annotations
 
-import argparse
 import bz2
 import contextlib
 import gzip
 import io
 import lzma
 import random
-import resource
-import signal
 import struct
-import tempfile
-import time
-import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from bilex.corpus.reading import LeftOut, read_texts
+from bilex.corpus.tokens import Tokeniser
 from bilex.errors import BilexError
+from bilex.progress import SILENT
 from bilex.vectors import Subwords, WordVectors, binary, fasttext, folder, npy, text
 from bilex.vectors.options import LoadOptions
 from bilex.vectors.sniff import sniff_source
 from bilex.vectors.source import memory_source
-from fuzzing import check_sentence, guard_memory, memory_folder, mutated, ring, time_limit
+from fuzzing import Target
+from mutations import mutated, restructured
 
 TEXTS = (
     b"3 2\nthe 0.1 -0.25\nNew York 1e-05 3\n\xd0\xba\xd0\xbe\xd1\x82 .5 5.\n",
@@ -45,21 +38,16 @@ TEXTS = (
     b"4 2\na 1 2\nA 3 4\na 5 6\nz 0 0\n",
     b"\n".join(b"w%d " % i + b" ".join(b"%.4f" % (i * j) for j in range(1, 9)) for i in range(12)) + b"\n",
 )
+CORPORA = {
+    "corpus.txt": (b"The dog's house, l'eau.\nNew York 3.5\n", "狗と猫 ภาษาไทย\n".encode(), b"a\r\nb\n\n"),
+    "corpus.jsonl": (
+        b'{"text": "The dog barks."}\n{"text": ["a b", "c"], "id": 3}\n\n{"other": 1}\n{"text": "x y"}\n',
+    ),
+}
 TOKENS = (
     *(b"nan", b"inf", b"-inf", b"1e999", b"1e-999", b"-", b".", b"1_0", b"0x1p3", b"999999999999", b"-0"),
-    *(
-        b" ",
-        b"\t",
-        b"\n",
-        b"\r\n",
-        b"\0",
-        b"\xff",
-        b"\xef\xbb\xbf",
-        b"65537",
-        b"1000000000000 300\n",
-        b"e",
-        b"2 2\n",
-    ),
+    *(b" ", b"\t", b"\n", b"\r\n", b"\0", b"\xff", b"\xef\xbb\xbf", b"65537", b"1000000000000 300\n", b"e"),
+    *(b"2 2\n", b"\xff\xfe", b"\xed\xa0\x80", b"'", b"\xe2\x80\x8d"),
 )
 OPTIONS = (
     LoadOptions(),
@@ -68,70 +56,72 @@ OPTIONS = (
     LoadOptions(encoding_errors="replace"),
     LoadOptions(limit=3, lowercase=True, encoding_errors="ignore"),
 )
+_STRUCTURED = 0.3
 
 Reader = Callable[[bytes, LoadOptions, random.Random], WordVectors]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run and print how many inputs each reader took and refused."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    read, refused = Counter[str](), Counter[str]()
-    with tempfile.TemporaryDirectory(dir=memory_folder()) as scratch:
-        targets = _targets(Path(scratch))
-        for reader, seeds, _ in targets.values():
-            with contextlib.suppress(BilexError):
-                reader(seeds[0], LoadOptions(), random.Random(0))  # compiles before the clock starts
-        start, before = time.perf_counter(), guard_memory()
-        signal.signal(signal.SIGPROF, ring)
-        warnings.simplefilter("error")
-        for number in range(options.inputs):
-            rng = random.Random(f"{options.seed}/{number}")
-            name = rng.choices(list(targets), [weight for _, _, weight in targets.values()])[0]
-            reader, seeds, _ = targets[name]
-            content = mutated(rng, seeds, TOKENS)
-            try:
-                _try(reader, content, rng, check_rows="folder" not in name)
-                read[name] += 1
-            except BilexError as error:
-                refused[name] += 1
-                check_sentence(str(error))
-            except BaseException:
-                print(f"input {number} of seed {options.seed}, reader {name}:\n{content!r}")
-                raise
-    seconds = time.perf_counter() - start
-    rise = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    for name in targets:
-        total = read[name] + refused[name]
-        print(f"{name:14} {total:9,} inputs: {read[name]:9,} read, {refused[name]:9,} refused")
-    print(f"{options.inputs:,} inputs in {seconds:.0f} s, no failure; memory rose by {rise:.0f} MB")
-    return 0
+class VectorTarget:
+    """A reader of vectors with its valid inputs."""
+
+    def __init__(self, name: str, reader: Reader, seeds: Sequence[bytes], *, decoded: bool = True) -> None:
+        self.name, self.reader, self.seeds, self.decoded = name, reader, seeds, decoded
+        self.content = b""
+        with contextlib.suppress(BilexError):
+            reader(seeds[0], LoadOptions(), random.Random(0))  # compiles what is compiled
+
+    def make(self, rng: random.Random) -> Mapping[str, bytes]:
+        """Change a valid input."""
+        self.content = _changed(rng, self.seeds)
+        return {"input": self.content}
+
+    def read(self, rng: random.Random) -> None:
+        """Read it and check what comes out."""
+        vectors = self.reader(self.content, rng.choice(OPTIONS), rng)
+        report = vectors.report
+        assert report is not None
+        assert len(vectors) == report.kept == len(set(vectors.index_to_key)) > 0
+        assert vectors.vectors.dtype == np.float32
+        left_out = sum(
+            tally.count for tally in (report.broken, report.duplicates, report.not_finite, report.zero)
+        )
+        assert report.entries == report.kept + left_out + report.merged
+        report.sentences()
+        if self.decoded:
+            rows = np.asarray(vectors.vectors)
+            assert np.isfinite(rows).all()
+            assert rows.any(axis=1).all()
 
 
-def _try(reader: Reader, content: bytes, rng: random.Random, *, check_rows: bool) -> None:
-    with time_limit():
-        vectors = reader(content, rng.choice(OPTIONS), rng)
-    report = vectors.report
-    assert report is not None
-    assert len(vectors) == report.kept == len(set(vectors.index_to_key)) > 0
-    assert vectors.vectors.dtype == np.float32
-    left_out = sum(
-        tally.count for tally in (report.broken, report.duplicates, report.not_finite, report.zero)
-    )
-    assert report.entries == report.kept + left_out + report.merged
-    report.sentences()
-    if check_rows:
-        rows = np.asarray(vectors.vectors)
-        assert np.isfinite(rows).all()
-        assert rows.any(axis=1).all()
+class CorpusTarget:
+    """Plain, packed or JSON Lines text, read and cut into words."""
+
+    name = "corpus"
+
+    def __init__(self, scratch: Path) -> None:
+        self.folder = scratch
+        self.path = scratch
+        self.tokenisers = [Tokeniser("fr"), Tokeniser("en"), Tokeniser(divided=True)]
+
+    def make(self, rng: random.Random) -> Mapping[str, bytes]:
+        """Write a changed text."""
+        name = rng.choice(list(CORPORA))
+        content = _changed(rng, CORPORA[name])
+        self.path = self.folder / name
+        self.path.write_bytes(content)
+        return {name: content}
+
+    def read(self, rng: random.Random) -> None:
+        """Read it and cut it into words."""
+        left_out, tokeniser = LeftOut(), rng.choice(self.tokenisers)
+        with SILENT.task("reading") as task:
+            for line in read_texts(self.path, rng.choice((None, None, None, "id")), left_out, task):
+                assert all(token and token == token.strip() for token in tokeniser.tokens(line)), line
+        assert all("\n" not in sentence for sentence in left_out.sentences())
 
 
-def _targets(scratch: Path) -> dict[str, tuple[Reader, tuple[bytes, ...], int]]:
-    """The readers, the seeds of each, and how often it is chosen."""
+def vector_targets(scratch: Path) -> list[Target]:
+    """The readers, with valid inputs of each."""
     floats = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
     subwords = Subwords(floats, 1, 3).followed_by(floats[0]).followed_by(None)
     words = WordVectors(["a", "b\u00fc", "c"], floats, ("center", "unit"), subwords)
@@ -143,16 +133,24 @@ def _targets(scratch: Path) -> dict[str, tuple[Reader, tuple[bytes, ...], int]]:
     )
     packed, mapped = _Folder(scratch / "int8", words, "int8"), _Folder(scratch / "float32", words, "float32")
     everything = (*TEXTS, word2vec, *fasttexts, *matrices, gzip.compress(TEXTS[0]))
-    return {
-        "text": (_read_text, TEXTS, 36),
-        "packed": (_read_packed, TEXTS, 8),
-        "binary": (_read_binary, (word2vec, word2vec.replace(b"\n", b"", 2)), 16),
-        "fasttext": (_read_fasttext, fasttexts, 14),
-        "npy": (_read_npy, matrices, 12),
-        "sniffed": (_read_sniffed, everything, 12),
-        "int8 folder": (packed.read, (b"chosen by the reader",), 2),
-        "float32 folder": (mapped.read, (b"chosen by the reader",), 2),
-    }
+    chosen = (b"chosen by the reader",)
+    return [
+        VectorTarget("text", _read_text, TEXTS),
+        VectorTarget("packed text", _read_packed, TEXTS),
+        VectorTarget("binary", _read_binary, (word2vec, word2vec.replace(b"\n", b"", 2))),
+        VectorTarget("fasttext", _read_fasttext, fasttexts),
+        VectorTarget("npy", _read_npy, matrices),
+        VectorTarget("sniffed vectors", _read_sniffed, everything),
+        VectorTarget("int8 folder", packed.read, chosen, decoded=False),
+        VectorTarget("float32 folder", mapped.read, chosen, decoded=False),
+        CorpusTarget(scratch),
+    ]
+
+
+def _changed(rng: random.Random, seeds: Sequence[bytes]) -> bytes:
+    if rng.random() < _STRUCTURED:
+        return restructured(rng, rng.choice(seeds))
+    return mutated(rng, seeds, TOKENS)
 
 
 def _read_text(content: bytes, options: LoadOptions, _rng: random.Random) -> WordVectors:
@@ -177,9 +175,11 @@ def _read_npy(content: bytes, options: LoadOptions, rng: random.Random) -> WordV
 
 
 def _read_packed(content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:
-    packed = rng.choice(
-        (gzip.compress(content, 1), bz2.compress(content, 1), lzma.compress(content, preset=0))
-    )
+    kind = rng.random()
+    if kind < 0.6:
+        packed = gzip.compress(content, 1, mtime=0)
+    else:
+        packed = bz2.compress(content, 1) if kind < 0.9 else lzma.compress(content, preset=0)
     return text.read(
         memory_source(mutated(rng, (packed,), TOKENS) if rng.random() < 0.7 else packed), options
     )
@@ -226,7 +226,3 @@ def _npy(array: np.ndarray[tuple[int, ...], np.dtype[np.floating]]) -> bytes:
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
     return file.getvalue()
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

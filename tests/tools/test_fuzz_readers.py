@@ -1,0 +1,121 @@
+"""The fuzzer of the readers: a short run of it, and that its limits are checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bilex.errors import BilexError
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "tools" / "fuzz_readers.py"
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(PROGRAM), "--processes", "1", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_short_run_over_all_readers_finds_nothing() -> None:
+    done = run("--inputs", "100", "--seed", "7")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2,700 inputs, 0 failures" in done.stdout
+    rows = [line.split() for line in done.stdout.splitlines()[1:-1]]
+    assert all("0" not in (row[-5], row[-4]) for row in rows), "a reader read or refused all inputs"
+
+
+def test_a_run_goes_on_from_its_state(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    for inputs in ("30", "50"):
+        done = run("--reader", "tei", "--reader", "corpus", "--inputs", inputs, "--state", str(state))
+        assert done.returncode == 0, done.stdout + done.stderr
+    counts = {tally["reader"]: tally["read"] + tally["refused"] for tally in json.loads(state.read_text())}
+    assert counts == {"tei": 50, "corpus": 50}
+
+
+class Reader:
+    """A reader that does with an input what it was made for."""
+
+    name = "made up"
+
+    def __init__(self, act) -> None:
+        self.act = act
+
+    def make(self, rng: random.Random) -> dict[str, bytes]:
+        return {"input": b"the input"}
+
+    def read(self, rng: random.Random) -> None:
+        self.act()
+
+
+def endless() -> None:
+    try:
+        while True:
+            pass
+    except Exception:  # as a reader might that turns whatever goes wrong into a sentence
+        raise BilexError("it cannot be read.") from None
+
+
+def refusal(message: str):
+    def act() -> None:
+        raise BilexError(message)
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (endless, "TooSlowError"),
+        (lambda: {}["x"], "KeyError"),
+        (refusal("two\nlines."), "AssertionError"),
+        (refusal("no end"), "AssertionError"),
+        (refusal("it is damaged (MemoryError)."), "AssertionError"),
+    ],
+)
+def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, act, said: str) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import fuzzing
+
+    monkeypatch.setattr(fuzzing, "SECONDS", 0.5)
+    tally = fuzzing.fuzz(Reader(act), 0, 0, 1)
+    assert (tally.read, tally.refused, tally.inputs) == (0, 0, 1)
+    assert said in tally.failures[0] and "the input" in tally.failures[0]
+
+
+MEMORY = """
+import sys
+from test_fuzz_readers import Reader
+from fuzzing import fuzz, limit_memory
+
+def touched():
+    block = bytearray(300 << 20)
+    block[::4096] = b"x" * len(block[::4096])
+
+limit_memory()
+for act in (touched, lambda: bytearray(2 << 30)):
+    print(fuzz(Reader(act), 0, 0, 1).failures[0])
+"""
+
+
+def test_memory_beyond_the_limits_is_found() -> None:
+    folders = {"PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", MEMORY]  # a process of its own: peaks of others would hide this one's
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **folders})
+    assert done.returncode == 0, done.stderr
+    assert "TooLargeError: the peak of memory rose by" in done.stdout and "\nMemoryError\n" in done.stdout
+
+
+def test_what_is_read_or_refused_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import fuzzing
+
+    tally = fuzzing.fuzz(Reader(refusal("a sentence.")), 0, 5, 3)
+    assert (tally.read, tally.refused, tally.failures, tally.first) == (0, 3, (), 5)
+    assert fuzzing.fuzz(Reader(lambda: None), 0, 0, 3).read == 3
