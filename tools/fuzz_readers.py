@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from fuzz_dictionaries import dictionary_targets
@@ -29,6 +30,7 @@ from fuzzing import Tally, Target, fuzz, limit_memory, memory_folder
 
 BLOCK = 2_500
 _SHOWN_FAILURES = 20
+_BLOCKS_BETWEEN_WRITES = 200
 
 _targets: dict[str, Target] = {}
 
@@ -44,22 +46,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = options.reader or names
         tallies = _stored(options.state, chosen, options.first)
         until = time.monotonic() + 60 * options.minutes
-        blocks = list(_blocks(tallies, options.inputs))
         start = time.monotonic()
-        fork = multiprocessing.get_context("fork")  # the parent has compiled what is compiled
-        with ProcessPoolExecutor(options.processes, fork, _begin, (scratch,)) as pool:
-            running = [
-                pool.submit(_block, name, options.seed, first, count, until) for name, first, count in blocks
-            ]
-            for done in as_completed(running):
+        whole = _run(options, scratch, tallies, until)
+    _report(tallies, time.monotonic() - start)
+    return 0 if whole and not any(tally.failures for tally in tallies.values()) else 1
+
+
+def _run(options: argparse.Namespace, scratch: str, tallies: dict[str, Tally], until: float) -> bool:
+    """Feed all blocks; whether every process lived to the end."""
+    fork = multiprocessing.get_context("fork")  # the parent has compiled what is compiled
+    with ProcessPoolExecutor(options.processes, fork, _begin, (scratch,)) as pool:
+        running = {
+            pool.submit(_block, name, options.seed, first, count, until): f"{name} from {first}"
+            for name, first, count in _blocks(tallies, options.inputs)
+        }
+        try:
+            for number, done in enumerate(as_completed(running)):
                 _add(tallies, done.result())
                 for failure in done.result().failures[:_SHOWN_FAILURES]:
                     print(failure, flush=True)
-    if options.state:
-        text = json.dumps([dataclasses.asdict(tally) for tally in tallies.values()], indent=1)
-        Path(options.state).write_text(text, encoding="utf-8")
-    _report(tallies, time.monotonic() - start)
-    return 1 if any(tally.failures for tally in tallies.values()) else 0
+                if number % _BLOCKS_BETWEEN_WRITES == 0:
+                    _store(options.state, tallies)
+        except BrokenProcessPool:
+            begun = [label for future, label in running.items() if not future.done() or future.exception()]
+            print(f"a process died in one of these blocks: {', '.join(begun[: 2 * options.processes])}")
+            return False
+    _store(options.state, tallies)
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,6 +134,13 @@ def _stored(path: str | None, names: Sequence[str], first: int) -> dict[str, Tal
         record["reader"]: Tally(**{**record, "failures": tuple(record["failures"])}) for record in stored
     }
     return {name: found.get(name, Tally(name, first)) for name in names}
+
+
+def _store(path: str | None, tallies: Mapping[str, Tally]) -> None:
+    """Keep the counts for a later run."""
+    if path:
+        text = json.dumps([dataclasses.asdict(tally) for tally in tallies.values()], indent=1)
+        Path(path).write_text(text, encoding="utf-8")
 
 
 def _report(tallies: Mapping[str, Tally], seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from bilex.errors import BilexError
@@ -23,20 +24,10 @@ _MOST_DIGITS = 10
 
 def _read(path: Path, layout: Layout) -> Reading:
     """Read a dictionary by the path of any of its files."""
-    stem = stem_of(path)
-    index, plain, packed = (stem.with_name(stem.name + end) for end in (".index", ".dict", ".dict.dz"))
-    collector = Collector(index, "dictd", layout, units="entries", expected="a word with translations")
-    by_place: dict[Place, tuple[int, str]] = {}
-    for number, line in text_lines(index):
-        cells = line.split("\t")
-        if not line.strip() or cells[0].startswith(_ABOUT_THE_DATABASE):
-            continue
-        place = (_number(cells[1]), _number(cells[2])) if len(cells) > 2 else None
-        if place is None or place[0] is None or place[1] is None:
-            raise BilexError(f"{index}: line {number} is no word, offset and size; the index is damaged.")
-        by_place.setdefault((place[0], place[1]), (number, cells[0]))
-    for place, data in articles(packed if packed.exists() else plain, by_place):
-        number, word = by_place[place]
+    collector = Collector(
+        _index_of(path), "dictd", layout, units="entries", expected="a word with translations"
+    )
+    for number, word, data in indexed_articles(path):
         if data is None:
             collector.leave_out(number, "an article that is not there or larger than 1 MB")
             continue
@@ -49,6 +40,38 @@ def _read(path: Path, layout: Layout) -> Reading:
         else:
             collector.leave_out(number, "no translation, only explanations")
     return collector.finished()
+
+
+def indexed_articles(path: Path) -> Iterator[tuple[int, str, bytes | None]]:
+    """Every article once, with the line and the word of the index that names it first.
+
+    Args:
+        path: Any of the dictionary's files.
+
+    Yields:
+        Line, word and article; None for an article that is not there or larger than 1 MB.
+
+    Raises:
+        BilexError: The files cannot be read or are damaged.
+    """
+    index = _index_of(path)
+    by_place: dict[Place, tuple[int, str]] = {}
+    for number, line in text_lines(index):
+        cells = line.split("\t")
+        if not line.strip() or cells[0].startswith(_ABOUT_THE_DATABASE):
+            continue
+        place = (_number(cells[1]), _number(cells[2])) if len(cells) > 2 else None
+        if place is None or place[0] is None or place[1] is None:
+            raise BilexError(f"{index}: line {number} is no word, offset and size; the index is damaged.")
+        by_place.setdefault((place[0], place[1]), (number, cells[0]))
+    plain, packed = (index.with_name(index.stem + end) for end in (".dict", ".dict.dz"))
+    for found, data in articles(packed if packed.exists() else plain, by_place):
+        yield *by_place[found], data
+
+
+def _index_of(path: Path) -> Path:
+    stem = stem_of(path)
+    return stem.with_name(stem.name + ".index")
 
 
 def _number(text: str) -> int | None:
