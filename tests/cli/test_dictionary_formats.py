@@ -105,3 +105,12 @@ def test_what_is_left_out_is_counted(tmp_path: Path, capsys: Captured) -> None:
     assert "Wrote 2 pairs" in caught and "1 pairs were left out: 1 with a space in a word." in caught
     assert bilex("convert", path, "-o", tmp_path / "d.csv", "--defuse-formulas") == 0
     assert "'=1,yksi" in (tmp_path / "d.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_a_list_in_utf_16_is_a_dictionary(tmp_path: Path, encoding: str) -> None:
+    text = ("\ufeff" if encoding == "utf-16-be" else "") + "dog\tkoira\nice\tj\u00e4\u00e4\n"
+    path = tmp_path / "list.txt"
+    path.write_bytes(text.encode(encoding))
+    assert bilex("convert", path, "-o", tmp_path / "d.tsv") == 0
+    assert (tmp_path / "d.tsv").read_text(encoding="utf-8") == "dog\tkoira\nice\tj\u00e4\u00e4\n"

@@ -167,8 +167,9 @@ def test_files_of_translate_toolkit_are_read(tmp_path: Path) -> None:
 
 
 def test_anki_imports_the_notes(written, tmp_path: Path) -> None:
-    """Run once with `pip install anki`; it wants another protobuf than other tests and is not in `dev`."""
-    pytest.importorskip("anki", reason="anki is not installed: the notes for it are NOT imported")
+    pytest.importorskip(
+        "anki", reason="anki (extra oracles) is not installed: the notes for it are NOT imported"
+    )
     from anki.collection import Collection, ImportCsvRequest
 
     path = str(written("anki", ".anki"))

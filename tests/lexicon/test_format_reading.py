@@ -322,3 +322,55 @@ def test_xml_in_other_encodings(tmp_path: Path, encoding: str) -> None:
     named = "" if encoding == "utf-8-sig" else f'<?xml version="1.0" encoding="{encoding}"?>'
     text = f"{named}<dictionary><section><e><p><l>ice</l><r>jää</r></p></e></section></dictionary>"
     assert pairs(made(tmp_path, "d.dix", text.encode(encoding))) == [("ice", "jää")]
+
+
+def test_what_anki_exports_is_read_by_its_header(tmp_path: Path) -> None:
+    exported = made(
+        tmp_path,
+        "notes.txt",
+        "#separator:tab\n#html:true\n#guid column:1\n#notetype column:2\n#deck column:3\n#tags column:6\n"
+        "k/x!\tBasic\tDefault\tdog\t<b>koira</b><br>hauva\tbilex::known\n"
+        'q\tBasic\tD\t"ice ""cream"""\tjäätelö\t\n',
+    )
+    entries = read(exported).entries
+    assert [(e.source, e.target, e.known) for e in entries] == [
+        ("dog", "koira", True),
+        ("dog", "hauva", True),
+        ('ice "cream"', "jäätelö", False),
+    ]
+    plain = made(tmp_path, "plain.txt", "#separator:Semicolon\n#html:false\na < b;&amp;\nc;d\nonly\n")
+    reading = read(plain)
+    assert [(e.source, e.target) for e in reading.entries] == [("a < b", "&amp;"), ("c", "d")]
+    assert reading.report.left_out == (("fewer than two columns", 1),)
+
+
+def test_a_column_of_languages_is_no_header(tmp_path: Path) -> None:
+    glossary = made(tmp_path, "deepl.csv", "the,se,EN,FI\ndog,koira,EN,FI\n")
+    assert pairs(glossary) == [("the", "se"), ("dog", "koira")]
+    reading = read(glossary, chosen="deepl")
+    assert reading.languages == ("en", "fi")
+    assert pairs(made(tmp_path, "sheet.csv", "nr,note,en,fi\n1,x,dog,koira\n2,y,cat,kissa\n")) == [
+        ("dog", "koira"),
+        ("cat", "kissa"),
+    ]
+
+
+def test_xml_is_named_by_its_suffix_where_its_content_does_not(tmp_path: Path) -> None:
+    page = made(tmp_path, "page.tbx", "<html><body>x</body></html>")
+    assert "the outermost element is 'html' where 'martif' is expected" in refused(page)
+    assert "is not XML" in refused(made(tmp_path, "empty.tmx", ""))
+
+
+def test_dictionaries_without_columns_are_turned_round(tmp_path: Path) -> None:
+    synonyms = made(tmp_path, "d.synonyms", "dog => koira, hauva\n")
+    layout = Layout(columns=("2", "1"), languages=("fi", "en"))
+    reading = read(synonyms, layout)
+    assert [(e.source, e.target) for e in reading.entries] == [("koira", "dog"), ("hauva", "dog")]
+    assert reading.languages == ("fi", "en")
+    assert "has no columns" in refused(synonyms, columns=("x", "c"))
+
+
+def test_our_own_tables_have_no_superfluous_columns(tmp_path: Path) -> None:
+    ours = made(tmp_path, "ours.tsv", "dog\tkoira\t0.5\t\tknown\nice\tj\u00e4\u00e4\t0.1\t0.2\tfound\n")
+    assert read(ours).report.sentence() == ""
+    assert "more than two columns" in read(made(tmp_path, "x.tsv", "a\tb\tc\nd\te\tf\n")).report.sentence()

@@ -12,6 +12,7 @@ _OF_VECTORS_TOO = (".txt",)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _FEWEST_NUMBERS = 2
 _HEAD_BYTES = 1 << 16
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def kind_of(path: Path) -> str:
@@ -35,6 +36,8 @@ def kind_of(path: Path) -> str:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
         raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    if head.startswith(_UTF_16_MARKS):  # as spreadsheets save text; vectors are never so
+        return "dictionary"
     return "dictionary" if _looks_like_pairs(head) else "vectors"
 
 

@@ -9,7 +9,7 @@ from bilex.lexicon.entries import Pair
 from bilex.lexicon.reading import respelt
 
 _LOW = 0.2
-_CLEAR_GAIN = 0.1
+_CLEAR_GAIN, _CLEAR_COUNT, _SEVERAL_TIMES = 0.1, 100, 3
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,15 @@ class Coverage:
     def advice(self) -> str:
         """A sentence (with a leading space) on what would cover clearly more, or nothing.
 
-        "Clearly" is a gain of a tenth of all pairs.
+        "Clearly" is a gain of a tenth of all pairs, or, where a dictionary is much larger than the
+        vocabularies, three times as many pairs and a hundred more.
         """
         if not self.alternatives:
             return ""
         remedy, covered = max(self.alternatives.items(), key=lambda item: item[1])
-        if covered - self.covered < max(1, _CLEAR_GAIN * self.pairs):
+        gain = covered - self.covered
+        several_times = gain >= _CLEAR_COUNT and covered >= _SEVERAL_TIMES * self.covered
+        if gain < max(1, _CLEAR_GAIN * self.pairs) and not several_times:
             return ""
         return f" {covered} pairs would be covered if you {remedy}."
 

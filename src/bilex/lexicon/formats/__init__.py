@@ -29,6 +29,8 @@ __all__ = [
     "write",
 ]
 
+_WITH_COLUMNS = ("tsv", "csv", "xlsx")
+
 
 @functools.cache
 def format_named(name: str) -> DictionaryFormat:
@@ -94,7 +96,24 @@ def read(path: str | Path, layout: Layout | None = None, chosen: str | None = No
         return read_rows(path, layout)
     reader = format_named(name).read
     assert reader is not None  # every format can be read
-    return reader(path, layout)
+    reading = reader(path, layout)
+    if layout.columns is None or name in _WITH_COLUMNS:
+        return reading
+    return _turned(reading, path, layout, name)
+
+
+def _turned(reading: Reading, path: Path, layout: Layout, name: str) -> Reading:
+    """What was read of a format without columns, turned round if the second column was asked for first."""
+    if layout.columns == ("1", "2"):
+        return reading
+    if layout.columns != ("2", "1"):
+        raise BilexError(
+            f"{path}: {format_named(name).noun} has no columns; leave --columns out, or turn the dictionary "
+            "round with --columns 2,1."
+        )
+    entries, rejected = ([entry.swapped() for entry in side] for side in (reading.entries, reading.rejected))
+    languages = reading.languages if all(layout.languages) else reading.languages[::-1]
+    return Reading(entries, rejected, reading.report, languages)
 
 
 def write(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped
-from bilex.lexicon.formats.decoding import text_lines
+from bilex.lexicon.formats.decoding import decode
+from bilex.lexicon.formats.rows import Row, csv_rows
 from bilex.lexicon.reading import Collector, Layout, Reading
 
 _HEADER = "#separator:tab\n#html:true\n#notetype:Basic\n#tags column:3\n"
@@ -19,29 +21,67 @@ _REFERENCES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "#": "&#35;"}
 )
 _REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff\ufdd0-\ufdef]")
+_SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|", "colon": ":"}
+_MOST_DIGITS = 6
 _TAGS = {"known": "bilex::known", "found": "bilex::found"}
+
+
+@dataclass
+class _Directives:
+    """What the head of a file says: what divides fields, whether they are HTML, and columns that are none."""
+
+    separator: str = "\t"
+    markup: bool = True
+    tags: int | None = None
+    others: set[int] = field(default_factory=set)
+
+    def take(self, line: str) -> None:
+        """Understand a line that begins with "#"; others of them are comments."""
+        name, _, value = line[1:].strip().partition(":")
+        if name == "separator":
+            self.separator = _SEPARATORS.get(
+                value.casefold(), value if len(value) == 1 and value != '"' else "\t"
+            )
+        elif name == "html":
+            self.markup = value.casefold() != "false"
+        elif name.endswith(" column") and value.isdecimal() and len(value) < _MOST_DIGITS:
+            self.others.add(int(value) - 1)
+            self.tags = int(value) - 1 if name == "tags column" else self.tags
 
 
 def _read(path: Path, layout: Layout) -> Reading:
     """Read the notes: the first field, and each line of the second as a translation."""
-    expected = "front, tab, back"
-    collector = Collector(path, "anki", layout, expected=expected, strict=True)
-    for number, line in text_lines(path):
-        if line.startswith("#"):
+    collector = Collector(path, "anki", layout, expected="front, tab, back", strict=True)
+    directives = _Directives()
+    lines = decode(path).split("\n")
+    for number, line in enumerate(lines):
+        if not line.startswith("#"):
+            break
+        directives.take(line)
+        collector.comments += 1
+        lines[number] = ""  # the numbers of the lines stay
+    for row in csv_rows(lines, directives.separator):
+        if row.cells and row.cells[0].startswith("#"):
             collector.comments += 1
-        elif line.strip():
-            _take(collector, number, line.split("\t"))
+        elif row.fault:
+            collector.leave_out(row.number, row.fault)
+        else:
+            _take(collector, row, directives)
     return collector.finished()
 
 
-def _take(collector: Collector, number: int, fields: list[str]) -> None:
+def _take(collector: Collector, row: Row, directives: _Directives) -> None:
+    fields = [cell for place, cell in enumerate(row.cells) if place not in directives.others]
     if len(fields) < 2:
-        collector.leave_out(number, "no tab in it")
+        collector.leave_out(row.number, "fewer than two fields")
         return
-    known = len(fields) > 2 and _TAGS["known"] in fields[2].split(" ")
-    source = _plain(fields[0])
-    targets = [_plain(part) for part in _LINE_BREAK.split(fields[1])]
-    collector.add(number, [Entry(source, target, known=known) for target in targets if target])
+    tags = row.cells[directives.tags] if directives.tags in range(len(row.cells)) else ""
+    known = _TAGS["known"] in tags.split(" ")
+    if directives.markup:
+        source, targets = _plain(fields[0]), [_plain(part) for part in _LINE_BREAK.split(fields[1])]
+    else:
+        source, targets = fields[0].strip(), [part.strip() for part in fields[1].split("\n")]
+    collector.add(row.number, [Entry(source, target, known=known) for target in targets if target])
 
 
 def _plain(text: str) -> str:

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bilex.errors import BilexError
-from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Entry
+from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Entry, Languages
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.comma_separated import csv_line
 from bilex.lexicon.formats.decoding import decode
+from bilex.lexicon.formats.languages import short
 from bilex.lexicon.formats.rows import csv_rows
 from bilex.lexicon.reading import Collector, Layout, Reading
 
@@ -26,12 +27,15 @@ _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 def _read(path: Path, layout: Layout) -> Reading:
     """Read the first two columns of every row; there is no header."""
     collector = Collector(path, "deepl", layout, expected="source,target", strict=True)
+    languages: Languages = (None, None)
     for row in csv_rows(decode(path).split("\n"), ","):
         if row.fault:
             collector.leave_out(row.number, row.fault)
         else:
             collector.add(row.number, [Entry(row.cells[0].strip(), row.cells[1].strip())])
-    return collector.finished()
+            if languages == (None, None) and len(row.cells) == 4:
+                languages = (short(row.cells[2].strip()) or None, short(row.cells[3].strip()) or None)
+    return collector.finished(languages=languages)
 
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:

@@ -34,7 +34,7 @@ _ACCEPTED = frozenset(
     ["yes", "y", "right", "true", "accept", "accepted", "good", "ok", "correct", "+", "1", "✓", "✔"]
 ) | {""}
 _SHOWN_OF_A_CELL = 20
-_NEARLY_ALL, _SNIFFED_LINES = 0.9, 200
+_NEARLY_ALL, _SNIFFED_LINES, _ROWS_COMPARED = 0.9, 200, 20
 _ORIGINS = {"known": True, "found": False}
 _PLACES_WITHOUT_HEADER = {"score": 2, "confidence": 3, "known": 4}  # as `bilex lexicon` writes TSV
 _NUMBERS = {"score": float, "confidence": float, "source_rank": int, "target_rank": int, "sense": int}
@@ -76,6 +76,8 @@ def take_rows(collector: Collector, rows: Sequence[Row], *, spreadsheet: bool) -
     layout = collector.layout
     first = rows[0].cells if rows else ()
     columns = find_columns(collector.path, first, layout.columns, layout.languages, spreadsheet=spreadsheet)
+    if layout.columns is None and columns.from_header and _is_repeated(rows, columns.places[:2]):
+        columns = Columns()  # each row names its languages, as glossaries of DeepL do
     header = first if rows and columns.from_header else ()
     facts = _fact_places(header)
     for row in rows[1 if header else 0 :]:
@@ -83,8 +85,19 @@ def take_rows(collector: Collector, rows: Sequence[Row], *, spreadsheet: bool) -
             collector.leave_out(row.number, row.fault)
         else:
             _take(collector, row, columns, facts)
-            collector.extra += not (header or layout.columns) and len(row.cells) > 2
+            known = header or layout.columns or _is_ours(row.cells, columns)
+            collector.extra += not known and len(row.cells) > 2
     return collector.finished(header=header)
+
+
+def _is_repeated(rows: Sequence[Row], places: Sequence[int]) -> bool:
+    """Whether some columns say the same in the first row and those after it, beside two others of words."""
+    sample = [row.cells for row in rows[:_ROWS_COMPARED] if len(row.cells) > max(places)]
+    return (
+        len(sample) > 1
+        and min(places) > 1
+        and all(cells[place] == sample[0][place] for cells in sample for place in places)
+    )
 
 
 def judged(verdict: str) -> bool | None:

@@ -20,6 +20,8 @@ _ROOTS = {
     "teiCorpus": "tei",
     "dictionary": "apertium",
 }
+_XML_SUFFIXES = {".tmx": "tmx", ".tbx": "tbx", ".tei": "tei", ".dix": "apertium"}
+_BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
 _JSON_SUFFIXES = (".jsonl", ".ndjson")
 _ANKI_DIRECTIVES = (b"#separator:", b"#html:")
 
@@ -38,15 +40,27 @@ def format_in(path: Path) -> str | None:
             head = file.read(_HEAD)
     except OSError as error:
         raise cannot_be_read(path, error) from error
-    if head.startswith(b"PK\x03\x04"):
-        return "xlsx" if path.suffix.lower() in (".xlsx", ".xlsm") else None
-    if path.suffix.lower() in _JSON_SUFFIXES:
-        return "wiktextract" if _is_wiktextract(head) else "jsonl"
+    return _by_content(head) or _by_suffix(path.suffix.lower(), head)
+
+
+def _by_content(head: bytes) -> str | None:
+    """A format whose files say what they are."""
     if head.startswith(_ANKI_DIRECTIVES):
         return "anki"
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head[:4] in (b"\xff\xfe<\0", b"\xfe\xff\0<"):
+    if head.lstrip(_BEFORE_XML).startswith(b"<") or head[:4] in (b"\xff\xfe<\0", b"\xfe\xff\0<"):
         return _ROOTS.get(root_of(head))
-    return {".dic": _if_hunalign(head), ".synonyms": "synonyms", ".utf8": "omegat"}.get(path.suffix.lower())
+    return None
+
+
+def _by_suffix(suffix: str, head: bytes) -> str | None:
+    """A format that the name of the file says, and what it holds does not deny."""
+    if head.startswith(b"PK\x03\x04"):
+        return "xlsx" if suffix in (".xlsx", ".xlsm") else None
+    if suffix in _JSON_SUFFIXES:
+        return "wiktextract" if _is_wiktextract(head) else "jsonl"
+    if suffix in _XML_SUFFIXES:
+        return _XML_SUFFIXES[suffix] if head.lstrip(_BEFORE_XML)[:1] in (b"", b"<") else None
+    return {".dic": _if_hunalign(head), ".synonyms": "synonyms", ".utf8": "omegat"}.get(suffix)
 
 
 def _of_several_files(path: Path) -> str | None:
