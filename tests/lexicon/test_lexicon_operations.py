@@ -60,6 +60,16 @@ def test_advice_needs_a_clear_gain() -> None:
     assert coverage.covered == 50 and max(coverage.alternatives.values()) == 51 and coverage.advice() == ""
 
 
+def test_advice_on_a_dictionary_much_larger_than_the_vocabularies() -> None:
+    pairs = [(f"a{i}", f"b{i}") for i in range(5000)]
+    a, b = ({f"{letter}{i}": i for i in range(200)} for letter in "ab")
+    turned = Lexicon(pairs).coverage(b, a)
+    assert turned.covered == 0
+    assert turned.advice().startswith(" 200 pairs would be covered if you swap source and target")
+    half = {f"a{i}": i for i in range(100)} | b
+    assert Lexicon(pairs).coverage(half, half).advice() == ""
+
+
 def test_original_spelling_survives_cutting(tmp_path: Path) -> None:
     path = tmp_path / "german.tsv"
     path.write_text("Hund\tdog\nKatze\tcat\nrot\tred\n", encoding="utf-8")
