@@ -37,7 +37,8 @@ def smooth(a: float) -> Weights:
 
     def weights(rows: Sequence[int], words: int) -> npt.NDArray[np.float32]:
         share = 1 / ((np.asarray(rows, np.float64) + 1) * (np.log(words) + _EULER))
-        return (a / (a + share)).astype(np.float32)
+        found: npt.NDArray[np.float32] = (a / (a + share)).astype(np.float32)
+        return found
 
     return weights
 

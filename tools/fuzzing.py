@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import random
 import resource
 import signal
@@ -142,6 +143,7 @@ def limit_memory() -> None:
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + MAPPED, mapped + MAPPED))
     warnings.simplefilter("error")
+    gc.freeze()  # collections need not look at the modules again
 
 
 def memory_folder() -> str | None:

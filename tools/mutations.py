@@ -14,6 +14,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 
+LARGEST = 100_000
 NUMBERS = (-1, 0, 1, 255, 65_536, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 10**12, 10**40)
 JSON_VALUES = (
     b"null",
@@ -99,7 +100,8 @@ def mutated(rng: random.Random, seeds: Sequence[bytes], tokens: Sequence[bytes])
 def restructured(rng: random.Random, content: bytes) -> bytes:
     """An input with one to three changes to what it means; some change nothing in some inputs."""
     for _ in range(rng.choice((1, 1, 2, 3))):
-        content = rng.choice(_CHANGES)(rng, content)
+        changed = rng.choice(_CHANGES)(rng, content)
+        content = changed if len(changed) <= LARGEST else content
     return content
 
 

@@ -313,6 +313,9 @@ def test_what_the_fuzzer_found(tmp_path: Path) -> None:
     assert entry.source_rank is None and entry.score is None
     verdict = read(made(tmp_path, "d.csv", 'a,b,"no\nyes"\nc,d,yes\n'), Layout(verdicts=True))
     assert verdict.report.broken == 1 and "\n" not in verdict.report.sentence()
+    number = f"&#{'1' * 5000};"
+    entry = read(made(tmp_path, "d.anki", f"dog\tkoira {number}\n"), chosen="anki").entries[0]
+    assert entry.target == f"koira {number}"
     header = made(tmp_path, "e.csv", '"a\nb",c\nd,e\n')
     assert "names a b, c" in refused(header, columns=("x", "c"))
 
@@ -338,7 +341,7 @@ def test_what_anki_exports_is_read_by_its_header(tmp_path: Path) -> None:
         ("dog", "hauva", True),
         ('ice "cream"', "jäätelö", False),
     ]
-    plain = made(tmp_path, "plain.txt", "#separator:Semicolon\n#html:false\na < b;&amp;\nc;d\nonly\n")
+    plain = made(tmp_path, "plain.txt", "#separator:Comma\n#html:false\na < b,&amp;\nc,d\nonly\n")
     reading = read(plain)
     assert [(e.source, e.target) for e in reading.entries] == [("a < b", "&amp;"), ("c", "d")]
     assert reading.report.left_out == (("fewer than two columns", 1),)
@@ -374,3 +377,42 @@ def test_our_own_tables_have_no_superfluous_columns(tmp_path: Path) -> None:
     ours = made(tmp_path, "ours.tsv", "dog\tkoira\t0.5\t\tknown\nice\tj\u00e4\u00e4\t0.1\t0.2\tfound\n")
     assert read(ours).report.sentence() == ""
     assert "more than two columns" in read(made(tmp_path, "x.tsv", "a\tb\tc\nd\te\tf\n")).report.sentence()
+
+
+def stardict(folder: Path, words: dict[str, tuple[int, int]], articles: bytes, facts: str = "") -> Path:
+    """A dictionary of StarDict: words with the places of their articles."""
+    (folder / "d.dict").write_bytes(articles)
+    places = (word.encode() + b"\0" + struct.pack(">II", *place) for word, place in words.items())
+    (folder / "d.idx").write_bytes(b"".join(places))
+    return made(folder, "d.ifo", f"StarDict's dict ifo file\nversion=2.4.2\n{facts}")
+
+
+def test_many_words_with_one_large_article_are_left_out(tmp_path: Path) -> None:
+    article = ",".join(f"w{i}x" for i in range(5000)).encode()
+    words = {f"word{i:03}": (0, len(article)) for i in range(500)} | {"dog": (len(article), 5)}
+    reading = read(stardict(tmp_path, words, article + b"koira", "sametypesequence=m\n"))
+    assert [(e.source, e.target) for e in reading.entries] == [("dog", "koira")]
+    assert reading.report.left_out == (("more than 10,000 pairs in one place", 500),)
+    text = ",".join(f"w{i}x" for i in range(20_000))
+    wide = dictd(tmp_path, {"dog": "dog\nkoira\n", "cat": f"cat\n{text}"})
+    assert [e.target for e in read(wide).entries] == ["koira"]
+
+
+def test_an_article_is_not_read_for_a_million_words(tmp_path: Path) -> None:
+    article = b"m" + b"x" * 900_000
+    words = {f"{i:05}": (0, len(article)) for i in range(20_000)} | {"dog": (len(article), 6)}
+    reading = read(stardict(tmp_path, words, article + b"mkoira"))
+    assert [e.target for e in reading.entries] == ["koira"]
+    assert reading.report.left_out == (("a large article that too many words share", 20_000),)
+
+
+def test_an_article_of_half_a_million_parts_is_read_once(tmp_path: Path) -> None:
+    """Once quadratic in the length of the article, half a minute for this one."""
+    parts = b"a\0" * 500_000
+    path = stardict(tmp_path, {"dog": (0, len(parts) + 6)}, parts + b"mkoira")
+    assert [(e.source, e.target) for e in read(path).entries] == [("dog", "koira")]
+
+
+def test_no_dictionary_has_more_pairs_than_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bilex.lexicon.reading.MOST_PAIRS", 3)
+    assert "holds more than 3 pairs" in refused(made(tmp_path, "d.tsv", "a\tb\n" * 4))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bilex.errors import BilexError
-from bilex.vectors import WordVectors, fasttext
+from bilex.vectors import Subwords, WordVectors, fasttext
 from bilex.vectors.ngrams import ngram_buckets
 from bilex.vectors.options import LoadOptions
 
@@ -165,3 +165,11 @@ def test_a_folder_whose_subwords_make_no_sense(tmp_path: Path, changes: dict[str
     path.write_text(json.dumps(config))
     with pytest.raises(BilexError, match="subwords"):
         WordVectors.load(tmp_path / "v")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_ngrams_that_are_not_finite_make_no_vector(value: float) -> None:
+    rows = np.array([[value, 1], [-value, 1]], np.float32)
+    words = WordVectors(["a"], np.ones((1, 2), np.float32), subwords=Subwords(rows, 1, 3))
+    with pytest.raises(KeyError):
+        words["unknown"]

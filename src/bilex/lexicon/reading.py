@@ -20,6 +20,7 @@ NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 BROKEN_LINES_KEPT = 20
 LONGEST_WORD = 100_000
+MOST_PAIRS = 20_000_000
 _MOST_PAIRS_A_UNIT = 10_000
 _SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
 _FEW_CELLS, _SHARE_OF_CELLS = 3, 0.02
@@ -181,6 +182,8 @@ class Collector:
             return
         self._count += 1
         (self.rejected if rejected else self.entries).extend(found)
+        if len(self.entries) + len(self.rejected) > MOST_PAIRS:
+            raise BilexError(f"{self.path}: holds more than {MOST_PAIRS:,} pairs; give a part of it.")
 
     def _divided(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """The entries of cells with several words, up to as many as one place may hold."""

@@ -98,7 +98,7 @@ def open_source(path: Path) -> Iterator[Source]:
     with file:
         source = Source(file, str(path), path.stat().st_size)
         if not source.head:
-            raise BilexError(f"{path}: is empty; a file of word vectors is needed.")
+            raise BilexError(f"{path}: is empty; give a file with something in it.")
         yield source
 
 

@@ -35,7 +35,7 @@ class Subwords:
         """The vector of `word` from its n-grams alone, preprocessed as the vocabulary was.
 
         Raises:
-            KeyError: The word is too short to have an n-gram, or its vector is zero.
+            KeyError: The word is too short to have an n-gram, or its vector is zero or not finite.
         """
         from bilex.vectors.ngrams import ngram_buckets
 
@@ -43,7 +43,10 @@ class Subwords:
         buckets = ngram_buckets(encoded, self.shortest, self.longest, len(self.rows))
         if not len(buckets):
             raise KeyError(word)
-        vector = np.asarray(self.rows[buckets]).mean(axis=0, dtype=np.float64).astype(np.float32)
+        with np.errstate(invalid="ignore", over="ignore"):  # rows that are not finite are found below
+            vector = np.asarray(self.rows[buckets]).mean(axis=0, dtype=np.float64).astype(np.float32)
+        if not np.isfinite(vector).all():
+            raise KeyError(word)
         for mean in self.means:
             vector = vector / _length(vector, word) if mean is None else vector - mean
         return np.asarray(vector, np.float32)

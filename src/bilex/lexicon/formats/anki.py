@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped
-from bilex.lexicon.formats.decoding import decode
+from bilex.lexicon.formats.decoding import decode, unescaped
 from bilex.lexicon.formats.rows import Row, csv_rows
 from bilex.lexicon.reading import Collector, Layout, Reading
 
@@ -75,8 +74,8 @@ def _take(collector: Collector, row: Row, directives: _Directives) -> None:
     if len(fields) < 2:
         collector.leave_out(row.number, "fewer than two fields")
         return
-    tags = row.cells[directives.tags] if directives.tags in range(len(row.cells)) else ""
-    known = _TAGS["known"] in tags.split(" ")
+    tags = directives.tags
+    known = tags is not None and tags < len(row.cells) and _TAGS["known"] in row.cells[tags].split(" ")
     if directives.markup:
         source, targets = _plain(fields[0]), [_plain(part) for part in _LINE_BREAK.split(fields[1])]
     else:
@@ -85,7 +84,7 @@ def _take(collector: Collector, row: Row, directives: _Directives) -> None:
 
 
 def _plain(text: str) -> str:
-    return html.unescape(_MARKUP.sub("", text)).strip()
+    return unescaped(_MARKUP.sub("", text)).strip()
 
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:

@@ -13,9 +13,10 @@ other lines are explanations. Remarks in brackets are taken out.
 
 from __future__ import annotations
 
-import html
 import re
 from dataclasses import dataclass
+
+from bilex.lexicon.formats.decoding import unescaped
 
 MOST_WORDS, MOST_LETTERS = 5, 60
 _MOST_LINES = 200
@@ -51,7 +52,7 @@ def read_article(text: str, word: str, *, markup: bool = False) -> Article:
         markup: Whether the text is HTML or XDXF.
     """
     if markup:
-        text = html.unescape(_MARKUP.sub("", _MARKUP_BREAKS.sub("\n", _HEADWORD_MARKUP.sub("", text))))
+        text = unescaped(_MARKUP.sub("", _MARKUP_BREAKS.sub("\n", _HEADWORD_MARKUP.sub("", text))))
     lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
     head, speech, begun = word, "", False
     if lines and _is_head(lines[0], word):

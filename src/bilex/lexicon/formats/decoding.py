@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
                     yield number, _decoded(path, number, piece)
     except OSError as error:
         raise cannot_be_read(path, error) from error
+
+
+def unescaped(text: str) -> str:
+    """A text with HTML's references to characters replaced; one whose number has too many digits stays."""
+    try:
+        return html.unescape(text)
+    except ValueError:  # Python converts no number of more than 4,300 digits
+        return text
 
 
 def is_comment(line: str) -> bool:

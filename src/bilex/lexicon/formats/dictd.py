@@ -20,6 +20,7 @@ _DIGITS = {
 }
 _ABOUT_THE_DATABASE = ("00database", "00-database")
 _MOST_DIGITS = 10
+_MOST_PAIRS = 10_000
 
 
 def _read(path: Path, layout: Layout) -> Reading:
@@ -32,7 +33,9 @@ def _read(path: Path, layout: Layout) -> Reading:
             collector.leave_out(number, "an article that is not there or larger than 1 MB")
             continue
         article = read_article(data.decode("utf-8", "replace"), word)
-        if article.translations:
+        if len(article.translations) > _MOST_PAIRS:
+            collector.leave_out(number, f"more than {_MOST_PAIRS:,} pairs in one place")
+        elif article.translations:
             speech = article.part_of_speech
             collector.add(
                 number, [Entry(article.head, found, part_of_speech=speech) for found in article.translations]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from bilex.errors import BilexError
+from bilex.languages import code_of
 from bilex.lexicon.entries import Entry, number_of, one_line
 from bilex.lexicon.formats.decoding import decode, is_comment
 from bilex.lexicon.headers import Columns, find_columns, is_header
@@ -76,7 +77,7 @@ def take_rows(collector: Collector, rows: Sequence[Row], *, spreadsheet: bool) -
     layout = collector.layout
     first = rows[0].cells if rows else ()
     columns = find_columns(collector.path, first, layout.columns, layout.languages, spreadsheet=spreadsheet)
-    if layout.columns is None and columns.from_header and _is_repeated(rows, columns.places[:2]):
+    if layout.columns is None and columns.from_header and _names_its_languages(rows):
         columns = Columns()  # each row names its languages, as glossaries of DeepL do
     header = first if rows and columns.from_header else ()
     facts = _fact_places(header)
@@ -90,13 +91,13 @@ def take_rows(collector: Collector, rows: Sequence[Row], *, spreadsheet: bool) -
     return collector.finished(header=header)
 
 
-def _is_repeated(rows: Sequence[Row], places: Sequence[int]) -> bool:
-    """Whether some columns say the same in the first row and those after it, beside two others of words."""
-    sample = [row.cells for row in rows[:_ROWS_COMPARED] if len(row.cells) > max(places)]
-    return (
-        len(sample) > 1
-        and min(places) > 1
-        and all(cells[place] == sample[0][place] for cells in sample for place in places)
+def _names_its_languages(rows: Sequence[Row]) -> bool:
+    """Whether a column says the same language in the first row and in those after it."""
+    sample = [row.cells for row in rows[:_ROWS_COMPARED] if row.cells]
+    shortest = min(len(cells) for cells in sample)
+    return len(sample) > 1 and any(
+        code_of(sample[0][place]) is not None and len({cells[place] for cells in sample}) == 1
+        for place in range(shortest)
     )
 
 

@@ -21,6 +21,7 @@ _FIRST_LINE = "StarDict's dict ifo file"
 _OURS = "One translation a line, written by bilex"
 _LARGEST_INDEX = 1 << 28
 _LONGEST_WORD = 255
+_MOST_PAIRS, _MOST_SHARED = 10_000, 16 << 20
 _TEXT_TYPES, _MARKUP_TYPES = frozenset("mtyln"), frozenset("ghxk")
 _BINARY_TYPES = frozenset("WPX")
 
@@ -39,18 +40,26 @@ def _read(path: Path, layout: Layout) -> Reading:
     for number, (word, offset, size) in enumerate(words, 1):
         by_place.setdefault((offset, size), []).append((number, word))
     for place, data in articles(_articles_file(path), by_place):
-        for number, word in by_place[place]:
-            text, markup = (None, False) if data is None else _text(data, facts.get("sametypesequence", ""))
-            if data is None:
-                collector.leave_out(number, "an article that is not there or larger than 1 MB")
-            elif text is None:
-                collector.leave_out(number, "an article that is no text")
+        words_here = by_place[place]
+        text, markup = (None, False) if data is None else _text(data, facts.get("sametypesequence", ""))
+        reason = ""
+        if data is None:
+            reason = "an article that is not there or larger than 1 MB"
+        elif text is None:
+            reason = "an article that is no text"
+        elif len(data) * len(words_here) > _MOST_SHARED:
+            reason = "a large article that too many words share"
+        for number, word in words_here:
+            if reason or text is None:
+                collector.leave_out(number, reason)
+                continue
+            entries = _our_entries(word, text) if ours else _entries(word, text, markup)
+            if len(entries) * len(words_here) > _MOST_PAIRS:
+                collector.leave_out(number, f"more than {_MOST_PAIRS:,} pairs in one place")
+            elif entries:
+                collector.add(number, entries)
             else:
-                entries = _our_entries(word, text) if ours else _entries(word, text, markup)
-                if entries:
-                    collector.add(number, entries)
-                else:
-                    collector.leave_out(number, "no translation, only explanations")
+                collector.leave_out(number, "no translation, only explanations")
     return collector.finished()
 
 
@@ -120,23 +129,27 @@ def _articles_file(path: Path) -> Path:
 
 def _text(data: bytes, types: str) -> tuple[str | None, bool]:
     """The first text of an article, and whether it is marked up."""
-    if not types:  # every part says itself what it is
-        while data:
-            kind, data = chr(data[0]), data[1:]
-            if kind in _TEXT_TYPES | _MARKUP_TYPES:
-                return data.partition(b"\0")[0].decode("utf-8", "replace"), kind in _MARKUP_TYPES
-            if kind in _BINARY_TYPES:
-                size = int.from_bytes(data[:4], "big")
-                data = data[4 + size :]
-            else:
-                data = data.partition(b"\0")[2]
-        return None, False
+    if not types:
+        return _marked_text(data)
     for place, kind in enumerate(types):
         last = place == len(types) - 1
         if kind in _TEXT_TYPES | _MARKUP_TYPES:
             part = data if last else data.partition(b"\0")[0]
             return part.decode("utf-8", "replace"), kind in _MARKUP_TYPES
         data = data.partition(b"\0")[2]
+    return None, False
+
+
+def _marked_text(data: bytes) -> tuple[str | None, bool]:
+    """The first text of an article of which every part says itself what it is."""
+    at = 0
+    while at < len(data):
+        kind, at = chr(data[at]), at + 1
+        end = data.find(b"\0", at)
+        end = len(data) if end < 0 else end
+        if kind in _TEXT_TYPES | _MARKUP_TYPES:
+            return data[at:end].decode("utf-8", "replace"), kind in _MARKUP_TYPES
+        at = at + 4 + int.from_bytes(data[at : at + 4], "big") if kind in _BINARY_TYPES else end + 1
     return None, False
 
 
