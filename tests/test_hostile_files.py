@@ -16,6 +16,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ import pytest
 
 from bilex.aligners import get_method
 from bilex.cli import run
+from bilex.lexicon import Lexicon
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
 from planted import planted
@@ -219,6 +221,22 @@ def test_dictionaries_of_all_kinds(tmp_path: Path, plain: Path) -> None:
     found = opened({**kinds, "/dev/zero": "lexicon"}, plain)
     assert not [name for name, said in found.items() if said == "read"]
     assert not Path(VICTIM).exists()
+
+
+def test_a_sheet_of_wide_rows_takes_little_memory(tmp_path: Path, plain: Path) -> None:
+    """Rows of 16,384 cells, of which the file holds three: once kept whole, a gigabyte for this one."""
+    Lexicon([("dog", "koira")]).write(tmp_path / "small.xlsx")
+    cells = "<c r='A{0}' t='str'><v>w{0}</v></c><c r='B{0}' t='str'><v>x{0}</v></c><c r='XFD{0}'><v>1</v></c>"
+    rows = "".join(f"<row r='{n}'>{cells.format(n)}</row>" for n in range(1, 8001)).encode()
+    sheet = b"<worksheet xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/main'><sheetData>"
+    with (
+        zipfile.ZipFile(tmp_path / "small.xlsx") as small,
+        zipfile.ZipFile(tmp_path / "wide.xlsx", "w", zipfile.ZIP_DEFLATED) as wide,
+    ):
+        for name in small.namelist():
+            is_sheet = "worksheets/sheet" in name
+            wide.writestr(name, sheet + rows + b"</sheetData></worksheet>" if is_sheet else small.read(name))
+    assert opened({str(tmp_path / "wide.xlsx"): "lexicon"}, plain) == {"wide.xlsx": "read"}
 
 
 def test_models_that_lie(tmp_path: Path, plain: Path) -> None:

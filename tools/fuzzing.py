@@ -20,7 +20,7 @@ from bilex.errors import BilexError
 SECONDS, HANG_SECONDS = 2.0, 20.0
 MAPPED, PEAK = 1 << 30, 256 << 20
 _TICK = 0.25
-_SHOWN = 20_000
+_SHOWN = 4_000
 
 
 class Target(Protocol):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -66,22 +67,23 @@ def read_rows(path: Path, layout: Layout, form: Form | None = None) -> Reading:
     lines = decode(path).split("\n")
     form, delimiter = _division(path, lines, layout, form)
     plain = form != "csv"
-    rows = list(_plain_rows(lines, delimiter) if plain else csv_rows(lines, delimiter))
+    rows = _plain_rows(lines, delimiter) if plain else csv_rows(lines, delimiter)
     collector = Collector(path, form, layout, expected=_EXPECTED[form], strict=True)
     collector.comments = sum(is_comment(line) for line in lines) if plain else 0
     return take_rows(collector, rows, spreadsheet=not plain)
 
 
-def take_rows(collector: Collector, rows: Sequence[Row], *, spreadsheet: bool) -> Reading:
+def take_rows(collector: Collector, rows: Iterable[Row], *, spreadsheet: bool) -> Reading:
     """Make entries of the rows of a file or a sheet, the first of which may name the columns."""
-    layout = collector.layout
-    first = rows[0].cells if rows else ()
+    layout, rest = collector.layout, iter(rows)
+    begun = list(itertools.islice(rest, _ROWS_COMPARED))
+    first = begun[0].cells if begun else ()
     columns = find_columns(collector.path, first, layout.columns, layout.languages, spreadsheet=spreadsheet)
-    if layout.columns is None and columns.from_header and _names_its_languages(rows):
+    if layout.columns is None and columns.from_header and _names_its_languages(begun):
         columns = Columns()  # each row names its languages, as glossaries of DeepL do
-    header = first if rows and columns.from_header else ()
+    header = first if begun and columns.from_header else ()
     facts = _fact_places(header)
-    for row in rows[1 if header else 0 :]:
+    for row in itertools.chain(begun[1 if header else 0 :], rest):
         if row.fault:
             collector.leave_out(row.number, row.fault)
         else:
@@ -92,8 +94,8 @@ def take_rows(collector: Collector, rows: Sequence[Row], *, spreadsheet: bool) -
 
 
 def _names_its_languages(rows: Sequence[Row]) -> bool:
-    """Whether a column says the same language in the first row and in those after it."""
-    sample = [row.cells for row in rows[:_ROWS_COMPARED] if row.cells]
+    """Whether a column says the same language in the first row and in those after it, as far as given."""
+    sample = [row.cells for row in rows if row.cells]
     shortest = min(len(cells) for cells in sample)
     return len(sample) > 1 and any(
         code_of(sample[0][place]) is not None and len({cells[place] for cells in sample}) == 1

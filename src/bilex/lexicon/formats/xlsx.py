@@ -18,7 +18,7 @@ from bilex.lexicon.formats.rows import Row, take_rows
 from bilex.lexicon.formats.tables import table_rows
 from bilex.lexicon.reading import Collector, Layout, Reading
 
-MOST_ROWS, LONGEST_CELL = 1_048_576, 32_767
+MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_576, 256, 32_767
 LARGEST_UNPACKED = 1 << 29
 _BLOCK = 1 << 20
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -31,26 +31,30 @@ _UTF_8 = re.compile(
 def _read(path: Path, layout: Layout) -> Reading:
     _check_archive(path)
     openpyxl = _library()
+    collector = Collector(path, "xlsx", layout, "rows", "row", expected="source and target", strict=True)
     try:
         with path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions, which no pair depends on
             workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            rows = list(_rows(workbook.worksheets[0].iter_rows(values_only=True)))
+            return take_rows(collector, _rows(workbook.worksheets[0]), spreadsheet=True)
     except BilexError:
         raise
     except Exception as error:  # openpyxl raises whatever a damaged part makes it stumble over
         raise BilexError(
             f"{path}: is no workbook that can be read ({type(error).__name__}); save it again."
         ) from error
-    collector = Collector(path, "xlsx", layout, "rows", "row", expected="source and target", strict=True)
-    return take_rows(collector, rows, spreadsheet=True)
 
 
-def _rows(rows: Iterator[tuple[Any, ...]]) -> Iterator[Row]:
-    for number, row in enumerate(rows, 1):
+def _rows(sheet: Any) -> Iterator[Row]:
+    """The rows with words in them, as wide as the sheet says or else up to their last word."""
+    said = sheet.max_column
+    width = min(said or MOST_COLUMNS, MOST_COLUMNS)
+    for number, row in enumerate(sheet.iter_rows(max_col=width, values_only=True), 1):
         if number > MOST_ROWS:
             return
         cells = tuple("" if cell is None else str(cell) for cell in row)
+        if not said:
+            cells = cells[: max((place for place, cell in enumerate(cells, 1) if cell), default=0)]
         if any(cell.strip() for cell in cells):
             yield Row(number, cells, "" if len(cells) > 1 else "fewer than two columns")
 
