@@ -1,11 +1,11 @@
-"""How well vectors tell the senses of a printed dictionary apart.
+"""How well vectors separate the senses of a printed dictionary.
 
     bilex align en.npy fi.npy --seeds seeds.tsv --method procrustes --limit 40000 -o en-fi
     python -m timings.senses en-fi freedict-eng-fin.index [--reverse]
 
 FreeDict numbers the senses of a headword. Two translations of one headword stand within one sense or across
 two; printed are the mean cosine of both kinds of pairs in the model's space, how many are above and below
-0.3, which is where `bilex lexicon --lemmas` parts senses, and the area under the curve of telling them apart.
+0.3, which is where `bilex lexicon --lemmas` parts senses, and the area under the curve of separating them.
 """
 
 from __future__ import annotations

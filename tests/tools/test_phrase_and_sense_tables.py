@@ -59,7 +59,7 @@ def test_bilex_composes_as_the_program_does(timings, model: Path) -> None:
     np.testing.assert_allclose(wider, program.composing_weights([0, 150], 300), rtol=1e-6)
 
 
-def test_senses_are_told_apart(timings, tmp_path: Path) -> None:
+def test_senses_are_separated(timings, tmp_path: Path) -> None:
     article = b"bank\n1. pankki, laitos\n2. ranta, penger\nfish\n1. kala\n"
     (tmp_path / "d.dict").write_bytes(article)
     (tmp_path / "d.index").write_text("bank\tA\to\nfish\to\tN\n", encoding="utf-8")
