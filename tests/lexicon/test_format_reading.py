@@ -389,10 +389,10 @@ def stardict(folder: Path, words: dict[str, tuple[int, int]], articles: bytes, f
 
 def test_many_words_with_one_large_article_are_left_out(tmp_path: Path) -> None:
     article = ",".join(f"w{i}x" for i in range(5000)).encode()
-    words = {f"word{i:03}": (0, len(article)) for i in range(500)} | {"dog": (len(article), 5)}
+    words = {f"word{i:03}": (0, len(article)) for i in range(100)} | {"dog": (len(article), 5)}
     reading = read(stardict(tmp_path, words, article + b"koira", "sametypesequence=m\n"))
     assert [(e.source, e.target) for e in reading.entries] == [("dog", "koira")]
-    assert reading.report.left_out == (("more than 10,000 pairs in one place", 500),)
+    assert reading.report.left_out == (("more than 10,000 pairs in one place", 100),)
     text = ",".join(f"w{i}x" for i in range(20_000))
     wide = dictd(tmp_path, {"dog": "dog\nkoira\n", "cat": f"cat\n{text}"})
     assert [e.target for e in read(wide).entries] == ["koira"]
