@@ -393,6 +393,9 @@ def test_many_words_with_one_large_article_are_left_out(tmp_path: Path) -> None:
     reading = read(stardict(tmp_path, words, article + b"koira", "sametypesequence=m\n"))
     assert [(e.source, e.target) for e in reading.entries] == [("dog", "koira")]
     assert reading.report.left_out == (("more than 10,000 pairs in one place", 100),)
+
+
+def test_an_article_of_too_many_translations_is_left_out(tmp_path: Path) -> None:
     text = ",".join(f"w{i}x" for i in range(20_000))
     wide = dictd(tmp_path, {"dog": "dog\nkoira\n", "cat": f"cat\n{text}"})
     assert [e.target for e in read(wide).entries] == ["koira"]
