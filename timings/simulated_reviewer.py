@@ -10,9 +10,9 @@ TRAIN that are no seeds, which are several times as many, and all of TEST is hel
 retrained as the workbench does it, and measured again.
 
 A split is a draw of the seeds, of the halves and of the random order. Beside the accuracy on the words that
-are held back, a line has `corrected`, the share of the decisions that gave the word another first translation,
-and `dictionary`, the precision of the dictionary of the oracle's words after the review: decided words are
-right, the others are what the retrained model says; `weighted` weighs each word by 1/rank, as often as it is met.
+are held back, a line has `corrected`, the share of the decisions that gave the word another translation, and
+`dictionary`, the precision of the entries of the oracle's and the held-back words after the review: decided
+words are right, the others are what the retrained model says; `weighted` weighs each word by 1/rank.
 The last lines have means over the splits and the difference between queue and random with its 95 % interval.
 """
 

@@ -151,7 +151,7 @@ def retrained(
 
 
 def _dictionary(model: Translator, known: Lexicon, held_out: set[str]) -> Lexicon:
-    """What a round learns from: known pairs, repeated while they are few, and pairs that the model is sure of.
+    """What a round learns from: known pairs, repeated while they are few, and those the model is sure of.
 
     Known pairs count up to five times, and together no more than the found ones.
     """

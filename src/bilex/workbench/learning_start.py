@@ -1,4 +1,4 @@
-"""Where a retraining starts: from the vectors as they were before the present maps, where these can be undone.
+"""Where a retraining starts: from the vectors before the present maps, where these can be undone.
 
 The advanced mapping weighs the directions of the common space by how well the languages agree there. Learned
 again on top of itself, it would weigh them twice, and once more with every retraining. A map that only turns,
