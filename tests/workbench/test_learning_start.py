@@ -60,7 +60,7 @@ def test_without_a_way_back_the_space_itself_is_the_start(weak, steps):
 
 
 def test_a_space_with_a_language_model_has_no_way_back(weak):
-    model = replace(weak, provenance={**weak.provenance, "language_model": {}})
+    model = replace(weak, provenance=replace(weak.provenance, language_model=object()))
     assert way_back(model, "target").steps == []
 
 

@@ -29,7 +29,7 @@ def way_back(model: Translator, side: Side) -> Map:
         A map without steps where there is no way back: the space holds a language model's view too, the maps
         have other steps than unit lengths and matrices, or a matrix is not square or flattens a direction.
     """
-    if "language_model" in model.provenance:
+    if model.provenance.language_model is not None:
         return Map([])
     whole = np.eye(model.space.dim)
     for step in reversed((model.source_map if side == "source" else model.target_map).steps):
