@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from timings import simulated_reviewer as simulated
 
 from bilex.lexicon import Lexicon
 from bilex.recipe import Recipe, fit
 from bilex.translator import Translator
 from bilex.vectors import WordVectors
 from planted import planted
-from timings import simulated_reviewer as simulated
 
 PLAIN = planted(words=900, dim=24, noise=0.2, seed=7)
 TRAIN, TEST = PLAIN.pairs(0, 600), PLAIN.pairs(600, 900)
