@@ -1,9 +1,12 @@
-"""Retraining with what people decided: one more round of stage C1 that starts from the present maps.
+"""Retraining with what people decided: more rounds of stage C1 that start from the present maps.
 
-The model's own space is the input, so the maps start where they are and no vector file is needed. The round's
-dictionary is that of C1: the seeds with everything accepted, and the pairs that the present model is sure of.
-Rejected pairs are known negatives. Words that are held back are never learned from; before and after are
-compared on them.
+The model's own space is the input, so the maps start where they are and no vector file is needed. A round's
+dictionary is that of C1: the seeds with everything accepted, and the pairs that the model is sure of, found
+anew in every round. Only the last round has contrastive updates. Rejected pairs are known negatives. Words
+that are held back are never learned from; before and after are compared on them.
+
+The pairs that a model finds repeat what its maps say already; what people know is news. So known pairs count
+several times where they are few.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bilex.aligners.advanced import AdvancedMapping
 from bilex.aligners.c1 import C1
 from bilex.aligners.maps import Map
 from bilex.lexicon import Lexicon
@@ -27,10 +31,13 @@ from bilex.translator import Translator, calibrate
 from bilex.translator.provenance import Provenance, Retrained
 from bilex.translator.remapped import Remapped
 from bilex.translator.unknown import OutOfVocabulary, Side
+from bilex.workbench.learning_start import taken_back, way_back
 
 UPDATES = 20
-_ASKING_WORDS = 20_000
+_FREQUENT = 20_000
 _MOST_FOUND = 6_000
+_ROUNDS = 3
+_MOST_REPEATS = 5
 _COMPARED_WORDS = 50_000
 _LINES_AT_ONCE = 500
 
@@ -94,7 +101,7 @@ def retrained(
     random_seed: int,
     progress: Progress,
 ) -> Translator:
-    """The model after one more round.
+    """The model after the rounds of a retraining.
 
     Args:
         earlier: The present model.
@@ -105,24 +112,29 @@ def retrained(
         progress: Who hears how far it is.
     """
     seeds = earlier.seeds.corrected(decided)
-    lexicon = _without_words(seeds, set(held_out))
-    with progress.task("Finding pairs that the model is sure of"):
-        sure = _sure_pairs(earlier, lexicon, set(held_out))
-    aligner = C1(
+    known = _without_words(seeds, set(held_out))
+    device = earlier.space.device
+    last = C1(
         iterations=1,
         warm_up=0,
         updates=UPDATES if updates is None else updates,
         seed=random_seed,
-        device=earlier.space.device,
+        device=device,
     )
-    dictionary = Lexicon(
-        [*lexicon.pairs, *sure], "seeds, decisions and sure pairs", rejected=lexicon.rejected
-    )
-    aligner.fit(earlier.space.source, earlier.space.target, dictionary, progress=progress)
-    space = Space.from_aligner(aligner, earlier.space.source, earlier.space.target)
+    back: dict[Side, Map] = {"source": way_back(earlier, "source"), "target": way_back(earlier, "target")}
+    source = taken_back(earlier.space.source, back["source"])
+    target = taken_back(earlier.space.target, back["target"])
+    space = earlier.space
+    for aligner in [*(AdvancedMapping(device=device) for _ in range(_ROUNDS - 1)), last]:
+        with progress.task("Finding pairs that the model is sure of"):
+            dictionary = _dictionary(replace(earlier, space=space), known, set(held_out))
+        aligner.fit(source, target, dictionary, progress=progress)
+        kept = None if aligner is last else _FREQUENT  # pairs are found among frequent words only
+        space = Space.from_aligner(aligner, source.head(kept), target.head(kept))
     with progress.task("Measuring neighbourhoods"):
         space.neighbourhoods()
-    onward: dict[Side, Map] = {"source": aligner.source_map_, "target": aligner.target_map_}
+    learned: dict[Side, Map] = {"source": last.source_map_, "target": last.target_map_}
+    onward = {side: Map([*back[side].steps, *learned[side].steps]) for side in learned}
     before: dict[Side, Map] = {"source": earlier.source_map, "target": earlier.target_map}
     maps = {side: Map([*before[side].steps, *onward[side].steps]) for side in before}
     unknown: list[OutOfVocabulary] = [Remapped(one, before, onward) for one in earlier.unknown]
@@ -138,15 +150,27 @@ def retrained(
     )
 
 
+def _dictionary(model: Translator, known: Lexicon, held_out: set[str]) -> Lexicon:
+    """What a round learns from: known pairs, repeated while they are few, and those the model is sure of.
+
+    Known pairs count up to five times, and together no more than the found ones.
+    """
+    sure = _sure_pairs(model, known, held_out)
+    repeats = max(1, min(_MOST_REPEATS, len(sure) // max(1, len(known))))
+    return Lexicon(
+        [*known.pairs] * repeats + sure, "seeds, decisions and sure pairs", rejected=known.rejected
+    )
+
+
 def _without_words(lexicon: Lexicon, words: set[str]) -> Lexicon:
     pairs = [pair for pair in lexicon.pairs if pair[0] not in words]
     wrong = tuple(pair for pair in lexicon.rejected if pair[0] not in words)
     return Lexicon(pairs, lexicon.name, rejected=wrong)
 
 
-def _sure_pairs(earlier: Translator, lexicon: Lexicon, held_out: set[str]) -> list[tuple[str, str]]:
+def _sure_pairs(model: Translator, lexicon: Lexicon, held_out: set[str]) -> list[tuple[str, str]]:
     """Mutual best pairs of frequent words that nobody decided on, best scores first."""
-    found = earlier.lexicon(mutual=True, model_only=True, ranks=(1, _ASKING_WORDS))
+    found = model.lexicon(mutual=True, model_only=True, ranks=(1, _FREQUENT))
     settled = {source for source, _ in lexicon.pairs} | held_out
     wrong = set(lexicon.rejected)
     fresh = [e for e in found if e.source not in settled and (e.source, e.target) not in wrong]
