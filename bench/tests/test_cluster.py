@@ -36,7 +36,7 @@ def test_needs_are_cut_down_to_the_largest_machine() -> None:
         fitting(Needs(gpus=1), nodes[:1], "auto")
 
 
-def test_missing_ray_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_ray_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     folder = world.make_folder(tmp_path / "data")
     with pytest.raises(BilexError, match=r"pip install 'bilex-bench\[cluster\]'"):
@@ -130,7 +130,7 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nobody-is-there", "ray://127.0.0.1:10001", "auto"])
-def test_no_cluster_at_an_address_is_told_in_one_sentence(address: str, tmp_path: Path) -> None:
+def test_no_cluster_at_an_address_is_reported_in_one_sentence(address: str, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     folder = world.make_folder(tmp_path / "data")
     with pytest.raises(BilexError, match="no Ray cluster answers"):

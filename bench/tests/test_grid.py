@@ -274,7 +274,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "sentence"), WRONG)
-def test_what_is_wrong_is_told_with_its_line(file: Path, text: str, sentence: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(file: Path, text: str, sentence: str) -> None:
     with pytest.raises(BilexError, match=sentence) as caught:
         labels(read(file, HEAD + text))
     assert str(caught.value).startswith(str(file))

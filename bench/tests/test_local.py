@@ -77,7 +77,7 @@ def test_workers_and_threads_fill_the_cores_once(monkeypatch: pytest.MonkeyPatch
     assert default_workers(on_gpu=False) == 1 and threads_for(4) == 1
 
 
-def test_the_end_of_a_worker_is_told_in_words() -> None:
+def test_the_end_of_a_worker_is_reported_in_words() -> None:
     assert "SIGKILL, as Linux does when memory runs out" in how_it_ended(-9)
     assert how_it_ended(-11) == "its worker process was killed by SIGSEGV."
     assert "exit code 1" in how_it_ended(1)

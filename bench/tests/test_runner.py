@@ -86,7 +86,7 @@ def test_one_experiment_under_two_labels_is_run_once(folder: world.KnownFolder, 
     assert len(engine.ran) == 1
 
 
-def test_missing_files_are_told_before_anything_runs(folder: world.KnownFolder) -> None:
+def test_missing_files_are_reported_before_anything_runs(folder: world.KnownFolder) -> None:
     check_data(world.grid(), {"world": folder})
     with pytest.raises(BilexError, match="has no dictionaries for 'aa-zz'"):
         check_data([*world.grid(), world.setup(pair="aa-zz")], {"world": folder})
@@ -285,11 +285,11 @@ def test_killed_at_random_moments_and_resumed_the_results_are_those_of_one_go(
     assert process.returncode == 0, output
     one_go = time.monotonic() - begun
     log.unlink()
-    results, chance = tmp_path / "r.sqlite", random.Random(6)
+    results, rng = tmp_path / "r.sqlite", random.Random(6)
     kept = 0
     for _ in range(3):
         process = started(grid, results, "--workers", "2")
-        time.sleep(chance.uniform(0.5, 1.0) * one_go)
+        time.sleep(rng.uniform(0.5, 1.0) * one_go)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=30)
         wait_for("the end of all processes", 5, lambda group=process.pid: not processes_of(group))

@@ -218,7 +218,7 @@ def test_sweeps_stay_out_of_the_other_tables() -> None:
     assert [c.name for c in main.columns][2:] == ["C1", "λ 0.2", "λ auto"]
 
 
-def test_one_label_for_several_things_is_told_apart() -> None:
+def test_one_label_for_several_things_is_kept_apart() -> None:
     results = [made(lm=E5, mixing=m, label="C2") for m in (0.2, "auto")] + [made()]
     (main,) = build_tables(results, names=["main"])
     assert [c.name for c in main.columns][2:] == ["C1", "C2 (λ = 0.2)", "C2 (λ = auto)"]
@@ -246,7 +246,7 @@ def test_one_experiment_under_two_labels_is_one_method() -> None:
     assert figures(main, "C2 (C1)", "5k", "mean").share is None
 
 
-def test_runs_that_differ_by_chance_are_averaged() -> None:
+def test_runs_that_differ_by_random_seed_are_averaged() -> None:
     runs = [made(seed=seed) for seed in (0, 1)]
     (main,) = build_tables(runs, names=["main"])
     expected = fmean(100 * (run.figure("forward", "csls") or 0) for run in runs)
@@ -283,7 +283,7 @@ def test_significance_against_the_chosen_baseline(results: list[Result]) -> None
     assert len(single.rows) == 24 and "RCSLS" not in [c.name for c in single.columns]
 
 
-def test_significance_reads_each_prediction_from_where_it_is_told(results: list[Result]) -> None:
+def test_significance_reads_each_prediction_from_where_it_is_stored(results: list[Result]) -> None:
     bare = [replace(result, predictions={}) for result in results]
     kept = {result.setup.key: result.predictions for result in results}
     assert build_tables(bare, names=["significance", "examples"]) == []

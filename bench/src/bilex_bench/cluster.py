@@ -147,7 +147,7 @@ class RayExecutor:
         if isinstance(cause, ImportError) or isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
             raise BilexError(
                 f"a machine of the cluster cannot run bilex ({_first_sentence(cause or error)}); install the "
-                "same bilex on all of them, as docs/benchmark-cluster.md tells."
+                "same bilex on all of them, as docs/benchmark-cluster.md says."
             ) from error
         if isinstance(cause, BilexError):
             raise cause

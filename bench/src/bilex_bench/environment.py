@@ -65,7 +65,7 @@ class PeakMemory:
             torch.cuda.reset_peak_memory_stats()
 
     def gigabytes(self) -> float | None:
-        """The process's largest resident size so far; None if the system does not tell."""
+        """The process's largest resident size so far; None if the system does not say."""
         peak = peak_memory()
         return None if peak is None else round(peak / _GIGABYTE, 3)
 

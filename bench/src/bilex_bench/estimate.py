@@ -127,7 +127,7 @@ def _share(setup: Setup, step: str) -> tuple[str, str]:
 
 
 def _who(setup: Setup, step: str) -> str:
-    """Whose earlier results tell about a step."""
+    """Whose earlier results say something about a step."""
     if step == "fit":
         return setup.method
     return str(setup.lm) if step in _SHARED_BY_STAGE else ""

@@ -79,7 +79,7 @@ class ResultsStore:
             _make_folder(path.parent)
         elif path.stat().st_size < _SMALLEST_FILE:
             raise BilexError(f"{path}: is not a results file; choose another name.")
-        with _told_plainly(path):
+        with _plain_errors(path):
             connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
             try:
                 # A rollback journal, not WAL: between two results the file is whole by itself, to be copied.
@@ -168,7 +168,7 @@ class ResultsStore:
             predictions: Whether the answers to every test word are read too.
             samples: Whether the vectors for pictures are read too.
         """
-        with _told_plainly(self.path):
+        with _plain_errors(self.path):
             checksums.check(self._connection, self.path)
         rows = self._rows(
             f"SELECT labels.label, {', '.join(f'results.{name}' for name in _COLUMNS)} FROM results "
@@ -217,7 +217,7 @@ class ResultsStore:
             pass
         if other.samefile(self.path):
             raise BilexError(f"{other}: cannot be merged into itself; name another file.")
-        with _told_plainly(self.path):
+        with _plain_errors(self.path):
             self._connection.execute("ATTACH DATABASE ? AS other", (str(other),))
         try:
             with self._transaction():
@@ -277,13 +277,13 @@ class ResultsStore:
         self._connection.execute(statement, values)
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with _told_plainly(self.path):
+        with _plain_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         """All of a block, or nothing of it."""
-        with _told_plainly(self.path):
+        with _plain_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -326,7 +326,7 @@ def _refuse_damaged(connection: sqlite3.Connection) -> None:
 
 
 @contextlib.contextmanager
-def _told_plainly(path: Path) -> Iterator[None]:
+def _plain_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's complaints about a file into one sentence."""
     try:
         yield

@@ -136,7 +136,7 @@ class _Execution:
     flag_value=_HERE,
     metavar="[ADDRESS]",
     help="Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a fresh one "
-    "on this machine. Needs bilex-bench[cluster]; docs/benchmark-cluster.md tells how clusters are started.",
+    "on this machine. Needs bilex-bench[cluster]; docs/benchmark-cluster.md says how clusters are started.",
 )
 @click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores a family; 4 by default.")
 @click.option(
@@ -256,7 +256,7 @@ def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
 def _run(
     setups: list[Setup], plan: WorkPlan, results: Path, execution: _Execution, retry_failed: bool
 ) -> int:
-    """Run what is yet to be run, and tell what came of it."""
+    """Run what is yet to be run, and report what came of it."""
     from bilex_bench.engine import run
     from bilex_bench.estimate import by_family, estimate
     from bilex_bench.live import View
@@ -270,10 +270,10 @@ def _run(
         order = in_order(waiting, cost, execution.at_a_time())
         work = partial(run, execution.executor(plan, estimates))
         outcome = run_setups(setups, plan, store, work, View(len(waiting)), order=order)
-        return _tell(outcome, setups, store)
+        return _report_outcome(outcome, setups, store)
 
 
-def _tell(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
+def _report_outcome(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
     """What came of the run, and what to do next."""
     from bilex.cli.console import show
 
@@ -283,7 +283,7 @@ def _tell(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
     already = f"; {outcome.skipped} were there already" if outcome.skipped else ""
     show(f"{run} setups were run{already}; {done} of {len(asked)} are done in {store.path}.")
     if failed:
-        show(f"{failed} failed; --retry-failed tries them again, the report tells why.")
+        show(f"{failed} failed; --retry-failed tries them again, the report says why.")
     show(f"Next: bilex benchmark report {shlex.quote(str(store.path))} -o report.html")
     return _SOME_FAILED if failed else 0
 
