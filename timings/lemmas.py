@@ -10,14 +10,13 @@ translations do not come first.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from bilex import Lexicon, Translator
+from bilex import Translator
 from bilex.lemmas import Lemmatiser, lemmatiser
 from bilex.space import Direction
+from timings.model_tests import parser_of, read_test
 
 
 @dataclass(frozen=True)
@@ -67,14 +66,7 @@ def shares(golds: dict[str, set[str]], words: Iterable[str], answers: Answers) -
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print two lines for each test dictionary: all words, and headwords alone."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("tests", nargs="+", type=Path)
-    parser.add_argument("--reverse", action="store_true", help="from the target language to the source's")
-    parser.add_argument("--swapped", action="store_true", help="the test dictionaries have the target first")
-    options = parser.parse_args(arguments)
+    options = parser_of(__doc__).parse_args(arguments)
     translator = Translator.load(options.model)
     answers = answers_of(translator, "backward" if options.reverse else "forward")
     seeds = translator.seeds.swapped() if options.reverse else translator.seeds
@@ -83,10 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(answers.forms):,} entries by forms, {len(answers.lemmas):,} by lemmas")
     print("test                             words      number | forms: strict  lemma | lemmas: strict  lemma")
     for test in options.tests:
-        lexicon = Lexicon.read(test)
-        lexicon = lexicon.swapped() if options.reverse != options.swapped else lexicon
         golds: dict[str, set[str]] = {}
-        for word, gold in lexicon.pairs:
+        for word, gold in read_test(test, options).pairs:
             if word in answers.forms and gold in key_side and word not in known:
                 golds.setdefault(word, set()).add(gold)
         for name, words in (

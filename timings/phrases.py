@@ -11,10 +11,8 @@ of the whole phrase is measured too, alone and as the translator joins it with t
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +22,7 @@ from bilex.space import Direction, Floats
 from bilex.translator.encoder import FromEncoder
 from bilex.vectors import WordVectors
 from bilex.vectors.phrases import composed, composing_weights, is_phrase, unit_of, words_of
+from timings.model_tests import parser_of, read_test
 
 AMONG = (1, 5)
 FREQUENT = 1_000
@@ -153,21 +152,13 @@ def measure(translator: Translator, test: Test, most: int, seed: int) -> dict[st
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print a row for words, and one for each way to make vectors of phrases."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("tests", nargs="+", type=Path)
-    parser.add_argument("--reverse", action="store_true", help="from the target language to the source's")
-    parser.add_argument("--swapped", action="store_true", help="the test dictionaries have the target first")
+    parser = parser_of(__doc__)
     parser.add_argument("--most", type=int, default=2_000, help="of each dictionary, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     translator = Translator.load(options.model)
     for path in options.tests:
-        lexicon = Lexicon.read(path)
-        lexicon = lexicon.swapped() if options.reverse != options.swapped else lexicon
-        test = Test(translator, "backward" if options.reverse else "forward", lexicon)
+        test = Test(translator, "backward" if options.reverse else "forward", read_test(path, options))
         print(f"{path.name:44} queries    P@1    P@5")
         for name, (count, shares) in measure(translator, test, options.most, options.seed).items():
             print(f"{name:44} {count:7,} {shares[0]:6.1f} {shares[1]:6.1f}", flush=True)

@@ -82,9 +82,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     x, y = torch.from_numpy(source).to(device), torch.from_numpy(target).to(device)
     neighbourhoods(x[:3000], y[:3000], options.k, device=device)
-    if (
-        device.type == "cpu"
-    ):  # loops for the precision of the whole search are compiled before the clock starts
+    if device.type == "cpu":
+        # Loops for the precision of the whole search are compiled before the clock starts.
         precision = precision_for(len(source), len(target), options.k, directions=2)
         top_k_both_ways(source[:3000], target[:3000], options.k, 1 << 28, precision)
     bare_product(x[:4096], y[:8192])

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+import torch
 
+from bilex import arithmetic
 from bilex.errors import BilexError
-from bilex.similarity import few
+from bilex.machine import Processor
+from bilex.similarity import few, streamed
 from bilex.similarity.streamed import StreamedKeys
 
 BOTH = pytest.mark.parametrize("int8_products", [False, True])
@@ -27,9 +32,9 @@ def test_the_best_keys_are_those_of_float64(
 ) -> None:
     stay, asked = rows(keys, width, 1), rows(queries, width, 2)
     penalty = np.random.default_rng(3).uniform(0, 0.5, keys).astype(np.float32)
-    streamed = StreamedKeys(stay, int8_products=int8_products)
+    ready = StreamedKeys(stay, int8_products=int8_products)
     for term in (None, penalty):
-        scores, found = streamed.top_k(asked, k, term)
+        scores, found = ready.top_k(asked, k, term)
         true_scores, true_rows = few.top_k(asked, stay, k, term)
         np.testing.assert_array_equal(found, true_rows)
         np.testing.assert_array_equal(scores, true_scores)
@@ -54,10 +59,10 @@ def test_keys_of_very_different_lengths(int8_products: bool) -> None:
 
 def test_whoever_reads_a_file_is_called_after_each_part() -> None:
     reads = []
-    streamed = StreamedKeys(rows(9000, 8, 7), lambda: reads.append(1))
+    ready = StreamedKeys(rows(9000, 8, 7), lambda: reads.append(1))
     made = len(reads)
     assert made > 1
-    streamed.top_k(rows(40, 8, 8), 2)
+    ready.top_k(rows(40, 8, 8), 2)
     assert len(reads) > made
 
 
@@ -68,3 +73,27 @@ def test_a_row_that_is_not_finite_is_named() -> None:
         StreamedKeys(stay)
     with pytest.raises(BilexError, match="query"):
         StreamedKeys(rows(10, 8, 9)).top_k(stay[6:7], 1)
+
+
+@pytest.fixture
+def cut_sums(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A processor that has instructions for 8-bit products, and a torch that does not use them."""
+
+    def cut(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        return out.copy_((a.int() @ b.int()).clamp(-32768, 32767))
+
+    monkeypatch.setattr(torch, "_int_mm", cut)
+    monkeypatch.setattr(streamed, "processor", lambda: Processor("new", frozenset({"avx512_vnni"}), 2))
+    monkeypatch.setattr(streamed, "_WORTH_TORCH", 10)
+    arithmetic.int8_limit.cache_clear()
+    yield
+    arithmetic.int8_limit.cache_clear()
+
+
+@pytest.mark.usefixtures("cut_sums")
+def test_products_that_are_not_added_up_right_are_not_used() -> None:
+    stay, asked = rows(500, 64, 10), rows(5, 64, 11)
+    scores, found = StreamedKeys(stay).top_k(asked, 4)
+    true_scores, true_rows = few.top_k(asked, stay, 4, None)
+    np.testing.assert_array_equal(found, true_rows)
+    np.testing.assert_array_equal(scores, true_scores)

@@ -69,7 +69,7 @@ def first_dictionary(
     Raises:
         BilexError: There are no seeds, and no start is possible or every one of them collapsed.
     """
-    given = [(source.index_to_key[a], target.index_to_key[b]) for a, b in seeds]
+    given = _words(source, target, seeds)
     frequent = small_vocabularies(source, target, Lexicon(given), _START_WORDS)
     possible = _possible(c1, *frequent, given)
     if [name for name, *_ in possible] == ["seeds"]:
@@ -116,10 +116,7 @@ def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: list[tupl
         "numerals": numerals(source, target),
         "romanised": romanised(source, target),
     }
-    found = {
-        name: [(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs]
-        for name, pairs in rows.items()
-    }
+    found = {name: _words(source, target, pairs) for name, pairs in rows.items()}
     together = list(dict.fromkeys(pair for pairs in found.values() for pair in pairs))
     if len(together) > max(map(len, found.values())):
         found["shared"] = together
@@ -140,6 +137,11 @@ def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: list[tupl
             f"share {counts}; use start=unsupervised or give seeds."
         )
     return wanted
+
+
+def _words(source: WordVectors, target: WordVectors, pairs: Pairs) -> list[tuple[str, str]]:
+    """Pairs of rows as pairs of words."""
+    return [(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs]
 
 
 def _tried(

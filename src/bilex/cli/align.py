@@ -159,7 +159,7 @@ def command(
     check_readable(source_vectors, target_vectors, *seeds, *corrections, *rejected)
     check_device(device)
     from bilex.aligners import get_method
-    from bilex.cli.console import progress
+    from bilex.cli.console import interruptible, progress
     from bilex.cli.settings import parse_settings
     from bilex.encoders.processes import is_first_process
     from bilex.recipe import fit
@@ -201,7 +201,7 @@ def command(
         show_plan(aligner, source, target, lexicon, languages, calibrate=calibrate, lm=lm, as_json=as_json)
         return
     say_how_long(aligner, source, target, lexicon, listener, calibrate=calibrate, lm=lm)
-    try:
+    with interruptible(checkpoint, listener):
         fitted = fit(
             recipe,
             source,
@@ -211,10 +211,6 @@ def command(
             progress=listener,
             checkpoint=Path(checkpoint) if checkpoint else None,
         )
-    except KeyboardInterrupt:
-        if checkpoint and Path(checkpoint).exists():
-            listener.say(f"What was finished is kept in {checkpoint}; run the same command to go on from it.")
-        raise
     if not is_first_process():
         return
     translator = Translator.of(fitted, source, target, lowercase=lowercase, languages=languages)

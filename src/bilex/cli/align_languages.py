@@ -120,7 +120,7 @@ def command(
     check_device(device)
     check_output(output, force, (*vectors, seeds_dir))
     from bilex.aligners.c1 import C1
-    from bilex.cli.console import progress
+    from bilex.cli.console import interruptible, progress
     from bilex.cli.settings import parse_settings
     from bilex.files import check_writable
     from bilex.many.dictionaries import read_dictionaries
@@ -146,7 +146,7 @@ def command(
     for (a, b), lexicon in seeds.items():
         if len(lexicon):
             check_coverage(lexicon, words[a], words[b])
-    try:
+    with interruptible(checkpoint, listener):
         many = align_languages(
             words,
             seeds,
@@ -157,10 +157,6 @@ def command(
             progress=listener,
             checkpoint=Path(checkpoint) if checkpoint else None,
         )
-    except KeyboardInterrupt:
-        if checkpoint and Path(checkpoint).exists():
-            listener.say(f"What was finished is kept in {checkpoint}; run the same command to go on from it.")
-        raise
     many.save(output, progress=listener)
     report_many(many, output, as_json)
 

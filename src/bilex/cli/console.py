@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -39,3 +42,14 @@ def warn(sentence: str) -> None:
 def progress() -> Progress:
     """Bars on a terminal, lines elsewhere."""
     return BarProgress() if sys.stderr.isatty() else LineProgress()
+
+
+@contextmanager
+def interruptible(checkpoint: str | Path | None, listener: Progress) -> Iterator[None]:
+    """Where Ctrl-C ends the work inside, say what a checkpoint has kept of it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint and Path(checkpoint).exists():
+            listener.say(f"What was finished is kept in {checkpoint}; run the same command to go on from it.")
+        raise

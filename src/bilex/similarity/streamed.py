@@ -100,7 +100,8 @@ class StreamedKeys:
         self.keys, self._read = keys, read
         found = processor()
         if int8_products is None:
-            int8_products = len(keys) >= _WORTH_TORCH and bool(found.features & _INT8_PRODUCTS)
+            promising = len(keys) >= _WORTH_TORCH and bool(found.features & _INT8_PRODUCTS)
+            int8_products = promising and _sums_come_out_right()
         self._with_torch, self._threads = int8_products, found.threads
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(self._threads, "streamed-keys", initializer=self._calm)
@@ -268,6 +269,13 @@ class StreamedKeys:
             return out[:, : last - first]
 
         return multiply
+
+
+def _sums_come_out_right() -> bool:
+    """Whether torch adds up products of the largest 8-bit numbers without loss here."""
+    from bilex.arithmetic import int8_limit
+
+    return bool(int8_limit() >= _LIMIT)
 
 
 def _rounded(rows: Floats) -> tuple[npt.NDArray[np.int8], Floats, npt.NDArray[Any], npt.NDArray[Any]]:
