@@ -7,6 +7,7 @@ promised: whole words without blanks around them, and a report that adds up.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import random
@@ -20,7 +21,7 @@ from bilex.lexicon import Entry
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats import format_named, read, write
 from bilex.lexicon.reading import Layout, Reading
-from mutations import mutated, restructured
+from mutations import LARGEST, mutated, restructured
 
 TOKENS = (
     *(b"\t", b"\n", b"\r\n", b"\r", b" ", b";", b",", b"|", b'"', b"'", b"#", b"=>", b" @ ", b"\\", b"\0"),
@@ -39,7 +40,8 @@ TOKENS = (
     *(b"PK\x03\x04", b"\x1f\x8b"),
 )
 RUNS = tuple(
-    token * 50_000 for token in (b"/", b" ", b"(", b"<", b"\t", b"a ", b"1. ", b";", b"\\", b'"', b"=>")
+    token * (LARGEST // 2 // len(token))
+    for token in (b"/", b" ", b"(", b"<", b"\t", b"a ", b"1. ", b";", b"\\", b'"', b"=>")
 )
 LAYOUTS = (
     Layout(),
@@ -156,29 +158,36 @@ def _changed_text(rng: random.Random, content: bytes, seeds: Sequence[bytes]) ->
     if rng.random() < 0.001:
         at = rng.randrange(len(content) + 1)
         content = content[:at] + rng.choice(RUNS) + content[at:]
-    return content
+    return content[:LARGEST]
 
 
 def changed_inside(rng: random.Random, archive: bytes) -> bytes:
     """An archive with one of its files changed, doubled or left out, so that its checksums still fit."""
     packed = io.BytesIO()
     kind = rng.choice(("change", "change", "change", "double", "drop", "bomb"))
-    with zipfile.ZipFile(io.BytesIO(archive)) as old:
-        parts = [(name, old.read(name)) for name in old.namelist()]
+    packing = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    parts = list(_parts(archive))
     victim = rng.randrange(len(parts))
     name, content = parts[victim]
     if kind == "drop":
         del parts[victim]
     elif kind == "bomb" and rng.random() < 0.02:
-        parts[victim] = (name, content + b" " * 3_000_000)
+        parts[victim], packing = (name, content + b" " * 3_000_000), zipfile.ZIP_DEFLATED
     elif kind == "double":
         parts.append((rng.choice((name + "2", "../x.xml", "/x.xml", name.upper())), content))
     else:
         parts[victim] = (name, _changed_text(rng, content, (content,)))
-    with zipfile.ZipFile(packed, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as new:
+    with zipfile.ZipFile(packed, "w") as new:
         for name, content in parts:
-            new.writestr(zipfile.ZipInfo(name), content)
+            new.writestr(zipfile.ZipInfo(name), content, packing)
     return packed.getvalue()
+
+
+@functools.lru_cache(maxsize=8)
+def _parts(archive: bytes) -> tuple[tuple[str, bytes], ...]:
+    """The files of an archive by name."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        return tuple((name, opened.read(name)) for name in opened.namelist())
 
 
 def check_reading(reading: Reading) -> None:

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Protocol
 
 from bilex.errors import BilexError
+from mutations import LARGEST
 
 SECONDS, HANG_SECONDS = 2.0, 20.0
 MAPPED, PEAK = 1 << 30, 256 << 20
+LARGEST_FILE = 2 * LARGEST
 _TICK = 0.25
 _SHOWN = 4_000
 
@@ -123,6 +125,8 @@ def fuzz(target: Target, seed: int, first: int, count: int) -> Tally:
         watch.ticks = 0
         try:
             made = target.make(rng)
+            assert max(map(len, made.values())) <= LARGEST_FILE, "the fuzzer made too large a file"
+            watch.ticks = 0  # only the reader's time counts
             refused = _refusal(target, rng)
             peak = _checked_peak(peak)
             tally.refused += refused
