@@ -94,6 +94,20 @@ def test_converting_keeps_what_is_known_about_pairs(files: Files, tmp_path: Path
     assert "name two languages" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("one", WRITTEN_FORMATS)
+def test_every_format_is_converted_into_every_other(tmp_path: Path, one: str) -> None:
+    pairs = [("dog", "koira"), ("ice", "jää"), ("zebra", "seepra")]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    first = tmp_path / f"first{SUFFIXES[one]}"
+    assert bilex("convert", path, "-o", first, "--from", "tsv", "--to", one, "--languages", "en,fi") == 0
+    for other in WRITTEN_FORMATS:
+        second = tmp_path / f"{other}{SUFFIXES[other]}"
+        options = ["--from", one, "--to", other, "--languages", "en,fi"]
+        assert bilex("convert", first, "-o", second, *options) == 0, other
+        assert [(e.source, e.target) for e in read(second, Layout(), other).entries] == pairs, other
+
+
 def test_what_is_left_out_is_counted(tmp_path: Path, capsys: Captured) -> None:
     path = tmp_path / "d.tsv"
     path.write_text("dog\tkoira\nice cream\tjäätelö\ncat\n=1\tyksi\n", encoding="utf-8")

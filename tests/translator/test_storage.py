@@ -130,6 +130,20 @@ def test_models_of_other_versions_open(copied: Path) -> None:
     assert stored["report"] == {"seed_pairs": 7, "seed_pairs_used": 0, "warnings": [], "theirs": [1, 2]}
 
 
+def test_a_model_that_the_first_bilex_wrote_opens(tmp_path: Path) -> None:
+    """The folder was written by commit e372f93, before models knew their languages."""
+    folder = shutil.copytree(Path(__file__).parent / "first_version", tmp_path / "model")
+    opened = Translator.load(folder)
+    best = [answer.translations[0] for answer in opened.translate(["s0", "s30", "s39"])]
+    assert [(found.word, found.rank) for found in best] == [("t0", 1), ("t30", 31), ("t39", 40)]
+    assert [found.score for found in best] == pytest.approx([0.893119, 1.008043, 1.029178], abs=1e-4)
+    assert best[0].known and not best[1].known
+    assert opened.provenance.made.startswith("2026-11-16")
+    opened.save(folder)
+    again = Translator.load(folder)
+    assert again.translate(["s30"]) == opened.translate(["s30"])
+
+
 def test_a_changed_report_is_refused(copied: Path) -> None:
     config = json.loads((copied / "config.json").read_text())
     (copied / "config.json").write_text(json.dumps({**config, "seed_pairs": "many"}))
