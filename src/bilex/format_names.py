@@ -21,6 +21,7 @@ DICTIONARY_MODULES = {
     "synonyms": "synonyms",
     "anki": "anki",
     "hunalign": "hunalign",
+    "bicleaner": "bicleaner",
     "xlsx": "xlsx",
     "dictd": "dictd",
     "wiktextract": "wiktextract",

@@ -25,7 +25,7 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 def test_a_short_run_over_all_readers_finds_nothing() -> None:
     done = run("--inputs", "100", "--seed", "7")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2,700 inputs, 0 failures" in done.stdout
+    assert "2,800 inputs, 0 failures" in done.stdout
     rows = [line.split() for line in done.stdout.splitlines()[1:-1]]
     assert all("0" not in (row[-5], row[-4]) for row in rows), "a reader read or refused all inputs"
 

@@ -139,8 +139,8 @@ def test_a_model_that_the_first_bilex_wrote_opens(tmp_path: Path) -> None:
     assert [found.score for found in best] == pytest.approx([0.893119, 1.008043, 1.029178], abs=1e-4)
     assert best[0].known and not best[1].known
     assert opened.provenance.made.startswith("2026-11-16")
-    opened.save(folder)
-    again = Translator.load(folder)
+    opened.save(tmp_path / "again")
+    again = Translator.load(tmp_path / "again")
     assert again.translate(["s30"]) == opened.translate(["s30"])
 
 

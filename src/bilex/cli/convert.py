@@ -79,7 +79,8 @@ def command(
     Vectors are written as word2vec text (.vec, .txt, also .gz, .bz2, .xz), word2vec binary (.bin),
     npy with a word list (.npy), or, without a suffix, a safetensors folder that opens at once.
     Dictionaries are read (--from) and written (--to) as tsv, csv, jsonl, muse, deepl, omegat, tbx, tmx,
-    tei, stardict, apertium, synonyms, anki, hunalign and xlsx, and read as dictd and wiktextract too.
+    tei, stardict, apertium, synonyms, anki, hunalign, bicleaner and xlsx, and read as dictd and
+    wiktextract too.
     """
     if (output is None) == (old_output is None):
         raise click.UsageError("Name what to write once: bilex convert INPUT -o OUTPUT.")

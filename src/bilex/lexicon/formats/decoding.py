@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import html
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from bilex.errors import BilexError
 
 LONGEST_LINE = 16 << 20
+LARGEST_UNPACKED = 1 << 30
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -47,15 +51,37 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
                 return
             _refuse_packed(path, head)
             file.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
-            number = 0
-            while line := file.readline(LONGEST_LINE):
-                if len(line) == LONGEST_LINE:
-                    raise BilexError(f"{path}: line {number + 1} is longer than 16 MB; give another file.")
-                for piece in line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r"):
-                    number += 1
-                    yield number, _decoded(path, number, piece)
+            yield from _numbered(path, file)
     except OSError as error:
         raise cannot_be_read(path, error) from error
+
+
+def packed_text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a gzipped file in UTF-8 with their numbers from 1, one in memory at a time.
+
+    Raises:
+        BilexError: It is no gzip file, or damaged, or unpacks into more than 1 GB; or as `text_lines`.
+    """
+    try:
+        with path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
+            for number, line in _numbered(path, unpacked):
+                if unpacked.tell() > LARGEST_UNPACKED:
+                    raise BilexError(f"{path}: unpacks into more than 1 GB; give a part of it.")
+                yield number, line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BilexError(f"{path}: is not gzip, or damaged; pack it again with gzip.") from error
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+
+
+def _numbered(path: Path, file: IO[bytes] | gzip.GzipFile) -> Iterator[tuple[int, str]]:
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise BilexError(f"{path}: line {number + 1} is longer than 16 MB; give another file.")
+        for piece in line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r"):
+            number += 1
+            yield number, _decoded(path, number, piece)
 
 
 def unescaped(text: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
+from bilex.lexicon.formats.bicleaner import is_probability
 from bilex.lexicon.formats.decoding import cannot_be_read
 from bilex.lexicon.formats.json_lines import parsed
 from bilex.lexicon.formats.stardict import stem_of
@@ -23,6 +25,7 @@ _ROOTS = {
 _XML_SUFFIXES = {".tmx": "tmx", ".tbx": "tbx", ".tei": "tei", ".dix": "apertium"}
 _BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
 _JSON_SUFFIXES = (".jsonl", ".ndjson")
+_GZIP = b"\x1f\x8b"
 _ANKI_DIRECTIVES = (b"#separator:", b"#html:")
 
 
@@ -49,7 +52,7 @@ def _by_content(head: bytes) -> str | None:
         return "anki"
     if head.lstrip(_BEFORE_XML).startswith(b"<") or head[:4] in (b"\xff\xfe<\0", b"\xfe\xff\0<"):
         return _ROOTS.get(root_of(head))
-    return None
+    return "bicleaner" if head.startswith(_GZIP) and _is_bicleaner(head) else None
 
 
 def _by_suffix(suffix: str, head: bytes) -> str | None:
@@ -80,6 +83,16 @@ def _is_wiktextract(head: bytes) -> bool:
     if record is None:
         return not end and b'"lang_code"' in line and b'"word"' in line and b'"source"' not in line
     return "source" not in record and isinstance(record.get("word"), str)
+
+
+def _is_bicleaner(head: bytes) -> bool:
+    """Whether the first line of a gzipped file is two words and a probability."""
+    try:
+        line, end, _ = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD).partition(b"\n")
+    except zlib.error:
+        return False
+    parts = line.split()
+    return bool(end) and len(parts) == 3 and is_probability(parts[2].decode("utf-8", "replace"))
 
 
 def _if_hunalign(head: bytes) -> str | None:
