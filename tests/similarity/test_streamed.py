@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-import torch
 
-from bilex import arithmetic
 from bilex.errors import BilexError
 from bilex.machine import Processor
-from bilex.similarity import few, streamed
+from bilex.similarity import few, int8_tiles, streamed, tiles
 from bilex.similarity.streamed import StreamedKeys
 
-BOTH = pytest.mark.parametrize("int8_products", [False, True])
+NEEDS_INSTRUCTION = pytest.mark.skipif(not int8_tiles.usable(), reason="needs a processor with AVX-512 VNNI")
+BOTH = pytest.mark.parametrize("int8_products", [False, pytest.param(True, marks=NEEDS_INSTRUCTION)])
 
 
 def rows(count: int, width: int, seed: int) -> np.ndarray:
@@ -23,21 +20,34 @@ def rows(count: int, width: int, seed: int) -> np.ndarray:
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
+def assert_exact(ready: StreamedKeys, asked: np.ndarray, k: int, penalty: np.ndarray | None = None) -> None:
+    scores, found = ready.top_k(asked, k, penalised=penalty is not None)
+    for start in range(0, len(asked), 16):
+        at = slice(start, start + 16)
+        true_scores, true_rows = few.top_k(asked[at], ready.keys, k, penalty)
+        np.testing.assert_array_equal(found[at], true_rows)
+        np.testing.assert_array_equal(scores[at], true_scores)
+
+
 @BOTH
 @pytest.mark.parametrize(
-    ("keys", "width", "queries", "k"), [(5000, 300, 37, 10), (700, 24, 1, 3), (40, 7, 5, 40)]
+    ("keys", "width", "queries", "k"), [(5000, 300, 37, 10), (700, 24, 1, 3), (40, 7, 5, 40), (9001, 30, 33, 7)]
 )
 def test_the_best_keys_are_those_of_float64(
     keys: int, width: int, queries: int, k: int, int8_products: bool
 ) -> None:
     stay, asked = rows(keys, width, 1), rows(queries, width, 2)
     penalty = np.random.default_rng(3).uniform(0, 0.5, keys).astype(np.float32)
-    ready = StreamedKeys(stay, int8_products=int8_products)
-    for term in (None, penalty):
-        scores, found = ready.top_k(asked, k, term)
-        true_scores, true_rows = few.top_k(asked, stay, k, term)
-        np.testing.assert_array_equal(found, true_rows)
-        np.testing.assert_array_equal(scores, true_scores)
+    ready = StreamedKeys(stay, penalty, int8_products=int8_products)
+    assert_exact(ready, asked, k, penalty)
+    assert_exact(ready, asked, k)
+
+
+@BOTH
+def test_keys_shared_among_more_threads(int8_products: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "processor", lambda: Processor("many", frozenset(), 5))
+    ready = StreamedKeys(rows(30_000, 12, 12), int8_products=int8_products)
+    assert_exact(ready, rows(3, 12, 13), 6)
 
 
 @BOTH
@@ -50,16 +60,12 @@ def test_many_equal_keys_are_given_in_their_order(int8_products: bool) -> None:
 @BOTH
 def test_keys_of_very_different_lengths(int8_products: bool) -> None:
     stay = rows(900, 20, 5) * np.geomspace(1e-3, 1e3, 900, dtype=np.float32)[:, None]
-    asked = rows(4, 20, 6)
-    scores, found = StreamedKeys(stay, int8_products=int8_products).top_k(asked, 6)
-    true_scores, true_rows = few.top_k(asked, stay, 6, None)
-    np.testing.assert_array_equal(found, true_rows)
-    np.testing.assert_array_equal(scores, true_scores)
+    assert_exact(StreamedKeys(stay, int8_products=int8_products), rows(4, 20, 6), 6)
 
 
 def test_whoever_reads_a_file_is_called_after_each_part() -> None:
     reads = []
-    ready = StreamedKeys(rows(9000, 8, 7), lambda: reads.append(1))
+    ready = StreamedKeys(rows(9000, 8, 7), None, lambda: reads.append(1))
     made = len(reads)
     assert made > 1
     ready.top_k(rows(40, 8, 8), 2)
@@ -75,25 +81,30 @@ def test_a_row_that_is_not_finite_is_named() -> None:
         StreamedKeys(rows(10, 8, 9)).top_k(stay[6:7], 1)
 
 
-@pytest.fixture
-def cut_sums(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A processor that has instructions for 8-bit products, and a torch that does not use them."""
-
-    def cut(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        return out.copy_((a.int() @ b.int()).clamp(-32768, 32767))
-
-    monkeypatch.setattr(torch, "_int_mm", cut)
-    monkeypatch.setattr(streamed, "processor", lambda: Processor("new", frozenset({"avx512_vnni"}), 2))
-    monkeypatch.setattr(streamed, "_WORTH_TORCH", 10)
-    arithmetic.int8_limit.cache_clear()
-    yield
-    arithmetic.int8_limit.cache_clear()
+@NEEDS_INSTRUCTION
+@pytest.mark.parametrize(("keys", "width", "queries"), [(64, 4, 4), (130, 33, 7), (200, 300, 1)])
+def test_8_bit_products_are_added_up_without_loss(keys: int, width: int, queries: int) -> None:
+    rng = np.random.default_rng(14)
+    stay, asked = (np.where(rng.random((n, width)) < 0.5, -127, 127).astype(np.int8) for n in (keys, queries))
+    asked[0], stay[0] = 127, 127
+    made = int8_tiles.empty(keys, width)
+    int8_tiles.put(stay, made, 0)
+    out = np.empty((queries, keys), np.float32)
+    int8_tiles.products(made, int8_tiles.filled_up(asked), np.ones(keys, np.float32), 0, out)
+    np.testing.assert_array_equal(out, asked.astype(np.int32) @ stay.T.astype(np.int32))
 
 
-@pytest.mark.usefixtures("cut_sums")
-def test_products_that_are_not_added_up_right_are_not_used() -> None:
-    stay, asked = rows(500, 64, 10), rows(5, 64, 11)
-    scores, found = StreamedKeys(stay).top_k(asked, 4)
-    true_scores, true_rows = few.top_k(asked, stay, 4, None)
-    np.testing.assert_array_equal(found, true_rows)
-    np.testing.assert_array_equal(scores, true_scores)
+def test_products_of_float32_queries() -> None:
+    rng = np.random.default_rng(15)
+    stay = rng.integers(-127, 128, (300, 9)).astype(np.int8)
+    asked, scale = rng.standard_normal((6, 9)).astype(np.float32), rng.random(300).astype(np.float32)
+    made = tiles.empty(300, 9)
+    tiles.put(stay, made, 0)
+    out = np.empty((6, 300), np.float32)
+    tiles.products(made, tiles.filled_up(asked), scale, 0, out)
+    np.testing.assert_allclose(out, asked @ (stay * scale[:, None]).T, rtol=1e-4, atol=1e-4)
+
+
+def test_the_instruction_is_used_only_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(int8_tiles, "processor", lambda: Processor("old", frozenset({"avx2"}), 2))
+    assert not int8_tiles.usable()

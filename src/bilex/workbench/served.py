@@ -30,14 +30,13 @@ class Keys:
     """
 
     def __init__(self, words: WordVectors, penalty: Floats) -> None:
-        self._words, self._penalty = words, np.ascontiguousarray(penalty, np.float32)
+        self._words, self._penalty = words, penalty
         self._lock = threading.Lock()
 
     def top_k(self, vectors: Floats, k: int, *, penalised: bool) -> tuple[Floats, Rows]:
         """The k best words for each vector; exact, as everywhere."""
         with self._lock:
-            penalty = self._penalty if penalised else None
-            return self._streamed.top_k(vectors, min(k, len(self._words)), penalty)
+            return self._streamed.top_k(vectors, min(k, len(self._words)), penalised=penalised)
 
     def prepare(self) -> None:
         """Round the vectors now, so that the first search need not wait for it."""
@@ -49,7 +48,7 @@ class Keys:
         from bilex.similarity.streamed import StreamedKeys
 
         vectors = np.asarray(self._words.vectors)
-        return StreamedKeys(vectors, lambda: give_back_pages(vectors))
+        return StreamedKeys(vectors, self._penalty, lambda: give_back_pages(vectors))
 
 
 class ServedSpace(Space):
