@@ -8,7 +8,7 @@ as it has its answer, while the table is being filled. Then the server is left a
 which it fills at full speed. It is started once more on a table that was filled beforehand with random
 translations, by the server's own code: answers are looked up now, and pages of the table are asked for.
 Clients are coroutines of one process that do next to nothing with an answer, since they share the processor
-with the server.
+with the server; the processor time of both is printed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _while_filling(model: Path, options: argparse.Namespace) -> None:
     with running(model) as server:
         until(lambda: ask("/api/model")["state"] == "ready", 60, 0.02)
         say("first translation", seconds=round(until(lambda: bool(ask("/api/translate?word=w0s")), 60), 2))
-        measure_translations("searched", options, options.words)
+        measure_translations("searched", server, options)
         say("memory after searches", **memory(server, model))
         done = ask("/api/model")["entries"]["done"]
         time.sleep(options.idle)
@@ -89,7 +89,7 @@ def _with_table(model: Path, options: argparse.Namespace) -> None:
     fill_table(model)
     with running(model) as server:
         until(lambda: bool(ask("/api/model")["entries"]["complete"]), 60, 0.02)
-        measure_translations("looked up", options, options.words)
+        measure_translations("looked up", server, options)
         measure_pages(options.words)
         say("memory with the table", **memory(server, model))
 
@@ -180,19 +180,31 @@ def ask(path: str) -> Any:
     return json.loads(fetch(path))
 
 
-def measure_translations(name: str, options: argparse.Namespace, words: int) -> None:
+def measure_translations(name: str, server: psutil.Process, options: argparse.Namespace) -> None:
     """The time of a translation when so many clients ask at once, each on a connection of its own."""
     times: list[float] = []
-    began = time.perf_counter()
-    asyncio.run(_clients(options, words, times))
+    began, own, used = time.perf_counter(), time.process_time(), _processor_time(server)
+    asyncio.run(_clients(options, times))
     per_second = len(times) / (time.perf_counter() - began)
-    say(f"translation, {name}", clients=options.clients, a_second=round(per_second), **quantiles(times))
+    say(
+        f"translation, {name}",
+        clients=options.clients,
+        a_second=round(per_second),
+        **quantiles(times),
+        server_cpu_ms=round(1000 * (_processor_time(server) - used) / len(times), 2),
+        client_cpu_ms=round(1000 * (time.process_time() - own) / len(times), 2),
+    )
 
 
-async def _clients(options: argparse.Namespace, words: int, times: list[float]) -> None:
+def _processor_time(process: psutil.Process) -> float:
+    used = process.cpu_times()
+    return float(used.user + used.system)
+
+
+async def _clients(options: argparse.Namespace, times: list[float]) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(options.clients):
-            group.create_task(_client(number, options.requests, words, times))
+            group.create_task(_client(number, options.requests, options.words, times))
 
 
 async def _client(number: int, requests: int, words: int, times: list[float]) -> None:

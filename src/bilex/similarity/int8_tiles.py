@@ -88,7 +88,9 @@ def products(tiles: Any, queries: Any, scale: Any, first: int, out: Any) -> None
             for g in range(_GROUP):
                 for lane in range(LANES):
                     cells[g, lane] = -taken_off[q + g]
-            _add_products(tiles[tile].ctypes.data, queries[q].ctypes.data, queries.shape[1], cells.ctypes.data)
+            _add_products(
+                tiles[tile].ctypes.data, queries[q].ctypes.data, queries.shape[1], cells.ctypes.data
+            )
             for g in range(min(_GROUP, count - q)):
                 if columns - at >= LANES:
                     _scale(cells[g], factors, out[q + g, at : at + LANES], LANES)
@@ -105,7 +107,7 @@ def _scale(cells: Any, factors: Any, out: Any, count: int) -> None:
 
 @intrinsic
 def _add_products(typing: Any, tile: Any, queries: Any, width: Any, cells: Any) -> Any:
-    """Add the products of one tile with a group of queries to int32 cells; all but the width are addresses."""
+    """Add the products of a tile with a group of queries to int32 cells; all but the width are addresses."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         multiply = _declared(builder.module)
@@ -129,10 +131,12 @@ def _add_products(typing: Any, tile: Any, queries: Any, width: Any, cells: Any) 
             builder.load(builder.gep(key_vectors, [builder.add(first, _int64(v))]), align=1)
             for v in range(_VECTORS)
         ]
-        added = []
+        added: list[Any] = []
         for row in rows:
             four = _everywhere(builder, builder.load(builder.gep(row, [step]), align=1))
-            added += [builder.call(multiply, [totals[len(added) + v], keys[v], four]) for v in range(_VECTORS)]
+            added += [
+                builder.call(multiply, [totals[len(added) + v], keys[v], four]) for v in range(_VECTORS)
+            ]
         following = builder.add(step, _int64(1))
         step.add_incoming(_int64(0), entry)
         step.add_incoming(following, loop)

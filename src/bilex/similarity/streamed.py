@@ -147,13 +147,16 @@ class StreamedKeys:
         norm = np.linalg.norm(queries.astype(np.float64), axis=1)
         if not np.isfinite(norm).all():
             raise BilexError("a query holds NaN or infinite values; nothing can be near it.")
-        scale, shift = (2.0, self._shift) if penalised and self._shift is not self._none else (1.0, self._none)
+        scale, shift = (
+            (2.0, self._shift) if penalised and self._shift is not self._none else (1.0, self._none)
+        )
         off = _FLOAT32_ROUNDING * (self._width + 16) * scale * norm * self._longest
         off += 4 * _FLOAT32_ROUNDING * self._largest_shift
         off += scale * norm * rounding.rotation_error(self._width) * self._longest
         rotated = np.empty(queries.shape, np.float32)
         rounding.rotate(queries, self._rotation, rotated)
-        factor, rows = np.ones(len(queries), np.float32), tiles.filled_up(rotated)
+        factor = np.ones(len(queries), np.float32)
+        rows: npt.NDArray[Any] = tiles.filled_up(rotated)
         if self._rounds_queries:
             low, factor, error, _ = _rounded(rotated)
             off += scale * error * self._longest

@@ -92,5 +92,3 @@ def _add_four(total: Any, q: Any, keys: Any) -> None:
         total[1, lane] = total[1, lane] + e * w + f * x + g * y + h * z
         total[2, lane] = total[2, lane] + i * w + j * x + k * y + m * z
         total[3, lane] = total[3, lane] + n * w + o * x + p * y + r * z
-
-

@@ -1,17 +1,11 @@
-"""An open model: translations from the stored candidates, or by searches that are gathered into batches."""
+"""An open model: translations from the stored candidates, or by searches."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import queue
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,28 +18,13 @@ from bilex.translator.known import Proposals
 from bilex.workbench.completions import Completions
 from bilex.workbench.problems import LONGEST_WORD
 from bilex.workbench.recalibration import UNCHANGED, Recalibration
+from bilex.workbench.searching import Searches
 from bilex.workbench.served import ServedSpace
 from bilex.workbench.store import Store
 
 STORED_CANDIDATES = 10
 STORED = np.dtype([("row", "<i4"), ("score", "<f4"), ("confidence", "<f4"), ("known", "?")])
-_LONGEST_WAIT = 30.0
 _BUSY_SECONDS, _ALONE_SECONDS = 0.5, 10.0
-# A search of many words costs little more than one of few. Who was answered last often asks again at once, so
-# a search waits a little until as many ask as before.
-_MOST_AT_ONCE = 64
-_WAIT_FOR_EACH = 0.0015
-
-
-@dataclass(frozen=True)
-class _Question:
-    """A word that waits for its turn; its answer is handed to a future of a thread or of the event loop."""
-
-    word: str
-    k: int
-    direction: Direction
-    method: Retrieval
-    answer: Future[Answer] | asyncio.Future[Answer]
 
 
 class Engine:
@@ -62,13 +41,11 @@ class Engine:
         opened = Translator.load(folder, verify=False, device="cpu")
         self.translator = replace(opened, space=ServedSpace.of(opened.space))
         self.recalibration = Recalibration.from_facts(store.fact("recalibration"), self.fingerprint)
-        self._waiting: queue.SimpleQueue[_Question | None] = queue.SimpleQueue()
         self._completions: dict[Direction, Completions] = {}
         self.stored: dict[Direction, int] = {"forward": 0, "backward": 0}  # words whose answers are stored
         self._asked = -_BUSY_SECONDS
         self._closed = threading.Event()
-        self._worker = threading.Thread(target=self._work, name="searches", daemon=True)
-        self._worker.start()
+        self._searches = Searches(self.translator, self._searched)
         threading.Thread(target=self._prepare, name="preparing", daemon=True).start()
 
     @property
@@ -106,9 +83,7 @@ class Engine:
         """The best translations of a word: those stored, or a search together with others that wait."""
         found = self._looked_up(word, k, direction, method)
         if found is None:
-            answer: Future[Answer] = Future()
-            self._waiting.put(_Question(word, k, direction, method, answer))
-            found = answer.result(_LONGEST_WAIT)
+            found = self._searches.ask(word, k, direction, method)
         return self._finished(found, direction, method)
 
     async def answer(
@@ -117,10 +92,7 @@ class Engine:
         """The same for the server's event loop, which serves others until the search is done."""
         found = self._looked_up(word, k, direction, method)
         if found is None:
-            answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-            self._waiting.put(_Question(word, k, direction, method, answer))
-            async with asyncio.timeout(_LONGEST_WAIT):
-                found = await answer
+            found = await self._searches.answer(word, k, direction, method)
         return self._finished(found, direction, method)
 
     def _looked_up(self, word: str, k: int, direction: Direction, method: Retrieval) -> Answer | None:
@@ -150,8 +122,12 @@ class Engine:
     def close(self) -> None:
         """Stop the thread that searches."""
         self._closed.set()
-        self._waiting.put(None)
-        self._worker.join(_LONGEST_WAIT)
+        self._searches.close()
+
+    def _searched(self) -> None:
+        """Somebody is being answered by a search, which read some pages of the vectors' files."""
+        self.note_request()
+        self.space.give_back_pages()
 
     def _stored(self, row: int, direction: Direction) -> list[Translation] | None:
         found = self.store.one(
@@ -181,71 +157,6 @@ class Engine:
             if len(found.word) <= LONGEST_WORD
         )
         return replace(answer, translations=shown)
-
-    def _work(self) -> None:
-        """Answer whatever waits, all of one kind at once, until None comes."""
-        batch: list[_Question] = []
-        while (question := self._waiting.get()) is not None:
-            batch = self._gathered(question, len(batch))
-            self.note_request()
-            self._answer(batch)
-            self.note_request()
-
-    def _gathered(self, first: _Question, expected: int) -> list[_Question]:
-        """The questions that wait, or come while there are fewer than were answered last."""
-        batch = [first]
-        end = time.monotonic() + _WAIT_FOR_EACH * (expected - 1)
-        while len(batch) < _MOST_AT_ONCE:
-            patience = end - time.monotonic() if len(batch) < expected else 0.0
-            try:
-                more = self._waiting.get(timeout=max(0.0, patience))
-            except queue.Empty:
-                break
-            if more is None:
-                self._waiting.put(None)
-                break
-            batch.append(more)
-        return batch
-
-    def _answer(self, batch: list[_Question]) -> None:
-        kinds = dict.fromkeys((question.direction, question.method) for question in batch)
-        for direction, method in kinds:
-            chosen = [q for q in batch if (q.direction, q.method) == (direction, method)]
-            try:
-                most = max(question.k for question in chosen)
-                words = [question.word for question in chosen]
-                found = self.translator.translate(words, most, direction=direction, method=method)
-                cut = [
-                    replace(answer, translations=answer.translations[: question.k])
-                    for question, answer in zip(chosen, found, strict=True)
-                ]
-                _hand_out(chosen, cut)
-            except Exception as error:
-                _hand_out(chosen, [error] * len(chosen))
-        self.space.give_back_pages()
-
-
-def _hand_out(questions: list[_Question], answers: Sequence[Answer | Exception]) -> None:
-    """Give each question its answer; the event loop is woken once for all of its own."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[Any, Answer | Exception]]] = {}
-    for question, answer in zip(questions, answers, strict=True):
-        if isinstance(question.answer, asyncio.Future):
-            loops.setdefault(question.answer.get_loop(), []).append((question.answer, answer))
-        else:
-            _settle([(question.answer, answer)])
-    for loop, settled in loops.items():
-        with contextlib.suppress(RuntimeError):  # the server has ended
-            loop.call_soon_threadsafe(_settle, settled)
-
-
-def _settle(settled: list[tuple[Any, Answer | Exception]]) -> None:
-    for future, answer in settled:
-        if future.done():
-            continue
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
 
 
 def direction_number(direction: Direction) -> int:

@@ -1,12 +1,13 @@
-"""Why a translation was found: neighbours in both languages, and a map of the neighbourhood."""
+"""Translations, why they were found (neighbours in both languages), and a map of the neighbourhood."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from starlette.concurrency import run_in_threadpool
 
-from bilex.space import Direction, Floats
+from bilex.space import Direction, Floats, Retrieval
 from bilex.translator.spelling import closest_spellings
 from bilex.translator.unknown import Side
 from bilex.workbench.engine import Engine
@@ -15,6 +16,21 @@ from bilex.workbench.problems import LONGEST_WORD
 
 _DEEPEST_RANK = 100
 _SIDES: tuple[Side, Side] = ("source", "target")
+
+
+async def translations(
+    engine: Engine, word: str, direction: Direction, k: int, method: Retrieval
+) -> dict[str, Any]:
+    """What `GET /api/translate` answers: the best translations, or closest spellings of an unknown word."""
+    answer = await engine.answer(word, k, direction, method)
+    row = engine.row(word, direction)
+    return {
+        "word": word,
+        "origin": answer.origin,
+        "rank": None if row is None else row + 1,
+        "translations": [vars(found) for found in answer],
+        "suggestions": [] if answer.known else await run_in_threadpool(lambda: answer.suggestions),
+    }
 
 
 def why(engine: Engine, source: str, target: str, k: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bilex.errors import BilexError
 
 LONGEST_WORD = 1000  # characters; longer words are neither shown nor taken
+MOST_ANSWERS = 100  # of one word
 
 
 class ProblemError(BilexError):

@@ -38,6 +38,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_HEADER_BYTES = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _BODY_LIMIT = 1 << 20
 _BODY_LIMITS = {"/api/publish/import": 64 << 20, "/api/setup/uploads/": 8 << 20}
 _SLOW = ("/api/job/events", "/api/publish/", "/api/setup/uploads/")
@@ -204,7 +205,7 @@ class _WithHeaders:
         if message["type"] == "http.response.start":
             self.started = True
             present = {name.lower() for name, _ in message.get("headers", [])}
-            more = [(k.encode(), v.encode()) for k, v in _HEADERS.items() if k.encode() not in present]
+            more = [header for header in _HEADER_BYTES if header[0] not in present]
             message = {**message, "headers": [*message.get("headers", []), *more]}
         await self._send(message)
 

@@ -18,6 +18,7 @@ from bilex.errors import BilexError
 from bilex.workbench.bench import Workbench
 from bilex.workbench.documentation import documentation
 from bilex.workbench.problems import ProblemError
+from bilex.workbench.quick import QuickTranslations
 from bilex.workbench.routes import audit, entries, jobs, looking, publish, review, setup
 from bilex.workbench.safety import Door, Safety
 from bilex.workbench.uploads import Uploads
@@ -62,7 +63,7 @@ def application(bench: Workbench, door: Door) -> Safety:
     app.add_exception_handler(Exception, _unexpected)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True))
-    return Safety(app, door)
+    return Safety(QuickTranslations(app, bench), door)
 
 
 def _problem(request: Request, error: Exception) -> Response:

@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request
 
 from bilex.space import Direction, Retrieval
 from bilex.workbench.bench import Workbench
-from bilex.workbench.problems import LONGEST_WORD
+from bilex.workbench.problems import LONGEST_WORD, MOST_ANSWERS
 
 
 async def _watched(request: Request) -> Workbench:
@@ -29,7 +29,7 @@ WordQuery = Annotated[str, Query(min_length=1, max_length=LONGEST_WORD)]
 TextQuery = Annotated[str, Query(max_length=LONGEST_WORD)]
 DirectionQuery = Annotated[Direction, Query()]
 RetrievalQuery = Annotated[Retrieval, Query()]
-K = Annotated[int, Query(ge=1, le=100)]
+K = Annotated[int, Query(ge=1, le=MOST_ANSWERS)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Share = Annotated[float | None, Query(ge=0, le=1)]

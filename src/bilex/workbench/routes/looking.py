@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 import bilex
-from bilex.workbench.looking import neighbourhood_map, suggest, why
+from bilex.workbench.looking import neighbourhood_map, suggest, translations, why
 from bilex.workbench.routes import (
     Bench,
     DirectionQuery,
@@ -49,17 +48,7 @@ async def translate(
     method: RetrievalQuery = "csls",
 ) -> JSONResponse:
     """The best translations of a word."""
-    engine = bench.engine
-    answer = await engine.answer(word, k, direction, method)
-    row = engine.row(word, direction)
-    found = {
-        "word": word,
-        "origin": answer.origin,
-        "rank": None if row is None else row + 1,
-        "translations": [vars(found) for found in answer],
-        "suggestions": [] if answer.known else await run_in_threadpool(lambda: answer.suggestions),
-    }
-    return JSONResponse(found)  # as it is: asked for most often, and checked for nothing that can go wrong
+    return JSONResponse(await translations(bench.engine, word, direction, k, method))
 
 
 @router.get("/api/suggest")
