@@ -5,14 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+import sys
 import zipfile
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.lexicon.formats import read
+from bilex.lexicon.formats import read, xlsx
 from bilex.lexicon.formats.dictzip import articles, write_packed
 from bilex.lexicon.reading import Layout
 
@@ -240,6 +242,29 @@ def test_a_workbook_of_others(tmp_path: Path) -> None:
     assert "1 of 3 rows left out (row 3)" in reading.report.sentence()
     made(tmp_path, "n.xlsx", b"PK\x03\x04 nothing")
     assert "no workbook" in refused(tmp_path / "n.xlsx")
+
+
+def test_rows_that_a_workbook_leaves_out_cost_nothing(tmp_path: Path) -> None:
+    """A row may say that it is the two thousand millionth; the fuzzer found one that took seconds."""
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed: XLSX is NOT read")
+    book = openpyxl.Workbook()
+    for row, words in ((1, ("dog", "koira")), (3, ("ice", "jää")), (100_000, ("cat", "kissa"))):
+        for column, word in enumerate(words, 1):
+            book.active.cell(row, column, word)
+    book.save(tmp_path / "d.xlsx")
+    calls = 0
+
+    def counted(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename == xlsx.__file__
+
+    sys.setprofile(counted)
+    try:
+        reading = read(tmp_path / "d.xlsx")
+    finally:
+        sys.setprofile(None)
+    assert [entry.source for entry in reading.entries] == ["dog", "ice", "cat"]
+    assert calls < 1_000
 
 
 @pytest.mark.parametrize("root", ["tmx", "martif", "TEI", "dictionary"])

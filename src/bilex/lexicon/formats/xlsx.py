@@ -49,9 +49,13 @@ def _rows(sheet: Any) -> Iterator[Row]:
     """The rows with words in them, as wide as the sheet says or else up to their last word."""
     said = sheet.max_column
     width = min(said or MOST_COLUMNS, MOST_COLUMNS)
+    before: object = None
     for number, row in enumerate(sheet.iter_rows(max_col=width, values_only=True), 1):
         if number > MOST_ROWS:
             return
+        if row is before:  # openpyxl fills a gap between rows, which may be of millions, with one object
+            continue
+        before = row
         cells = tuple("" if cell is None else str(cell) for cell in row)
         if not said:
             cells = cells[: max((place for place, cell in enumerate(cells, 1) if cell), default=0)]
