@@ -44,13 +44,13 @@ class Lists(NamedTuple):
     k: int
 
 
-def _score(cell: Any, row_scale: Any, column_scale: Any) -> Any:
-    """The score in a cell of a block."""
+def proposed_score(cell: Any, row_scale: Any, column_scale: Any) -> Any:
+    """The score in a cell of a block, whatever the precision of its cells."""
     raise NotImplementedError
 
 
-@overload(_score, inline="always", strict=False)
-def _score_overload(cell: Any, row_scale: Any, column_scale: Any) -> Any:
+@overload(proposed_score, inline="always", strict=False)
+def _proposed_score_overload(cell: Any, row_scale: Any, column_scale: Any) -> Any:
     if isinstance(cell, types.Integer) and cell.signed:
         return lambda cell, row_scale, column_scale: np.float32(cell) * row_scale * column_scale
     if isinstance(cell, types.Integer):
@@ -98,7 +98,7 @@ def _cell_values(
 ) -> None:
     for h in range(found):
         key = first_key + hits[h]
-        values[h] = _score(cells[hits[h]], scale, lists.key_scale[key]) + lists.shift[key]
+        values[h] = proposed_score(cells[hits[h]], scale, lists.key_scale[key]) + lists.shift[key]
 
 
 @_compiled
@@ -232,7 +232,7 @@ def _any_reaches(
     """Whether one of `length` scores can reach its bar; the loop's length is a constant, so it vectorises."""
     reached = np.int32(0)
     for c in range(length):
-        score = _score(cells[c], scale, scales[c]) + raised[c]
+        score = proposed_score(cells[c], scale, scales[c]) + raised[c]
         reached |= np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
     return reached != 0
 
@@ -272,7 +272,7 @@ def _collect(
                 continue
             for c in range(first, last):
                 hits[found] = c
-                score = _score(cells[c], scale, scales[c]) + raised[c]
+                score = proposed_score(cells[c], scale, scales[c]) + raised[c]
                 found += np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
     return found
 
@@ -307,7 +307,7 @@ def _first_row_bars(block: Any, first_row: int, first_key: int, lists: Any) -> N
             for g in range(min(groups, columns - start)):
                 best[g] = max(
                     best[g],
-                    _score(block[r, start + g], lists.query_scale[row], scales[start + g])
+                    proposed_score(block[r, start + g], lists.query_scale[row], scales[start + g])
                     + lowered[start + g],
                 )
         lists.bar[row] = kth_largest(best, groups, lists.k) - lists.coarse[row] - lists.slack[row]
@@ -339,7 +339,7 @@ def _first_column_bars(block: Any, first_row: int, first_key: int, forward: Any,
         scale, lowered = forward.query_scale[row], -forward.coarse[row]
         line = best[r % groups]
         for c in range(columns):
-            line[c] = max(line[c], _score(block[r, c], scale, scales[c]) + lowered)
+            line[c] = max(line[c], proposed_score(block[r, c], scale, scales[c]) + lowered)
     column = np.empty(groups, np.float32)
     for c in range(columns):
         key = first_key + c

@@ -13,10 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.compiling import njit
-from bilex.similarity.kernels import kth_largest
+from bilex.similarity.kernels import kth_largest, proposed_score
 
 _AT_ONCE = 4
 _AT_HAND = 8
+_CHUNK = 32
+# The place of a word's only bit, by de Bruijn's sequence: _PLACE[(bit * _SEQUENCE mod 2**32) >> 27].
+_SEQUENCE = np.uint32(0x077CB531)
+_PLACE = np.zeros(32, np.int64)
+for _bit in range(32):
+    _PLACE[((int(_SEQUENCE) << _bit) & 0xFFFFFFFF) >> 27] = _bit
+# A pool that is being filled is cut down to its size when there is less room in it than this.
+LEAST_ROOM = 64
 
 
 class Pools(NamedTuple):
@@ -28,7 +36,7 @@ class Pools(NamedTuple):
         size: Keys in the pool.
         outside: With `drift` added, an upper bound on the score of every key outside the pool.
         drift: How much a score may have risen since the pool was filled.
-        level: The n-th best score in the pool when it was last looked at.
+        level: The n-th best score when the pool was last looked at; less where it is known to have run out.
         settled: Whether the n best of the pool are the n best of all keys.
         forbidden_starts: Where a query's keys begin in `forbidden_keys`.
         forbidden_keys: Keys that a query may not have.
@@ -174,14 +182,11 @@ def attend(
     wanted: Any,
     start: int,
     stop: int,
-    fallen: Any,
+    bars: Any,
+    sure_bars: Any,
     output: Any,
 ) -> None:
     """Find the n nearest keys of the `wanted` queries from `start` to `stop`, or mark them unsettled.
-
-    At least n keys reach the pool's old level less `fallen`, so what cannot is not scored. Where `fallen` is
-    positive, the old level was that of all keys and has risen by at most as much: a key that was scored then
-    and lies over the level by three times as much is among the nearest now, whatever the others do.
 
     Args:
         queries: One row a query, in the keys' unmapped space.
@@ -192,7 +197,9 @@ def attend(
         wanted: The queries in the order in which they are served.
         start: First of them.
         stop: Last of them, not included.
-        fallen: How far a score may have moved since the pool's level was found; 0 if that was just now.
+        bars: Per query, a score that at least n keys of its pool reach: what cannot is not scored.
+        sure_bars: Per query, the upper bound on a score from which on a key is among the nearest whatever the
+            others do.
         output: Where the results go.
     """
     n = output.chosen.shape[1]
@@ -202,11 +209,7 @@ def attend(
     for place in range(start, stop):
         i = wanted[place]
         query, drift, candidate, stale = queries[i], pools.drift[i], pools.candidate[i], pools.stale[i]
-        bar = pools.level[i] - fallen[i]
-        sure_bar = np.float32(np.inf)
-        if fallen[i] > 0 and pools.level[i] > -np.inf:
-            sure_bar = pools.level[i] + np.float32(3) * fallen[i]
-        sure, count = _sort_out(candidate, stale, pools.size[i], drift, bar, sure_bar, n - 1, places)
+        sure, count = _sort_out(candidate, stale, pools.size[i], drift, bars[i], sure_bars[i], n - 1, places)
         for c in range(count):
             found[c] = candidate[places[c]]
         pools.settled[i] = False
@@ -236,6 +239,86 @@ def attend(
         output.total[i] = total
 
 
+class Refill(NamedTuple):
+    """Pools that are being filled anew from a product with all keys.
+
+    Attributes:
+        wanted: The queries whose pools they are.
+        filled: Keys in each so far.
+        bar: The proposed score that a key must exceed to enter.
+        half_slack: How far a proposed score can lie from the true one.
+        query_scale: What the cells of a query's row are multiplied by.
+        key_scale: What the cells of a key's column are multiplied by, where they are integers.
+        size: Keys that a pool is cut down to when it overflows.
+    """
+
+    wanted: npt.NDArray[np.int64]
+    filled: npt.NDArray[np.int64]
+    bar: npt.NDArray[np.float32]
+    half_slack: npt.NDArray[np.float32]
+    query_scale: npt.NDArray[np.float32]
+    key_scale: npt.NDArray[np.float32]
+    size: int
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _exceeding(cells: Any, scale: Any, scales: Any, bar: Any) -> Any:
+    """Which scores of a chunk exceed the bar, a bit each; the loop's length is constant, so it vectorises."""
+    bits = np.uint32(0)
+    for c in range(_CHUNK):
+        exceeds = np.uint32(proposed_score(cells[c], scale, scales[c]) > bar)
+        bits |= np.uint32(exceeds << np.uint32(c))
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def _cut_down(candidate: Any, value: Any, count: int, size: int) -> Any:
+    """Keep fewer than `size` of a pool's keys, those with the best scores; how many, and the new bar."""
+    bar = kth_largest(value, count, size)
+    kept = 0
+    for c in range(count):
+        if value[c] > bar:
+            candidate[kept] = candidate[c]
+            value[kept] = value[c]
+            kept += 1
+    return kept, bar
+
+
+@njit(nogil=True, cache=True)
+def refill(block: Any, first_row: int, first_key: int, pools: Any, new: Any) -> None:
+    """Put the keys of a block of proposed scores into the pools of their rows where they exceed the bars.
+
+    Until `close` the pools' `stale` are the proposed scores.
+    """
+    rows, columns = block.shape
+    scales = new.key_scale[first_key : first_key + columns]
+    for r in range(rows):
+        row, cells = first_row + r, block[r]
+        i = new.wanted[row]
+        candidate, value = pools.candidate[i], pools.stale[i]
+        scale, bar, place = new.query_scale[row], new.bar[row], new.filled[row]
+        for start in range(0, columns - columns % _CHUNK, _CHUNK):
+            stop = start + _CHUNK
+            bits = _exceeding(cells[start:stop], scale, scales[start:stop], bar)
+            if bits != 0 and candidate.shape[0] - place < LEAST_ROOM:
+                place, bar = _cut_down(candidate, value, place, new.size)
+            while bits != 0:
+                lowest = np.uint32(bits & (~bits + np.uint32(1)))
+                bits = np.uint32(bits ^ lowest)
+                c = start + _PLACE[np.uint32(lowest * _SEQUENCE) >> np.uint32(27)]
+                candidate[place] = first_key + c
+                value[place] = proposed_score(cells[c], scale, scales[c])
+                place += 1
+        if candidate.shape[0] - place < LEAST_ROOM:
+            place, bar = _cut_down(candidate, value, place, new.size)
+        for c in range(columns - columns % _CHUNK, columns):
+            score = proposed_score(cells[c], scale, scales[c])
+            candidate[place] = first_key + c
+            value[place] = score
+            place += np.int64(score > bar)
+        new.bar[row], new.filled[row] = bar, place
+
+
 @njit(nogil=True, cache=True)
 def _holds(keys: Any, key: int) -> Any:
     held = False
@@ -245,30 +328,30 @@ def _holds(keys: Any, key: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def store(
-    pools: Any,
-    wanted: Any,
-    candidate: Any,
-    value: Any,
-    filled: Any,
-    bar: Any,
-    half_slack: Any,
-    start: int,
-    stop: int,
-) -> None:
-    """Turn the candidate lists of a search into the pools of the queries it was made for."""
-    for place in range(start, stop):
-        i = wanted[place]
+def close(pools: Any, new: Any, n: int, start: int, stop: int, bars: Any, sure_bars: Any) -> None:
+    """Finish the filled pools: without forbidden keys, with upper bounds instead of proposed scores.
+
+    Where the n-th best proposed score lies tells, up to the slack, where the n-th best score lies: `bars` and
+    `sure_bars` are set to what `attend` may conclude from that.
+    """
+    for row in range(start, stop):
+        i = new.wanted[row]
+        candidate, stale = pools.candidate[i], pools.stale[i]
         forbidden = pools.forbidden_keys[pools.forbidden_starts[i] : pools.forbidden_starts[i + 1]]
         count = 0
-        for c in range(filled[place]):
-            if not _holds(forbidden, candidate[place, c]):
-                pools.candidate[i, count] = candidate[place, c]
-                pools.stale[i, count] = value[place, c] + half_slack[place]
+        for c in range(new.filled[row]):
+            if not _holds(forbidden, candidate[c]):
+                candidate[count] = candidate[c]
+                stale[count] = stale[c] + new.half_slack[row]
                 count += 1
         pools.size[i] = count
-        pools.outside[i] = bar[place] + half_slack[place]
+        pools.outside[i] = new.bar[row] + new.half_slack[row]
         pools.drift[i] = 0
+        bars[i], sure_bars[i] = -np.inf, np.inf
+        if count >= n:
+            nth = kth_largest(stale, count, n)
+            bars[i] = nth - 2 * new.half_slack[row]
+            sure_bars[i] = nth + 2 * new.half_slack[row]
 
 
 @njit(nogil=True, cache=True, fastmath=True)
