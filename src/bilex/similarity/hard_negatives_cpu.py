@@ -157,8 +157,8 @@ class CpuHardNegatives:
     def _remember_depth(self, wanted: Indices) -> None:
         """Note how far below the n-th neighbour a pool reaches, the first time that one is filled."""
         new = wanted[self.depth[wanted] == 0]
-        level = self.pools.level[new]
-        depth = np.where(level > -np.inf, level - np.minimum(self.pools.outside[new], level), np.float32(0))
+        with np.errstate(invalid="ignore"):  # where scores are NaN nothing was found
+            depth = self.pools.level[new] - self.pools.outside[new]
         self.depth[new] = np.where(np.isfinite(depth), np.maximum(depth, np.float32(_ROUNDING)), np.inf)
 
     def _search_exactly(self, now: Moment, wanted: Indices) -> None:
