@@ -55,7 +55,7 @@ class Tally:
         read: Inputs that were read.
         refused: Inputs that were refused with one sentence.
         seconds: Processor time.
-        peak: By how many bytes the peak of the process's memory rose.
+        peak: By how many bytes the peak of the process's memory rose while inputs were read.
         failures: A description of every input that failed.
     """
 
@@ -115,7 +115,7 @@ def fuzz(target: Target, seed: int, first: int, count: int) -> Tally:
         count: How many.
     """
     tally, watch = Tally(target.name, first), Watch()
-    peak = start_peak = _peak()
+    peak = _peak()
     start = time.process_time()
     failures: list[str] = []
     watch.start()
@@ -126,18 +126,18 @@ def fuzz(target: Target, seed: int, first: int, count: int) -> Tally:
         try:
             made = target.make(rng)
             assert max(map(len, made.values())) <= LARGEST_FILE, "the fuzzer made too large a file"
-            watch.ticks = 0  # only the reader's time counts
+            watch.ticks, peak = 0, _peak()  # only the reader's time and memory count
             refused = _refusal(target, rng)
-            peak = _checked_peak(peak)
+            tally.peak += _checked_rise(peak)
             tally.refused += refused
             tally.read += not refused
         except KeyboardInterrupt:
             raise
         except BaseException:
-            peak = max(peak, _peak())
+            tally.peak += _peak() - peak
             failures.append(f"{target.name} {number}:\n{traceback.format_exc(limit=-6)}{_shown(made)}")
     watch.stop()
-    tally.seconds, tally.peak = time.process_time() - start, peak - start_peak
+    tally.seconds = time.process_time() - start
     tally.failures = tuple(failures)
     return tally
 
@@ -171,11 +171,11 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _checked_peak(before: int) -> int:
-    peak = _peak()
-    if peak - before > PEAK:
-        raise TooLargeError(f"the peak of memory rose by {(peak - before) >> 20} MB")
-    return peak
+def _checked_rise(before: int) -> int:
+    rise = _peak() - before
+    if rise > PEAK:
+        raise TooLargeError(f"the peak of memory rose by {rise >> 20} MB")
+    return rise
 
 
 def _shown(made: Mapping[str, bytes]) -> str:

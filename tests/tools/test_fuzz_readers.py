@@ -94,14 +94,18 @@ import os, sys
 from test_fuzz_readers import Reader
 from fuzzing import fuzz, limit_memory
 
-def touched():
-    block = bytearray(300 << 20)
+def touched(megabytes):
+    block = bytearray(megabytes << 20)
     block[::4096] = b"x" * len(block[::4096])
 
 if child := os.fork():  # a process that was forked does not inherit the peak of the one that started it
     sys.exit(os.waitpid(child, 0)[1])
 limit_memory()
-for act in (touched, lambda: bytearray(2 << 30)):
+maker = Reader(lambda: None)
+maker.make = lambda rng: touched(300) or {"input": b""}
+tally = fuzz(maker, 0, 0, 1)
+print("made:", tally.read, tally.peak >> 20)
+for act in (lambda: touched(700), lambda: bytearray(2 << 30)):  # more than the peak before
     print(fuzz(Reader(act), 0, 0, 1).failures[0])
 """
 
@@ -111,6 +115,7 @@ def test_memory_beyond_the_limits_is_found() -> None:
     command = [sys.executable, "-c", MEMORY]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **folders})
     assert done.returncode == 0, done.stderr
+    assert "made: 1 0\n" in done.stdout, "what the fuzzer itself needs is not held against a reader"
     assert "TooLargeError: the peak of memory rose by" in done.stdout and "\nMemoryError\n" in done.stdout
 
 
