@@ -18,7 +18,7 @@ import argparse
 import itertools
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,21 @@ HUBS = {"xling": "en", "europarl": "fr"}
 SEARCHES: tuple[Retrieval, Retrieval] = ("nn", "csls")
 WAYS: tuple[Direction, Direction] = ("forward", "backward")
 Two = tuple[str, str]
+FULL_ROWS = (
+    ("direct", "5k", "direct"),
+    ("`align --languages`", "5k", "joint"),
+    ("`join`, all", "5k", "join, all"),
+    ("`join`, hub", "5k", "join, hub"),
+    ("pivot", "5k", "pivot"),
+)
+FEW_ROWS = (
+    ("5,000 seeds, direct", "5k", "direct"),
+    ("1,000 seeds, direct", "1k", "direct"),
+    ("1,000 seeds, `align --languages`", "1k", "joint"),
+    ("no seeds, direct", "none", "direct"),
+    ("no seeds, `align --languages`", "none", "joint"),
+    ("no seeds, `join` of the others", "none", "join, all others"),
+)
 
 
 class Study:
@@ -155,15 +170,21 @@ def full(study: Study) -> None:
 def few(study: Study) -> None:
     """Each of some pairs in turn with fewer seeds than the others."""
     chosen = [two for two in study.twos if not study.options.pairs or "-".join(two) in study.options.pairs]
-    for size, two in itertools.product(study.options.sizes, chosen):
+    cells = list(itertools.product(study.options.sizes, chosen))
+    for size, two in cells if "joint" in study.options.ways else []:
         started = time.perf_counter()
         many = study.joint({two: size})
         seconds = round(time.perf_counter() - started, 1)
         figures = study.scored(many.pair(*two).space, two)
         study.report("joint", two, figures, size, seconds=seconds, trial=_trial(many))
-    for size, two in itertools.product(study.options.sizes, chosen):
-        study.report("direct", two, study.scored(study.direct(two, size).space, two), size)
-    for two in chosen if "none" in study.options.sizes else []:
+    for size, two in cells if "direct" in study.options.ways else []:
+        try:
+            model = study.direct(two, size)
+        except BilexError as refused:
+            print(f"{'-'.join(two)} with {size} seeds is refused: {refused}", flush=True)
+            continue
+        study.report("direct", two, study.scored(model.space, two), size)
+    for two in chosen if "none" in study.options.sizes and "others" in study.options.ways else []:
         others = join({"-".join(t): study.direct(t) for t in study.twos if t != two})
         study.report("join, all others", two, study.scored(others.pair(*two).space, two), "none")
 
@@ -198,20 +219,39 @@ def _opened(study: Study, a: str, b: str) -> tuple[Space, Direction]:
 
 
 def table(work: Path) -> None:
-    """The results as Markdown, one row a way, one column a pair; the last of equal measurements counts."""
+    """The results as the tables of docs/many-languages.md; the last of equal measurements counts."""
     lines = (work / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    found: dict[tuple[str, str, str], dict[str, float]] = {}
-    for row in map(json.loads, lines):
-        found.setdefault((row["family"], row["seeds"], row["way"]), {})[row["pair"]] = row["mean"]
+    found = {(row["family"], row["seeds"], row["way"], row["pair"]): row for row in map(json.loads, lines)}
+    for title, rows in (("5,000 seeds a pair", FULL_ROWS), ("the pair has …", FEW_ROWS)):
+        for family, languages in FAMILIES.items():
+            pairs = ["-".join(two) for two in itertools.combinations(languages, 2)]
+            print(f"\n| {family}: {title} | {' | '.join(pairs)} | mean |\n|---|{'---|' * (len(pairs) + 1)}")
+            for label, size, way in rows:
+                cells = [
+                    found[family, size, way, p]["mean"] for p in pairs if (family, size, way, p) in found
+                ]
+                shown = [
+                    f"{found[family, size, way, p]['mean']:.1f}" if (family, size, way, p) in found else ""
+                    for p in pairs
+                ]
+                mean = f"{sum(cells) / len(cells):.1f}" if len(cells) == len(pairs) else ""
+                if cells:
+                    print(f"| {label} | {' | '.join(shown)} | {mean} |")
     for family, languages in FAMILIES.items():
-        pairs = ["-".join(two) for two in itertools.combinations(languages, 2)]
-        head = f"| {family}: seeds | way | {' | '.join(pairs)} | mean |"
-        print(f"\n{head}\n|---|---|{'---|' * (len(pairs) + 1)}")
-        for (of, seeds, way), cells in sorted(found.items()):
-            if of == family:
-                shown = [f"{cells[pair]:.1f}" if pair in cells else "–" for pair in pairs]
-                mean = sum(cells.values()) / len(cells)
-                print(f"| {seeds} | {way} | {' | '.join(shown)} | {mean:.1f} |")
+        _print_matrix(found, family, languages)
+
+
+def _print_matrix(found: Mapping[tuple[str, str, str, str], Any], family: str, codes: Sequence[str]) -> None:
+    """P@1 with CSLS from each language to each other, all aligned together with 5,000 seeds a pair."""
+    cells = {}
+    for a, b in itertools.combinations(codes, 2):
+        if row := found.get((family, "5k", "joint", f"{a}-{b}")):
+            cells[a, b], cells[b, a] = row["p@1"][1], row["p@1"][3]
+    if cells:
+        print(f"\n| {family}: from \\ to | {' | '.join(codes)} |\n|---|{'---|' * len(codes)}")
+        for a in codes:
+            shown = [f"{cells[a, b]:.1f}" if (a, b) in cells else "" for b in codes]
+            print(f"| {a} | {' | '.join(shown)} |")
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -236,6 +276,7 @@ def main(arguments: list[str] | None = None) -> None:
     made.add_argument("way", choices=["full", "few", "table"])
     made.add_argument("--pairs", nargs="+", default=[], help="of few: only these")
     made.add_argument("--sizes", nargs="+", default=["none", "1k"], help="of few: seeds of the pair")
+    made.add_argument("--ways", nargs="+", default=["joint", "direct", "others"], help="of few: only these")
     made.add_argument("--frequent", type=int, default=FREQUENT, help="words that take part in a joint fit")
     options = made.parse_args(arguments)
     if options.way == "table":
