@@ -1,12 +1,17 @@
-"""The audit: drawn, reviewed blind by keyboard, reported, recalibrated."""
+"""The audit: drawn, reviewed blind by keyboard, reported, recalibrated, applied to the model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from opened_page import OpenedPage
+from running_server import Server
 from selenium.webdriver.common.keys import Keys
+
+from bilex.translator import Translator
+from bilex.workbench.recalibration import Recalibration
 
 pytestmark = pytest.mark.slow
 
@@ -80,3 +85,35 @@ def test_an_audit_is_continued_after_a_break(auditor: OpenedPage) -> None:
     page.keys("1", Keys.ENTER)
     page.click("#audit-stop")
     page.sees("#audit-go", "Go on")
+
+
+def confidences(model: Path) -> list[float | None]:
+    answers = Translator.load(model, device="cpu").translate(["dog", "water", "house"], 3)
+    return [found.confidence for answer in answers for found in answer]
+
+
+def test_recalibrated_confidences_are_applied_to_the_model(auditor: OpenedPage, server: Server) -> None:
+    page, model = auditor, server.folder / "en-fi"
+    drawn = {"size": 60, "reviewer": "aino", "random_seed": 4, "min_confidence": None, "max_rank": None}
+    page.api("audit", "POST", drawn)
+    while items := page.api("audit/next?reviewer=aino&count=10")["items"]:
+        for item in items:  # worse than the model says
+            page.api(
+                "audit/decide", "POST", {"number": item["number"], "reviewer": "aino", "verdict": "none"}
+            )
+    before = confidences(model)
+    page.go("audit")
+    assert not page.all("#recalibrate-apply")  # nothing to apply yet
+    page.click("#recalibrate")
+    page.sees("#audit-report", "Recalibrated from")
+    change = Recalibration(**page.api("audit/report?width=0.1")["recalibration"])
+    assert confidences(model) == before
+    page.click("#recalibrate-apply")
+    page.sees("[role=status], [role=alert]", "The model has the recalibrated confidences.")
+    page.until(lambda: not page.all("#recalibrate-apply"), "nothing left to apply")
+    page.sees("#audit-report", "can correct the confidences")
+    after = confidences(model)
+    assert after != before
+    assert after == pytest.approx([change(one) for one in before], abs=1e-5)
+    shown = page.api("translate?word=dog&k=3")["translations"]
+    assert [found["confidence"] for found in shown] == pytest.approx(after[:3], abs=1e-5)
