@@ -112,6 +112,7 @@ def open_page(driver: Chrome, downloads: Path) -> Iterator[Callable[[Server], Op
     opened: list[OpenedPage] = []
 
     def open_(server: Server) -> OpenedPage:
+        driver.get("about:blank")  # else the page before would go on asking, without its cookie
         driver.execute_cdp_cmd(
             "Storage.clearDataForOrigin", {"origin": server.address, "storageTypes": "all"}
         )

@@ -36,7 +36,9 @@ def chromium(downloads: Path, binary: str, driver: str) -> webdriver.Chrome:
         options.add_argument(argument)
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(service=webdriver.ChromeService(driver), options=options)
+    started = webdriver.Chrome(service=webdriver.ChromeService(driver), options=options)
+    started.set_script_timeout(_PATIENCE_S)
+    return started
 
 
 class OpenedPage:
