@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex.aligners import get_method
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
 from bilex.errors import BilexError
@@ -53,6 +54,19 @@ def test_what_a_dictionary_shows_lies_between_held_out_seeds_and_all_words(trans
     assert found.on_dictionary.share == pytest.approx(middle)
     assert found.on_dictionary.low < middle < found.on_dictionary.high
     assert found.on_dictionary == frequent.on_dictionary
+
+
+def test_seeds_are_predicted_by_vectors_that_have_not_seen_them() -> None:
+    """A whitened space has seen all seeds: rotated anew, it would give them back."""
+    world = planted(600, 60, 0.9)
+    found = {}
+    for method in ("procrustes", "advanced", "vecmap-supervised"):
+        aligner = get_method(method)(device="cpu")
+        pairs = world.pairs(0, 150)
+        model = Translator.fit(aligner, world.source, world.target, pairs, calibrate=False, progress=False)
+        found[method] = judge(model).forward.predicted
+    assert found["advanced"].share == pytest.approx(found["procrustes"].share, abs=0.01)
+    assert found["vecmap-supervised"] is None, "its centring cannot be undone"
 
 
 def test_worse_vectors_are_expected_to_be_worse(translator: Translator) -> None:

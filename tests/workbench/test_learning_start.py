@@ -10,8 +10,8 @@ from bilex.lexicon import Lexicon
 from bilex.progress import SILENT
 from bilex.recipe import Recipe, fit
 from bilex.translator import Translator
+from bilex.translator.way_back import taken_back, way_back
 from bilex.workbench.learning import held_out_accuracy, retrained
-from bilex.workbench.learning_start import taken_back, way_back
 from planted import planted
 
 WORLD = planted(words=700, dim=24, noise=0.7, seed=3)

@@ -24,6 +24,7 @@ from bilex.recipe.calibration import DIRECTIONS, ask
 from bilex.space import Direction, Floats, Rows, Space
 from bilex.translator import Translator
 from bilex.translator.expectation import share_interval
+from bilex.translator.way_back import taken_back, way_back
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class Judgement:
         held_out: P@1 on seed words that a second fit had not seen; None where none were held out.
         mutual: The share of frequent words whose first answer has them as its own first answer.
         predicted: The share of seed words, at most 1,000, that are translated rightly when the two languages
-            are rotated onto each other anew by the other seeds, in five parts; None for too few seeds.
+            are rotated onto each other anew by the other seeds, in five parts, from their vectors before the
+            model's maps; None for too few seeds, or maps that cannot be undone.
         expected: The mean confidence of the first answers to words that are no seeds; None where there are no
             confidences. Its interval counts the words asked, the held-out words that the confidences were
             learned on, and `TYPICAL_ERROR`.
@@ -217,8 +219,17 @@ def _on_dictionary(held_out: Share | None, frequent: Share | None) -> Share | No
 
 
 def _predicted(translator: Translator, progress: Progress) -> dict[Direction, Share]:
-    """Each fifth of the seeds predicted by a rotation that the other four fifths give."""
-    source, target = (side.head(_VOCABULARY) for side in (translator.space.source, translator.space.target))
+    """Each fifth of the seeds predicted by a rotation that the other four fifths give.
+
+    The vectors are those before the model's maps, which have seen all seeds.
+    """
+    backs = way_back(translator, "source"), way_back(translator, "target")
+    if not all(back.steps for back in backs):
+        return {}
+    sides = translator.space.source, translator.space.target
+    source, target = (
+        taken_back(side.head(_VOCABULARY), back) for side, back in zip(sides, backs, strict=True)
+    )
     usable = translator.seeds.covered(source.key_to_index, target.key_to_index)
     words = sorted(usable.golds())
     if len(words) < _FEWEST_PAIRS:

@@ -31,7 +31,7 @@ from bilex.translator import Translator, calibrate
 from bilex.translator.provenance import Provenance, Retrained
 from bilex.translator.remapped import Remapped
 from bilex.translator.unknown import OutOfVocabulary, Side
-from bilex.workbench.learning_start import taken_back, way_back
+from bilex.translator.way_back import taken_back, way_back
 
 UPDATES = 20
 _FREQUENT = 20_000

@@ -1,9 +1,9 @@
-"""Where a retraining starts: from the vectors before the present maps, where these can be undone.
+"""The way from a model's space back to the vectors before its maps, where these can be undone.
 
 The advanced mapping weighs the directions of the common space by how well the languages agree there. Learned
-again on top of itself, it would weigh them twice, and once more with every retraining. A map that only turns,
-stretches and sets lengths to one can be undone: up to its length, a row times the inverse matrix is the row
-that it came from.
+again on top of itself, it would weigh them twice, and once more with every retraining; and seeds that it
+has seen are no test of it. A map that only turns, stretches and sets lengths to one can be undone: up to its
+length, a row times the inverse matrix is the row that it came from.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.translator import Translator
+from bilex.translator.core import Translator
 from bilex.translator.unknown import Side
 from bilex.vectors import WordVectors
 
