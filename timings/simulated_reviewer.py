@@ -38,7 +38,8 @@ from bilex.translator import Translator
 from bilex.vectors import WordVectors
 from bilex.workbench.decisions import rejected_by
 from bilex.workbench.learning import retrained
-from bilex.workbench.priority import priorities
+from bilex.workbench.priority import CANDIDATES as COMPARED
+from bilex.workbench.priority import Priorities, sample_rows
 from bilex.workbench.reviewing import CANDIDATES
 
 _MEASURES = ("p@1", "corrected", "dictionary", "weighted")
@@ -62,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seeds = drawn(train.without(test, by="source"), number, split)
             model = fit(Recipe(method=options.method), source, target, seeds)
             translator = Translator.of(model, source, target)
+            if options.self_learned:
+                translator = self_learned(translator, split)
             for review in options.review:
                 oracle, held_back = divided(train, test, seeds, review, split)
                 for count in options.decisions:
@@ -87,6 +90,9 @@ def _parser() -> argparse.ArgumentParser:
         "--seeds", type=int, nargs="+", default=[200], help="pairs of TRAIN that the first model learns from"
     )
     parser.add_argument("--method", default="procrustes")
+    parser.add_argument(
+        "--self-learned", action="store_true", help="the first model is retrained once without decisions"
+    )
     parser.add_argument("--decisions", type=int, nargs="+", default=[0, 50, 100, 200])
     parser.add_argument("--splits", type=int, default=10, help="how many draws")
     parser.add_argument("--first-split", type=int, default=0)
@@ -102,6 +108,13 @@ def drawn(train: Lexicon, count: int, split: int) -> Lexicon:
     pairs = list(train.pairs)
     random.Random(f"seeds {split}").shuffle(pairs)
     return Lexicon(pairs[:count], train.name)
+
+
+def self_learned(translator: Translator, split: int) -> Translator:
+    """The model after a retraining without decisions, as most methods learn from their own pairs."""
+    return retrained(
+        translator, Lexicon([], "no decisions"), {}, updates=None, random_seed=split, progress=SILENT
+    )
 
 
 def divided(train: Lexicon, test: Lexicon, seeds: Lexicon, review: str, split: int) -> tuple[Golds, Golds]:
@@ -170,8 +183,9 @@ def ordered(translator: Translator, words: list[str], order: str, split: int) ->
         random.Random(f"order {split}").shuffle(shuffled)
         return shuffled
     rows = translator.space.source.rows(words)
-    found = translator.proposer("forward", "csls")(rows, 1)
-    worth = priorities(found.confidence[:, 0], rows + 1, found.known[:, 0])
+    propose = translator.proposer("forward", "csls")
+    priorities = Priorities.of(propose(sample_rows(len(translator.space.source)), COMPARED))
+    worth = priorities(rows, propose(rows, COMPARED))
     return [words[place] for place in np.argsort(-worth, kind="stable")]
 
 

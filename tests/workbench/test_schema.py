@@ -8,7 +8,7 @@ from bilex.errors import BilexError
 from bilex.workbench import schema
 from bilex.workbench.bench import Settings, Workbench
 from bilex.workbench.schema import review_file
-from bilex.workbench.store import Store
+from bilex.workbench.store import Store, remember
 
 
 def test_the_review_file_is_beside_the_model(bench, model):
@@ -36,6 +36,20 @@ def test_an_older_file_is_brought_up_to_date(tmp_path, monkeypatch):
     store = Store(path)
     assert store.all("SELECT * FROM more") == []
     assert store.number("PRAGMA user_version") == schema.VERSION
+    store.close()
+
+
+def test_entries_in_the_order_of_an_older_version_are_made_again(tmp_path, monkeypatch):
+    path = tmp_path / "old.sqlite"
+    with monkeypatch.context() as older:
+        older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
+        older.setattr(schema, "VERSION", 2)
+        store = Store(path)
+        with store.writing() as connection:
+            remember(connection, "entries_of", "a model")
+        store.close()
+    store = Store(path)
+    assert store.fact("entries_of") is None
     store.close()
 
 

@@ -44,6 +44,12 @@ def test_the_queue_corrects_more_than_a_random_order(translator):
     assert found["queue"]["weighted"] > found["random"]["weighted"] + 0.2
 
 
+def test_a_self_learned_model_knows_the_seeds_and_has_learned(translator):
+    learned = simulated.self_learned(translator, 0)
+    assert learned.seeds.pairs == translator.seeds.pairs
+    assert learned.provenance.retrained is not None
+
+
 @pytest.mark.parametrize("review", ["test", "train"])
 def test_nobody_decides_on_words_that_are_held_back(review):
     seeds = simulated.drawn(TRAIN, 50, 1)

@@ -12,7 +12,6 @@ from bilex.workbench.audit import drawn
 from bilex.workbench.bands import Band, confidence_band, confidence_bands
 from bilex.workbench.engine import Engine
 from bilex.workbench.intervals import Stratum, estimate, more_decisions
-from bilex.workbench.priority import priorities
 from bilex.workbench.problems import ProblemError
 from bilex.workbench.recalibration import FEWEST_DECISIONS, UNCHANGED, Recalibration, learn
 from bilex.workbench.store import Store, now, remember
@@ -120,16 +119,13 @@ def recalibrate(engine: Engine, *, back: bool = False) -> Recalibration:
 
 
 def apply(store: Store, change: Recalibration) -> None:
-    """Write the new confidences, and the order of the queue that follows from them."""
-    rows = store.all("SELECT row, model_confidence, known FROM entries")
+    """Write the new confidences."""
+    rows = store.all("SELECT row, model_confidence FROM entries")
     own = np.array([np.nan if row["model_confidence"] is None else row["model_confidence"] for row in rows])
     new = change.of_all(own)
-    ranks = np.array([row["row"] + 1 for row in rows], np.int64)
-    pays = priorities(new, ranks, np.array([bool(row["known"]) for row in rows], bool))
     values = [
-        (None if np.isnan(sure) else float(sure), float(worth), row["row"])
-        for sure, worth, row in zip(new, pays, rows, strict=True)
+        (None if np.isnan(sure) else float(sure), row["row"]) for sure, row in zip(new, rows, strict=True)
     ]
     with store.writing() as connection:
-        connection.executemany("UPDATE entries SET confidence = ?, priority = ? WHERE row = ?", values)
+        connection.executemany("UPDATE entries SET confidence = ? WHERE row = ?", values)
         remember(connection, "recalibration", change.as_dict() if change.decisions else None)

@@ -22,7 +22,7 @@ from bilex.space import Direction
 from bilex.translator.known import Proposals, Proposer
 from bilex.workbench.decisions import refresh
 from bilex.workbench.engine import STORED_CANDIDATES, Engine, direction_number, packed
-from bilex.workbench.priority import priorities
+from bilex.workbench.priority import Priorities, sample_rows
 from bilex.workbench.problems import LONGEST_WORD
 from bilex.workbench.store import remember
 
@@ -66,6 +66,7 @@ class Filling(threading.Thread):
         self.engine, self.store = engine, engine.store
         self.total = len(engine.space.source)
         self._stopped = threading.Event()
+        self._priorities: Priorities | None = None
         self.error: str | None = None
 
     @property
@@ -122,6 +123,8 @@ class Filling(threading.Thread):
         """Translate all words of one language; whether the end was reached is returned."""
         propose = self.engine.translator.proposer(direction, "csls")
         self.engine.stored[direction] = done = int(self.store.fact(fact, 0))
+        if direction == "forward" and done < total and not self._measure_sample(propose):
+            return False
         while done < total:
             queries = np.arange(done, min(done + _BLOCK, total), dtype=np.int64)
             proposals = self._searched(propose, queries)
@@ -135,6 +138,13 @@ class Filling(threading.Thread):
             self.engine.space.give_back_pages()
             time.sleep(_PAUSE)  # lets decisions that wait for the file go first
         return True
+
+    def _measure_sample(self, propose: Proposer) -> bool:
+        """Measure what the order of the queue compares entries with; False if this is to end."""
+        found = self._searched(propose, sample_rows(self.total))
+        if found is not None:
+            self._priorities = Priorities.of(found)
+        return found is not None
 
     def _searched(self, propose: Proposer, queries: npt.NDArray[np.int64]) -> Proposals | None:
         """The answers of some words; None if this is to end."""
@@ -178,7 +188,8 @@ class Filling(threading.Thread):
         own = proposals.confidence[:, 0]
         new = recalibration.of_all(own)
         known = proposals.known[:, 0]
-        pays = priorities(new, np.array(rows) + 1, known)
+        assert self._priorities is not None
+        pays = self._priorities(np.array(rows, np.int64), proposals)
         values = []
         for number, row in enumerate(rows):
             source = space.source.index_to_key[row]

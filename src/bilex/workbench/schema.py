@@ -95,7 +95,9 @@ CREATE TABLE changes (
 """
 # Which model an audit is about: its answers say nothing of another model's confidences.
 _VERSION_2 = "ALTER TABLE audits ADD COLUMN model TEXT;"
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
+# The queue has another order: entries are made again, which leaves decisions as they are.
+_VERSION_3 = "DELETE FROM facts WHERE name = 'entries_of';"
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 VERSION = len(MIGRATIONS)
 
 
