@@ -19,11 +19,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from bilex.lexicon import Lexicon
 from bilex.recipe import Fitted, Recipe, fit
 from bilex.space import Space
+from bilex.vectors import WordVectors
 from timings.packed import PAIRS, read_dictionary, read_vectors
 from timings.scoring import four_metrics
 
@@ -44,14 +45,32 @@ def seeds_of(data: Path, pair: str, size: str) -> Lexicon | None:
     return Lexicon(pairs[: int(size)], f"{size} seeds") if int(size) else None
 
 
-def rows(options: argparse.Namespace, setting: str) -> Iterator[dict[str, Any]]:
-    """One row a form."""
+class Problem(NamedTuple):
+    """Two vocabularies, seeds and a test dictionary."""
+
+    source: WordVectors
+    target: WordVectors
+    seeds: Lexicon | None
+    test: Lexicon
+
+
+def read_problem(data: Path, setting: str, limit: int | None = None) -> Problem:
+    """What a setting such as fi-ru:5k or europarl/de-it:0 names.
+
+    Args:
+        data: The folder with vectors/, europarl/ and dictionaries/.
+        setting: The family if it is not the first, the pair and how many seeds.
+        limit: Only so many of the most frequent words of each language.
+    """
     place, _, size = setting.partition(":")
     family, _, pair = place.rpartition("/")
-    source, target = (
-        read_vectors(options.data / family, language, options.limit) for language in pair.split("-")
-    )
-    seeds, test = seeds_of(options.data, pair, size), read_dictionary(options.data, pair, "test.freq.2k")
+    source, target = (read_vectors(data / family, language, limit) for language in pair.split("-"))
+    return Problem(source, target, seeds_of(data, pair, size), read_dictionary(data, pair, "test.freq.2k"))
+
+
+def rows(options: argparse.Namespace, setting: str) -> Iterator[dict[str, Any]]:
+    """One row a form."""
+    source, target, seeds, test = read_problem(options.data, setting, options.limit)
     for form in options.forms:
         recipe = Recipe(
             method="c1",

@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 BEGIN, END = "<!-- tables: written by python -m timings.methods -->", "<!-- end of tables -->"
 _FIGURES = ("forward_nn", "forward_csls", "backward_nn", "backward_csls")
-_SEEDS = {"5k": "5,000 seeds", "1k": "1,000 seeds", "0": "no seeds"}
+SEEDS = {"5k": "5,000 seeds", "1k": "1,000 seeds", "0": "no seeds"}
 _CORES = 2
 
 
@@ -23,11 +23,20 @@ def write_tables(page: Path, rows: Sequence[Row], costs: Sequence[Row]) -> None:
     Raises:
         BilexError: The page has no marks.
     """
-    text = page.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise BilexError(f"{page}: the lines '{BEGIN}' and '{END}' are missing; put them back.")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    write_text(page, f"{before}{BEGIN}\n\n{tables(rows, costs)}\n\n{END}{after}")
+    replace_between(page, BEGIN, END, tables(rows, costs))
+
+
+def replace_between(page: Path, begin: str, end: str, text: str) -> None:
+    """Put `text` between two marks of a page.
+
+    Raises:
+        BilexError: The page has no such marks.
+    """
+    whole = page.read_text(encoding="utf-8")
+    if begin not in whole or end not in whole:
+        raise BilexError(f"{page}: the lines '{begin}' and '{end}' are missing; put them back.")
+    before, after = whole.split(begin)[0], whole.split(end)[1]
+    write_text(page, f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
 def tables(rows: Sequence[Row], costs: Iterable[Row]) -> str:
@@ -42,14 +51,15 @@ def tables(rows: Sequence[Row], costs: Iterable[Row]) -> str:
         _cost([row for row in costs if row["threads"] == _CORES and row["limit"] is None]),
     ]
     for pair in sorted({row["pair"] for row in rows}):
-        for seeds in _SEEDS:
+        for seeds in SEEDS:
             chosen = [row for row in rows if (row["pair"], row["seeds"]) == (pair, seeds)]
             if chosen:
                 parts.append(_pair(pair, seeds, chosen))
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown from its head and its lines."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(line) + " |" for line in body])
 
@@ -58,7 +68,7 @@ def _averages(rows: Sequence[Row]) -> str:
     """Mean P@1 over the pairs and both directions; a method counts where it has all pairs."""
     pairs = {row["pair"] for row in rows}
     body, missing = [], []
-    for seeds, words in _SEEDS.items():
+    for seeds, words in SEEDS.items():
         lines = []
         for method in sorted({row["method"] for row in rows if row["seeds"] == seeds}):
             own = [row for row in rows if (row["method"], row["seeds"]) == (method, seeds)]
@@ -76,7 +86,7 @@ def _averages(rows: Sequence[Row]) -> str:
         "### Averages",
         f"Mean P@1 in % over {', '.join(sorted(pairs))}, both directions. "
         f"{len(rows) - on_gpu} of the fits were made on a CPU, {on_gpu} on a GPU.",
-        _table(["seeds", "method", "NN", "CSLS"], body),
+        markdown_table(["seeds", "method", "NN", "CSLS"], body),
     ]
     if missing:
         parts.append(f"Left out, since some pairs have no result: {', '.join(missing)}.")
@@ -91,16 +101,16 @@ def _cost(rows: Sequence[Row]) -> str:
     columns = [
         (pair, seeds)
         for pair in sorted({row["pair"] for row in rows})
-        for seeds in _SEEDS
+        for seeds in SEEDS
         if any((row["pair"], row["seeds"]) == (pair, seeds) for row in rows)
     ]
     body = [
         [method, *(_cost_cell(measured.get((method, *column))) for column in columns)]
         for method in sorted({row["method"] for row in rows})
     ]
-    head = ["method", *(f"{pair}, {_SEEDS[seeds]}" for pair, seeds in columns)]
+    head = ["method", *(f"{pair}, {SEEDS[seeds]}" for pair, seeds in columns)]
     note = "The fit alone; memory is the peak of the process, both vocabularies included."
-    return f"### Time and peak memory on {_CORES} CPU cores\n\n{note}\n\n" + _table(head, body)
+    return f"### Time and peak memory on {_CORES} CPU cores\n\n{note}\n\n" + markdown_table(head, body)
 
 
 def _cost_cell(row: Row | None) -> str:
@@ -118,7 +128,7 @@ def _pair(pair: str, seeds: str, rows: Sequence[Row]) -> str:
     body = [
         [row["method"], *("{:.1f} ({:.1f}–{:.1f})".format(*row[name]) for name in _FIGURES)] for row in ranked
     ]
-    parts = [f"### {pair}, {_SEEDS[seeds]}", _table(head, body)]
+    parts = [f"### {pair}, {SEEDS[seeds]}", markdown_table(head, body)]
     parts += [f"`{row['method']}` said: {warning}" for row in ranked for warning in row["warnings"]]
     return "\n\n".join(parts)
 
