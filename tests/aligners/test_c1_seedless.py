@@ -12,6 +12,7 @@ from c1_worlds import Listener, World, quick, same_maps
 from bilex.aligners import seedless
 from bilex.aligners.base import Aligner
 from bilex.aligners.collapse import COLLAPSED
+from bilex.aligners.induction import Induced, mutual_pairs
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
@@ -109,10 +110,38 @@ def test_an_empty_lexicon_is_no_seeds() -> None:
 def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world, settings = respelt(World(words=500), 60), {"start": "identical", "iterations": 2, "warm_up": 1}
     whole = fit(world, quick(**settings))
-    with pytest.raises(KeyboardInterrupt):
-        fit(world, quick(**settings), checkpoint=tmp_path / "s", progress=Listener("iteration 2 of 2"))
-    monkeypatch.setattr(seedless, "first_dictionary", lambda *_: pytest.fail("not wanted"))
-    assert same_maps(fit(world, quick(**settings), checkpoint=tmp_path / "s"), whole)
+    for stopped in ("iteration 2 of 4", "iteration 3 of 4", "iteration 4 of 4"):  # the last two: second pass
+        folder = tmp_path / stopped[10]
+        with pytest.raises(KeyboardInterrupt):
+            fit(world, quick(**settings), checkpoint=folder, progress=Listener(stopped))
+        with monkeypatch.context() as patched:
+            patched.setattr(seedless, "first_dictionary", lambda *_: pytest.fail("not wanted"))
+            resumed = fit(world, quick(**settings), checkpoint=folder)
+        assert same_maps(resumed, whole)
+        assert resumed.report_.anchors == whole.report_.anchors > 0
+
+
+def test_a_second_pass_takes_what_the_first_has_found_as_seeds() -> None:
+    world = respelt(World(words=500), 60)
+    settings = {"start": "identical", "iterations": 2}
+    twice, once = fit(world, quick(**settings)), fit(world, quick(**settings, anchors=0))
+    assert (len(twice.report_.history), len(once.report_.history)) == (4, 2)
+    assert twice.report_.history[:2] == once.report_.history
+    assert twice.report_.anchors == twice.report_.history[2].dictionary == 100  # a fifth of the words
+    assert twice.report_.history[3].dictionary > 100 and once.report_.anchors == 0
+    assert world.precision(twice, 0) > 0.9
+
+
+def test_the_seeds_stay_in_the_second_pass() -> None:
+    world = respelt(World(words=500), 60)
+    fitted = quick(iterations=1, anchors=30).fit(world.source, world.target, world.seeds(8))
+    assert fitted.report_.start is not None and fitted.report_.anchors == 38
+
+
+def test_mutual_pairs_are_those_of_both_directions_best_first() -> None:
+    forward = np.array([[3, 1], [0, 0], [2, 5], [1, 4]])
+    backward = np.array([[1, 4], [2, 2], [3, 1]])
+    assert mutual_pairs(Induced(forward, backward)).tolist() == [[3, 1], [1, 4]]
 
 
 def sounding_alike(world: World, shared: int) -> World:

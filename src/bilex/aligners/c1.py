@@ -62,6 +62,8 @@ class C1(Aligner):
         through_norms: Let the gradient through the norms of the mapped vectors.
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
+        anchors: Without seeds, or with few: how many of the pairs that the rounds have found are taken as
+            seeds of a second pass of them; 0 for one pass.
         start: Without seeds, or with few: "auto", "identical", "numerals", "romanised", "shared"
             (these three together) or "unsupervised".
 
@@ -120,6 +122,7 @@ class C1(Aligner):
     through_norms: bool | None = None
     mask_known: bool | None = None
     full_csls: bool | None = None
+    anchors: int | None = None
     start: str = "auto"
     report_: C1Report = field(init=False, compare=False)
 
@@ -134,13 +137,13 @@ class C1(Aligner):
         if not self.contrastive:
             constants = replace(constants, updates=0)
         if not self.self_learning:
-            constants = replace(constants, iterations=1, warm_up=0)
+            constants = replace(constants, iterations=1, warm_up=0, anchors=0)
         return constants
 
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """New pairs are looked for before every round but the first, and in every round of the warm-up."""
         constants = self.constants(pairs, min(source, target))
-        rounds = constants.iterations - 1 + constants.warm_up
+        rounds = constants.iterations * constants.passes - 1 + constants.warm_up
         searched = min(source, constants.frequent) * target + min(target, constants.frequent) * source
         return rounds * (source * target + searched / 2)
 
@@ -155,7 +158,7 @@ class C1(Aligner):
         constants = self.constants(pairs, min(source, target))
         limit = self.negative_vocabulary or max(source, target)
         share = min(1.0, max(source, target) / limit)
-        return constants.iterations * constants.updates * share * _UPDATE
+        return constants.iterations * constants.passes * constants.updates * share * _UPDATE
 
     def pinned(self, pairs: int, smaller_vocabulary: int) -> C1:
         """A copy with the constants for a problem of some size, whatever it will be fitted on."""
@@ -175,11 +178,13 @@ class C1(Aligner):
         self.report_ = replace(self.report_, constants=constants)
         x, y = UnitRows(source, device), UnitRows(target, device)
         rounds = Rounds(self, source, target, pairs, constants, device, progress, checkpoint)
-        maps, dictionary = rounds.start()
+        maps, pairs, dictionary = rounds.start()
         if maps is None and constants.warm_up:
             maps = self._warm_up(x, y, dictionary, pairs, constants, progress)
         for number in rounds:
-            if maps is not None:  # D_add is found anew in every round and never kept
+            if maps is not None and rounds.begins_second_pass(number):
+                pairs = dictionary = rounds.second_seeds(x.mapped(maps[0]), y.mapped(maps[1]))
+            elif maps is not None:  # D_add is found anew in every round and never kept
                 fresh = self._new_pairs(x, y, maps, pairs, constants, progress)
                 dictionary = np.concatenate([pairs, fresh])
             maps = self._advanced_maps(x, y, dictionary, progress)

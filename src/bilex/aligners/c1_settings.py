@@ -12,6 +12,9 @@ MANY_SEEDS = 2236
 _FEW_SEEDS = 600
 # Fewer seeds than this are joined by pairs that the two vocabularies themselves suggest (`seedless`).
 JOINED_SEEDS = 300
+# So many of the pairs that a first pass of the rounds has found are the seeds of a second one, but at most
+# one for so many words of the smaller vocabulary.
+_ANCHORS, _WORDS_AN_ANCHOR = 3_000, 5
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class C1Constants:
         through_norms: Whether the gradient goes through the norms of the mapped vectors.
         mask_known: Whether other known translations of a word are kept out of its negatives.
         full_csls: Whether new pairs are ranked by true CSLS.
+        anchors: Without seeds, or with few: how many of the pairs found by a first pass of all rounds are
+            taken as seeds of a second pass; 0 for one pass.
     """
 
     iterations: int
@@ -45,6 +50,12 @@ class C1Constants:
     through_norms: bool = False
     mask_known: bool = False
     full_csls: bool = False
+    anchors: int = 0
+
+    @property
+    def passes(self) -> int:
+        """How often all rounds are gone through."""
+        return 2 if self.anchors else 1
 
 
 SUPERVISED = C1Constants(2, 201, 150, 60_000, 10_000, 1.5, 0.99, False)
@@ -64,7 +75,7 @@ PRESET_SUMMARIES = {
     "1k": "the paper's constants for 1,000 seeds",
 }
 STARTS = ("auto", "identical", "numerals", "romanised", "shared", "unsupervised")
-_MAY_BE_ZERO = ("updates", "warm_up", "augment")
+_MAY_BE_ZERO = ("updates", "warm_up", "augment", "anchors")
 
 
 def check_preset(preset: str) -> None:
@@ -96,9 +107,10 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
 
     From 2,236 seeds on (the geometric middle of 1k and 5k) the paper's supervised constants hold, below
     its semi-supervised ones. Under 600 seeds, where the first mapping is poor, rounds without contrast
-    come first: one for 301 to 599 seeds and one more for each further halving. A small vocabulary caps
-    what cannot be had from it: at most two thirds of its words become new pairs, and at most one in
-    twenty are negatives of a pair.
+    come first: one for 301 to 599 seeds and one more for each further halving. Under 300, and without
+    seeds, a second pass of the rounds takes the surest pairs of the first as seeds. A small vocabulary caps
+    what cannot be had from it: at most two thirds of its words become new pairs, at most one in
+    twenty are negatives of a pair, and at most one in five are seeds of the second pass.
 
     Args:
         preset: "paper" for this rule, and "auto" too where no trial chooses (`bilex.recipe`); "best" for it
@@ -118,6 +130,8 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
         constants = SUPERVISED if seeds >= MANY_SEEDS else SEMI_SUPERVISED
         if 0 < seeds < _FEW_SEEDS:
             constants = replace(constants, warm_up=1 + int(math.log2(_FEW_SEEDS / seeds)))
+        if seeds < JOINED_SEEDS:
+            constants = replace(constants, anchors=_ANCHORS)
         if preset in ("best", "careful"):
             constants = replace(constants, **_BEST)
         if preset == "careful":
@@ -130,6 +144,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
         constants,
         augment=min(constants.augment, max(1, 2 * smaller_vocabulary // 3)),
         negatives=min(constants.negatives, max(1, smaller_vocabulary // 20)),
+        anchors=min(constants.anchors, max(1, smaller_vocabulary // _WORDS_AN_ANCHOR)),
     )
     constants = replace(constants, **{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
     for field in fields(constants):

@@ -58,7 +58,7 @@ def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: 
     if constants.contrast_on_augmented or not len(pairs):
         contrasted += constants.augment
     first, later = (_line(timed[1][0], timed[1][i], timed[2][0], timed[2][i], contrasted) for i in (1, 2))
-    return constants.iterations * (first + (constants.updates - 1) * later)
+    return constants.passes * constants.iterations * (first + (constants.updates - 1) * later)
 
 
 def _line(a: int, at_a: float, b: int, at_b: float, wanted: int) -> float:

@@ -6,6 +6,7 @@ from bilex.aligners.base import Aligner
 from bilex.aligners.small import small_vocabularies
 from bilex.lexicon import Lexicon
 from bilex.progress import Progress
+from bilex.recipe.evidence import in_one_pass
 from bilex.recipe.expectation import Expectation, from_few_seeds
 from bilex.space import Space
 from bilex.vectors import WordVectors
@@ -37,7 +38,7 @@ def expectation_of(
     usable = lexicon.covered(source.key_to_index, target.key_to_index)
     if len(usable.golds()) < _FEWEST_TO_PREDICT:
         return otherwise
-    pinned = aligner.pinned(len(usable), min(len(source), len(target)))
+    pinned = in_one_pass(aligner.pinned(len(usable), min(len(source), len(target))))
 
     def without(learned: Lexicon, held_out: Lexicon) -> Space:
         both = Lexicon([*learned.pairs, *held_out.pairs])
