@@ -25,8 +25,8 @@ FORMS = ("careful", "best")
 MARGIN = 0.005
 
 # Candidates learn on so many of the most frequent words of each language (and those of the seeds), with this
-# share of the updates of a whole fit but at least so many, at so many times its learning rate. Fewer rounds of
-# self-learning mislead: what goes wrong with a form shows only in the last ones.
+# share of the updates of a whole fit but at least so many, at so many times its learning rate. Fewer rounds
+# of self-learning mislead: what goes wrong with a form shows only in the last ones.
 WORDS = 20_000
 UPDATE_SHARE, UPDATES_AT_LEAST, RATE_FACTOR = 0.125, 13, 2.0
 
