@@ -46,11 +46,7 @@ def ridge_for(pairs: int, dimension: int) -> float:
 
 def whitening(rows: torch.Tensor, ridge: float) -> tuple[torch.Tensor, torch.Tensor]:
     """(XᵀX + ridge)^-½ and (XᵀX + ridge)^½, with empty directions left out of the first."""
-    return _roots(rows.T @ rows, ridge)
-
-
-def _roots(squares: torch.Tensor, ridge: float) -> tuple[torch.Tensor, torch.Tensor]:
-    values, vectors = torch.linalg.eigh(squares)
+    values, vectors = torch.linalg.eigh(rows.T @ rows)
     values = values.clamp_min(0)
     roots = (values + ridge * values.mean()).sqrt()
     empty = roots <= _EMPTY_DIRECTION * roots.max().clamp_min(torch.finfo(roots.dtype).tiny)
@@ -63,21 +59,19 @@ def advanced_maps(x: Rows, y: Rows) -> AdvancedMaps:
 
     With A = (XᵀX)^-½ on each side and P S Qᵀ the SVD of (XA_x)ᵀ(YA_y):
     W_x = A_x P S^½ Pᵀ A_x⁻¹ P and W_y = A_y Q S^½ Qᵀ A_y⁻¹ Q. Where the dimensions differ, P and Q have
-    as many columns as the smaller one, which is the dimension of the common space. All in float64, the
-    products of the rows on their device, and what is made of these on the CPU, which decomposes matrices of
-    some hundred rows faster than a GPU.
+    as many columns as the smaller one, which is the dimension of the common space. All in float64, on
+    the device of the rows.
     """
     x, y = torch.as_tensor(x).double(), torch.as_tensor(y).double()
-    device, ridge = x.device, ridge_for(len(x), max(x.shape[1], y.shape[1]))
-    of_x, of_y, across = (product.cpu() for product in (x.T @ x, y.T @ y, x.T @ y))
-    (white_x, color_x), (white_y, color_y) = _roots(of_x, ridge), _roots(of_y, ridge)
-    p, s, q_transposed = torch.linalg.svd(white_x @ across @ white_y, full_matrices=False)
+    ridge = ridge_for(len(x), max(x.shape[1], y.shape[1]))
+    (white_x, color_x), (white_y, color_y) = whitening(x, ridge), whitening(y, ridge)
+    p, s, q_transposed = torch.linalg.svd(white_x @ (x.T @ y) @ white_y, full_matrices=False)
     # Fewer pairs than dimensions leave directions without weight; what stands there is rounding.
     p, q_transposed = p * (s > _NO_WEIGHT * s[0]), q_transposed * (s > _NO_WEIGHT * s[0])[:, None]
     q, weights = q_transposed.T, s.sqrt()
-    source = white_x @ (p * weights) @ (p.T @ color_x @ p)
-    target = white_y @ (q * weights) @ (q.T @ color_y @ q)
-    return AdvancedMaps(source.to(device), target.to(device), ridge)
+    return AdvancedMaps(
+        white_x @ (p * weights) @ (p.T @ color_x @ p), white_y @ (q * weights) @ (q.T @ color_y @ q), ridge
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
