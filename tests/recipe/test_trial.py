@@ -68,12 +68,11 @@ def test_only_auto_is_chosen(settings: dict[str, Any], candidates: list[str]) ->
     assert list(evidence.candidates(Procrustes())) == ["procrustes"]
 
 
-def test_candidates_make_fewer_updates_at_a_higher_rate_in_one_pass() -> None:
-    for seeds, updates in ((5000, 25), (1000, 13), (0, 13)):
+def test_candidates_make_fewer_updates_in_one_pass() -> None:
+    for seeds, updates in ((5000, 50), (1000, 26), (0, 26)):
         whole = C1(preset="careful").pinned(seeds, 200_000)
         short = evidence.shortened(whole).settings()
-        assert (short["updates"], short["learning_rate"]) == (updates, 2 * whole.settings()["learning_rate"])
-        assert short["anchors"] == 0 and short["iterations"] == whole.settings()["iterations"]
+        assert short == {**whole.settings(), "updates": updates, "anchors": 0}
     few = C1(updates=4, preset="best").pinned(1000, 200_000)
     assert evidence.shortened(few).settings() == {**few.settings(), "anchors": 0}
     assert evidence.shortened(Procrustes()).settings() == Procrustes().settings()

@@ -25,10 +25,10 @@ FORMS = ("careful", "best")
 MARGIN = 0.005
 
 # Candidates learn on so many of the most frequent words of each language (and those of the seeds), with this
-# share of the updates of a whole fit but at least so many, at so many times its learning rate. Fewer rounds
-# of self-learning mislead: what goes wrong with a form shows only in the last ones.
+# share of the updates of a whole fit but at least so many. Fewer rounds of self-learning mislead: what goes
+# wrong with a form shows only in the last ones.
 WORDS = 20_000
-UPDATE_SHARE, UPDATES_AT_LEAST, RATE_FACTOR = 0.125, 13, 2.0
+UPDATE_SHARE, UPDATES_AT_LEAST = 0.25, 26
 
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # On held-out seeds the language model looks better than on the rarer words that users ask for: their best λ
@@ -79,7 +79,7 @@ def candidates(aligner: Aligner) -> dict[str, Aligner]:
 
 
 def shortened(aligner: Aligner) -> Aligner:
-    """A candidate with less to do: one pass, and fewer updates at a higher rate, where a method has them.
+    """A candidate with less to do: one pass, and fewer updates, where a method has them.
 
     Args:
         aligner: A candidate whose settings are `pinned`.
@@ -90,8 +90,7 @@ def shortened(aligner: Aligner) -> Aligner:
     if not updates:
         return aligner
     fewer = min(updates, max(UPDATES_AT_LEAST, round(UPDATE_SHARE * updates)))
-    rate = settings["learning_rate"] * min(RATE_FACTOR, updates / fewer)
-    return type(aligner)(**{**settings, "updates": fewer, "learning_rate": rate})
+    return type(aligner)(**{**settings, "updates": fewer})
 
 
 def in_one_pass(aligner: Aligner) -> Aligner:
