@@ -108,7 +108,8 @@ def test_an_empty_lexicon_is_no_seeds() -> None:
 
 
 def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world, settings = respelt(World(words=500), 60), {"start": "identical", "iterations": 2, "warm_up": 1}
+    world = respelt(World(words=500), 60)
+    settings = {"start": "identical", "iterations": 2, "warm_up": 1, "anchors": 100}
     whole = fit(world, quick(**settings))
     for stopped in ("iteration 2 of 4", "iteration 3 of 4", "iteration 4 of 4"):  # the last two: second pass
         folder = tmp_path / stopped[10]
@@ -124,10 +125,10 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
 def test_a_second_pass_takes_what_the_first_has_found_as_seeds() -> None:
     world = respelt(World(words=500), 60)
     settings = {"start": "identical", "iterations": 2}
-    twice, once = fit(world, quick(**settings)), fit(world, quick(**settings, anchors=0))
+    twice, once = fit(world, quick(**settings, anchors=100)), fit(world, quick(**settings))
     assert (len(twice.report_.history), len(once.report_.history)) == (4, 2)
     assert twice.report_.history[:2] == once.report_.history
-    assert twice.report_.anchors == twice.report_.history[2].dictionary == 100  # a fifth of the words
+    assert twice.report_.anchors == twice.report_.history[2].dictionary == 100
     assert twice.report_.history[3].dictionary > 100 and once.report_.anchors == 0
     assert world.precision(twice, 0) > 0.9
 

@@ -12,9 +12,6 @@ MANY_SEEDS = 2236
 _FEW_SEEDS = 600
 # Fewer seeds than this are joined by pairs that the two vocabularies themselves suggest (`seedless`).
 JOINED_SEEDS = 300
-# So many of the pairs that a first pass of the rounds has found are the seeds of a second one, but at most
-# one for so many words of the smaller vocabulary.
-_ANCHORS, _WORDS_AN_ANCHOR = 3_000, 5
 
 
 @dataclass(frozen=True)
@@ -107,10 +104,9 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
 
     From 2,236 seeds on (the geometric middle of 1k and 5k) the paper's supervised constants hold, below
     its semi-supervised ones. Under 600 seeds, where the first mapping is poor, rounds without contrast
-    come first: one for 301 to 599 seeds and one more for each further halving. Under 300, and without
-    seeds, a second pass of the rounds takes the surest pairs of the first as seeds. A small vocabulary caps
-    what cannot be had from it: at most two thirds of its words become new pairs, at most one in
-    twenty are negatives of a pair, and at most one in five are seeds of the second pass.
+    come first: one for 301 to 599 seeds and one more for each further halving. A small vocabulary caps
+    what cannot be had from it: at most two thirds of its words become new pairs, and at most one in
+    twenty are negatives of a pair.
 
     Args:
         preset: "paper" for this rule, and "auto" too where no trial chooses (`bilex.recipe`); "best" for it
@@ -130,8 +126,6 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
         constants = SUPERVISED if seeds >= MANY_SEEDS else SEMI_SUPERVISED
         if 0 < seeds < _FEW_SEEDS:
             constants = replace(constants, warm_up=1 + int(math.log2(_FEW_SEEDS / seeds)))
-        if seeds < JOINED_SEEDS:
-            constants = replace(constants, anchors=_ANCHORS)
         if preset in ("best", "careful"):
             constants = replace(constants, **_BEST)
         if preset == "careful":
@@ -144,7 +138,6 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
         constants,
         augment=min(constants.augment, max(1, 2 * smaller_vocabulary // 3)),
         negatives=min(constants.negatives, max(1, smaller_vocabulary // 20)),
-        anchors=min(constants.anchors, max(1, smaller_vocabulary // _WORDS_AN_ANCHOR)),
     )
     constants = replace(constants, **{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
     for field in fields(constants):

@@ -36,8 +36,10 @@ def space_on(device: torch.device, aligner: Aligner, source: WordVectors, target
     maps = (aligner.source_map_, aligner.target_map_)
     if aligner.metric != "cosine" or any([step.kind for step in map_.steps] != _ON_DEVICE for map_ in maps):
         return Space.from_aligner(aligner, source, target)
-    mapped = (_mapped(words, map_, device) for words, map_ in zip((source, target), maps, strict=True))
-    return Space(*mapped, "cosine", aligner.device)
+    mapped_source, mapped_target = (
+        _mapped(words, map_, device) for words, map_ in zip((source, target), maps, strict=True)
+    )
+    return Space(mapped_source, mapped_target, "cosine", aligner.device)
 
 
 def _mapped(words: WordVectors, map_: Map, device: torch.device) -> WordVectors:
