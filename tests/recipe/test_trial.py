@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from bilex.aligners.c1 import C1
 from bilex.aligners.procrustes import Procrustes
-from bilex.aligners.vecmap import VecMapSupervised
 from bilex.encoders.combine import unit_rows
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
@@ -19,7 +17,6 @@ from bilex.recipe import Recipe, evidence, fit, trial
 from bilex.recipe.calibration import Records, ask
 from bilex.recipe.decisions import Decisions
 from bilex.recipe.halves import halves
-from bilex.recipe.mapped import space_on
 from bilex.recipe.scoring import word_scores
 from bilex.space import Space
 from planted import Planted, planted
@@ -308,15 +305,3 @@ def test_decisions_survive_json(world: Planted) -> None:
     recipe = Recipe(settings=SHORT, device="cpu")
     made = trial.decide(recipe, recipe.aligner(), world.source, world.target, world.pairs(0, 250))
     assert Decisions.from_dict(made.as_dict()) == made
-
-
-def test_a_candidate_mapped_by_torch_is_the_candidate(world: Planted) -> None:
-    """On a GPU the trial's spaces are made there; the same code on the CPU gives the space of the maps."""
-    for aligner in (C1(device="cpu", **SHORT), Procrustes(device="cpu"), VecMapSupervised(device="cpu")):
-        aligner.fit(world.source, world.target, world.pairs(0, 300))
-        made = space_on(torch.device("cpu"), aligner, world.source, world.target)
-        expected = Space.from_aligner(aligner, world.source, world.target)
-        for side in ("source", "target"):
-            one, other = getattr(made, side), getattr(expected, side)
-            assert one.index_to_key == other.index_to_key
-            assert np.allclose(one.vectors, other.vectors, atol=1e-6)

@@ -25,7 +25,6 @@ from bilex.recipe.calibration import FEWEST_WORDS, Calibration, Records, ask, le
 from bilex.recipe.decisions import Decisions, TrialReport
 from bilex.recipe.forms import distinct_forms
 from bilex.recipe.halves import halves
-from bilex.recipe.mapped import candidate_space
 from bilex.recipe.scoring import WordScores, word_scores
 from bilex.recipe.settings import Recipe
 from bilex.space import Space
@@ -234,7 +233,7 @@ class _Trial:
         rows = self._rows(self.split[1])
         scores = {}
         for name, candidate in self.fits.items():
-            space = candidate_space(candidate, *self.small)
+            space = Space.from_aligner(candidate, *self.small)
             x, y = (np.asarray(side.vectors) for side in (space.source, space.target))
             scores[name] = word_scores(x, y, rows, self.recipe.device)
         return scores
@@ -262,7 +261,7 @@ class _Trial:
         """The space of a choice: over all words, or with a language model over the trial's words."""
         if choice.mixing is not None:
             return self.encoder.space(choice.form, choice.mixing)
-        return candidate_space(self.fits[choice.form], self.source, self.target)
+        return Space.from_aligner(self.fits[choice.form], self.source, self.target)
 
     def _priors(self, note: str) -> Decisions:
         """What is taken without evidence."""
