@@ -229,7 +229,7 @@ def _add(
 def _any_reaches(
     cells: Any, length: int, scale: Any, scales: Any, raised: Any, bar: Any, coarse: Any, bars: Any
 ) -> Any:
-    """Whether one of `length` scores can reach its bar; the loop's length is a constant, so it vectorises."""
+    """Whether one of `length` scores can reach its bar; a constant length lets the loop be unrolled."""
     reached = np.int32(0)
     for c in range(length):
         score = proposed_score(cells[c], scale, scales[c]) + raised[c]

@@ -263,7 +263,7 @@ class Refill(NamedTuple):
 
 @njit(nogil=True, cache=True, inline="always")
 def _exceeding(cells: Any, scale: Any, scales: Any, bar: Any) -> Any:
-    """Which scores of a chunk exceed the bar, a bit each; the loop's length is constant, so it vectorises."""
+    """Which scores of a chunk exceed the bar, a bit each, without a branch."""
     bits = np.uint32(0)
     for c in range(_CHUNK):
         exceeds = np.uint32(proposed_score(cells[c], scale, scales[c]) > bar)
