@@ -69,19 +69,12 @@ def new_lists(
         key_coarse=key_coarse,
         query_scale=left.scale,
         key_scale=right.scale,
-        queries=_read_only(queries),
-        keys=_read_only(keys),
+        queries=kernels.read_only(queries),
+        keys=kernels.read_only(keys),
         shift=shift,
         scale=float(scale),
         k=k,
     )
-
-
-def _read_only(rows: Floats) -> Floats:
-    """Rows as the compiled loops know them: one kind of array, so that the loops are compiled once."""
-    view = np.ascontiguousarray(rows, np.float32).view(np.ndarray)[:]
-    view.flags.writeable = False
-    return view
 
 
 def block_shape(rows: int, memory: int, workers: int) -> tuple[int, int]:

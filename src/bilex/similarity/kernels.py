@@ -44,6 +44,13 @@ class Lists(NamedTuple):
     k: int
 
 
+def read_only(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Rows as the compiled loops know them: one kind of array, so that the loops are compiled once."""
+    view = np.ascontiguousarray(rows, np.float32).view(np.ndarray)[:]
+    view.flags.writeable = False
+    return view
+
+
 def proposed_score(cell: Any, row_scale: Any, column_scale: Any) -> Any:
     """The score in a cell of a block, whatever the precision of its cells."""
     raise NotImplementedError

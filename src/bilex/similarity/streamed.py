@@ -69,7 +69,7 @@ class StreamedKeys:
         *,
         int8_products: bool | None = None,
     ) -> None:
-        self.keys, self._read = _read_only(keys), read
+        self.keys, self._read = kernels.read_only(keys), read
         self._rounds_queries = int8_tiles.usable() if int8_products is None else int8_products
         self._threads = processor().threads
         self._pool = ThreadPoolExecutor(self._threads, "streamed-keys")
@@ -182,19 +182,12 @@ class StreamedKeys:
             key_coarse=self._none,
             query_scale=np.tile(prepared.scale, parts),
             key_scale=self._scale,
-            queries=_read_only(np.tile(queries, (parts, 1))),
+            queries=kernels.read_only(np.tile(queries, (parts, 1))),
             keys=self.keys,
             shift=shift,
             scale=scale,
             k=k,
         )
-
-
-def _read_only(rows: Floats) -> Floats:
-    """Rows as the compiled loops know them: one kind of array, so that the loops are compiled once."""
-    view = np.ascontiguousarray(rows, np.float32).view(np.ndarray)[:]
-    view.flags.writeable = False
-    return view
 
 
 def _rounded(rows: Floats) -> tuple[npt.NDArray[np.int8], Floats, npt.NDArray[Any], npt.NDArray[Any]]:
