@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.compiling import njit, overload, types
+from bilex.similarity.vector_loops import GROUP, lowest_bit, reaching
 
-_CHUNK = 32
-_PART = 8
 _compiled = njit(nogil=True, cache=True)
 
 
@@ -233,54 +232,23 @@ def _add(
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _any_reaches(
-    cells: Any, length: int, scale: Any, scales: Any, raised: Any, bar: Any, coarse: Any, bars: Any
-) -> Any:
-    """Whether one of `length` scores can reach its bar; a constant length lets the loop be unrolled."""
-    reached = np.int32(0)
-    for c in range(length):
-        score = proposed_score(cells[c], scale, scales[c]) + raised[c]
-        reached |= np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
-    return reached != 0
-
-
-@njit(nogil=True, cache=True, inline="always")
 def _collect(
-    hits: Any, cells: Any, scale: Any, scales: Any, raised: Any, bar: Any, coarse: Any, bars: Any
+    hits: Any, block: Any, r: int, scale: Any, scales: Any, raised: Any, bar: Any, coarse: Any, bars: Any
 ) -> Any:
-    """Write the columns whose score can reach the row's bar or their own; how many there are."""
-    columns = cells.shape[0]
+    """Write the columns of a row of a block whose score can reach the row's bar or their own; how many."""
+    columns = block.shape[1]
+    whole = columns - columns % GROUP
     found: Any = 0
-    for start in range(0, columns, _CHUNK):
-        stop = start + _CHUNK
-        if stop <= columns and not _any_reaches(
-            cells[start:stop],
-            _CHUNK,
-            scale,
-            scales[start:stop],
-            raised[start:stop],
-            bar,
-            coarse,
-            bars[start:stop],
-        ):
-            continue
-        for first in range(start, min(stop, columns), _PART):
-            last = min(first + _PART, columns)
-            if last - first == _PART and not _any_reaches(
-                cells[first:last],
-                _PART,
-                scale,
-                scales[first:last],
-                raised[first:last],
-                bar,
-                coarse,
-                bars[first:last],
-            ):
-                continue
-            for c in range(first, last):
-                hits[found] = c
-                score = proposed_score(cells[c], scale, scales[c]) + raised[c]
-                found += np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
+    for start in range(0, whole, GROUP):
+        bits = reaching(block, r, start, scale, scales, raised, bar, coarse, bars)
+        while bits != 0:
+            hits[found] = start + lowest_bit(bits)
+            found += 1
+            bits &= bits - np.uint64(1)
+    for c in range(whole, columns):
+        score = proposed_score(block[r, c], scale, scales[c]) + raised[c]
+        hits[found] = c
+        found += np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
     return found
 
 
@@ -373,7 +341,7 @@ def scan_one_way(block: Any, first_row: int, first_key: int, lists: Any) -> None
         row, cells = first_row + r, block[r]
         scale = lists.query_scale[row]
         found = _collect(
-            hits, cells, scale, scales, raised, bar[row] - lists.coarse[row], np.float32(0), none
+            hits, block, r, scale, scales, raised, bar[row] - lists.coarse[row], np.float32(0), none
         )
         _values(values, hits, found, cells, scale, first_key, row, lists)
         for h in range(found):
@@ -400,7 +368,7 @@ def scan_both_ways(block: Any, first_row: int, first_key: int, forward: Any, bac
     for r in range(rows):
         row, cells = first_row + r, block[r]
         scale, coarse = forward.query_scale[row], forward.coarse[row]
-        found = _collect(hits, cells, scale, scales, off, bar[row] - coarse, coarse, bars)
+        found = _collect(hits, block, r, scale, scales, off, bar[row] - coarse, coarse, bars)
         _values(values, hits, found, cells, scale, first_key, row, forward)
         for h in range(found):
             key = first_key + hits[h]
