@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import torch
 
@@ -30,11 +30,14 @@ from bilex.files import write_json
 from bilex.instructions import RESTRAINTS
 from bilex.machine import cache_folder, processor
 
+if TYPE_CHECKING:
+    from bilex.int8_tiles import Kind
+
 Job = Literal["search", "matching", "tuning", "encoding"]
 JOBS: tuple[Job, ...] = get_args(Job)
 
 _MEMORY = "arithmetic.json"
-_FORMAT = 2
+_FORMAT = 3
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}
 _BFLOAT16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 _ROWS, _COLUMNS, _WIDTH = 128, 1024, 320
@@ -154,6 +157,14 @@ def int8_limit() -> int:
     return 0
 
 
+def tile_kind() -> Kind | None:
+    """The instructions by which 8-bit products are looked at as they come out; None if torch multiplies."""
+    from bilex import int8_tiles
+
+    kind = int8_tiles.kind()
+    return kind if kind is not None and int8_limit() <= int8_tiles.LARGEST[kind] else None
+
+
 def cells(dtype: torch.dtype) -> torch.dtype:
     """In what the products of rows come out."""
     return torch.int32 if dtype == torch.int8 else dtype
@@ -171,7 +182,7 @@ def _timed(job: Job) -> Outcome:
     wanted = [candidate for candidate in _CANDIDATES[job] if _supported(candidate.name)]
     if not wanted:
         return Outcome("float32", {})
-    trial = _layer if job in ("tuning", "encoding") else _block
+    trial = {"search": _block, "matching": _looked_at}.get(job, _layer)
     with _threads(torch.get_num_threads() if trial is _layer else 1):
         reference = _best_time(trial(torch.float32), math.inf)
         ratios = {
@@ -193,6 +204,21 @@ def _block(dtype: torch.dtype) -> Callable[[], object]:
     rows, others = torch.ones(_ROWS, _WIDTH).to(dtype), torch.ones(_COLUMNS, _WIDTH).to(dtype)
     out = torch.empty(_ROWS, _COLUMNS, dtype=cells(dtype))
     return lambda: multiply(rows, others, out)
+
+
+def _looked_at(dtype: torch.dtype) -> Callable[[], object]:
+    """The product of matching: that of a search, or of tiles whose products are looked at as they come."""
+    if dtype != torch.int8 or (kind := tile_kind()) is None:
+        return _block(dtype)
+    import numpy as np
+
+    from bilex import int8_tiles
+
+    tiles = int8_tiles.empty(_COLUMNS, _WIDTH, kind)
+    queries = int8_tiles.filled_up(np.zeros((_ROWS, _WIDTH), np.int8), kind)
+    out = np.empty((len(tiles), len(queries), int8_tiles.LANES), np.int32)
+    int8_tiles.add_all(tiles, queries, out)  # compiled here, not while the clock runs
+    return lambda: int8_tiles.add_all(tiles, queries, out)
 
 
 def _layer(dtype: torch.dtype) -> Callable[[], object]:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from bilex import arithmetic
+from bilex.machine import processor
 from bilex.similarity import stochastic_cpu
 from bilex.similarity.stochastic import Matches, StochasticMatcher
 from bilex.similarity.stochastic_cpu import CpuMatcher
@@ -177,3 +178,22 @@ def test_few_rows_and_lines_without_room() -> None:
         assert (found.forward == 0).all() and (found.backward == 0).all()
         assert found.objective == pytest.approx(1)
     assert (matcher(many, many, 0.5).forward < 30).all()
+
+
+@pytest.mark.parametrize("keep", [0.3, 1.0])
+def test_every_way_to_multiply_8_bit_numbers_finds_the_same(monkeypatch, sides, keep: float) -> None:
+    """Whether torch multiplies or instructions whose products are looked at as they come out."""
+    features = {"vnni": "avx512_vnni", "avx2": "avx2"}
+    kinds = [None, *(kind for kind, feature in features.items() if feature in processor().features)]
+    monkeypatch.setattr(arithmetic, "int8_limit", lambda: 63)
+    monkeypatch.setattr(arithmetic, "fastest", lambda job: torch.int8)
+    found = []
+    for kind in kinds:
+        monkeypatch.setattr(arithmetic, "tile_kind", lambda kind=kind: kind)
+        matcher = StochasticMatcher(device="cpu", seed=8)
+        found.append([matcher(*sides, keep) for _ in range(3)])
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            assert torch.equal(one.forward, two.forward)
+            assert torch.equal(one.backward, two.backward)
+            assert one.objective == two.objective

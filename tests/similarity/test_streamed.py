@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bilex import int8_tiles
 from bilex.errors import BilexError
 from bilex.machine import Processor
-from bilex.similarity import few, int8_tiles, streamed, tiles
+from bilex.similarity import few, streamed, tiles
 from bilex.similarity.streamed import StreamedKeys
 
-NEEDS_INSTRUCTION = pytest.mark.skipif(not int8_tiles.usable(), reason="needs a processor with AVX-512 VNNI")
+NEEDS_INSTRUCTION = pytest.mark.skipif(
+    int8_tiles.kind() != "vnni", reason="needs a processor with AVX-512 VNNI"
+)
 BOTH = pytest.mark.parametrize("int8_products", [False, pytest.param(True, marks=NEEDS_INSTRUCTION)])
 
 
@@ -82,19 +85,6 @@ def test_a_row_that_is_not_finite_is_named() -> None:
         StreamedKeys(rows(10, 8, 9)).top_k(stay[6:7], 1)
 
 
-@NEEDS_INSTRUCTION
-@pytest.mark.parametrize(("keys", "width", "queries"), [(64, 4, 4), (130, 33, 7), (200, 300, 1)])
-def test_8_bit_products_are_added_up_without_loss(keys: int, width: int, queries: int) -> None:
-    rng = np.random.default_rng(14)
-    stay, asked = (np.where(rng.random((n, width)) < 0.5, -127, 127).astype(np.int8) for n in (keys, queries))
-    asked[0], stay[0] = 127, 127
-    made = int8_tiles.empty(keys, width)
-    int8_tiles.put(stay, made, 0)
-    out = np.empty((queries, keys), np.float32)
-    int8_tiles.products(made, int8_tiles.filled_up(asked), np.ones(keys, np.float32), 0, out)
-    np.testing.assert_array_equal(out, asked.astype(np.int32) @ stay.T.astype(np.int32))
-
-
 def test_products_of_float32_queries() -> None:
     rng = np.random.default_rng(15)
     stay = rng.integers(-127, 128, (300, 9)).astype(np.int8)
@@ -104,8 +94,3 @@ def test_products_of_float32_queries() -> None:
     out = np.empty((6, 300), np.float32)
     tiles.products(made, tiles.filled_up(asked), scale, 0, out)
     np.testing.assert_allclose(out, asked @ (stay * scale[:, None]).T, rtol=1e-4, atol=1e-4)
-
-
-def test_the_instruction_is_used_only_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(int8_tiles, "processor", lambda: Processor("old", frozenset({"avx2"}), 2))
-    assert not int8_tiles.usable()

@@ -13,16 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.compiling import njit
+from bilex.similarity.bits import CHUNK, lowest_place, without_lowest
 from bilex.similarity.kernels import kth_largest, proposed_score
 
 _AT_ONCE = 4
 _AT_HAND = 8
-_CHUNK = 32
-# The place of a word's only bit, by de Bruijn's sequence: _PLACE[(bit * _SEQUENCE mod 2**32) >> 27].
-_SEQUENCE = np.uint32(0x077CB531)
-_PLACE = np.zeros(32, np.int64)
-for _bit in range(32):
-    _PLACE[((int(_SEQUENCE) << _bit) & 0xFFFFFFFF) >> 27] = _bit
 # A pool that is being filled is cut down to its size when there is less room in it than this.
 LEAST_ROOM = 64
 
@@ -265,7 +260,7 @@ class Refill(NamedTuple):
 def _exceeding(cells: Any, scale: Any, scales: Any, bar: Any) -> Any:
     """Which scores of a chunk exceed the bar, a bit each, without a branch."""
     bits = np.uint32(0)
-    for c in range(_CHUNK):
+    for c in range(CHUNK):
         exceeds = np.uint32(proposed_score(cells[c], scale, scales[c]) > bar)
         bits |= np.uint32(exceeds << np.uint32(c))
     return bits
@@ -297,21 +292,20 @@ def refill(block: Any, first_row: int, first_key: int, pools: Any, new: Any) -> 
         i = new.wanted[row]
         candidate, value = pools.candidate[i], pools.stale[i]
         scale, bar, place = new.query_scale[row], new.bar[row], new.filled[row]
-        for start in range(0, columns - columns % _CHUNK, _CHUNK):
-            stop = start + _CHUNK
+        for start in range(0, columns - columns % CHUNK, CHUNK):
+            stop = start + CHUNK
             bits = _exceeding(cells[start:stop], scale, scales[start:stop], bar)
             if bits != 0 and candidate.shape[0] - place < LEAST_ROOM:
                 place, bar = _cut_down(candidate, value, place, new.size)
             while bits != 0:
-                lowest = np.uint32(bits & (~bits + np.uint32(1)))
-                bits = np.uint32(bits ^ lowest)
-                c = start + _PLACE[np.uint32(lowest * _SEQUENCE) >> np.uint32(27)]
+                c = start + lowest_place(bits)
+                bits = without_lowest(bits)
                 candidate[place] = first_key + c
                 value[place] = proposed_score(cells[c], scale, scales[c])
                 place += 1
         if candidate.shape[0] - place < LEAST_ROOM:
             place, bar = _cut_down(candidate, value, place, new.size)
-        for c in range(columns - columns % _CHUNK, columns):
+        for c in range(columns - columns % CHUNK, columns):
             score = proposed_score(cells[c], scale, scales[c])
             candidate[place] = first_key + c
             value[place] = score

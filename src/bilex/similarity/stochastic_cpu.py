@@ -19,16 +19,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bilex import arithmetic
+from bilex import arithmetic, int8_tiles
 from bilex.arithmetic import cells, multiply
 from bilex.similarity import stochastic_kernels as kernels
 from bilex.similarity.cpu import as_numpy
 from bilex.similarity.proposals import Proposer, slack
 
 Floats = npt.NDArray[np.float32]
+Collect = Callable[[int, int, int], None]
+"""Fills lists from a block: its first row, its first column, its width."""
 
 _ROWS, _COLUMNS = 256, 2048
-"""A block: its scores stay in the cache until they have been looked at."""
+"""A block, at most: its scores stay in the cache until they have been looked at."""
 
 _ROOM = 256
 """Candidates a line has room for."""
@@ -136,6 +138,12 @@ def _adapted(margin: float, missed: float) -> float:
     return min(max(margin * factor, 1e-4), 1.0)
 
 
+def _width(columns: int, threads: int) -> int:
+    """Columns of a block: whole tiles, and so few that threads seldom wait for each other's blocks."""
+    wanted = min(_COLUMNS, -(-columns // (2 * threads)))
+    return -(-wanted // int8_tiles.LANES) * int8_tiles.LANES
+
+
 class _Round:
     """One matching."""
 
@@ -182,28 +190,55 @@ class _Round:
                 side.lists.plain_bar[:] = np.inf
                 side.lists.csls_bar[:] = np.inf
             return
-        (x, y), lists = self.low, [side.lists for side in self.sides]
-        starts = range(0, len(x.low), _ROWS)
-        blocks = range(0, len(y.low), _COLUMNS)
+        kind = arithmetic.tile_kind() if self.low[0].low.dtype == torch.int8 else None
+        collect = self._blocks() if kind is None else self._tiles(kind)
+        starts = range(0, len(self.rows[0]), _ROWS)
+        width = _width(len(self.rows[1]), self.threads)
+        blocks = range(0, len(self.rows[1]), width)
         locks = [threading.Lock() for _ in blocks]
-        local = threading.local()
 
         def strip(number: int) -> None:
-            if not hasattr(local, "cells"):
-                local.cells = torch.empty(_ROWS * _COLUMNS, dtype=cells(x.low.dtype))
-            rows = x.low[starts[number] : starts[number] + _ROWS]
             for turn in range(len(blocks)):
                 block = (turn + number * len(blocks) // self.threads) % len(blocks)
-                columns = y.low[blocks[block] : blocks[block] + _COLUMNS]
-                block_cells = local.cells[: len(rows) * len(columns)].view(len(rows), len(columns))
-                scores = as_numpy(multiply(rows, columns, block_cells))
                 with locks[block]:
-                    kernels.collect(scores, starts[number], blocks[block], x.scale, y.scale, *lists)
+                    collect(starts[number], blocks[block], width)
 
         list(self.map(strip, range(len(starts))))
         if self.exact:
             for number in (0, 1):
                 self._rescore(number)
+
+    def _blocks(self) -> Collect:
+        """Products in whatever precision torch multiplies, a block at a time."""
+        (x, y), lists = self.low, [side.lists for side in self.sides]
+        local = threading.local()
+
+        def collect(first_row: int, first_column: int, width: int) -> None:
+            rows, columns = x.low[first_row : first_row + _ROWS], y.low[first_column : first_column + width]
+            if not hasattr(local, "cells"):
+                local.cells = torch.empty(_ROWS * width, dtype=cells(x.low.dtype))
+            block = local.cells[: len(rows) * len(columns)].view(len(rows), len(columns))
+            scores = as_numpy(multiply(rows, columns, block))
+            kernels.collect(scores, *scores.shape, first_row, first_column, x.scale, y.scale, *lists)
+
+        return collect
+
+    def _tiles(self, kind: int8_tiles.Kind) -> Collect:
+        """8-bit products that are looked at as they come out."""
+        (x, y), lists = self.low, [side.lists for side in self.sides]
+        source, target = x.low.numpy(), y.low.numpy()
+        queries = int8_tiles.filled_up(source, kind)
+        tiles = int8_tiles.empty(len(target), target.shape[1], kind)
+        int8_tiles.put(target, tiles, 0)
+        off = int8_tiles.taken_off(source, kind, "queries"), int8_tiles.taken_off(target, kind, "keys")
+
+        def collect(first_row: int, first_column: int, width: int) -> None:
+            last_row = min(first_row + _ROWS, len(source))
+            last_tile = min(-(-(first_column + width) // int8_tiles.LANES), len(tiles))
+            strip = first_row, last_row, first_column // int8_tiles.LANES, last_tile
+            kernels.collect_products(tiles, queries, *off, strip, x.scale, y.scale, *lists)
+
+        return collect
 
     def _rescore(self, number: int) -> None:
         """Give the candidates of a side their float32 scores."""

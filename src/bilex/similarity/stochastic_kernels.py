@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.compiling import njit, overload, types
+from bilex.int8_tiles import LANES, add_products, group_size
+from bilex.similarity.bits import CHUNK, lowest_place, without_lowest
 from bilex.similarity.kernels import kth_largest
 
 Floats = npt.NDArray[np.float32]
 
 LOWEST = np.float32(-1e30)
-_GROUPS = 256
+_AT_ONCE = 64  # rows whose products with a tile are looked at together
 # No reordering: a score must be the same number wherever it is computed.
 _compiled = njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 
@@ -55,7 +57,7 @@ def _number(cell: Any) -> Any:
 def _number_overload(cell: Any) -> Any:
     if isinstance(cell, types.Integer) and not cell.signed:
         return lambda cell: np.uint32(np.uint32(cell) << np.uint32(16)).view(np.float32)
-    return lambda cell: cell * np.float32(1)
+    return lambda cell: np.float32(cell)  # noqa: PLW0108 (compiled from its text)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -70,6 +72,8 @@ def _append(lists: Any, line: int, place: int, score: Any) -> None:
 @_compiled
 def collect(
     block: Any,
+    height: int,
+    width: int,
     first_row: int,
     first_column: int,
     row_scale: Any,
@@ -80,7 +84,9 @@ def collect(
     """Append the scores of a block that reach a bar to the lists of their row and of their column.
 
     Args:
-        block: Cells.
+        block: Cells, of which those that follow may be more than are wanted.
+        height: Rows that are wanted.
+        width: Columns that are wanted.
         first_row: The source row of the block's first row.
         first_column: The target row of its first column.
         row_scale: Factors of all source rows.
@@ -88,34 +94,85 @@ def collect(
         rows: Lists of the source rows.
         columns: Lists of the target rows.
     """
-    width = block.shape[1]
     end = first_column + width
     scale, penalty = column_scale[first_column:end], columns.penalty[first_column:end]
     plain_bar, csls_bar = columns.plain_bar[first_column:end], columns.csls_bar[first_column:end]
-    above = np.empty(_GROUPS, np.float32)
-    for row in range(block.shape[0]):
+    for row in range(height):
         line, cells = first_row + row, block[row]
-        own_scale, own_penalty = row_scale[line], rows.penalty[line]
-        own_plain, own_csls = rows.plain_bar[line], rows.csls_bar[line]
-        above[:] = LOWEST
-        for first in range(0, width, _GROUPS):
-            part, part_scale = cells[first : first + _GROUPS], scale[first : first + _GROUPS]
-            part_penalty = penalty[first : first + _GROUPS]
-            part_plain, part_csls = plain_bar[first : first + _GROUPS], csls_bar[first : first + _GROUPS]
-            for group in range(part.shape[0]):
-                score = _number(part[group]) * own_scale * part_scale[group]
-                of_row = min(own_plain, own_csls + part_penalty[group])
-                of_column = min(part_plain[group], part_csls[group] + own_penalty)
-                excess = score - min(of_row, of_column)
-                above[group] = excess if excess > above[group] else above[group]
-        for group in range(_GROUPS):
-            if above[group] >= 0:
-                for column in range(group, width, _GROUPS):
-                    score = _number(cells[column]) * own_scale * scale[column]
-                    if score >= min(own_plain, own_csls + penalty[column]):
-                        _append(rows, line, first_column + column, score)
-                    if score >= min(plain_bar[column], csls_bar[column] + own_penalty):
-                        _append(columns, first_column + column, line, score)
+        own = row_scale[line], rows.plain_bar[line], rows.csls_bar[line], rows.penalty[line]
+        for start in range(0, width, CHUNK):
+            if start + CHUNK <= width:
+                bits = _reaching(cells, start, CHUNK, own, scale, penalty, plain_bar, csls_bar)
+            else:
+                bits = _reaching(cells, start, width - start, own, scale, penalty, plain_bar, csls_bar)
+            while bits != 0:
+                place = start + lowest_place(bits)
+                bits = without_lowest(bits)
+                score = _number(cells[place]) * own[0] * scale[place]
+                if score >= min(own[1], own[2] + penalty[place]):
+                    _append(rows, line, first_column + place, score)
+                if score >= min(plain_bar[place], csls_bar[place] + own[3]):
+                    _append(columns, first_column + place, line, score)
+
+
+@_compiled
+def collect_products(
+    tiles: Any,
+    queries: Any,
+    of_queries: Any,
+    of_keys: Any,
+    strip: Any,
+    row_scale: Any,
+    column_scale: Any,
+    rows: Lists,
+    columns: Lists,
+) -> None:
+    """Multiply 8-bit rows with tiles of keys, and append the products as `collect` does.
+
+    The products of some rows with a tile stay in the nearest cache until they have been looked at.
+
+    Args:
+        tiles: All target rows.
+        queries: All source rows, as `int8_tiles.filled_up` makes them.
+        of_queries: What is taken off the sums of each source row.
+        of_keys: What is taken off the sums of each target row.
+        strip: First and last source row, first and last tile; the last ones are not included.
+        row_scale: Factors of all source rows.
+        column_scale: Factors of all target rows.
+        rows: Lists of the source rows.
+        columns: Lists of the target rows.
+    """
+    first_row, last_row, first_tile, last_tile = strip
+    group = group_size(tiles)
+    block = np.empty((_AT_ONCE, LANES), np.int32)
+    for tile in range(first_tile, last_tile):
+        first, width = tile * LANES, min(LANES, columns.met.shape[0] - tile * LANES)
+        for start in range(first_row, last_row, _AT_ONCE):
+            count = min(_AT_ONCE, last_row - start)
+            for row in range(-(-count // group) * group):
+                taken_off = of_queries[start + row]
+                for lane in range(LANES):
+                    block[row, lane] = -(taken_off + of_keys[first + lane])
+            for row in range(0, count, group):
+                add_products(tiles, tile, queries, start + row, block, row)
+            collect(block, count, width, start, first, row_scale, column_scale, rows, columns)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _reaching(
+    cells: Any, start: int, count: int, own: Any, scale: Any, penalty: Any, plain_bar: Any, csls_bar: Any
+) -> Any:
+    """A bit for each of at most `CHUNK` scores: whether it reaches a bar of its row or of its column."""
+    own_scale, own_plain, own_csls, own_penalty = own
+    first, bits = np.uint64(start), np.uint32(0)
+    for lane in range(count):
+        place = first + np.uint64(lane)  # without sign, or vector instructions could not be used
+        score = _number(cells[place]) * own_scale * scale[place]
+        of_row = min(own_plain, own_csls + penalty[place])
+        of_column = min(plain_bar[place], csls_bar[place] + own_penalty)
+        reaches = np.uint32(score >= min(of_row, of_column))
+        bits |= np.uint32(reaches << np.uint32(lane))
+    return bits
 
 
 @njit(nogil=True, cache=True, fastmath=True)

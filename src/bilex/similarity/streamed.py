@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bilex import int8_tiles
 from bilex.compiling import njit, overload
 from bilex.errors import BilexError
 from bilex.machine import processor
-from bilex.similarity import int8_tiles, kernels, rounding, tiles
+from bilex.similarity import kernels, rounding, tiles
 from bilex.similarity.search import Floats, Rows
 from bilex.similarity.settling import settle
 
@@ -70,7 +71,7 @@ class StreamedKeys:
         int8_products: bool | None = None,
     ) -> None:
         self.keys, self._read = kernels.read_only(keys), read
-        self._rounds_queries = int8_tiles.usable() if int8_products is None else int8_products
+        self._rounds_queries = int8_tiles.kind() == "vnni" if int8_products is None else int8_products
         self._threads = processor().threads
         self._pool = ThreadPoolExecutor(self._threads, "streamed-keys")
         count, self._width = keys.shape
