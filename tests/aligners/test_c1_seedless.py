@@ -51,7 +51,8 @@ def test_shared_words_or_numerals_carry_a_fit(spelling: str, start: str) -> None
     assert fitted.report_.history[0].contrasted == fitted.report_.history[0].dictionary > 100
 
 
-def test_auto_tries_what_the_vocabularies_allow_and_takes_the_best() -> None:
+def test_auto_tries_what_the_vocabularies_allow_and_takes_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seedless, "_CLEAR", 2.0)
     world = respelt(World(words=500), 60)
     fitted = fit(world, quick(iterations=1))
     starts = fitted.report_.starts
@@ -60,6 +61,12 @@ def test_auto_tries_what_the_vocabularies_allow_and_takes_the_best() -> None:
         starts, key=lambda name: (starts[name].recovered, starts[name].similarity)
     )
     assert world.precision(fitted, 0) > 0.9
+
+
+def test_a_start_that_succeeds_clearly_needs_no_rival() -> None:
+    fitted = fit(respelt(World(words=500), 60), quick(iterations=1))
+    assert set(fitted.report_.starts) == {"identical"}
+    assert fitted.report_.starts["identical"].recovered >= 0.5
 
 
 def test_the_shapes_of_the_spaces_alone_can_do() -> None:
@@ -172,7 +179,7 @@ def sounding_alike(world: World, shared: int) -> World:
 def test_words_that_sound_alike_in_two_scripts_carry_a_fit() -> None:
     world = sounding_alike(World(words=500), 60)
     fitted = fit(world, quick())
-    assert set(fitted.report_.starts) == {"romanised", "unsupervised"}
+    assert set(fitted.report_.starts) <= {"romanised", "unsupervised"}
     assert fitted.report_.start == "romanised"
     assert world.precision(fitted, 0) > 0.9
 
@@ -213,7 +220,7 @@ def test_few_seeds_are_joined_by_words_spelled_alike() -> None:
     world = respelt(World(words=500), 60)
     listener = Listener()
     fitted = quick().fit(world.source, world.target, world.seeds(8), progress=listener)
-    assert {"identical", "seeds"} <= set(fitted.report_.starts)
+    assert "identical" in fitted.report_.starts
     assert world.precision(fitted, 8) > 0.9
     assert any(said.startswith("8 seeds: starting from ") for said in listener.said)
 
