@@ -10,6 +10,7 @@ import pytest
 
 from bilex.aligners.c1 import C1
 from bilex.aligners.procrustes import Procrustes
+from bilex.aligners.vecmap import VecMapSemi
 from bilex.encoders.combine import unit_rows
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
@@ -73,6 +74,8 @@ def test_candidates_make_fewer_updates_in_one_pass() -> None:
     few = C1(updates=4, preset="best").pinned(1000, 200_000)
     assert evidence.shortened(few).settings() == {**few.settings(), "anchors": 0}
     assert evidence.shortened(Procrustes()).settings() == Procrustes().settings()
+    assert evidence.shortened(VecMapSemi()).settings() == VecMapSemi(patience=10).settings()
+    assert evidence.shortened(VecMapSemi(patience=3)).settings() == VecMapSemi(patience=3).settings()
 
 
 def test_forms_that_do_the_same_are_not_compared(world: Planted) -> None:

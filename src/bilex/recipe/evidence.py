@@ -29,6 +29,9 @@ MARGIN = 0.005
 # wrong with a form shows only in the last ones.
 WORDS = 20_000
 UPDATE_SHARE, UPDATES_AT_LEAST = 0.25, 26
+# Rounds without improvement after which self-learning goes on in a trial: 50 in a fit, which ends in pairs
+# that are no better (docs/recipe.md) after three to four times as many rounds.
+PATIENCE = 10
 
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # On held-out seeds the language model looks better than on the rarer words that users ask for: their best λ
@@ -79,18 +82,19 @@ def candidates(aligner: Aligner) -> dict[str, Aligner]:
 
 
 def shortened(aligner: Aligner) -> Aligner:
-    """A candidate with less to do: one pass, and fewer updates, where a method has them.
+    """A candidate with less to do: one pass, fewer updates, less patience, where a method has them.
 
     Args:
         aligner: A candidate whose settings are `pinned`.
     """
     aligner = in_one_pass(aligner)
     settings = aligner.settings()
-    updates = settings.get("updates")
-    if not updates:
-        return aligner
-    fewer = min(updates, max(UPDATES_AT_LEAST, round(UPDATE_SHARE * updates)))
-    return type(aligner)(**{**settings, "updates": fewer})
+    fewer: dict[str, int] = {}
+    if updates := settings.get("updates"):
+        fewer["updates"] = min(updates, max(UPDATES_AT_LEAST, round(UPDATE_SHARE * updates)))
+    if patience := settings.get("patience"):
+        fewer["patience"] = min(patience, PATIENCE)
+    return type(aligner)(**{**settings, **fewer}) if fewer else aligner
 
 
 def in_one_pass(aligner: Aligner) -> Aligner:
