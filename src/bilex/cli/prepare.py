@@ -51,10 +51,14 @@ def command() -> None:
 
 
 def _compile_searches(source: Floats, target: Floats) -> None:
-    """Compile both kinds of searches in every precision that this processor may choose."""
+    """Compile searches in every precision that this processor may choose, and VecMap's matching."""
     from bilex import arithmetic
     from bilex.similarity import cpu
+    from bilex.similarity.stochastic import StochasticMatcher
 
     for dtype in arithmetic.search_precisions():
         cpu.top_k(source, target, 2, None, _SEARCH_MEMORY, dtype)
         cpu.top_k_both_ways(source, target, 2, _SEARCH_MEMORY, dtype)
+    match = StochasticMatcher(device="cpu")
+    for keep in (0.5, 0.5, 1.0):  # the second call goes by what the first found
+        match(source, target, keep)
