@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from bilex.errors import BilexError
@@ -22,33 +23,72 @@ def write_checksums(path: Path) -> None:
     (path / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
 
 
-def verify_checksums(path: Path, parts: Collection[str]) -> None:
-    """Compare every file with its checksum, several at a time.
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of a model folder, each to be compared with its checksum before it is read.
 
     Args:
-        path: The model's folder.
-        parts: Files and folders directly in it that opening the model may read; all in them must be listed.
-
-    Raises:
-        BilexError: A file is missing or differs.
+        path: The folder.
+        expected: The checksum of each file by its name in the folder; without any, nothing is compared.
     """
-    expected = checksums(path)
-    unlisted = sorted(set(_needed(path, parts)) - set(expected))
-    if unlisted:
-        raise BilexError(
-            f"{path / CHECKSUMS}: does not list all files ('{unlisted[0]}'); copy or make the model again."
-        )
-    try:
-        with ThreadPoolExecutor() as pool:
-            found = dict(zip(expected, pool.map(lambda name: sha256(path / name), expected), strict=True))
-    except OSError as error:
-        raise BilexError(f"{error.filename}: cannot be read; copy or make the model again.") from error
-    for name, digest in expected.items():
-        if found[name] != digest:
+
+    path: Path
+    expected: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def listed(cls, path: Path, parts: Collection[str]) -> ModelFiles:
+        """The files that SHA256SUMS lists, all of which must be there; none is read yet.
+
+        Args:
+            path: The model's folder.
+            parts: Files and folders directly in it that may be read; all in them must be listed.
+
+        Raises:
+            BilexError: The list is damaged or not whole, or a file is missing.
+        """
+        expected = checksums(path)
+        unlisted = sorted(set(_needed(path, parts)) - set(expected))
+        if unlisted:
             raise BilexError(
-                f"{path / name}: was changed or damaged since it was saved (its checksum differs); "
-                "copy or make the model again."
+                f"{path / CHECKSUMS}: does not list all files ('{unlisted[0]}'); copy or make the model "
+                "again."
             )
+        for name in expected:
+            if not (path / name).is_file():
+                raise _unreadable(path / name)
+        return cls(path, expected)
+
+    def compare(self, *places: Path, but: Path | None = None) -> None:
+        """Compare files with their checksums, several at a time.
+
+        Args:
+            places: Files, and folders with all that is in them.
+            but: A folder to leave out.
+
+        Raises:
+            BilexError: A file cannot be read or differs.
+        """
+        chosen = [
+            name
+            for name in self.expected
+            if any((self.path / name).is_relative_to(place) for place in places)
+            and (but is None or not (self.path / name).is_relative_to(but))
+        ]
+        try:
+            with ThreadPoolExecutor() as pool:
+                digests = list(pool.map(lambda name: sha256(self.path / name), chosen))
+        except OSError as error:
+            raise _unreadable(error.filename) from error
+        for name, digest in zip(chosen, digests, strict=True):
+            if digest != self.expected[name]:
+                raise BilexError(
+                    f"{self.path / name}: was changed or damaged since it was saved (its checksum differs); "
+                    "copy or make the model again."
+                )
+
+
+def _unreadable(file: str | Path) -> BilexError:
+    return BilexError(f"{file}: cannot be read; copy or make the model again.")
 
 
 def checksums(path: Path) -> dict[str, str]:

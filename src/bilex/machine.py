@@ -16,10 +16,7 @@ import stat
 import sys
 import tempfile
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-
-import psutil
 
 from bilex.instructions import ask_sysctl, usable_instructions
 
@@ -53,6 +50,8 @@ def processor() -> Processor:
 
 def library_versions() -> dict[str, str]:
     """The versions of the libraries that numbers come from, as far as they are installed."""
+    from importlib import metadata
+
     versions: dict[str, str] = {}
     for name in _LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -62,6 +61,8 @@ def library_versions() -> dict[str, str]:
 
 def total_memory() -> int:
     """Bytes of memory: the machine's, or what the container may use of it where that is less."""
+    import psutil
+
     total = int(psutil.virtual_memory().total)
     limit = _container_number("memory.max", "memory/memory.limit_in_bytes")
     return total if limit is None else min(total, limit)
@@ -69,6 +70,8 @@ def total_memory() -> int:
 
 def available_memory() -> int:
     """Bytes that can be taken now without pushing anybody's memory to the disk."""
+    import psutil
+
     available = int(psutil.virtual_memory().available)
     limit = _container_number("memory.max", "memory/memory.limit_in_bytes")
     used = _container_number("memory.current", "memory/memory.usage_in_bytes")
@@ -85,6 +88,8 @@ def peak_memory() -> int | None:
         text = ""
     if found := re.search(r"^VmHWM:\s*(\d+)", text, re.MULTILINE):
         return int(found[1]) * 1024
+    import psutil
+
     peak = getattr(psutil.Process().memory_info(), "peak_wset", None)  # Windows
     return int(peak) if peak is not None else _peak_by_usage()
 

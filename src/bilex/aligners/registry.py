@@ -11,10 +11,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from bilex.aligners.base import Aligner
 from bilex.errors import BilexError, nearest_name
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "bilex.aligners"
 
@@ -25,6 +28,8 @@ def methods() -> dict[str, type[Aligner]]:
     A distribution whose method cannot be imported is left out with a warning; the name of one of bilex's
     own methods cannot be taken.
     """
+    from importlib.metadata import entry_points
+
     package = importlib.import_module("bilex.aligners")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"bilex.aligners.{module.name}")

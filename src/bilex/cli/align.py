@@ -231,7 +231,8 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
         raise click.UsageError("Missing option '-o': name the model folder to write.")
     check_writable(output)
     click.get_current_context().with_resource(only_user(output))
-    from bilex.translator.storage import check_destination, is_model
+    from bilex.translator.saved import is_model
+    from bilex.translator.storage import check_destination
 
     check_destination(output)
     if is_model(output) and not force:

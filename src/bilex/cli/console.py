@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bilex.progress import Progress
-from bilex.progress_display import BarProgress, LineProgress, SafeConsole
+from bilex.safe_console import SafeConsole
 from bilex.visible import visible
 
 _WIDTH_IN_PIPES = 160
@@ -41,6 +41,8 @@ def warn(sentence: str) -> None:
 
 def progress() -> Progress:
     """Bars on a terminal, lines elsewhere."""
+    from bilex.progress_display import BarProgress, LineProgress
+
     return BarProgress() if sys.stderr.isatty() else LineProgress()
 
 

@@ -21,6 +21,7 @@ from bilex.errors import BilexError
 
 if TYPE_CHECKING:
     from bilex.translator import Translator
+    from bilex.translator.saved import Description
 
 _FIRST_WORDS = 8
 
@@ -31,6 +32,7 @@ _FIRST_WORDS = 8
         "bilex info en-fi.tsv --source en.vec --target fi.vec   (how much of it the vectors cover)",
         "bilex info en-fi                                       (a model: how it was made, how good it is)",
         "bilex info en-fi --doubtful                            (seeds that the model finds unlikely)",
+        "bilex info en-fi --verify                              (is every file as it was saved?)",
         "bilex info en.vec --json",
         "bilex info --machine                                   (what a bug report needs)",
     )
@@ -48,6 +50,11 @@ _FIRST_WORDS = 8
 @click.option(
     "-k", "count", type=click.IntRange(min=1), default=20, show_default=True, help="How many doubtful seeds."
 )
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Of a model: compare all of its files with their checksums.",
+)
 @click.option("--verbose", is_flag=True, help="Of a model: also every setting, loss and measurement.")
 @json_option
 def command(
@@ -60,6 +67,7 @@ def command(
     layout: DictionaryLayout,
     doubtful: bool,
     count: int,
+    verify: bool,
     verbose: bool,
     as_json: bool,
 ) -> None:
@@ -74,7 +82,7 @@ def command(
     check_readable(path, source, target)
     kind = kind_of(Path(path))
     if kind == "model":
-        _show_model(path, doubtful=doubtful, count=count, verbose=verbose, as_json=as_json)
+        _show_model(path, doubtful=doubtful, count=count, verbose=verbose, verify=verify, as_json=as_json)
         return
     if kind == "many" and not doubtful:
         _show_many(path, as_json)
@@ -126,43 +134,48 @@ def _show_many(path: str, as_json: bool) -> None:
     _show({"path": path, "kind": "many", **found} if as_json else found, title, as_json)
 
 
-def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, as_json: bool) -> None:
+def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, verify: bool, as_json: bool) -> None:
     """A model on one screen, or everything about it, or its doubtful seeds."""
-    from bilex.translator import Translator
-
-    translator = Translator.load(path)
     if doubtful:
-        _show_doubtful(translator, count, as_json)
-    elif as_json:
-        _show({"path": path, "kind": "model", **_everything(path, translator)}, "", as_json)
+        from bilex.translator import Translator
+
+        _show_doubtful(Translator.load(path), count, as_json)
+        return
+    from bilex.translator.saved import describe
+
+    found = describe(path, verify=verify)
+    if as_json:
+        facts = {"path": path, "kind": "model", **_everything(path, found), "checksums_compared": verify}
+        _show(facts, "", as_json)
     else:
-        _show(_summary(path, translator), f"{path}: model")
+        _show(_summary(path, found, verify), f"{path}: model")
         if verbose:
-            _show(_everything(path, translator), "everything")
+            _show(_everything(path, found), "everything")
 
 
-def _summary(path: str, translator: Translator) -> dict[str, Any]:
+def _summary(path: str, found: Description, verified: bool) -> dict[str, Any]:
     """What a person wants to know first."""
     from bilex.translator.card import known
     from bilex.translator.expectation import sentences
 
-    made, space, seeds = translator.provenance, translator.space, translator.seeds
+    made, seeds = found.provenance, found.seeds
     form, lm = made.trial.form, made.language_model
-    case = "lower-cased" if translator.lowercase else "case kept"
+    compared = "every file is as its checksum says" if verified else "--verify compares files and checksums"
+    case = "lower-cased" if found.lowercase else "case kept"
     return {
-        "languages": " – ".join(translator.languages),
+        "languages": " – ".join(made.language_names()),
         "method": made.method
         + (f", form {form}, which held-out seeds chose" if form else "")
         + (f", and the language model {lm.lm}" if lm else ""),
-        "words": f"{len(space.source):,} × {len(space.target):,}, {case}",
+        "words": f"{found.source_words:,} × {found.target_words:,}, {case}",
         "seeds": f"{seeds.name}: {len(seeds):,} pairs, {made.seed_pairs_covered} with both words in the "
         "vectors" + (f"; {len(seeds.rejected):,} rejected pairs" if seeds.rejected else ""),
         "what to expect": "\n".join(sentences(made, path)),
-        "confidences": translator.calibration.note,
+        "confidences": found.calibration.note,
         "made": f"{made.made} with bilex {made.bilex_version}, in {known(made.fit_seconds)} s",
         "from": f"{made.source_file or 'vectors of a program'} and "
         f"{made.target_file or 'vectors of a program'}",
-        "size": f"{_bytes(path) / 1e6:,.0f} MB",
+        "size": f"{_bytes(path) / 1e6:,.0f} MB; {compared}",
         "more": f"bilex info {path} --verbose, or --doubtful for seeds that may be wrong",
     }
 
@@ -188,21 +201,20 @@ def _show_doubtful(translator: Translator, count: int, as_json: bool) -> None:
     show("Wrong ones can be rejected: write them with 'no' in a third column, and align with --corrections.")
 
 
-def _everything(path: str, translator: Translator) -> dict[str, Any]:
+def _everything(path: str, found: Description) -> dict[str, Any]:
     """What the model's card says, as figures."""
-    space = translator.space
-    calibration = translator.calibration.as_dict()
+    calibration = found.calibration.as_dict()
     for part in calibration.values():
         if isinstance(part, dict):
             part.pop("model")
     return {
-        "source_words": len(space.source),
-        "target_words": len(space.target),
-        "dimension": space.dim,
-        "metric": space.metric,
-        "lowercase": translator.lowercase,
-        "unknown_words_through": [source.kind for source in translator.unknown],
-        **translator.provenance.as_dict(),
+        "source_words": found.source_words,
+        "target_words": found.target_words,
+        "dimension": found.dim,
+        "metric": found.metric,
+        "lowercase": found.lowercase,
+        "unknown_words_through": list(found.unknown),
+        **found.provenance.as_dict(),
         "calibration": calibration,
         "bytes": _bytes(path),
     }

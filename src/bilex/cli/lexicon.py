@@ -116,10 +116,10 @@ def command(
     from bilex.lexicon.formats import format_of
     from bilex.many import storage as many_storage
     from bilex.many.opening import open_pair
-    from bilex.translator import storage
+    from bilex.translator import saved
 
     if output is not None:
-        for own_files in (storage.own_files, many_storage.own_files):
+        for own_files in (saved.own_files, many_storage.own_files):
             check_not_a_part(output, model, own_files)
         check_writable(output)
     written = format_of(output or "-", form)

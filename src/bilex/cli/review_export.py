@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """Export what was reviewed of MODEL's dictionary."""
     from bilex.files import atomic_file, check_not_a_part, check_writable
-    from bilex.translator.storage import own_files, read_provenance
+    from bilex.translator.saved import own_files, read_provenance
     from bilex.workbench import publishing
     from bilex.workbench.entries import Filter
 

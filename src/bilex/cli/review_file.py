@@ -20,7 +20,7 @@ def opened(model: str) -> Iterator[Store]:
     Raises:
         BilexError: There is no such model, or nobody has reviewed it yet.
     """
-    from bilex.translator.storage import read_config
+    from bilex.translator.saved import read_config
     from bilex.workbench.schema import review_file
     from bilex.workbench.store import Store
 

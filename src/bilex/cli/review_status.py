@@ -16,7 +16,7 @@ from bilex.cli.review_file import opened
 @json_option
 def command(model: str, as_json: bool) -> None:
     """Show how far the review of MODEL's dictionary is, by status, frequency and person."""
-    from bilex.translator.storage import read_config
+    from bilex.translator.saved import read_config
     from bilex.workbench.bands import frequency_bands
     from bilex.workbench.reviewing import status
 

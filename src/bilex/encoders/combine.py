@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.vectors import WordVectors
@@ -46,6 +45,8 @@ def generalised_procrustes(views: Floats, others: Floats) -> tuple[Floats, Float
     Returns:
         The map of the first and that of the second space; one of them is the identity.
     """
+    import scipy.linalg  # here, so that a model is described and words are translated without it
+
     product = views.astype(np.float64).T @ others.astype(np.float64)
     u, _, vt = scipy.linalg.svd(product, full_matrices=False)
     across = (u @ vt).astype(np.float32)

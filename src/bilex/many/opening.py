@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bilex.errors import BilexError
 from bilex.languages import code_of
-from bilex.many.core import ManyLanguages
-from bilex.many.storage import is_many
 from bilex.space import Direction
 from bilex.translator import Translator
+from bilex.translator.model_folder import is_many
+
+if TYPE_CHECKING:
+    from bilex.many.core import ManyLanguages
 
 
 def open_model(model: str, device: str = "auto") -> Translator | ManyLanguages:
     """A model of two languages or of many, whichever a folder holds."""
     if is_many(model):
+        from bilex.many.core import ManyLanguages
+
         return ManyLanguages.load(model, device=device)
     return Translator.load(model, device=device)
 

@@ -19,7 +19,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from bilex.aligners.maps import Map
-from bilex.checksums import verify_checksums
+from bilex.checksums import ModelFiles
 from bilex.errors import BilexError
 from bilex.files import atomic_folder, read_json
 from bilex.many.card import card
@@ -30,28 +30,23 @@ from bilex.temporaries import restore
 from bilex.translator import Calibration
 from bilex.translator.model_folder import (
     CONFIG,
+    MANY_FORMAT,
     MAPS,
     check_free,
     check_version,
     finish,
     fitting_together,
-    has_format,
+    is_many,
     read_seeds,
     write_seeds,
     written_files,
 )
-from bilex.translator.storage import MANY_FORMAT as FORMAT
 from bilex.typed_json import as_json, from_json
 from bilex.vectors import WordVectors
 
 FORMAT_VERSION = 1
 LANGUAGES, SUBWORDS, SEEDS = "languages", "subwords", "seeds"
 _PARTS = (CONFIG, MAPS, LANGUAGES, SUBWORDS, SEEDS)
-
-
-def is_many(folder: str | Path) -> bool:
-    """Whether a folder holds a model of many languages, of whatever version."""
-    return has_format(folder, FORMAT)
 
 
 def check_destination(folder: str | Path) -> None:
@@ -65,7 +60,7 @@ def check_destination(folder: str | Path) -> None:
 
 def own_files(path: Path) -> Collection[str]:
     """The files in a folder that `save_many` wrote; none if it is no such model."""
-    return written_files(path, FORMAT)
+    return written_files(path, MANY_FORMAT)
 
 
 def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
@@ -82,7 +77,7 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
                 tensors[f"terms.{_name(two)}.{side}"] = np.ascontiguousarray(terms)
             task.advance()
     config = {
-        "format": FORMAT,
+        "format": MANY_FORMAT,
         "format_version": FORMAT_VERSION,
         "languages": many.languages,
         "lowercase": many.lowercase,
@@ -109,7 +104,7 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
     restore(path)
     config = _read_config(path)
     if verify:
-        verify_checksums(path, _PARTS)
+        ModelFiles.listed(path, _PARTS).compare(path)
     with fitting_together(path):
         tensors = load_file(path / MAPS)
         languages = [str(language) for language in config["languages"]]

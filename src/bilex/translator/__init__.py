@@ -1,11 +1,20 @@
-"""What a user keeps: a space with both directions, confidences, saving and loading."""
+"""What a user keeps: a space with both directions, confidences, saving and loading.
 
-from bilex.lexicon import Entry
-from bilex.recipe.calibration import Calibration, calibrate
-from bilex.translator.answers import Answer, Translation
-from bilex.translator.core import Translator
-from bilex.translator.induction import InducedLexicon
-from bilex.translator.unknown import OutOfVocabulary
+Importing this package is light: its modules are loaded when a name is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bilex.lexicon import Entry
+    from bilex.recipe.calibration import Calibration, calibrate
+    from bilex.translator.answers import Answer, Translation
+    from bilex.translator.core import Translator
+    from bilex.translator.induction import InducedLexicon
+    from bilex.translator.unknown import OutOfVocabulary
 
 __all__ = [
     "Answer",
@@ -17,3 +26,20 @@ __all__ = [
     "Translator",
     "calibrate",
 ]
+
+_HOMES = {
+    "Answer": "bilex.translator.answers",
+    "Calibration": "bilex.recipe.calibration",
+    "Entry": "bilex.lexicon",
+    "InducedLexicon": "bilex.translator.induction",
+    "OutOfVocabulary": "bilex.translator.unknown",
+    "Translation": "bilex.translator.answers",
+    "Translator": "bilex.translator.core",
+    "calibrate": "bilex.recipe.calibration",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bilex.translator' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -152,7 +152,8 @@ class Translator(OnTheHub):
 
         Args:
             folder: What `save` wrote.
-            verify: Whether every file is checked against its checksum.
+            verify: Whether every file is compared with its checksum before it is read; a language model is
+                when its first word comes.
             device: Where searches run.
 
         Raises:

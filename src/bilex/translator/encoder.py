@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 import numpy as np
 
 from bilex.aligners.maps import Map
+from bilex.checksums import ModelFiles
 from bilex.encoders.combine import Combination, unit_rows
 from bilex.errors import BilexError
 from bilex.translator.subwords import FromSubwords
@@ -98,19 +99,22 @@ class FromEncoder:
             self._subwords.save(folder / _SUBWORDS)
 
     @classmethod
-    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> FromEncoder:
-        """What `save` wrote; the encoder itself is opened when it is first needed, on `device`."""
+    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> FromEncoder:
+        """What `save` wrote; the encoder is compared with its checksums and opened at its first use."""
         from safetensors.numpy import load_file
 
         def encoder() -> WordEncoder:
+            files.compare(folder / _MODEL)
             from bilex.encoders.model import WordEncoder
 
             return WordEncoder.load(folder / _MODEL, device=device)
 
         def write(path: Path) -> None:
+            files.compare(folder / _MODEL)
             shutil.copytree(folder / _MODEL, path)
 
+        files.compare(folder, but=folder / _MODEL)
         combination = Combination.from_state(load_file(folder / _COMBINATION))
         stored = folder / _SUBWORDS
-        subwords = FromSubwords.load(stored, maps) if stored.is_dir() else None
+        subwords = FromSubwords.load(stored, maps, device, files) if stored.is_dir() else None
         return cls(encoder, combination, write, subwords)

@@ -17,6 +17,7 @@ from bilex.files import OwnFiles, check_replaceable, check_writable, json_text, 
 from bilex.lexicon import Lexicon
 
 CONFIG, MAPS = "config.json", "maps.safetensors"
+MANY_FORMAT = "bilex-many"  # known to models of two languages, which say it where one is taken for the other
 
 
 def has_format(folder: str | Path, name: str) -> bool:
@@ -26,6 +27,11 @@ def has_format(folder: str | Path, name: str) -> bool:
     except BilexError:
         return False
     return isinstance(config, dict) and config.get("format") == name
+
+
+def is_many(folder: str | Path) -> bool:
+    """Whether a folder holds a model of many languages, of whatever version."""
+    return has_format(folder, MANY_FORMAT)
 
 
 def written_files(path: Path, name: str) -> Collection[str]:

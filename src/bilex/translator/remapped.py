@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bilex.aligners.maps import Map, maps_from_state, maps_state
+from bilex.checksums import ModelFiles
 from bilex.files import read_json, write_json
 from bilex.translator.unknown import Floats, OutOfVocabulary, Side, load_source
 
@@ -49,14 +50,15 @@ class Remapped:
         self._inner.save(folder / _INNER)
 
     @classmethod
-    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> Remapped:
+    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> Remapped:
         """What `save` wrote; it has its own maps, so that `maps` of the whole model are not needed."""
         from safetensors.numpy import load_file
 
+        files.compare(folder, but=folder / _INNER)
         config = read_json(folder / _CONFIG)
         read: dict[str, dict[Side, Map]] = {}
         for name in ("before", "onward"):
             source, target = maps_from_state(config[name], load_file(folder / f"{name}.safetensors"))
             read[name] = {"source": source, "target": target}
-        inner = load_source(config["inner"], folder / _INNER, read["before"], device)
+        inner = load_source(config["inner"], folder / _INNER, read["before"], device, files)
         return cls(inner, read["before"], read["onward"])

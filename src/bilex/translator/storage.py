@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bilex.aligners.maps import Map, maps_from_state, maps_state
-from bilex.checksums import CARD, CHECKSUMS, verify_checksums, write_checksums
-from bilex.errors import BilexError
-from bilex.files import atomic_folder, json_text, link_or_copy, read_json
+from bilex.checksums import CARD, CHECKSUMS, ModelFiles, write_checksums
+from bilex.files import atomic_folder, json_text, link_or_copy
 from bilex.recipe.calibration import Calibration
 from bilex.space import CSLS_NEIGHBOURS, Space
 from bilex.temporaries import restore
@@ -19,31 +17,28 @@ from bilex.translator.model_folder import (
     CONFIG,
     MAPS,
     check_free,
-    check_version,
     finish,
     fitting_together,
-    has_format,
     read_seeds,
     write_seeds,
-    written_files,
 )
 from bilex.translator.provenance import Provenance
+from bilex.translator.saved import (
+    FORMAT,
+    FORMAT_VERSION,
+    SEEDS,
+    SOURCE,
+    TARGET,
+    UNKNOWN,
+    model_files,
+    own_files,
+    read_config,
+)
 from bilex.translator.unknown import Side, load_source
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.translator.core import Translator
-
-FORMAT, FORMAT_VERSION = "bilex-translator", 1
-MANY_FORMAT = "bilex-many"
-SEEDS = "seeds.json"
-SOURCE, TARGET, UNKNOWN = "source", "target", "unknown"
-_PARTS = (CONFIG, MAPS, SEEDS, SOURCE, TARGET, UNKNOWN)
-
-
-def is_model(folder: str | Path) -> bool:
-    """Whether a folder holds a saved translator, of whatever version."""
-    return has_format(folder, FORMAT)
 
 
 def check_destination(folder: str | Path) -> None:
@@ -53,11 +48,6 @@ def check_destination(folder: str | Path) -> None:
         BilexError: It may not; see `check_free`.
     """
     check_free(folder, own_files)
-
-
-def own_files(path: Path) -> Collection[str]:
-    """The files in a folder that `save_translator` wrote; none if it is not a model."""
-    return written_files(path, FORMAT)
 
 
 def save_translator(translator: Translator, folder: str | Path) -> None:
@@ -130,8 +120,8 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
     path = Path(folder)
     restore(path)
     config = read_config(path)
-    if verify:
-        verify_checksums(path, _PARTS)
+    files = model_files(path) if verify else ModelFiles(path)
+    files.compare(path, but=path / UNKNOWN)
     with fitting_together(path):
         tensors = load_file(path / MAPS)
         source_map, target_map = maps_from_state(config, tensors)
@@ -144,43 +134,8 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
             source_map,
             target_map,
             Calibration.from_dict(config["calibration"]),
-            [load_source(kind, path / UNKNOWN / kind, maps, device) for kind in config["unknown"]],
+            [load_source(kind, path / UNKNOWN / kind, maps, device, files) for kind in config["unknown"]],
             read_seeds(path / SEEDS),
             Provenance.from_dict(config),
             config["lowercase"],
         )
-
-
-def read_provenance(path: Path) -> Provenance:
-    """From what and how a saved model was made, without opening it.
-
-    Raises:
-        BilexError: It is no model that this version reads.
-    """
-    config = read_config(path)
-    with fitting_together(path):
-        return Provenance.from_dict(config)
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """The config.json of a model, its format and version checked.
-
-    Raises:
-        BilexError: It is missing or broken, of another kind, or of a newer version.
-    """
-    if not path.exists():
-        raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
-    if not (path / CONFIG).is_file():
-        raise BilexError(f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'.")
-    config = read_json(path / CONFIG)
-    if isinstance(config, dict) and config.get("format") == MANY_FORMAT:
-        raise BilexError(
-            f"{path}: is a model of several languages; name two of them (--from and --to, or "
-            "ManyLanguages.load in a program)."
-        )
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise BilexError(
-            f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with 'bilex align'."
-        )
-    check_version(path, config, FORMAT_VERSION)
-    return config

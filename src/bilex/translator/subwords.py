@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from bilex.aligners.maps import Map
+from bilex.checksums import ModelFiles
 from bilex.translator.unknown import Floats, Side
 from bilex.vectors import Subwords, WordVectors
 
@@ -47,13 +48,14 @@ class FromSubwords:
             WordVectors([], none, subwords=subwords).save(folder / side, "safetensors")
 
     @classmethod
-    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> FromSubwords:
+    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> FromSubwords:
         """What `save` wrote; the n-grams stay on disk until they are used."""
+        files.compare(folder)
         subwords: dict[Side, Subwords] = {}
         sides: tuple[Side, Side] = ("source", "target")
         for side in sides:
             if (folder / side).is_dir():
-                stored = WordVectors.load(folder / side).subwords
+                stored = WordVectors.load(folder / side, verify=False).subwords
                 if stored is not None:
                     subwords[side] = stored
         return cls(subwords, maps)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.aligners.maps import Map
+from bilex.checksums import ModelFiles
 from bilex.errors import BilexError
 
 if TYPE_CHECKING:
@@ -44,17 +45,20 @@ class OutOfVocabulary(Protocol):
         """Write all that `load` needs into an existing, empty folder."""
 
     @classmethod
-    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> Self:
-        """What `save` wrote.
+    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> Self:
+        """What `save` wrote; every file is compared with its checksum before it is read, be it much later.
 
         Args:
             folder: The folder given to `save`.
             maps: They take each language's vectors into the common space.
             device: Where to compute what there is to compute.
+            files: The files of the model that the folder belongs to.
         """
 
 
-def load_source(kind: str, folder: Path, maps: Mapping[Side, Map], device: str = "auto") -> OutOfVocabulary:
+def load_source(
+    kind: str, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles
+) -> OutOfVocabulary:
     """Load an out-of-vocabulary source of some kind.
 
     Args:
@@ -62,6 +66,7 @@ def load_source(kind: str, folder: Path, maps: Mapping[Side, Map], device: str =
         folder: Where it was saved.
         maps: The maps of the two languages.
         device: Where it computes.
+        files: The files of the model.
 
     Raises:
         BilexError: The kind is not known to this version.
@@ -70,4 +75,4 @@ def load_source(kind: str, folder: Path, maps: Mapping[Side, Map], device: str =
         raise BilexError(f"{folder}: '{kind}' is not known to this version of bilex; upgrade bilex.")
     module, name = KINDS[kind].split(":")
     source: type[OutOfVocabulary] = getattr(importlib.import_module(module), name)
-    return source.load(folder, maps, device)
+    return source.load(folder, maps, device, files)

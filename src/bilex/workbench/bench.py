@@ -12,7 +12,7 @@ import filelock
 
 from bilex.errors import BilexError
 from bilex.languages import language_name
-from bilex.translator.storage import read_config, read_provenance
+from bilex.translator.saved import read_config, read_provenance
 from bilex.workbench.bands import Band, frequency_bands
 from bilex.workbench.engine import Engine
 from bilex.workbench.filling import Filling

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bilex.errors import BilexError
 from bilex.exchange import exchange
-from bilex.translator.storage import is_model, own_files
+from bilex.translator.saved import is_model, own_files
 from bilex.workbench.decisions import all_outcomes
 from bilex.workbench.problems import ProblemError
 from bilex.workbench.store import Store, remember
