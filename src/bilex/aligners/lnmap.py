@@ -156,8 +156,8 @@ class LNMap(Aligner):
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """Rows that its networks are trained on, times their weights; the number of words hardly matters.
 
-        A row costs three multiplications a weight (forward, and two ways back), a comparison of two words one a
-        dimension.
+        A row costs three multiplications a weight (forward, and two ways back), a comparison of two words
+        one a dimension.
         """
         half = _WIDTH * self.hidden + self.hidden**2 + self.hidden * self.latent
         rows = self.autoencoder_epochs * self.autoencoder_samples
