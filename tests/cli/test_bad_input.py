@@ -146,7 +146,7 @@ def test_a_flipped_byte_in_a_model(files: Files, tmp_path: Path, capsys: Capture
     content = bytearray(weights.read_bytes())
     content[-5] ^= 0x10
     weights.write_bytes(bytes(content))
-    extra = {"translate": ["word"], "evaluate": [files.test]}.get(command, [])
+    extra = {"translate": ["word"], "evaluate": [files.test], "info": ["--verify"]}.get(command, [])
     assert "vectors.safetensors" in reported_in_one_sentence(capsys, command, model, *extra)
 
 
