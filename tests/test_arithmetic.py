@@ -89,17 +89,17 @@ def test_a_precision_without_instructions_is_never_tried(monkeypatch) -> None:
 def test_a_search_counts_what_it_must_look_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with matrix instructions for bfloat16: 8-bit products are faster, searches only with many keys."""
     pretend(monkeypatch, WITH_BFLOAT16, {torch.float32: 1.0, torch.int8: 0.25, torch.bfloat16: 0.37})
-    assert arithmetic.fastest_search(keys=60_000, neighbours=10, directions=2) == torch.bfloat16
+    assert arithmetic.fastest_search(keys=20_000, neighbours=10, directions=2) == torch.bfloat16
     assert arithmetic.fastest_search(keys=200_000, neighbours=10, directions=2) == torch.int8
-    assert arithmetic.fastest_search(keys=200_000, neighbours=150, directions=2) == torch.bfloat16
+    assert arithmetic.fastest_search(keys=60_000, neighbours=150, directions=2) == torch.bfloat16
     assert arithmetic.fastest("matching") == torch.int8
 
 
 def test_few_keys_are_not_worth_wide_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, PLAIN, {torch.float32: 1.0, torch.int8: 0.6})
-    assert arithmetic.fastest_search(keys=10_000, neighbours=10) == torch.float32
-    assert arithmetic.fastest_search(keys=40_000, neighbours=10) == torch.int8
-    assert arithmetic.fastest_search(keys=40_000, neighbours=10, directions=2) == torch.float32
+    assert arithmetic.fastest_search(keys=5_000, neighbours=10) == torch.float32
+    assert arithmetic.fastest_search(keys=12_000, neighbours=10) == torch.int8
+    assert arithmetic.fastest_search(keys=12_000, neighbours=10, directions=2) == torch.float32
 
 
 def test_the_fastest_product_wins_if_it_wins_clearly(monkeypatch) -> None:

@@ -44,10 +44,10 @@ _ROWS, _COLUMNS, _WIDTH = 128, 1024, 320
 _CHECKED_ROWS = 32
 _TIMES = 3
 _used: set[Job] = set()
-# What 8-bit proposals cost a query beside their product, since their bounds are wide and more keys must be
-# looked at: as much as the float32 product with so many keys, and so many more for each neighbour that is
-# wanted (measured on two families of vectors, with AVX2 and with VNNI; docs/performance.md).
-_KEYS_OF_A_LOOK, _KEYS_OF_A_NEIGHBOUR = 5_000, 250
+# What proposals in low precision cost a query beside their product, since their bounds are wider and more
+# keys must be looked at: as much as the float32 product with so many keys, and so many more for each
+# neighbour that is wanted (two families of vectors, with AVX2 and with VNNI; docs/performance.md).
+_LOOKS = {"int8": (2_000, 60), "bfloat16": (500, 20)}
 
 
 class _Candidate(NamedTuple):
@@ -101,11 +101,12 @@ def fastest_search(keys: int, neighbours: int, directions: int = 1) -> torch.dty
         directions: 2 if the same products also serve the keys as queries.
     """
     _used.add("search")
-    look = directions * (_KEYS_OF_A_LOOK + _KEYS_OF_A_NEIGHBOUR * neighbours)
     costs = {"float32": float(keys)}
     for name, handicap in _CANDIDATES["search"]:
         if name in (ratios := outcome("search").ratios):
-            costs[name] = (ratios[name] + handicap) * keys + (look if name == "int8" else 0)
+            of_a_look, of_a_neighbour = _LOOKS[name]
+            look = directions * (of_a_look + of_a_neighbour * neighbours)
+            costs[name] = (ratios[name] + handicap) * keys + look
     return _PRECISIONS[min(costs, key=costs.__getitem__)]
 
 

@@ -370,3 +370,14 @@ def test_the_first_block_gives_every_row_and_column_a_bar_near_its_kth_best(dtyp
         fifth = brute_force(a, b, 5)[0][:, -1]
         assert (lists.bar <= fifth + 1e-6).all()
         assert (lists.bar > fifth - 0.05).mean() > 0.99
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16])
+def test_low_precision_leaves_as_few_candidates_to_score_in_float64_as_float32(dtype: torch.dtype) -> None:
+    """What comes near a bar is scored in float32 at once, or crowds of near ties would fill the lists."""
+    queries, keys = units(200, 64, 1), units(2000, 64, 2)
+    left, right = (proposals.proposer(rows, dtype) for rows in (queries, keys))
+    lists = cpu.new_lists(queries, keys, 40, left, right)
+    near = [(np.sort(row)[-40] - lists.slack[i] <= row).sum() for i, row in enumerate(queries @ keys.T)]
+    assert np.mean(near) < 40.1
+    assert_same(cpu.top_k(queries, keys, 40, None, PLENTY, dtype), brute_force(queries, keys, 40))

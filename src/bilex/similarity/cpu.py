@@ -18,7 +18,7 @@ import torch
 
 from bilex.arithmetic import cells, multiply
 from bilex.similarity import kernels
-from bilex.similarity.proposals import Proposer, coarse_parts, float32_slack, precision_for, proposer, slack
+from bilex.similarity.proposals import Proposer, coarse_parts, float32_slack, precision_for, proposer
 from bilex.similarity.search import Floats, Rows
 from bilex.similarity.threads import in_threads, single_threaded_torch, worker_count
 
@@ -52,12 +52,10 @@ def new_lists(
     shift = np.zeros(len(keys), np.float32) if shift is None else np.ascontiguousarray(shift, np.float32)
     largest_shift = float(np.abs(shift).max(initial=0.0))
     coarse, key_coarse = np.zeros(n, np.float32), np.zeros(len(keys), np.float32)
-    if left.rows.dtype == torch.int8:
-        slacks = float32_slack(left, right, largest_shift)
+    slacks = float32_slack(left, right, largest_shift)
+    if left.rows.dtype != torch.float32:
         coarse, key_coarse = coarse_parts(left, right)
         coarse += slacks
-    else:
-        slacks = slack(left, right, largest_shift)
     return kernels.Lists(
         candidate=np.empty((n, capacity), np.int32),
         value=np.empty((n, capacity), np.float32),

@@ -4,8 +4,8 @@ For each query row a *list* is kept: an unordered buffer of candidates (`candida
 (`filled`), and the bar below which a proposed score cannot belong to the row's k best (`bar`). Proposed
 scores come in blocks whose cells are float32, the upper 16 bits of one (bfloat16, seen as uint16), or int32.
 A score is its cell times the scale of its row, for int32 also times that of its column, plus the shift of
-its key. An int32 cell is coarse: where it comes within `coarse` of its row and `key_coarse` of its key
-together of a bar, it is scored in float32 while both rows are still in the cache, and that score counts.
+its key. Cells that are not float32 are coarse: where one comes within `coarse` of its row and `key_coarse` of
+its key together of a bar, it is scored in float32 while both rows are still in the cache, and that counts.
 The first block that a row meets gives it a bar; from then on a heap of its k best raises it with
 every candidate. Every function releases the GIL, so that Python threads run them side by side.
 """
@@ -85,7 +85,7 @@ def _values(
 def _values_overload(
     values: Any, hits: Any, found: int, cells: Any, scale: Any, first_key: int, row: int, lists: Any
 ) -> Any:
-    if isinstance(cells.dtype, types.Integer) and cells.dtype.signed:
+    if isinstance(cells.dtype, types.Integer):
         return _float32_values
     return _cell_values
 

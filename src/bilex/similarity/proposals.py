@@ -102,11 +102,14 @@ def float32_slack(own: Proposer, other: Proposer, largest_shift: float = 0.0) ->
 def coarse_parts(own: Proposer, other: Proposer) -> tuple[Floats, Floats]:
     """How far a product is off at most through the rounding of a row of `own`, and through that of `other`.
 
-    The error of the product of two rows is at most the sum of their parts.
+    The error of the product of two rows is at most the sum of their parts, less what summing in float32 does.
+    That of `own` includes what happens to a product that comes out in bfloat16.
     """
     if not len(own.norm) or not len(other.norm):
         return np.zeros(len(own.norm), np.float32), np.zeros(len(other.norm), np.float32)
     of_own = own.error * (other.norm.max() + other.error.max())
+    if own.rows.dtype == torch.bfloat16:
+        of_own += bfloat16_rounding(_largest_score(own, other))
     of_other = other.error * own.norm.max()
     return np.asarray(of_own * (1 + 1e-6), np.float32), np.asarray(of_other * (1 + 1e-6), np.float32)
 
@@ -123,12 +126,17 @@ def slack(own: Proposer, other: Proposer, largest_shift: float = 0.0) -> Floats:
         return np.zeros(len(own.norm), np.float32)
     largest_norm, largest_error = other.norm.max(), other.error.max()
     bound = own.error * (largest_norm + largest_error) + own.norm * largest_error
-    width = own.rows.shape[1] + 4
-    largest_score = own.norm * largest_norm * (1 + width * _FLOAT32_ROUNDING)
-    bound += _FLOAT32_ROUNDING * (width * largest_score + largest_shift)
+    largest_score = _largest_score(own, other)
+    bound += _FLOAT32_ROUNDING * ((own.rows.shape[1] + 4) * largest_score + largest_shift)
     if own.rows.dtype == torch.bfloat16:
         bound += bfloat16_rounding(largest_score)
     return np.asarray(2.0 * bound * (1 + 1e-6), np.float32)
+
+
+def _largest_score(own: Proposer, other: Proposer) -> Doubles:
+    """Per row of `own`, the largest size that a sum of products with a row of `other` can have."""
+    rounding_up = 1 + (own.rows.shape[1] + 4) * _FLOAT32_ROUNDING
+    return np.asarray(own.norm * other.norm.max() * rounding_up, np.float64)
 
 
 def bfloat16_rounding(largest: Doubles) -> Doubles:
