@@ -16,8 +16,10 @@ import torch
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.c1 import C1
 from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.aligners.maps import Linear, Map, Unit
 from bilex.similarity import csls_top_k, mean_of_best, neighbourhoods, top_k
 from bilex.similarity.hard_negatives_gpu import GpuHardNegatives
+from bilex.space import map_words
 from planted import planted
 
 pytestmark = [
@@ -134,6 +136,16 @@ def test_searches_give_what_the_cpu_gives() -> None:
     means = {"query_mean": source, "key_mean": target}
     ours, theirs = (csls_top_k(x, y, 5, **means, device=device)[1] for device in ("cuda", "cpu"))
     np.testing.assert_array_equal(ours, theirs)
+
+
+@on_gpu
+def test_a_vocabulary_is_mapped_as_on_the_cpu() -> None:
+    world = planted(3000, 50, 1.0)
+    into = Map([Unit(), Linear(np.random.default_rng(0).normal(size=(50, 50))), Unit()])
+    for metric in ("cosine", "dot"):
+        ours, theirs = (map_words(world.source, into, metric, device) for device in ("cuda", "cpu"))
+        np.testing.assert_allclose(ours.vectors, theirs.vectors, atol=2e-6)
+        assert ours.preprocessing == theirs.preprocessing
 
 
 @on_gpu

@@ -19,6 +19,8 @@ from bilex.vectors import WordVectors
 from bilex.vectors.core import row_norms
 
 if TYPE_CHECKING:
+    import torch
+
     from bilex.aligners.base import Aligner, Metric
     from bilex.aligners.maps import Map
 
@@ -94,8 +96,8 @@ class Space:
             metric: How vectors are compared in that space.
             device: Where searches run.
         """
-        mapped_source = map_words(source, source_map, metric)
-        mapped_target = map_words(target, target_map, metric)
+        mapped_source = map_words(source, source_map, metric, device)
+        mapped_target = map_words(target, target_map, metric, device)
         return cls(mapped_source, mapped_target, metric, device)
 
     @classmethod
@@ -269,19 +271,39 @@ class Space:
         return rows / row_norms(rows)[:, None] if self.metric == "cosine" else rows
 
 
-def map_words(words: WordVectors, into: Map, metric: Metric = "cosine") -> WordVectors:
+def map_words(
+    words: WordVectors, into: Map, metric: Metric = "cosine", device: str = "cpu"
+) -> WordVectors:
     """A vocabulary in the common space: mapped, and unit where the metric is the cosine.
 
     Args:
         words: Vectors as they came from their file.
         into: The map of their language.
         metric: How vectors are compared in the common space.
+        device: Where to compute: "auto", "cpu" or "cuda".
     """
-    mapped = np.ascontiguousarray(into(words.vectors), dtype=np.float32)
+    gpu = _gpu(device)
+    if gpu is not None and metric == "cosine":
+        from bilex.aligners.maps import Map, Unit
+
+        return WordVectors(
+            words.index_to_key, Map([*into.steps, Unit()])(words.vectors, device=gpu), ("unit",)
+        )
+    mapped = np.ascontiguousarray(into(words.vectors, device=gpu), dtype=np.float32)
     if metric != "cosine":
         return WordVectors(words.index_to_key, mapped)
     mapped /= row_norms(mapped)[:, None]
     return WordVectors(words.index_to_key, mapped, ("unit",))
+
+
+def _gpu(device: str) -> torch.device | None:
+    """The GPU that a word for a device means; None for the host."""
+    if device == "cpu":  # and torch is not even imported
+        return None
+    from bilex.device import resolve_device
+
+    found = resolve_device(device)
+    return None if found.type == "cpu" else found
 
 
 def _with_unit_rows(words: WordVectors) -> WordVectors:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from bilex.aligners.maps import Center, Linear, Map, Unit
+from bilex.aligners.network_steps import Dense, Tanh
 from bilex.errors import BilexError
 
 RNG = np.random.default_rng(0)
@@ -66,3 +68,22 @@ def test_the_matrix_of_a_map_with_one() -> None:
         _ = Map([Linear(MATRIX), Linear(MATRIX.T)]).matrix
     with pytest.raises(BilexError, match="not one matrix"):
         _ = Map([Unit()]).matrix
+
+
+@pytest.mark.parametrize("block", [7, 1000])
+def test_torch_maps_as_numpy_does(block: int) -> None:
+    found = chain()(ROWS, block, device=torch.device("cpu"))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, chain()(ROWS), atol=1e-6)
+
+
+def test_torch_takes_rows_of_any_length() -> None:
+    rows = ROWS.copy()
+    rows[0], rows[1], rows[2] = 0, rows[1] * np.float32(1e30), rows[2] * np.float32(1e-30)
+    unit = Map([Unit()])
+    np.testing.assert_allclose(unit(rows, device=torch.device("cpu")), unit(rows), atol=1e-6)
+
+
+def test_torch_hands_steps_that_it_does_not_know_to_numpy() -> None:
+    network = Map([Dense(MATRIX, np.ones(4)), Tanh(), Unit()])
+    np.testing.assert_allclose(network(ROWS, device=torch.device("cpu")), network(ROWS), atol=1e-6)

@@ -8,14 +8,17 @@ vectors are written once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.errors import BilexError
-from bilex.vectors.magnitudes import unit_rows
+from bilex.vectors.magnitudes import LONGEST, SHORTEST, unit_rows
 from bilex.vectors.stored import StoredRows
+
+if TYPE_CHECKING:
+    import torch
 
 Array = npt.NDArray[np.float32]
 
@@ -23,7 +26,8 @@ Array = npt.NDArray[np.float32]
 class MapStep:
     """One stage of a map: some tensors, and a function of rows.
 
-    A subclass names itself in `kind` and its tensors in `parts`, and defines `__call__`.
+    A subclass names itself in `kind` and its tensors in `parts`, and defines `__call__`; `on_device` too where
+    that is worth it.
     """
 
     kind: ClassVar[str]
@@ -41,6 +45,12 @@ class MapStep:
         """Transform rows; the result may have another width."""
         raise NotImplementedError
 
+    def on_device(self, rows: torch.Tensor) -> torch.Tensor:
+        """The same for rows on a device, where they stay; unless a step knows better, they go by the host."""
+        import torch
+
+        return torch.from_numpy(self(rows.cpu().numpy())).to(rows.device)
+
 
 class Unit(MapStep):
     """Divide each row by its length."""
@@ -50,6 +60,13 @@ class Unit(MapStep):
     def __call__(self, rows: Array) -> Array:
         """Rows of length one; zero rows stay zero."""
         return unit_rows(rows)
+
+    def on_device(self, rows: torch.Tensor) -> torch.Tensor:
+        """The same on a device; rows of lengths beyond float32 go by the host."""
+        norms = rows.norm(dim=1, keepdim=True)
+        if bool(((norms < SHORTEST) | ~(norms < LONGEST)).any()):
+            return super().on_device(rows)
+        return rows / norms
 
 
 class Center(MapStep):
@@ -63,6 +80,10 @@ class Center(MapStep):
         """Rows less the mean."""
         return rows - self.mean
 
+    def on_device(self, rows: torch.Tensor) -> torch.Tensor:
+        """The same on a device."""
+        return rows - rows.new_tensor(self.mean)
+
 
 class Linear(MapStep):
     """Multiply by a matrix from the right."""
@@ -75,6 +96,10 @@ class Linear(MapStep):
         """Rows times the matrix."""
         return rows @ self.matrix
 
+    def on_device(self, rows: torch.Tensor) -> torch.Tensor:
+        """The same on a device."""
+        return rows @ rows.new_tensor(self.matrix)
+
 
 class Map:
     """A chain of steps from a language's own vectors into the common space.
@@ -86,24 +111,41 @@ class Map:
     def __init__(self, steps: Sequence[MapStep]) -> None:
         self.steps = list(steps)
 
-    def __call__(self, vectors: npt.ArrayLike, block: int = 16384) -> Array:
-        """Map rows, some thousands at a time; beside the result only a block is held."""
+    def __call__(
+        self, vectors: npt.ArrayLike, block: int = 16384, *, device: torch.device | None = None
+    ) -> Array:
+        """Map rows, some thousands at a time; beside the result only a block is held.
+
+        Args:
+            vectors: One vector a row.
+            block: How many rows are mapped at a time.
+            device: Where to compute; None for numpy on the host.
+        """
         rows = vectors if isinstance(vectors, StoredRows) else np.asarray(vectors)
         if rows.ndim != 2:
             raise BilexError(f"a map takes rows of vectors, not an array of shape {rows.shape}.")
-        first = self._apply(np.asarray(rows[:block], np.float32))
+        first = self._apply(np.asarray(rows[:block], np.float32), device)
         if len(rows) <= block:
             return first
         mapped = np.empty((len(rows), first.shape[1]), np.float32)
         mapped[:block] = first
         for start in range(block, len(rows), block):
-            mapped[start : start + block] = self._apply(np.asarray(rows[start : start + block], np.float32))
+            part = np.asarray(rows[start : start + block], np.float32)
+            mapped[start : start + block] = self._apply(part, device)
         return mapped
 
-    def _apply(self, rows: Array) -> Array:
+    def _apply(self, rows: Array, device: torch.device | None) -> Array:
+        if device is None:
+            for step in self.steps:
+                rows = step(rows)
+            return rows
+        import torch
+
+        moved = torch.tensor(rows, device=device)
         for step in self.steps:
-            rows = step(rows)
-        return rows
+            moved = step.on_device(moved)
+        result: Array = moved.cpu().numpy()
+        return result
 
     @property
     def matrix(self) -> Array:
