@@ -271,9 +271,7 @@ class Space:
         return rows / row_norms(rows)[:, None] if self.metric == "cosine" else rows
 
 
-def map_words(
-    words: WordVectors, into: Map, metric: Metric = "cosine", device: str = "cpu"
-) -> WordVectors:
+def map_words(words: WordVectors, into: Map, metric: Metric = "cosine", device: str = "cpu") -> WordVectors:
     """A vocabulary in the common space: mapped, and unit where the metric is the cosine.
 
     Args:

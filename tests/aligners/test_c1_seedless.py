@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from c1_worlds import Listener, World, quick, same_maps
 
-from bilex.aligners import seedless
+from bilex.aligners import c1_settings, seedless
+from bilex.aligners.anchors import surest_pairs
 from bilex.aligners.base import Aligner
+from bilex.aligners.c1 import C1
 from bilex.aligners.collapse import COLLAPSED
-from bilex.aligners.induction import Induced, mutual_pairs
+from bilex.aligners.unit_rows import UnitRows
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
@@ -118,7 +120,7 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
     world = respelt(World(words=500), 60)
     settings = {"start": "identical", "iterations": 2, "warm_up": 1, "anchors": 100}
     whole = fit(world, quick(**settings))
-    for stopped in ("iteration 2 of 4", "iteration 3 of 4", "iteration 4 of 4"):  # the last two: second pass
+    for stopped in ("iteration 2 of 6", "iteration 3 of 6", "iteration 4 of 6", "iteration 6 of 6"):
         folder = tmp_path / stopped[10]
         with pytest.raises(KeyboardInterrupt):
             fit(world, quick(**settings), checkpoint=folder, progress=Listener(stopped))
@@ -129,27 +131,47 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
         assert resumed.report_.anchors == whole.report_.anchors > 0
 
 
-def test_a_second_pass_takes_what_the_first_has_found_as_seeds() -> None:
+def test_further_passes_take_what_the_earlier_have_found_as_seeds() -> None:
     world = respelt(World(words=500), 60)
     settings = {"start": "identical", "iterations": 2}
-    twice, once = fit(world, quick(**settings, anchors=100)), fit(world, quick(**settings))
-    assert (len(twice.report_.history), len(once.report_.history)) == (4, 2)
-    assert twice.report_.history[:2] == once.report_.history
-    assert twice.report_.anchors == twice.report_.history[2].dictionary == 100
-    assert twice.report_.history[3].dictionary > 100 and once.report_.anchors == 0
-    assert world.precision(twice, 0) > 0.9
+    thrice, once = fit(world, quick(**settings, anchors=100)), fit(world, quick(**settings))
+    assert (len(thrice.report_.history), len(once.report_.history)) == (6, 2)
+    assert thrice.report_.history[:2] == once.report_.history
+    sizes = [part.dictionary for part in thrice.report_.history]
+    assert sizes[2] == 60 and thrice.report_.anchors == sizes[4] == 100
+    assert sizes[3] > 60 and sizes[5] > 100 and once.report_.anchors == 0
+    assert world.precision(thrice, 0) > 0.9
 
 
-def test_the_seeds_stay_in_the_second_pass() -> None:
+def test_the_seeds_stay_in_further_passes() -> None:
     world = respelt(World(words=500), 60)
     fitted = quick(iterations=1, anchors=30).fit(world.source, world.target, world.seeds(8))
     assert fitted.report_.start is not None and fitted.report_.anchors == 38
 
 
-def test_mutual_pairs_are_those_of_both_directions_best_first() -> None:
-    forward = np.array([[3, 1], [0, 0], [2, 5], [1, 4]])
-    backward = np.array([[1, 4], [2, 2], [3, 1]])
-    assert mutual_pairs(Induced(forward, backward)).tolist() == [[3, 1], [1, 4]]
+def test_rejected_pairs_are_no_seeds_of_further_passes() -> None:
+    world = respelt(World(words=500), 60)
+    settings = {"start": "identical", "iterations": 1, "anchors": 500}
+    words = list(zip(world.source.index_to_key, world.target.index_to_key, strict=True))
+    free, bound = (
+        quick(**settings).fit(world.source, world.target, Lexicon([], "none", rejected=rejected))
+        for rejected in ((), words[:400])
+    )
+    assert bound.report_.anchors < free.report_.anchors - 200
+
+
+def test_sure_pairs_are_each_others_best_and_the_surest_come_first() -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(count, 8)) for count in (40, 50))
+    y[:20] = x[:20] + rng.normal(size=(20, 8)) * np.linspace(0.02, 0.4, 20)[:, None]
+    x, y = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (x, y))
+    cosine = x @ y.T
+    csls = 2 * cosine - np.sort(cosine, 1)[:, -10:].mean(1)[:, None] - np.sort(cosine, 0)[-10:].mean(0)
+    mutual = [(a, b) for a, b in enumerate(csls.argmax(1)) if csls[:, b].argmax() == a]
+    expected = sorted(mutual, key=lambda pair: -csls[pair])
+    found = surest_pairs(x.astype(np.float32), y.astype(np.float32), device="cpu")
+    assert [tuple(pair) for pair in found.tolist()] == expected
+    assert len(expected) > 20
 
 
 def sounding_alike(world: World, shared: int) -> World:
@@ -233,3 +255,24 @@ def test_few_seeds_stay_alone_where_no_start_comes_out_right() -> None:
     fitted = quick().fit(world.source, world.target, world.seeds(8), progress=listener)
     assert fitted.report_.start is None
     assert any("no other start helps" in said for said in listener.said)
+
+
+def test_early_passes_see_frequent_words_only_unless_a_seed_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(c1_settings, "_EARLY_WORDS", 300)
+    world = respelt(World(words=500), 60)
+    seen: list[int] = []
+    original = C1.objective
+
+    def spy(self: C1, x: UnitRows, *rest: Any) -> Any:
+        seen.append(len(x))
+        return original(self, x, *rest)
+
+    monkeypatch.setattr(C1, "objective", spy)
+    settings = {"iterations": 1, "anchors": 60}
+    fitted = fit(world, quick(**settings, start="identical"))
+    assert seen == [300, 300, 500]
+    assert world.precision(fitted, 0) > 0.9
+    seen.clear()
+    rare = Lexicon([(world.source.index_to_key[450], world.target.index_to_key[450])])
+    quick(**settings).fit(world.source, world.target, world.seeds(8) + rare)
+    assert seen == [500, 500, 500]

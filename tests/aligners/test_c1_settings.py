@@ -45,16 +45,35 @@ def test_the_rule_for_any_number_of_seeds(seeds: int, base: object, warm_up: int
         assert constants_for(preset, seeds, MANY_WORDS) == replace(base, warm_up=warm_up)
 
 
-def test_a_second_pass_is_made_where_it_is_asked_for() -> None:
-    for preset in ("paper", "careful", "1k"):
-        assert constants_for(preset, 0, MANY_WORDS).passes == 1
-        assert constants_for(preset, 0, MANY_WORDS, anchors=3000).passes == 2
+def test_few_seeds_and_none_have_three_passes_unless_the_constants_are_the_papers() -> None:
+    for preset in ("best", "careful"):
+        counts = [constants_for(preset, seeds, MANY_WORDS).anchors for seeds in (0, 50, 299, 300, 5000)]
+        assert counts == [5000, 5000, 5000, 0, 0]
+    for preset in ("auto", "paper", "1k", "5k"):
+        assert constants_for(preset, 0, MANY_WORDS).anchors == 0
+    assert constants_for("careful", 0, 3000).anchors == 1000  # one in three words of a small vocabulary
+    assert constants_for("careful", 0, MANY_WORDS, anchors=0).anchors == 0
+
+
+def test_the_last_of_three_passes_has_the_constants_of_many_seeds() -> None:
+    first, second, last = C1(preset="careful").passes(0, MANY_WORDS)
+    assert (first.anchors, second.anchors, last.anchors) == (0, 3000, 5000)
+    assert first.constants == second.constants == constants_for("careful", 0, MANY_WORDS)
+    assert last.constants == constants_for("careful", 5000, MANY_WORDS)
+    assert (second.updates, last.updates) == (3 * 51, 2 * 201)
+    assert [part.updates for part in C1(preset="careful", updates=4, iterations=1).passes(0, 500)] == [
+        4,
+        4,
+        4,
+    ]
+    for one in (C1(preset="careful", anchors=0).passes(0, 500), C1(anchors=100).passes(300, MANY_WORDS)):
+        assert [part.anchors for part in one] == [0]
 
 
 @pytest.mark.parametrize("seeds", [50, 5000])
 def test_preset_best_is_the_rule_with_two_options_more(seeds: int) -> None:
     best, auto = (constants_for(preset, seeds, MANY_WORDS) for preset in ("best", "auto"))
-    assert best == replace(auto, through_norms=True, full_csls=True)
+    assert replace(best, anchors=0) == replace(auto, through_norms=True, full_csls=True)
     assert not auto.through_norms
     assert constants_for("best", seeds, MANY_WORDS, through_norms=False) == replace(best, through_norms=False)
     careful = constants_for("careful", seeds, MANY_WORDS)

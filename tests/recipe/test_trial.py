@@ -78,6 +78,44 @@ def test_candidates_make_fewer_updates_in_one_pass() -> None:
     assert evidence.shortened(VecMapSemi(patience=3)).settings() == VecMapSemi(patience=3).settings()
 
 
+def test_candidates_are_fitted_with_half_the_updates_at_twice_the_rate() -> None:
+    for seeds, updates, rate in ((5000, 25, 1.5), (1000, 13, 2.0)):
+        short = evidence.shortened(C1(preset="careful").pinned(seeds, 200_000))
+        hasty = evidence.hastened(short).settings()
+        assert hasty == {**short.settings(), "updates": updates, "learning_rate": rate}
+    few = C1(updates=4, preset="best").pinned(1000, 200_000)
+    for unchanged in (few, Procrustes(), C1()):
+        assert evidence.hastened(unchanged).settings() == unchanged.settings()
+
+
+@pytest.mark.parametrize(
+    ("best", "close"), [(0.5, False), (0.49, False), (0.502, True), (0.505, True), (0.508, False)]
+)
+def test_forms_near_the_margin_are_too_close(best: float, close: bool) -> None:
+    assert evidence.too_close({"careful": 0.5, "best": best}) == close
+    assert not evidence.too_close({"careful": 0.5}) and not evidence.too_close({})
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_forms_that_are_too_close_are_fitted_again_with_more_updates(
+    world: Planted, monkeypatch: pytest.MonkeyPatch, close: bool
+) -> None:
+    updates: list[int | None] = []
+    original = C1.fit
+
+    def spy(self: C1, *data: Any, **rest: Any) -> C1:
+        updates.append(self.updates)
+        return original(self, *data, **rest)
+
+    monkeypatch.setattr(C1, "fit", spy)
+    monkeypatch.setattr(evidence, "UPDATES_AT_LEAST", 4)
+    monkeypatch.setattr(evidence, "TOO_CLOSE", (-1.0, 1.0) if close else (2.0, 3.0))
+    settings = {**SHORT, "updates": 16}
+    fitted = fit(Recipe(settings=settings, device="cpu"), world.source, world.target, world.pairs(0, 300))
+    assert updates == ([2, 2, 4, 4, 16] if close else [2, 2, 16])
+    assert fitted.report.trial.ran and set(fitted.report.trial.form_scores) == {"careful", "best"}
+
+
 def test_forms_that_do_the_same_are_not_compared(world: Planted) -> None:
     recipe = Recipe(settings={**SHORT, "learning_rate": 1.0}, device="cpu")
     fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))

@@ -14,12 +14,21 @@ from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.c1_report import C1Report
 from bilex.aligners.c1_rounds import Rounds
-from bilex.aligners.c1_settings import PRESET_SUMMARIES, C1Constants, check_preset, check_start, constants_for
+from bilex.aligners.c1_settings import (
+    MANY_SEEDS,
+    PRESET_SUMMARIES,
+    C1Constants,
+    Pass,
+    check_preset,
+    check_start,
+    constants_for,
+    passes,
+)
 from bilex.aligners.contrast import Contrast, forbidden_partners
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.aligners.rejected import KnownNegatives, rejected_partners, without_pairs
+from bilex.aligners.rejected import known_negatives, without_pairs
 from bilex.aligners.reported import ReportedAs
 from bilex.aligners.unit_rows import UnitRows
 from bilex.device import resolve_device
@@ -62,8 +71,8 @@ class C1(Aligner):
         through_norms: Let the gradient through the norms of the mapped vectors.
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
-        anchors: Without seeds, or with few: how many of the pairs that the rounds have found are taken as
-            seeds of a second pass of them; 0 for one pass.
+        anchors: Without seeds, or with few: how many of the pairs that earlier passes have found
+            are taken as seeds of the last pass of the rounds; 0 for one pass.
         start: Without seeds, or with few: "auto", "identical", "numerals", "romanised", "shared"
             (these three together) or "unsupervised".
 
@@ -140,10 +149,16 @@ class C1(Aligner):
             constants = replace(constants, iterations=1, warm_up=0, anchors=0)
         return constants
 
+    def passes(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
+        """How often the rounds are gone through, and with what constants."""
+        constants = (self.constants(size, smaller_vocabulary) for size in (seeds, MANY_SEEDS))
+        return passes(seeds, *constants)
+
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """New pairs are looked for before every round but the first, and in every round of the warm-up."""
         constants = self.constants(pairs, min(source, target))
-        rounds = constants.iterations * constants.passes - 1 + constants.warm_up
+        every = sum(part.constants.iterations for part in self.passes(pairs, min(source, target)))
+        rounds = every - 1 + constants.warm_up
         searched = min(source, constants.frequent) * target + min(target, constants.frequent) * source
         return rounds * (source * target + searched / 2)
 
@@ -155,10 +170,10 @@ class C1(Aligner):
 
     def timed_comparisons(self, source: int, target: int, pairs: int) -> float:
         """The contrastive updates, whose search for negatives stays among the frequent words."""
-        constants = self.constants(pairs, min(source, target))
         limit = self.negative_vocabulary or max(source, target)
         share = min(1.0, max(source, target) / limit)
-        return constants.iterations * constants.passes * constants.updates * share * _UPDATE
+        updates = sum(part.updates for part in self.passes(pairs, min(source, target)))
+        return updates * share * _UPDATE
 
     def pinned(self, pairs: int, smaller_vocabulary: int) -> C1:
         """A copy with the constants for a problem of some size, whatever it will be fitted on."""
@@ -176,17 +191,23 @@ class C1(Aligner):
         device = resolve_device(self.device)
         constants = self.constants(len(pairs), min(len(source), len(target)))
         self.report_ = replace(self.report_, constants=constants)
-        x, y = UnitRows(source, device), UnitRows(target, device)
-        rounds = Rounds(self, source, target, pairs, constants, device, progress, checkpoint)
+        everything = UnitRows(source, device), UnitRows(target, device)
+        schedule = self.passes(len(pairs), min(len(source), len(target)))
+        rounds = Rounds(self, source, target, pairs, schedule, device, progress, checkpoint)
         maps, pairs, dictionary = rounds.start()
         if maps is None and constants.warm_up:
+            x, y = rounds.seen(0, *everything)
             maps = self._warm_up(x, y, dictionary, pairs, constants, progress)
-        for number in rounds:
-            if maps is not None and rounds.begins_second_pass(number):
-                pairs = dictionary = rounds.second_seeds(x.mapped(maps[0]), y.mapped(maps[1]))
-            elif maps is not None:  # D_add is found anew in every round and never kept
-                fresh = self._new_pairs(x, y, maps, pairs, constants, progress)
-                dictionary = np.concatenate([pairs, fresh])
+        for number, constants in rounds:
+            x, y = rounds.seen(number, *everything)
+            if maps is not None:
+                begins = rounds.begins_pass(number)
+                if begins:
+                    mapped = (rows.mapped(part) for rows, part in zip(everything, maps, strict=True))
+                    pairs = dictionary = rounds.found_seeds(number, *mapped)
+                if not begins or not len(pairs):  # D_add is found anew in every round and never kept
+                    fresh = self._new_pairs(x, y, maps, pairs, constants, progress)
+                    dictionary = np.concatenate([pairs, fresh])
             maps = self._advanced_maps(x, y, dictionary, progress)
             contrasted = dictionary if constants.contrast_on_augmented or not len(pairs) else pairs
             if constants.updates:
@@ -266,20 +287,8 @@ class C1(Aligner):
             constants.negatives,
             self.temperature,
             constants.through_norms,
-            self._known_negatives(x, y, dictionary),
+            known_negatives(x, y, dictionary, self.rejected_),
         )
-
-    def _known_negatives(
-        self, x: UnitRows, y: UnitRows, dictionary: Pairs
-    ) -> tuple[KnownNegatives, KnownNegatives] | None:
-        """Rejected partners of the dictionary's words, source and target; None where none was rejected."""
-        if not len(self.rejected_):
-            return None
-        found = []
-        for side, rows in ((1, x), (0, y)):
-            pair, partner = rejected_partners(dictionary[:, side], self.rejected_, side)
-            found.append(KnownNegatives(torch.from_numpy(pair).to(rows.device), rows[partner]))
-        return found[0], found[1]
 
     def update(self, contrast: Contrast, maps: Maps, rate: float) -> tuple[Maps, float]:
         """One step of SGD with the joint gradient clipped; the loss is NaN if anything is not finite."""

@@ -48,7 +48,7 @@ class C1Report(AlignerReport):
         history: Its rounds; of a fit that was resumed, those since then.
         start: The start that was taken in the place of seeds, or beside few; None where the seeds sufficed.
         starts: The starts that were tried, by name.
-        anchors: Pairs that a second pass of the rounds took as seeds; 0 where there was none.
+        anchors: Pairs that the last pass of the rounds took as seeds; 0 where there was one pass.
         stopped: Why it stopped before its end; None if it did not.
         seconds: What it took.
     """

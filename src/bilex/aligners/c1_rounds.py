@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from bilex.aligners.anchors import surest_pairs
 from bilex.aligners.base import Pairs
 from bilex.aligners.c1_report import Round
-from bilex.aligners.c1_settings import JOINED_SEEDS, C1Constants
+from bilex.aligners.c1_settings import JOINED_SEEDS, C1Constants, Pass
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast
-from bilex.aligners.induction import augmentation, induce_pairs, mutual_pairs, without_words_of
+from bilex.aligners.induction import without_words_of
 from bilex.aligners.rejected import without_pairs
+from bilex.aligners.unit_rows import UnitRows
 from bilex.progress import Progress
 from bilex.vectors import WordVectors
 
@@ -31,14 +33,14 @@ _ANCHORS = "anchors"
 
 
 class Rounds:
-    """The rounds of a C1 fit that are left to do: `for number in rounds`.
+    """The rounds of a C1 fit that are left to do: `for number, constants in rounds`.
 
     Args:
         c1: The aligner; what happens is kept in its report.
         source: Source vectors.
         target: Target vectors.
         pairs: The usable seed pairs.
-        constants: Those of this fit.
+        schedule: The passes; where no start is found beside few seeds, only the first is made.
         device: Where the maps are.
         progress: Receives how far the work is.
         checkpoint: A folder where the last finished round is kept; None keeps nothing.
@@ -50,18 +52,19 @@ class Rounds:
         source: WordVectors,
         target: WordVectors,
         pairs: Pairs,
-        constants: C1Constants,
+        schedule: Sequence[Pass],
         device: torch.device,
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
         self._c1, self._words, self._pairs = c1, (source, target), pairs
-        self._constants, self._device, self._progress = constants, device, progress
+        self._schedule, self._device, self._progress = list(schedule), device, progress
+        if any(part.words is not None and (pairs >= part.words).any() for part in schedule):
+            self._schedule = [part._replace(words=None) for part in schedule]  # every seed is seen
         self._started = time.perf_counter()
         decided_by = np.concatenate([pairs, c1.rejected_])
         self._state = Checkpoint.of_fit(checkpoint, c1.settings(), source, target, decided_by, progress)
         self._done = 0
-        self._passes = 1
         self._anchors: Pairs | None = None
         self._losses: list[float] = []
         self._full_searches = 0
@@ -70,54 +73,66 @@ class Rounds:
         """The maps of a fit that was interrupted, or else None; the seeds in force; the first dictionary.
 
         The first dictionary is that of the seeds; without seeds it is found in the vectors, and few seeds
-        are joined by what is found there. Only then is there a second pass.
+        are joined by what is found there. Only then is there more than one pass.
         """
         kept = self._state.load()
         if kept is not None:
             source, target = (kept.tensors[side].to(self._device) for side in _SIDES)
-            self._done, self._passes = int(kept.state["done"]), int(kept.state["passes"])
+            self._done = int(kept.state["done"])
+            if int(kept.state["passes"]) == 1:
+                self._in_one_pass()
             self._progress.say(f"{self._state.folder}: going on after iteration {self._done}.")
             pairs = self._pairs
             if _ANCHORS in kept.tensors:
                 pairs = self._anchored(kept.tensors[_ANCHORS].numpy())
             return (source, target), pairs, pairs
         enough = len(self._pairs) >= JOINED_SEEDS
-        if enough or (len(self._pairs) and not self._c1.self_learning):
-            return None, self._pairs, self._pairs
-        from bilex.aligners.seedless import first_dictionary
+        found = self._pairs
+        if not enough and (self._c1.self_learning or not len(self._pairs)):
+            from bilex.aligners.seedless import first_dictionary
 
-        found = first_dictionary(self._c1, *self._words, self._pairs, self._constants, self._progress)
-        if self._c1.report_.start is not None:
-            self._passes = self._constants.passes
+            first = self._schedule[0]
+            x, y = (side.head(first.words) for side in self._words)
+            found = first_dictionary(self._c1, x, y, self._pairs, first.constants, self._progress)
+        if self._c1.report_.start is None:
+            self._in_one_pass()
         return None, self._pairs, without_pairs(found, self._c1.rejected_)
 
-    def begins_second_pass(self, number: int) -> bool:
-        """Whether what the rounds so far have found becomes the seeds of this one and the following."""
-        return self._passes > 1 and number == self._constants.iterations
+    def _in_one_pass(self) -> None:
+        """Make the first pass alone, of all words."""
+        self._schedule = [Pass(0, self._schedule[0].constants)]
 
-    def second_seeds(self, x: torch.Tensor, y: torch.Tensor) -> Pairs:
-        """D_0 of the second pass: the seeds, and the surest pairs that both directions agree on.
+    def seen(self, number: int, x: UnitRows, y: UnitRows) -> tuple[UnitRows, UnitRows]:
+        """The words of both languages that a round sees.
 
         Args:
-            x: The source vectors under the maps of the first pass, unit rows.
-            y: The target vectors likewise.
+            number: The round.
+            x: All source words.
+            y: All target words.
         """
-        constants = self._constants
-        with self._progress.task("choosing pairs for the second pass"):
-            induced = induce_pairs(
-                x,
-                y,
-                frequent=constants.frequent,
-                keep=constants.frequent,
-                k=self._c1.neighbours,
-                full_csls=True,
-                device=self._device,
-            )
-        found = without_words_of(mutual_pairs(induced), self._pairs)
-        found = without_pairs(found, self._c1.rejected_)[: constants.anchors]
-        if not len(found):
-            found = without_pairs(augmentation(induced, self._pairs), self._c1.rejected_)
-        return self._anchored(np.concatenate([self._pairs, found]))
+        words = self._pass_of(number).words
+        return x.head(words), y.head(words)
+
+    def _pass_of(self, number: int) -> Pass:
+        return self._schedule[sum(first <= number for first in self._firsts) - 1]
+
+    def begins_pass(self, number: int) -> bool:
+        """Whether what the rounds so far have found becomes the seeds of this one and the following."""
+        return number in self._firsts[1:]
+
+    def found_seeds(self, number: int, x: torch.Tensor, y: torch.Tensor) -> Pairs:
+        """D_0 of a further pass: the seeds, and the surest of the pairs that the last one has found.
+
+        Args:
+            number: Its first round.
+            x: All source vectors under the maps of the pass before, unit rows.
+            y: All target vectors likewise.
+        """
+        anchors, _, words = self._pass_of(number)
+        with self._progress.task("choosing pairs for another pass"):
+            found = surest_pairs(x, y, words=words, k=self._c1.neighbours, device=self._device)
+        found = without_pairs(without_words_of(found, self._pairs), self._c1.rejected_)
+        return self._anchored(np.concatenate([self._pairs, found[:anchors]]))
 
     def _anchored(self, pairs: Pairs) -> Pairs:
         self._anchors = pairs
@@ -125,16 +140,23 @@ class Rounds:
         return pairs
 
     @property
-    def _total(self) -> int:
-        return self._passes * self._constants.iterations
+    def _constants(self) -> list[C1Constants]:
+        """Those of every round."""
+        return [part.constants for part in self._schedule for _ in range(part.constants.iterations)]
 
-    def __iter__(self) -> Iterator[int]:
-        """The numbers of the rounds, from 0; none follows one that broke."""
-        for number in range(self._done, self._total):
+    @property
+    def _firsts(self) -> list[int]:
+        """The first round of every pass."""
+        lengths = [part.constants.iterations for part in self._schedule]
+        return [sum(lengths[:place]) for place in range(len(lengths))]
+
+    def __iter__(self) -> Iterator[tuple[int, C1Constants]]:
+        """The rounds by number, from 0, each with its constants; none follows one that broke."""
+        for number, constants in list(enumerate(self._constants))[self._done :]:
             if self._c1.report_.stopped is not None:
                 return
             self._losses, self._full_searches = [], 0
-            yield number
+            yield number, constants
 
     @contextlib.contextmanager
     def watched(self, number: int, contrast: Contrast) -> Iterator[Callable[[int, float], bool]]:
@@ -149,8 +171,8 @@ class Rounds:
             a loss that is not finite.
         """
         pairs = len(contrast.rows[0])
-        title = f"iteration {number + 1} of {self._total}"
-        with self._progress.task(title, self._constants.updates) as task:
+        title = f"iteration {number + 1} of {len(self._constants)}"
+        with self._progress.task(title, self._constants[number].updates) as task:
 
             def healthy(update: int, loss: float) -> bool:
                 if not math.isfinite(loss):
@@ -189,7 +211,7 @@ class Rounds:
             kept = dict(zip(_SIDES, maps, strict=True))
             if self._anchors is not None:
                 kept[_ANCHORS] = torch.from_numpy(self._anchors)
-            self._state.save(kept, done=number + 1, passes=self._passes)
+            self._state.save(kept, done=number + 1, passes=len(self._schedule))
 
     @property
     def seconds(self) -> float:

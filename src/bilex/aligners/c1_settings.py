@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 from bilex.errors import BilexError, nearest_name
 
@@ -12,6 +13,11 @@ MANY_SEEDS = 2236
 _FEW_SEEDS = 600
 # Fewer seeds than this are joined by pairs that the two vocabularies themselves suggest (`seedless`).
 JOINED_SEEDS = 300
+# Then so many pairs that earlier passes of the rounds have found are the seeds of the last one, but at most
+# one for so many words of the smaller vocabulary.
+_ANCHORS, _WORDS_AN_ANCHOR = 5_000, 3
+# Words of each language that the passes before the last see.
+_EARLY_WORDS = 20_000
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,8 @@ class C1Constants:
         through_norms: Whether the gradient goes through the norms of the mapped vectors.
         mask_known: Whether other known translations of a word are kept out of its negatives.
         full_csls: Whether new pairs are ranked by true CSLS.
-        anchors: Without seeds, or with few: how many of the pairs found by a first pass of all rounds are
-            taken as seeds of a second pass; 0 for one pass.
+        anchors: Without seeds, or with few: how many of the pairs found by earlier passes of the rounds are
+            taken as seeds of the last one; 0 for one pass.
     """
 
     iterations: int
@@ -49,10 +55,42 @@ class C1Constants:
     full_csls: bool = False
     anchors: int = 0
 
+
+class Pass(NamedTuple):
+    """One pass of the rounds.
+
+    Attributes:
+        anchors: How many found pairs are its seeds, beside the user's.
+        constants: Its constants.
+        words: It sees so many of the most frequent words of each language; None for all.
+    """
+
+    anchors: int
+    constants: C1Constants
+    words: int | None = None
+
     @property
-    def passes(self) -> int:
-        """How often all rounds are gone through."""
-        return 2 if self.anchors else 1
+    def updates(self) -> int:
+        """Its contrastive updates."""
+        return self.constants.iterations * self.constants.updates
+
+
+def passes(seeds: int, first: C1Constants, last: C1Constants) -> tuple[Pass, ...]:
+    """The passes of a fit: one, or without seeds or with few, where there are anchors, three.
+
+    The first starts from what `seedless` finds. Its surest pairs are the seeds of a second pass, and those of
+    the second, which are better, the seeds of a third, which has enough of them for what the paper does with
+    many seeds.
+
+    Args:
+        seeds: Usable seed pairs.
+        first: The constants for these seeds.
+        last: Those for many seeds.
+    """
+    if not first.anchors or seeds >= JOINED_SEEDS:
+        return (Pass(0, first),)
+    early = max(1, 3 * first.anchors // 5)
+    return Pass(0, first, _EARLY_WORDS), Pass(early, first, _EARLY_WORDS), Pass(first.anchors, last)
 
 
 SUPERVISED = C1Constants(2, 201, 150, 60_000, 10_000, 1.5, 0.99, False)
@@ -104,9 +142,10 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
 
     From 2,236 seeds on (the geometric middle of 1k and 5k) the paper's supervised constants hold, below
     its semi-supervised ones. Under 600 seeds, where the first mapping is poor, rounds without contrast
-    come first: one for 301 to 599 seeds and one more for each further halving. A small vocabulary caps
-    what cannot be had from it: at most two thirds of its words become new pairs, and at most one in
-    twenty are negatives of a pair.
+    come first: one for 301 to 599 seeds and one more for each further halving. Under 300, and without
+    seeds, "best" and "careful" go through the rounds three times (`passes`). A small vocabulary caps
+    what cannot be had from it: at most two thirds of its words become new pairs, at most one in
+    twenty are negatives of a pair, and at most one in three are seeds of the last pass.
 
     Args:
         preset: "paper" for this rule, and "auto" too where no trial chooses (`bilex.recipe`); "best" for it
@@ -127,7 +166,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
         if 0 < seeds < _FEW_SEEDS:
             constants = replace(constants, warm_up=1 + int(math.log2(_FEW_SEEDS / seeds)))
         if preset in ("best", "careful"):
-            constants = replace(constants, **_BEST)
+            constants = replace(constants, **_BEST, anchors=_ANCHORS if seeds < JOINED_SEEDS else 0)
         if preset == "careful":
             constants = replace(constants, learning_rate=constants.learning_rate / 2)
         if preset == "quick":
@@ -138,6 +177,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
         constants,
         augment=min(constants.augment, max(1, 2 * smaller_vocabulary // 3)),
         negatives=min(constants.negatives, max(1, smaller_vocabulary // 20)),
+        anchors=min(constants.anchors, max(1, smaller_vocabulary // _WORDS_AN_ANCHOR)),
     )
     constants = replace(constants, **{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
     for field in fields(constants):

@@ -58,7 +58,9 @@ def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: 
     if constants.contrast_on_augmented or not len(pairs):
         contrasted += constants.augment
     first, later = (_line(timed[1][0], timed[1][i], timed[2][0], timed[2][i], contrasted) for i in (1, 2))
-    return constants.passes * constants.iterations * (first + (constants.updates - 1) * later)
+    schedule = c1.passes(len(pairs), min(len(source), len(target)))
+    rounds = sum(part.constants.iterations for part in schedule)
+    return rounds * first + (sum(part.updates for part in schedule) - rounds) * later
 
 
 def _line(a: int, at_a: float, b: int, at_b: float, wanted: int) -> float:

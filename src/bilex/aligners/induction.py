@@ -62,13 +62,6 @@ def induce_pairs(
     return Induced(forward, np.stack([answered, asked], axis=1))
 
 
-def mutual_pairs(induced: Induced) -> Pairs:
-    """The pairs that both directions have, in the order of the forward list."""
-    both = np.concatenate([induced.forward, induced.backward])
-    _, first, times = np.unique(both, axis=0, return_index=True, return_counts=True)
-    return induced.forward[np.sort(first[times > 1])]
-
-
 def augmentation(induced: Induced, seeds: Pairs) -> Pairs:
     """D_add: both directions' pairs, each once, none with a word that a seed pair already translates.
 

@@ -26,8 +26,8 @@ Array = npt.NDArray[np.float32]
 class MapStep:
     """One stage of a map: some tensors, and a function of rows.
 
-    A subclass names itself in `kind` and its tensors in `parts`, and defines `__call__`; `on_device` too where
-    that is worth it.
+    A subclass names itself in `kind` and its tensors in `parts`, and defines `__call__`, and where it pays
+    `on_device`.
     """
 
     kind: ClassVar[str]
@@ -63,7 +63,7 @@ class Unit(MapStep):
 
     def on_device(self, rows: torch.Tensor) -> torch.Tensor:
         """The same on a device; rows of lengths beyond float32 go by the host."""
-        norms = rows.norm(dim=1, keepdim=True)
+        norms: torch.Tensor = rows.norm(dim=1, keepdim=True)
         if bool(((norms < SHORTEST) | ~(norms < LONGEST)).any()):
             return super().on_device(rows)
         return rows / norms

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from bilex.aligners.base import Pairs
+from bilex.aligners.unit_rows import UnitRows
 from bilex.similarity.hard_negatives import Nearest
 
 
@@ -77,3 +78,24 @@ class KnownNegatives(NamedTuple):
         amount = (score / temperature).exp() * score * share[self.pair]
         of_pairs = torch.zeros_like(share).index_add(0, self.pair, amount)
         return of_pairs, (bar * amount[:, None]).T @ unit
+
+
+def known_negatives(
+    x: UnitRows, y: UnitRows, dictionary: Pairs, rejected: Pairs
+) -> tuple[KnownNegatives, KnownNegatives] | None:
+    """Rejected partners of a dictionary's words, source and target; None where none was rejected.
+
+    Args:
+        x: Source vectors.
+        y: Target vectors.
+        dictionary: The pairs that are contrasted.
+        rejected: The rejected pairs; those of words that are not among the vectors do not count.
+    """
+    rejected = rejected[(rejected[:, 0] < len(x)) & (rejected[:, 1] < len(y))]
+    if not len(rejected):
+        return None
+    found = []
+    for side, rows in ((1, x), (0, y)):
+        pair, partner = rejected_partners(dictionary[:, side], rejected, side)
+        found.append(KnownNegatives(torch.from_numpy(pair).to(rows.device), rows[partner]))
+    return found[0], found[1]

@@ -41,6 +41,15 @@ class UnitRows:
             return self._read(rows)
         return self._held[rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self.device)]
 
+    def head(self, words: int | None) -> UnitRows:
+        """The first words alone; None for all."""
+        if words is None or words >= len(self):
+            return self
+        part = UnitRows.__new__(UnitRows)
+        part.device, part._vectors = self.device, self._vectors[:words]
+        part._held = None if self._held is None else self._held[:words]
+        return part
+
     def mapped(self, matrix: torch.Tensor) -> torch.Tensor:
         """All rows times a matrix, again of length one."""
         image = torch.empty(len(self), matrix.shape[1], device=self.device)

@@ -22,6 +22,7 @@ from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
 from bilex.recipe import evidence
 from bilex.recipe.calibration import FEWEST_WORDS, Calibration, Records, ask, learn_confidences
+from bilex.recipe.candidate_fits import FAILURES, fit_each
 from bilex.recipe.decisions import Decisions, TrialReport
 from bilex.recipe.forms import distinct_forms
 from bilex.recipe.halves import halves
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from bilex.encoders.settings import StageC2
     from bilex.recipe.trial_encoder import TrialEncoder
 
-# What a candidate may end in without ending the fit.
-_FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
 _FEWEST_TO_CALIBRATE = round(FEWEST_WORDS / evidence.HELD_OUT_AT_MOST)
 
 
@@ -103,12 +102,13 @@ class _Trial:
             f"Trial: {len(held_out.golds())} seed words are held out of smaller fits of {self.aligner.name} "
             f"({tried})."
         )
-        self._fit_candidates(learned)
+        self._fit_hastily(learned)
         if not self.fits:
             return self._priors(f"no candidate could be fitted ({next(iter(self.failed.values()))})")
         try:
+            self._fit_longer(learned)
             return self._judged(held_out)
-        except _FAILURES as error:
+        except FAILURES as error:
             return self._priors(f"the trial could not be finished ({error})")
 
     @cached_property
@@ -152,14 +152,23 @@ class _Trial:
         source, target = self.small
         return pairs.index(source.key_to_index, target.key_to_index)
 
-    def _fit_candidates(self, learned: Lexicon) -> None:
-        for name, form in self.forms.items():
-            candidate = evidence.shortened(form)
-            try:
-                self.fits[name] = candidate.fit(*self.small, learned, progress=self.progress)
-            except _FAILURES as error:
-                self.failed[name] = str(error)
-                self.progress.say(f"Trial: form {name} could not be fitted and is left out ({error}).")
+    def _fit_hastily(self, learned: Lexicon) -> None:
+        """Fit the candidates with few updates."""
+        hasty = {name: evidence.hastened(evidence.shortened(form)) for name, form in self.forms.items()}
+        self.fits = fit_each(hasty, self.small, learned, self.failed, self.progress)
+
+    def _fit_longer(self, learned: Lexicon) -> None:
+        """Fit the candidates again with more updates, where few of them leave the choice open."""
+        scores = {name: scores.mean() for name, scores in self.form_scores.items()}
+        longer = {name: evidence.shortened(self.forms[name]) for name in self.fits}
+        same = all(longer[name].settings() == fit.settings() for name, fit in self.fits.items())
+        if same or not evidence.too_close(scores):
+            return
+        self.progress.say("Trial: the forms are close; they are fitted again with more updates.")
+        again = fit_each(longer, self.small, learned, self.failed, self.progress)
+        if again:
+            self.fits = again
+            del self.form_scores
 
     def _judged(self, held_out: Lexicon) -> Decisions:
         """Choose on all held-out words, and learn confidences from halves that did not choose."""
@@ -186,7 +195,7 @@ class _Trial:
             return self._no_calibration()
         try:
             return learn_confidences(self._cross_fitted(held_out), self.recipe.random_seed)
-        except _FAILURES as error:
+        except FAILURES as error:
             return self._no_calibration(str(error))
 
     def _cross_fitted(self, held_out: Lexicon) -> Records:

@@ -65,7 +65,7 @@ def _trial_seconds(
     small = [min(size, evidence.WORDS + pairs) for size in sizes]
     total = 0.0
     for form in forms.values():
-        candidate = evidence.shortened(form.pinned(pairs, min(sizes)))
+        candidate = evidence.hastened(evidence.shortened(form.pinned(pairs, min(sizes))))
         whole = form.timed_comparisons(*sizes, pairs)
         if whole:
             total += updates * candidate.timed_comparisons(small[0], small[1], pairs) / whole
