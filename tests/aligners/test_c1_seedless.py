@@ -160,18 +160,30 @@ def test_rejected_pairs_are_no_seeds_of_further_passes() -> None:
     assert bound.report_.anchors < free.report_.anchors - 200
 
 
-def test_sure_pairs_are_each_others_best_and_the_surest_come_first() -> None:
+def test_sure_pairs_are_each_others_best_frequent_ones_preferred_and_the_surest_come_first() -> None:
     rng = np.random.default_rng(0)
     x, y = (rng.normal(size=(count, 8)) for count in (40, 50))
     y[:20] = x[:20] + rng.normal(size=(20, 8)) * np.linspace(0.02, 0.4, 20)[:, None]
     x, y = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (x, y))
     cosine = x @ y.T
-    csls = 2 * cosine - np.sort(cosine, 1)[:, -10:].mean(1)[:, None] - np.sort(cosine, 0)[-10:].mean(0)
-    mutual = [(a, b) for a, b in enumerate(csls.argmax(1)) if csls[:, b].argmax() == a]
-    expected = sorted(mutual, key=lambda pair: -csls[pair])
+    score = 2 * cosine - np.sort(cosine, 1)[:, -10:].mean(1)[:, None] - np.sort(cosine, 0)[-10:].mean(0)
+    score -= 0.05 * (np.log(100 + np.arange(40))[:, None] + np.log(100 + np.arange(50)))
+    mutual = [(a, b) for a, b in enumerate(score.argmax(1)) if score[:, b].argmax() == a]
+    expected = sorted(mutual, key=lambda pair: -score[pair])
     found = surest_pairs(x.astype(np.float32), y.astype(np.float32), device="cpu")
     assert [tuple(pair) for pair in found.tolist()] == expected
     assert len(expected) > 20
+    few = surest_pairs(x.astype(np.float32), y.astype(np.float32), words=10, device="cpu")
+    assert 0 < len(few) <= 10 and (few < 10).all()
+
+
+def test_of_two_equally_near_words_the_more_frequent_is_sure() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=(3000, 8)).astype(np.float32)
+    y[2000] = y[3]
+    y /= np.linalg.norm(y, axis=1, keepdims=True)
+    found = surest_pairs(y[2000:2001], y, device="cpu")
+    assert found.tolist() == [[0, 3]]
 
 
 def sounding_alike(world: World, shared: int) -> World:

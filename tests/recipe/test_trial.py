@@ -89,7 +89,7 @@ def test_candidates_are_fitted_with_half_the_updates_at_twice_the_rate() -> None
 
 
 @pytest.mark.parametrize(
-    ("best", "close"), [(0.5, False), (0.49, False), (0.502, True), (0.505, True), (0.508, False)]
+    ("best", "close"), [(0.5, False), (0.49, False), (0.501, True), (0.505, True), (0.508, False)]
 )
 def test_forms_near_the_margin_are_too_close(best: float, close: bool) -> None:
     assert evidence.too_close({"careful": 0.5, "best": best}) == close

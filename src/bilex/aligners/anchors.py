@@ -13,7 +13,7 @@ from bilex.similarity.search import AnyRows, Floats
 _FREQUENT = 20_000
 # What the logarithm of a word's rank counts against it. Several forms of one word are about equally near, and
 # dictionaries list the one that is mostly the most frequent.
-RANK_WEIGHT = 0.0
+_RANK_WEIGHT = 0.05
 _FIRST_RANKS = 100
 
 
@@ -49,5 +49,5 @@ def surest_pairs(
 
 def _against(mean: Floats) -> Floats:
     """What is taken off the similarity of each word: its neighbourhood, and how rare it is."""
-    rare = RANK_WEIGHT * np.log(_FIRST_RANKS + np.arange(len(mean)))
+    rare = _RANK_WEIGHT * np.log(_FIRST_RANKS + np.arange(len(mean)))
     return np.asarray(mean + rare, np.float32)

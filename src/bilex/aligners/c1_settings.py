@@ -16,8 +16,9 @@ JOINED_SEEDS = 300
 # Then so many pairs that earlier passes of the rounds have found are the seeds of the last one, but at most
 # one for so many words of the smaller vocabulary.
 _ANCHORS, _WORDS_AN_ANCHOR = 5_000, 3
-# Words of each language that the passes before the last see.
+# Words of each language that the passes before the last see, and how many updates they can be spared some of.
 _EARLY_WORDS = 20_000
+_MANY_UPDATES = 26
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def passes(seeds: int, first: C1Constants, last: C1Constants) -> tuple[Pass, ...
 
     The first starts from what `seedless` finds. Its surest pairs are the seeds of a second pass, and those of
     the second, which are better, the seeds of a third, which has enough of them for what the paper does with
-    many seeds.
+    many seeds. The first two see frequent words only and make half their updates at twice the rate, which
+    finds as good pairs (docs/recipe.md).
 
     Args:
         seeds: Usable seed pairs.
@@ -89,8 +91,11 @@ def passes(seeds: int, first: C1Constants, last: C1Constants) -> tuple[Pass, ...
     """
     if not first.anchors or seeds >= JOINED_SEEDS:
         return (Pass(0, first),)
-    early = max(1, 3 * first.anchors // 5)
-    return Pass(0, first, _EARLY_WORDS), Pass(early, first, _EARLY_WORDS), Pass(first.anchors, last)
+    fewer = max(1, 3 * first.anchors // 5)
+    early = first
+    if first.updates >= _MANY_UPDATES:
+        early = replace(first, updates=round(first.updates / 2), learning_rate=2 * first.learning_rate)
+    return Pass(0, early, _EARLY_WORDS), Pass(fewer, early, _EARLY_WORDS), Pass(first.anchors, last)
 
 
 SUPERVISED = C1Constants(2, 201, 150, 60_000, 10_000, 1.5, 0.99, False)

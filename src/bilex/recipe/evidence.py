@@ -33,7 +33,7 @@ UPDATE_SHARE, UPDATES_AT_LEAST = 0.25, 26
 # good and forms that differ as much. Where forms differ by these amounts, near the margin, that is not sure
 # enough, and they are fitted again with all of the updates.
 HASTE = 2
-TOO_CLOSE = (0.001, 0.006)
+TOO_CLOSE = (0.0005, 0.006)
 # Rounds without improvement after which self-learning goes on in a trial: 50 in a fit, which ends in pairs
 # that are no better (docs/recipe.md) after three to four times as many rounds.
 PATIENCE = 10
