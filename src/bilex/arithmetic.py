@@ -37,10 +37,11 @@ Job = Literal["search", "matching", "tuning", "encoding"]
 JOBS: tuple[Job, ...] = get_args(Job)
 
 _MEMORY = "arithmetic.json"
-_FORMAT = 3
+_FORMAT = 4
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}
 _BFLOAT16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
-_ROWS, _COLUMNS, _WIDTH = 128, 1024, 320
+_ROWS, _COLUMNS, _WIDTH = 1024, 512, 320  # a search's blocks: how a product is made depends on its shape
+_TOKENS = 128
 _CHECKED_ROWS = 32
 _TIMES = 3
 _used: set[Job] = set()
@@ -225,7 +226,7 @@ def _looked_at(dtype: torch.dtype) -> Callable[[], object]:
 def _layer(dtype: torch.dtype) -> Callable[[], object]:
     """The product of a language model: a layer's widest matrix, there and back."""
     layer = torch.nn.Linear(384, 1536)
-    tokens = torch.ones(_ROWS, 384, requires_grad=True)
+    tokens = torch.ones(_TOKENS, 384, requires_grad=True)
 
     def step() -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):

@@ -26,7 +26,7 @@ _CPU = torch.device("cpu")
 _FLOAT32_ROUNDING = 2.0**-23
 _AT_A_TIME = 8192
 _ROWS_PER_TASK = 1024
-_PADDING = 64  # 8-bit rows are padded to whole cache lines, which multiplies faster
+_PADDING = 64  # numbers; rows in low precision are padded to whole cache lines, which multiplies faster
 _FEWEST_ROWS = 512  # with fewer rows on a side, rounding the other side costs more than it saves
 
 
@@ -68,7 +68,7 @@ def proposer(rows: Any, dtype: torch.dtype) -> Proposer:
         BilexError: A row is not finite.
     """
     count, width = rows.shape
-    padded = -(-width // _PADDING) * _PADDING if dtype == torch.int8 else width
+    padded = width if dtype == torch.float32 else -(-width // _PADDING) * _PADDING
     contiguous = dtype == torch.float32 and rows.dtype in (np.float32, torch.float32) and _in_order(rows)
     low = placed(rows, _CPU) if contiguous else torch.zeros(count, padded, dtype=dtype)
     scale, error, norm = np.ones(count, np.float32), np.zeros(count), np.empty(count)
