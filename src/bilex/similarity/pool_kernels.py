@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.compiling import njit
-from bilex.similarity.bits import CHUNK, lowest_place, without_lowest
 from bilex.similarity.kernels import kth_largest, proposed_score
+from bilex.similarity.vector_loops import lowest_bit
 
 _AT_ONCE = 4
 _AT_HAND = 8
+_CHUNK = 32  # comparisons that one word holds, a bit each
 # A pool that is being filled is cut down to its size when there is less room in it than this.
 LEAST_ROOM = 64
 
@@ -260,7 +261,7 @@ class Refill(NamedTuple):
 def _exceeding(cells: Any, scale: Any, scales: Any, bar: Any) -> Any:
     """Which scores of a chunk exceed the bar, a bit each, without a branch."""
     bits = np.uint32(0)
-    for c in range(CHUNK):
+    for c in range(_CHUNK):
         exceeds = np.uint32(proposed_score(cells[c], scale, scales[c]) > bar)
         bits |= np.uint32(exceeds << np.uint32(c))
     return bits
@@ -292,20 +293,20 @@ def refill(block: Any, first_row: int, first_key: int, pools: Any, new: Any) -> 
         i = new.wanted[row]
         candidate, value = pools.candidate[i], pools.stale[i]
         scale, bar, place = new.query_scale[row], new.bar[row], new.filled[row]
-        for start in range(0, columns - columns % CHUNK, CHUNK):
-            stop = start + CHUNK
+        for start in range(0, columns - columns % _CHUNK, _CHUNK):
+            stop = start + _CHUNK
             bits = _exceeding(cells[start:stop], scale, scales[start:stop], bar)
             if bits != 0 and candidate.shape[0] - place < LEAST_ROOM:
                 place, bar = _cut_down(candidate, value, place, new.size)
             while bits != 0:
-                c = start + lowest_place(bits)
-                bits = without_lowest(bits)
+                c = start + lowest_bit(np.uint64(bits))
+                bits = np.uint32(bits & (bits - np.uint32(1)))
                 candidate[place] = first_key + c
                 value[place] = proposed_score(cells[c], scale, scales[c])
                 place += 1
         if candidate.shape[0] - place < LEAST_ROOM:
             place, bar = _cut_down(candidate, value, place, new.size)
-        for c in range(columns - columns % CHUNK, columns):
+        for c in range(columns - columns % _CHUNK, columns):
             score = proposed_score(cells[c], scale, scales[c])
             candidate[place] = first_key + c
             value[place] = score

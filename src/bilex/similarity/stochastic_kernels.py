@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from bilex.compiling import njit, overload, types
 from bilex.int8_tiles import LANES, add_products, group_size
-from bilex.similarity.bits import CHUNK, lowest_place, without_lowest
 from bilex.similarity.kernels import kth_largest
+from bilex.similarity.vector_loops import lowest_bit
 
 Floats = npt.NDArray[np.float32]
 
 LOWEST = np.float32(-1e30)
+_CHUNK = 32  # comparisons that one word holds, a bit each
 _AT_ONCE = 64  # rows whose products with a tile are looked at together
 # No reordering: a score must be the same number wherever it is computed.
 _compiled = njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
@@ -100,14 +101,14 @@ def collect(
     for row in range(height):
         line, cells = first_row + row, block[row]
         own = row_scale[line], rows.plain_bar[line], rows.csls_bar[line], rows.penalty[line]
-        for start in range(0, width, CHUNK):
-            if start + CHUNK <= width:
-                bits = _reaching(cells, start, CHUNK, own, scale, penalty, plain_bar, csls_bar)
+        for start in range(0, width, _CHUNK):
+            if start + _CHUNK <= width:
+                bits = _reaching(cells, start, _CHUNK, own, scale, penalty, plain_bar, csls_bar)
             else:
                 bits = _reaching(cells, start, width - start, own, scale, penalty, plain_bar, csls_bar)
             while bits != 0:
-                place = start + lowest_place(bits)
-                bits = without_lowest(bits)
+                place = start + lowest_bit(np.uint64(bits))
+                bits = np.uint32(bits & (bits - np.uint32(1)))
                 score = _number(cells[place]) * own[0] * scale[place]
                 if score >= min(own[1], own[2] + penalty[place]):
                     _append(rows, line, first_column + place, score)
@@ -162,7 +163,7 @@ def collect_products(
 def _reaching(
     cells: Any, start: int, count: int, own: Any, scale: Any, penalty: Any, plain_bar: Any, csls_bar: Any
 ) -> Any:
-    """A bit for each of at most `CHUNK` scores: whether it reaches a bar of its row or of its column."""
+    """A bit for each of at most `_CHUNK` scores: whether it reaches a bar of its row or of its column."""
     own_scale, own_plain, own_csls, own_penalty = own
     first, bits = np.uint64(start), np.uint32(0)
     for lane in range(count):
