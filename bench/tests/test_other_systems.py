@@ -38,12 +38,15 @@ settings = { iterations = 1, updates = 3, negatives = 5 }
 # without on Windows.
 WITHOUT_UNIX = """
 import os, sys
+import asyncio.selector_events  # which asks os.sysconf since Python 3.12
 import psutil
 for name in ("fcntl", "resource", "grp", "pwd", "termios"):
     sys.modules[name] = None
 for name in ("sysconf", "sysconf_names", "fork", "forkpty", "sched_getaffinity"):
     if hasattr(os, name):
         delattr(os, name)
+if hasattr(os, "process_cpu_count"):  # since Python 3.13, by what was just removed
+    os.process_cpu_count = os.cpu_count
 """
 
 
