@@ -6,8 +6,9 @@ The public names are few: `WordVectors`, `Lexicon`, `Translator`, `ManyLanguages
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bilex.named_later import names_from
 
 if TYPE_CHECKING:
     from bilex.aligners import get_method, methods
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
     from bilex.vectors import WordVectors
 
 __version__ = "0.1.0"
-_HOMES = {
-    "BilexError": "bilex.errors",
-    "Lexicon": "bilex.lexicon",
-    "ManyLanguages": "bilex.many",
-    "Translator": "bilex.translator",
-    "WordVectors": "bilex.vectors",
-    "evaluate": "bilex.evaluation",
-    "get_method": "bilex.aligners",
-    "methods": "bilex.aligners",
-}
 __all__ = [
     "BilexError",
     "Lexicon",
@@ -40,8 +31,16 @@ __all__ = [
     "methods",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'bilex' has no attribute '{name}'")
+__getattr__ = names_from(
+    __name__,
+    {
+        "BilexError": "bilex.errors",
+        "Lexicon": "bilex.lexicon",
+        "ManyLanguages": "bilex.many",
+        "Translator": "bilex.translator",
+        "WordVectors": "bilex.vectors",
+        "evaluate": "bilex.evaluation",
+        "get_method": "bilex.aligners",
+        "methods": "bilex.aligners",
+    },
+)

@@ -5,8 +5,9 @@ Importing this package is light: torch and transformers are loaded when a name i
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bilex.named_later import names_from
 
 if TYPE_CHECKING:
     from bilex.encoders.combine import Combination
@@ -27,20 +28,17 @@ __all__ = [
     "run_stage_c2",
 ]
 
-_HOMES = {
-    "Combination": "combine",
-    "WordEncoder": "model",
-    "PRESETS": "presets",
-    "EncoderPreset": "presets",
-    "Reading": "presets",
-    "TuningSettings": "presets",
-    "StageC2": "settings",
-    "StageResult": "stage",
-    "run_stage_c2": "stage",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bilex.encoders' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"bilex.encoders.{_HOMES[name]}"), name)
+__getattr__ = names_from(
+    __name__,
+    {
+        "Combination": "bilex.encoders.combine",
+        "WordEncoder": "bilex.encoders.model",
+        "PRESETS": "bilex.encoders.presets",
+        "EncoderPreset": "bilex.encoders.presets",
+        "Reading": "bilex.encoders.presets",
+        "TuningSettings": "bilex.encoders.presets",
+        "StageC2": "bilex.encoders.settings",
+        "StageResult": "bilex.encoders.stage",
+        "run_stage_c2": "bilex.encoders.stage",
+    },
+)

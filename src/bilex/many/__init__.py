@@ -5,8 +5,9 @@ Importing this package is light: its modules are loaded when a name is first use
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bilex.named_later import names_from
 
 if TYPE_CHECKING:
     from bilex.many.core import ManyLanguages
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ManyLanguages", "Polyglot", "PolyglotEntry"]
 
-_HOMES = {"ManyLanguages": "core", "Polyglot": "polyglot", "PolyglotEntry": "polyglot"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bilex.many' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"bilex.many.{_HOMES[name]}"), name)
+__getattr__ = names_from(
+    __name__,
+    {
+        "ManyLanguages": "bilex.many.core",
+        "Polyglot": "bilex.many.polyglot",
+        "PolyglotEntry": "bilex.many.polyglot",
+    },
+)

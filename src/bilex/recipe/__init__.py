@@ -6,8 +6,9 @@ this package is light: what computes is loaded when a name is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bilex.named_later import names_from
 
 if TYPE_CHECKING:
     from bilex.recipe.calibration import Calibration, calibrate
@@ -19,18 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Calibration", "Expectation", "FitReport", "Fitted", "Recipe", "calibrate", "fit"]
 
-_HOMES = {
-    "Calibration": "calibration",
-    "calibrate": "calibration",
-    "Expectation": "expectation",
-    "FitReport": "report",
-    "Fitted": "fitted",
-    "fit": "fitting",
-    "Recipe": "settings",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bilex.recipe' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"bilex.recipe.{_HOMES[name]}"), name)
+__getattr__ = names_from(
+    __name__,
+    {
+        "Calibration": "bilex.recipe.calibration",
+        "calibrate": "bilex.recipe.calibration",
+        "Expectation": "bilex.recipe.expectation",
+        "FitReport": "bilex.recipe.report",
+        "Fitted": "bilex.recipe.fitted",
+        "fit": "bilex.recipe.fitting",
+        "Recipe": "bilex.recipe.settings",
+    },
+)

@@ -5,8 +5,9 @@ Importing this package is light: its modules are loaded when a name is first use
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bilex.named_later import names_from
 
 if TYPE_CHECKING:
     from bilex.lexicon import Entry
@@ -27,19 +28,16 @@ __all__ = [
     "calibrate",
 ]
 
-_HOMES = {
-    "Answer": "bilex.translator.answers",
-    "Calibration": "bilex.recipe.calibration",
-    "Entry": "bilex.lexicon",
-    "InducedLexicon": "bilex.translator.induction",
-    "OutOfVocabulary": "bilex.translator.unknown",
-    "Translation": "bilex.translator.answers",
-    "Translator": "bilex.translator.core",
-    "calibrate": "bilex.recipe.calibration",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bilex.translator' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = names_from(
+    __name__,
+    {
+        "Answer": "bilex.translator.answers",
+        "Calibration": "bilex.recipe.calibration",
+        "Entry": "bilex.lexicon",
+        "InducedLexicon": "bilex.translator.induction",
+        "OutOfVocabulary": "bilex.translator.unknown",
+        "Translation": "bilex.translator.answers",
+        "Translator": "bilex.translator.core",
+        "calibrate": "bilex.recipe.calibration",
+    },
+)
