@@ -194,7 +194,7 @@ def _generate_vnni(context: Any, builder: Any, signature: Any, arguments: Any) -
     def step(keys: list[Any], fours: list[Any], totals: list[Any]) -> list[Any]:
         places = [(query, v) for query in range(_GROUP["vnni"]) for v in range(len(keys))]
         return [
-            builder.call(multiply, [total, keys[v], _everywhere(builder, fours[query], vector)])
+            builder.call(multiply, [total, keys[v], everywhere(builder, fours[query], vector)])
             for total, (query, v) in zip(totals, places, strict=True)
         ]
 
@@ -211,7 +211,7 @@ def _generate_avx2(context: Any, builder: Any, signature: Any, arguments: Any) -
     ones = ir.Constant(shorts, [_int16(1)] * shorts.count)
 
     def step(keys: list[Any], fours: list[Any], totals: list[Any]) -> list[Any]:
-        query = [builder.bitcast(_everywhere(builder, four, vector), bytes_) for four in fours]
+        query = [builder.bitcast(everywhere(builder, four, vector), bytes_) for four in fours]
         halves = keys[: len(totals)], keys[len(totals) :]
         added = []
         for total, *pair in zip(totals, *halves, strict=True):
@@ -279,7 +279,7 @@ def _declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any
     )
 
 
-def _everywhere(builder: Any, number: Any, vector: Any) -> Any:
+def everywhere(builder: Any, number: Any, vector: Any) -> Any:
     """A vector that holds one number in every place."""
     nothing = ir.Constant(vector, ir.Undefined)
     one = builder.insert_element(nothing, number, _int32(0))

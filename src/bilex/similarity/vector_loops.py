@@ -14,6 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from bilex.compiling import types
+from bilex.int8_tiles import everywhere
 
 GROUP = 64  # columns that are compared together, one bit each
 _LANES = 16
@@ -65,7 +66,7 @@ def reaching(
             builder.gep(_array(context, builder, signature.args[number], arguments[number]).data, [first])
             for number in (4, 5, 8)
         ]
-        scale, bar, coarse = (_everywhere(builder, number) for number in (scale, bar, coarse))
+        scale, bar, coarse = (everywhere(builder, number, _floats) for number in (scale, bar, coarse))
         bits = _int64(0)
         for start in range(0, GROUP, _LANES):
             if integer and not coarse_cells:
@@ -115,11 +116,3 @@ def _load(builder: Any, place: Any, offset: int, kind: Any) -> Any:
     """A vector of what lies `offset` numbers after a place, at any address that numbers may have."""
     start = builder.bitcast(builder.gep(place, [_int64(offset)]), kind.as_pointer())
     return builder.load(start, align=kind.element.width // 8 if hasattr(kind.element, "width") else 4)
-
-
-def _everywhere(builder: Any, number: Any) -> Any:
-    """A vector that holds one number in every place."""
-    kind = ir.VectorType(number.type, _LANES)
-    nothing = ir.Constant(kind, ir.Undefined)
-    one = builder.insert_element(nothing, number, _int32(0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(_integers, [0] * _LANES))
