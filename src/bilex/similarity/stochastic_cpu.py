@@ -26,8 +26,8 @@ from bilex.similarity.cpu import as_numpy
 from bilex.similarity.proposals import Proposer, slack
 
 Floats = npt.NDArray[np.float32]
-Collect = Callable[[int, int, int], None]
-"""Fills lists from a block: its first row, its first column, its width."""
+Collect = Callable[[int, int, int, threading.Lock], None]
+"""Fills lists from a block: its first row, its first column, its width, the lock of its columns' lists."""
 
 _ROWS, _COLUMNS = 256, 2048
 """A block, at most: its scores stay in the cache until they have been looked at."""
@@ -200,8 +200,7 @@ class _Round:
         def strip(number: int) -> None:
             for turn in range(len(blocks)):
                 block = (turn + number * len(blocks) // self.threads) % len(blocks)
-                with locks[block]:
-                    collect(starts[number], blocks[block], width)
+                collect(starts[number], blocks[block], width, locks[block])
 
         list(self.map(strip, range(len(starts))))
         if self.exact:
@@ -213,13 +212,14 @@ class _Round:
         (x, y), lists = self.low, [side.lists for side in self.sides]
         local = threading.local()
 
-        def collect(first_row: int, first_column: int, width: int) -> None:
+        def collect(first_row: int, first_column: int, width: int, lock: threading.Lock) -> None:
             rows, columns = x.low[first_row : first_row + _ROWS], y.low[first_column : first_column + width]
             if not hasattr(local, "cells"):
                 local.cells = torch.empty(_ROWS * width, dtype=cells(x.low.dtype))
             block = local.cells[: len(rows) * len(columns)].view(len(rows), len(columns))
             scores = as_numpy(multiply(rows, columns, block))
-            kernels.collect(scores, *scores.shape, first_row, first_column, x.scale, y.scale, *lists)
+            with lock:
+                kernels.collect(scores, *scores.shape, first_row, first_column, x.scale, y.scale, *lists)
 
         return collect
 
@@ -232,11 +232,12 @@ class _Round:
         int8_tiles.put(target, tiles, 0)
         off = int8_tiles.taken_off(source, kind, "queries"), int8_tiles.taken_off(target, kind, "keys")
 
-        def collect(first_row: int, first_column: int, width: int) -> None:
+        def collect(first_row: int, first_column: int, width: int, lock: threading.Lock) -> None:
             last_row = min(first_row + _ROWS, len(source))
             last_tile = min(-(-(first_column + width) // int8_tiles.LANES), len(tiles))
             strip = first_row, last_row, first_column // int8_tiles.LANES, last_tile
-            kernels.collect_products(tiles, queries, *off, strip, x.scale, y.scale, *lists)
+            with lock:
+                kernels.collect_products(tiles, queries, *off, strip, x.scale, y.scale, *lists)
 
         return collect
 
