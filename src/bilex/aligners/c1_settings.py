@@ -16,9 +16,10 @@ JOINED_SEEDS = 300
 # Then so many pairs that earlier passes of the rounds have found are the seeds of the last one, but at most
 # one for so many words of the smaller vocabulary.
 _ANCHORS, _WORDS_AN_ANCHOR = 5_000, 3
-# Words of each language that the passes before the last see, and how many updates they can be spared some of.
+# Words of each language that the passes before the last see.
 _EARLY_WORDS = 20_000
-_MANY_UPDATES = 26
+# By what a hasty fit divides its updates and multiplies its rate, and of how many updates some can be spared.
+_HASTE, _MANY_UPDATES = 2, 26
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,13 @@ class Pass(NamedTuple):
         return self.constants.iterations * self.constants.updates
 
 
+def hasty(updates: int, learning_rate: float) -> tuple[int, float]:
+    """Half the updates at twice the learning rate, where there are enough of them; else both as they are."""
+    if updates < _MANY_UPDATES:
+        return updates, learning_rate
+    return round(updates / _HASTE), _HASTE * learning_rate
+
+
 def passes(seeds: int, first: C1Constants, last: C1Constants) -> tuple[Pass, ...]:
     """The passes of a fit: one, or without seeds or with few, where there are anchors, three.
 
@@ -92,9 +100,8 @@ def passes(seeds: int, first: C1Constants, last: C1Constants) -> tuple[Pass, ...
     if not first.anchors or seeds >= JOINED_SEEDS:
         return (Pass(0, first),)
     fewer = max(1, 3 * first.anchors // 5)
-    early = first
-    if first.updates >= _MANY_UPDATES:
-        early = replace(first, updates=round(first.updates / 2), learning_rate=2 * first.learning_rate)
+    updates, rate = hasty(first.updates, first.learning_rate)
+    early = replace(first, updates=updates, learning_rate=rate)
     return Pass(0, early, _EARLY_WORDS), Pass(fewer, early, _EARLY_WORDS), Pass(first.anchors, last)
 
 

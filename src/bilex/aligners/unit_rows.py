@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 
 from bilex.aligners.base import Pairs
@@ -45,8 +47,8 @@ class UnitRows:
         """The first words alone; None for all."""
         if words is None or words >= len(self):
             return self
-        part = UnitRows.__new__(UnitRows)
-        part.device, part._vectors = self.device, self._vectors[:words]
+        part = copy.copy(self)
+        part._vectors = self._vectors[:words]
         part._held = None if self._held is None else self._held[:words]
         return part
 

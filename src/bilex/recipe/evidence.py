@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from bilex.aligners.base import Aligner
+from bilex.aligners.c1_settings import hasty
 from bilex.encoders.presets import TuningPreset, TuningSettings
 from bilex.lexicon import Lexicon
 
@@ -32,7 +33,6 @@ UPDATE_SHARE, UPDATES_AT_LEAST = 0.25, 26
 # Of these updates they make a half at twice the learning rate, which on 18 settings gave fits that are as
 # good and forms that differ as much. Where forms differ by these amounts, near the margin, that is not sure
 # enough, and they are fitted again with all of the updates.
-HASTE = 2
 TOO_CLOSE = (0.0005, 0.006)
 # Rounds without improvement after which self-learning goes on in a trial: 50 in a fit, which ends in pairs
 # that are no better (docs/recipe.md) after three to four times as many rounds.
@@ -110,10 +110,10 @@ def hastened(aligner: Aligner) -> Aligner:
     """
     settings = aligner.settings()
     updates, rate = settings.get("updates"), settings.get("learning_rate")
-    if not updates or not rate or updates < UPDATES_AT_LEAST:
+    if not updates or not rate:
         return aligner
-    hasty = {"updates": round(updates / HASTE), "learning_rate": HASTE * rate}
-    return type(aligner)(**{**settings, **hasty})
+    updates, rate = hasty(updates, rate)
+    return type(aligner)(**{**settings, "updates": updates, "learning_rate": rate})
 
 
 def in_one_pass(aligner: Aligner) -> Aligner:
