@@ -77,9 +77,9 @@ class Pass(NamedTuple):
         return self.constants.iterations * self.constants.updates
 
 
-def hasty(updates: int, learning_rate: float) -> tuple[int, float]:
+def hasty(updates: int, learning_rate: float, enough: int) -> tuple[int, float]:
     """Half the updates at twice the learning rate, where there are enough of them; else both as they are."""
-    if updates < _MANY_UPDATES:
+    if updates < enough:
         return updates, learning_rate
     return round(updates / _HASTE), _HASTE * learning_rate
 
@@ -100,7 +100,7 @@ def passes(seeds: int, first: C1Constants, last: C1Constants) -> tuple[Pass, ...
     if not first.anchors or seeds >= JOINED_SEEDS:
         return (Pass(0, first),)
     fewer = max(1, 3 * first.anchors // 5)
-    updates, rate = hasty(first.updates, first.learning_rate)
+    updates, rate = hasty(first.updates, first.learning_rate, _MANY_UPDATES)
     early = replace(first, updates=updates, learning_rate=rate)
     return Pass(0, early, _EARLY_WORDS), Pass(fewer, early, _EARLY_WORDS), Pass(first.anchors, last)
 

@@ -112,7 +112,7 @@ def hastened(aligner: Aligner) -> Aligner:
     updates, rate = settings.get("updates"), settings.get("learning_rate")
     if not updates or not rate:
         return aligner
-    updates, rate = hasty(updates, rate)
+    updates, rate = hasty(updates, rate, UPDATES_AT_LEAST)
     return type(aligner)(**{**settings, "updates": updates, "learning_rate": rate})
 
 
