@@ -73,7 +73,11 @@ def test_models_of_two_languages_are_joined(folder: Path, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["languages"] == {"en": 800, "fi": 800, "ru": 800}
     assert run(["join", *models, "-o", models[0], "--force"]) == 2
     assert run(["info", str(folder / "joined"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["kind"] == "many"
+    described = json.loads(capsys.readouterr().out)
+    assert described["kind"] == "many"
+    assert not described["checksums_compared"]
+    assert run(["info", str(folder / "joined"), "--json", "--verify"]) == 0
+    assert json.loads(capsys.readouterr().out) == {**described, "checksums_compared": True}
 
 
 def test_from_and_to_choose_the_direction_of_a_model_of_two(

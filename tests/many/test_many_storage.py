@@ -12,6 +12,7 @@ from bilex.aligners.c1 import C1
 from bilex.errors import BilexError
 from bilex.many import ManyLanguages
 from bilex.many.fitting import align_languages
+from bilex.many.saved import ManyDescription, describe_many
 from bilex.translator import Translator
 from bilex.vectors import Subwords
 from many_planted import PlantedMany
@@ -46,6 +47,34 @@ def test_a_damaged_file_is_named(copied: Path, part: str) -> None:
     (copied / part).write_bytes(content)
     with pytest.raises(BilexError, match=part):
         ManyLanguages.load(copied)
+
+
+def test_a_model_is_described_as_it_is_without_being_opened(joined: ManyLanguages, saved: Path) -> None:
+    assert describe_many(saved, verify=False) == ManyDescription.of(ManyLanguages.load(saved))
+    assert describe_many(saved, verify=True).words == {
+        code: len(words) for code, words in joined.vocabularies.items()
+    }
+
+
+def test_a_description_reads_the_whole_model_only_when_asked_to(copied: Path) -> None:
+    part = copied / "languages/fi/vectors.safetensors"
+    content = bytearray(part.read_bytes())
+    content[-1] ^= 1
+    part.write_bytes(content)
+    describe_many(copied, verify=False)
+    with pytest.raises(BilexError, match=part.name):
+        describe_many(copied, verify=True)
+    part.write_bytes(content[:-1])
+    with pytest.raises(BilexError, match=part.name):
+        describe_many(copied, verify=False)
+
+
+@pytest.mark.parametrize("part", ["config.json", "languages/ru/config.json", "seeds/en-fi.json"])
+def test_what_a_description_reads_is_compared_with_its_checksum(copied: Path, part: str) -> None:
+    with (copied / part).open("a", encoding="utf-8") as file:
+        file.write(" ")
+    with pytest.raises(BilexError, match=part):
+        describe_many(copied, verify=False)
 
 
 def test_a_missing_file_is_named(copied: Path) -> None:

@@ -25,7 +25,7 @@ from bilex.errors import BilexError
 from bilex.languages import language_of_file
 
 if TYPE_CHECKING:
-    from bilex.many.core import Two
+    from bilex.many.saved import Two
 
 FLAG = "--languages"
 _FEWEST = 2

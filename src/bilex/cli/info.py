@@ -85,7 +85,7 @@ def command(
         _show_model(path, doubtful=doubtful, count=count, verbose=verbose, verify=verify, as_json=as_json)
         return
     if kind == "many" and not doubtful:
-        _show_many(path, as_json)
+        _show_many(path, verify, as_json)
         return
     if doubtful:
         raise BilexError(f"{path}: --doubtful is about a model's seeds; give a model folder.")
@@ -124,12 +124,12 @@ def _readable(value: Any) -> str:
     return str(value)
 
 
-def _show_many(path: str, as_json: bool) -> None:
+def _show_many(path: str, verify: bool, as_json: bool) -> None:
     """A model of many languages on one screen."""
     from bilex.cli.many_output import summary
-    from bilex.many import ManyLanguages
+    from bilex.many.saved import describe_many
 
-    found = summary(ManyLanguages.load(path))
+    found = {**summary(describe_many(path, verify=verify)), "checksums_compared": verify}
     title = f"{path}: model of {len(found['languages'])} languages"
     _show({"path": path, "kind": "many", **found} if as_json else found, title, as_json)
 

@@ -11,6 +11,7 @@ from bilex.typed_json import as_json
 
 if TYPE_CHECKING:
     from bilex.many import ManyLanguages
+    from bilex.many.saved import ManyDescription
 
 
 def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
@@ -29,22 +30,22 @@ def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
         raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
 
 
-def _held_out(many: ManyLanguages) -> dict[tuple[str, str], list[float]]:
+def _held_out(found: ManyDescription) -> dict[tuple[str, str], list[float]]:
     """P@1 of held-out seeds, forward and backward, by two languages."""
     return {
-        two: [round(part.accuracy, 4) for (_, method), part in found.parts.items() if method == "csls"]
-        for two, found in many.calibrations.items()
-        if found.parts
+        two: [round(part.accuracy, 4) for (_, method), part in learned.parts.items() if method == "csls"]
+        for two, learned in found.calibrations.items()
+        if learned.parts
     }
 
 
-def summary(many: ManyLanguages) -> dict[str, Any]:
+def summary(found: ManyDescription) -> dict[str, Any]:
     """What a model of many languages is, for people and for JSON."""
-    made = many.provenance
+    made = found.provenance
     return {
-        "languages": {code: len(words) for code, words in many.vocabularies.items()},
-        "seed_pairs": {f"{a}-{b}": len(seeds) for (a, b), seeds in many.seeds.items()},
-        "held_out_p@1": {f"{a}-{b}": shares for (a, b), shares in _held_out(many).items()},
+        "languages": dict(found.words),
+        "seed_pairs": {f"{a}-{b}": len(seeds) for (a, b), seeds in found.seeds.items()},
+        "held_out_p@1": {f"{a}-{b}": shares for (a, b), shares in _held_out(found).items()},
         "method": made.method,
         "report": None if made.report is None else as_json(made.report),
     }
@@ -52,19 +53,22 @@ def summary(many: ManyLanguages) -> dict[str, Any]:
 
 def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
     """What was made, and what to do next."""
+    from bilex.many.saved import ManyDescription
+
+    found = ManyDescription.of(many)
     if as_json:
-        write_json_line({"model": output, **summary(many)}, indent=2)
+        write_json_line({"model": output, **summary(found)}, indent=2)
         return
     from bilex.cli.console import show
     from bilex.languages import language_name
 
-    for two, (forward, backward) in _held_out(many).items():
+    for two, (forward, backward) in _held_out(found).items():
         a, b = map(language_name, two)
         show(
             f"Held-out seeds: the first answer is right for {forward:.0%} ({a} to {b}) and {backward:.0%} "
             f"({b} to {a})."
         )
-    names = ", ".join(f"{language_name(code)} {len(words):,}" for code, words in many.vocabularies.items())
+    names = ", ".join(f"{language_name(code)} {words:,}" for code, words in found.words.items())
     first, second = many.languages[:2]
     word = many.vocabularies[first].index_to_key[0]
     show(f"Saved {output}: {names} words. Next: bilex translate {output} {word} --from {first} --to {second}")

@@ -15,6 +15,7 @@ from bilex.hub import OnTheHub
 from bilex.languages import code_of
 from bilex.lexicon import Lexicon
 from bilex.many.provenance import ManyProvenance
+from bilex.many.saved import Two
 from bilex.progress import SILENT, Progress
 from bilex.recipe.expectation import from_calibration
 from bilex.space import Floats, Space
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from bilex.many.polyglot import Polyglot
     from bilex.translator.filters import Keep
 
-Two = tuple[str, str]
 Terms = tuple[Floats, Floats]
 _CODE = re.compile("[A-Za-z0-9_]+")
 _NO_CONFIDENCES = Calibration(note="not calibrated: no seeds of these two languages were held out")

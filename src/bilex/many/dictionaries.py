@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.many.core import Two
+from bilex.many.saved import Two
 
 _TWO_CODES = re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9_]+)-([A-Za-z0-9_]+)(?![A-Za-z0-9])")
 Reader = Callable[[Path, Two], Lexicon]

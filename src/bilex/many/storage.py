@@ -19,34 +19,34 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from bilex.aligners.maps import Map
-from bilex.checksums import ModelFiles
-from bilex.errors import BilexError
-from bilex.files import atomic_folder, read_json
+from bilex.files import atomic_folder
 from bilex.many.card import card
-from bilex.many.core import ManyLanguages, Two
+from bilex.many.core import ManyLanguages
 from bilex.many.provenance import ManyProvenance
+from bilex.many.saved import (
+    FORMAT_VERSION,
+    LANGUAGES,
+    SEEDS,
+    SUBWORDS,
+    model_files,
+    named,
+    read_all_seeds,
+    read_calibrations,
+    read_config,
+)
 from bilex.progress import SILENT, Progress
 from bilex.temporaries import restore
-from bilex.translator import Calibration
 from bilex.translator.model_folder import (
-    CONFIG,
     MANY_FORMAT,
     MAPS,
     check_free,
-    check_version,
     finish,
     fitting_together,
-    is_many,
-    read_seeds,
     write_seeds,
     written_files,
 )
 from bilex.typed_json import as_json, from_json
 from bilex.vectors import WordVectors
-
-FORMAT_VERSION = 1
-LANGUAGES, SUBWORDS, SEEDS = "languages", "subwords", "seeds"
-_PARTS = (CONFIG, MAPS, LANGUAGES, SUBWORDS, SEEDS)
 
 
 def check_destination(folder: str | Path) -> None:
@@ -74,7 +74,7 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
     with progress.task("Measuring neighbourhoods", len(many.twos)) as task:
         for two in many.twos:
             for side, terms in zip(("source", "target"), many.terms(two), strict=True):
-                tensors[f"terms.{_name(two)}.{side}"] = np.ascontiguousarray(terms)
+                tensors[f"terms.{named(two)}.{side}"] = np.ascontiguousarray(terms)
             task.advance()
     config = {
         "format": MANY_FORMAT,
@@ -82,7 +82,7 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
         "languages": many.languages,
         "lowercase": many.lowercase,
         "maps": steps,
-        "calibrations": {_name(two): found.as_dict() for two, found in many.calibrations.items()},
+        "calibrations": {named(two): found.as_dict() for two, found in many.calibrations.items()},
         **as_json(many.provenance),
     }
     with atomic_folder(folder, own_files=own_files) as path:
@@ -94,7 +94,7 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
         save_file(tensors, path / MAPS)
         (path / SEEDS).mkdir()
         for two, seeds in many.seeds.items():
-            write_seeds(path / SEEDS / f"{_name(two)}.json", seeds)
+            write_seeds(path / SEEDS / f"{named(two)}.json", seeds)
         finish(path, config, card(many))
 
 
@@ -102,9 +102,9 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
     """Open a model of many languages; the arguments are those of `ManyLanguages.load`."""
     path = Path(folder)
     restore(path)
-    config = _read_config(path)
+    config = read_config(path)
     if verify:
-        ModelFiles.listed(path, _PARTS).compare(path)
+        model_files(path).compare(path)
     with fitting_together(path):
         tensors = load_file(path / MAPS)
         languages = [str(language) for language in config["languages"]]
@@ -114,44 +114,19 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
                 code: Map.from_state(f"map.{code}", config["maps"][code], tensors.__getitem__)
                 for code in languages
             },
-            {_two(file.stem): read_seeds(file) for file in sorted((path / SEEDS).glob("*.json"))},
-            {_two(name): Calibration.from_dict(found) for name, found in config["calibrations"].items()},
+            read_all_seeds(path),
+            read_calibrations(config),
             _read_subwords(path / SUBWORDS, languages),
             from_json(ManyProvenance, config),
             bool(config["lowercase"]),
             device,
         )
         for two in many.twos:
-            r_source, r_target = (tensors[f"terms.{_name(two)}.{side}"] for side in ("source", "target"))
+            r_source, r_target = (tensors[f"terms.{named(two)}.{side}"] for side in ("source", "target"))
             many.keep_terms(two, (r_source, r_target))
     return many
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    """The config.json of a model of many languages.
-
-    Raises:
-        BilexError: It is missing or broken, of another kind, or of a newer version.
-    """
-    if not is_many(path):
-        raise BilexError(
-            f"{path}: is not a model of several languages; make one with 'bilex join' or "
-            "'bilex align --languages'."
-        )
-    config: dict[str, Any] = read_json(path / CONFIG)
-    check_version(path, config, FORMAT_VERSION)
-    return config
 
 
 def _read_subwords(path: Path, languages: list[str]) -> dict[str, Any]:
     found = {code: WordVectors.load(path / code).subwords for code in languages if (path / code).is_dir()}
     return {code: ngrams for code, ngrams in found.items() if ngrams is not None}
-
-
-def _name(two: Two) -> str:
-    return "-".join(two)
-
-
-def _two(name: str) -> Two:
-    first, second = name.split("-")
-    return first, second

@@ -79,7 +79,7 @@ def describe(folder: str | Path, *, verify: bool) -> Description:
         files.compare(path)
     else:
         files.compare(path / CONFIG, path / SEEDS)
-        _check_lengths(path / name for name in files.expected if name.endswith(".safetensors"))
+        check_lengths(path / name for name in files.expected if name.endswith(".safetensors"))
     with fitting_together(path):
         return Description(
             Provenance.from_dict(config),
@@ -148,7 +148,7 @@ def read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _check_lengths(files: Iterable[Path]) -> None:
+def check_lengths(files: Iterable[Path]) -> None:
     """Make sure that files of tensors are as long as their headers say; nothing else of them is read.
 
     Raises:

@@ -156,6 +156,15 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
     return WordVectors(words, matrix, steps, _read_subwords(path, config), report)
 
 
+def word_count(path: Path) -> int:
+    """How many words a folder says that it holds; its vectors are not opened.
+
+    Raises:
+        BilexError: It is no such folder, or its config.json was changed.
+    """
+    return int(_config(path)["words"])
+
+
 def verify(path: Path) -> None:
     """Read every file of the folder and compare it with its checksum.
 
