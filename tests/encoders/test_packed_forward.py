@@ -24,8 +24,9 @@ def test_packed_vectors_equal_padded_ones(
     with torch.no_grad():
         expected = padded_vectors(make_encoder(kind, pooling), WORDS).numpy()
     assert encoder.module.packed == (kind in ("bert", "xlm-roberta"))
-    np.testing.assert_allclose(encoder.encode(WORDS), expected, atol=2e-6)
-    np.testing.assert_allclose(encoder.encode(WORDS, batch_size=3), expected, atol=2e-6)
+    np.testing.assert_allclose(encoder.encode(WORDS, precision="float32"), expected, atol=2e-6)
+    in_threes = encoder.encode(WORDS, batch_size=3, precision="float32")
+    np.testing.assert_allclose(in_threes, expected, atol=2e-6)
 
 
 def test_each_distinct_word_is_computed_once(make_encoder: Callable[..., WordEncoder]) -> None:
@@ -96,7 +97,8 @@ def test_rows_full_of_words_do_not_mix_them(make_encoder: Callable[..., WordEnco
     words = ["".join(rng.choice(list("abcdefghij"), rng.integers(1, 7))) for _ in range(300)]
     with torch.no_grad():
         expected = padded_vectors(make_encoder("bert", pooling), words).numpy()
-    np.testing.assert_allclose(make_encoder("bert", pooling).encode(words), expected, atol=3e-6)
+    found = make_encoder("bert", pooling).encode(words, precision="float32")
+    np.testing.assert_allclose(found, expected, atol=3e-6)
 
 
 def test_an_encoder_prepared_for_packing_still_takes_padded_batches(
@@ -107,4 +109,5 @@ def test_an_encoder_prepared_for_packing_still_takes_padded_batches(
     mask = (ids > 0).long()
     hidden = encoder.module.encoder(input_ids=ids, attention_mask=mask).last_hidden_state.detach()
     means = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-    np.testing.assert_allclose(means.numpy(), encoder.encode(["ab", "cde"]), atol=2e-6)
+    found = encoder.encode(["ab", "cde"], precision="float32")
+    np.testing.assert_allclose(means.numpy(), found, atol=2e-6)

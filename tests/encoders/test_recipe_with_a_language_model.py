@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from test_stage_c2 import SETTINGS, languages
 
+from bilex import arithmetic
 from bilex.encoders import stage as stage_module
 from bilex.encoders.combine import Combination, mixed_views, unit_rows
 from bilex.encoders.model import WordEncoder
@@ -85,6 +87,20 @@ def test_too_few_seeds_take_the_usual_lambda_and_say_so(recipe: Recipe) -> None:
     fitted = fit(recipe, source, target, lexicon.head(60))
     assert fitted.report.trial.mixing == 0.2 and not fitted.report.trial.ran
     assert "60 seed words in the vectors are too few" in fitted.report.trial.note
+
+
+def test_words_are_encoded_again_in_the_precision_of_the_recipe(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on a processor on which another precision is faster."""
+    monkeypatch.setattr(arithmetic, "fastest", lambda job: torch.bfloat16)
+    source, target, lexicon = languages()
+    made = replace(recipe, mixing=0.4, calibrate=False, choose_form=False)
+    assert made.tuning_settings is not None and made.tuning_settings.precision == "float32"
+    fitted = fit(made, source, target, lexicon.head(200))
+    fitted.save(tmp_path / "fitted")
+    loaded = Fitted.load(tmp_path / "fitted", source, target, device="cpu")
+    np.testing.assert_allclose(loaded.space.source.vectors, fitted.space.source.vectors, atol=1e-5)
 
 
 def test_a_fitted_recipe_saves_and_loads_itself(recipe: Recipe, tmp_path: Path) -> None:

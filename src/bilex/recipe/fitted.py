@@ -21,6 +21,8 @@ from bilex.vectors import WordVectors
 if TYPE_CHECKING:
     from bilex.encoders.combine import Combination
     from bilex.encoders.model import WordEncoder
+    from bilex.encoders.presets import Precision
+    from bilex.encoders.report import StageReport
     from bilex.encoders.stage import StageResult
 
 _KIND = "bilex-fitted-1"
@@ -149,7 +151,9 @@ class Fitted:
         if report.language_model is None:
             space = Space.from_aligner(aligner, source, target)
         else:
-            stage = _stage(path, aligner, source, target, report, device)
+            tuning = report.language_model.tuning or recipe.tuning_settings
+            precision = tuning.precision if tuning is not None else "auto"
+            stage = _stage(path, aligner, source, target, report.language_model, precision, device)
             space = Space(stage.source, stage.target, "cosine", device)
         seeds = about["seeds"]
         known = Lexicon(
@@ -162,7 +166,13 @@ class Fitted:
 
 
 def _stage(
-    path: Path, aligner: Aligner, source: WordVectors, target: WordVectors, report: FitReport, device: str
+    path: Path,
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    report: StageReport,
+    precision: Precision,
+    device: str,
 ) -> StageResult:
     """Stage C2 from its stored encoder and combination."""
     from safetensors.numpy import load_file
@@ -171,12 +181,11 @@ def _stage(
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.stage import StageResult
 
-    if report.language_model is None:
-        raise BilexError(f"{path}: was fitted without a language model.")
     encoder = WordEncoder.load(path / _ENCODER, device=device)
     combination = Combination.from_state(load_file(path / _COMBINATION))
     words = (source.index_to_key, target.index_to_key)
     static = aligned_views(aligner, source, target)
-    encoded = (unit_rows(encoder.encode(words[0])), unit_rows(encoder.encode(words[1])))
+    raw = [encoder.encode(side, precision=precision) for side in words]
+    encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
     both = combination.vocabularies(words, static, encoded)
-    return StageResult(encoder, combination, static, encoded, *both, report.language_model)
+    return StageResult(encoder, combination, static, encoded, *both, report)
