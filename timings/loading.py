@@ -1,6 +1,7 @@
 """How fast and in how much memory a text file of 200,000 × 300 word vectors is loaded, beside gensim.
 
     python -m timings.loading DATA_FOLDER
+    python -m timings.loading DATA_FOLDER --words 20000 --rounds 1
 
 The file is made from the Finnish vectors of the data folder. Every load runs in a fresh process, the
 two libraries in turn. gensim's best path is found first, on the first words of the file. Memory is reported
@@ -26,7 +27,6 @@ import numpy as np
 
 from bilex.vectors import WordVectors
 
-ROUNDS = 3
 TRIAL_WORDS = 10_000
 GENSIM_TYPES = ("float32", "float64", "float16")
 
@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path, help="the data folder, or in a child process the file")
+    parser.add_argument("--words", type=int, default=200_000, help="the most frequent words")
+    parser.add_argument("--rounds", type=int, default=3, help="loads of each library")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--limit", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -44,12 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(_load_once(options.child, options.data, options.limit)))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        _compare(options.data, Path(folder))
+        _compare(options.data, Path(folder), options.words, options.rounds)
     return 0
 
 
-def _compare(data: Path, folder: Path) -> None:
+def _compare(data: Path, folder: Path, words: int, rounds: int) -> None:
     unpack = [sys.executable, str(data / "unpack_vectors"), str(folder), "--langs", "fi", "--format", "vec"]
+    unpack += ["--limit", str(words)]
     subprocess.run(unpack, check=True, stdout=subprocess.DEVNULL)
     text = folder / "fi.vec"
     trials = {kind: _child(f"gensim:{kind}", text, TRIAL_WORDS)["seconds"] for kind in GENSIM_TYPES}
@@ -57,7 +60,7 @@ def _compare(data: Path, folder: Path) -> None:
     print(f"gensim's best datatype for {TRIAL_WORDS:,} words: {best} ({trials})")
     _child("bilex", text, TRIAL_WORDS)  # compiles, the only time after installation
     figures: dict[str, list[dict[str, Any]]] = {"bilex": [], f"gensim:{best}": []}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, measured in figures.items():
             measured.append(_child(name, text))
     matrix = figures["bilex"][0]["matrix_mb"]
@@ -75,7 +78,7 @@ def _compare(data: Path, folder: Path) -> None:
     ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
     print(f"bilex is {statistics.median(ratios):.1f} times as fast (worst round {min(ratios):.1f})")
     WordVectors.load(text).save(folder / "fi")
-    opened = [_child("bilex", folder / "fi") for _ in range(ROUNDS)]
+    opened = [_child("bilex", folder / "fi") for _ in range(rounds)]
     print(
         f"safetensors folder opened in {statistics.median(figure['seconds'] for figure in opened):.3f} s, "
         f"with {max(figure['rise_mb'] for figure in opened):.0f} MB"

@@ -57,7 +57,8 @@ class UnitRows:
         image = torch.empty(len(self), matrix.shape[1], device=self.device)
         for start in range(0, len(self), _BLOCK_ROWS):
             block = slice(start, start + _BLOCK_ROWS)
-            image[block] = torch.nn.functional.normalize(self[block] @ matrix)
+            rows = torch.mm(self[block], matrix, out=image[block])
+            rows /= torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp_min(1e-12)
         return image
 
     def _read(self, rows: slice | Pairs) -> torch.Tensor:
