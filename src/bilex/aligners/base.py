@@ -228,6 +228,10 @@ class Aligner(ABC):
         """
         return 0.0
 
+    def shared_comparisons(self, source: int, target: int) -> float:
+        """What of `comparisons` is done once for a trial and a fit of the same words (`remembering`)."""
+        return 0.0
+
     def timed_seconds(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
         """Seconds of that part of a fit which is better timed in miniature than counted."""
         return 0.0

@@ -19,9 +19,11 @@ import torch
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.limits import SMALLEST, Limits
+from bilex.aligners.lnmap_objectives import Autoencoder, RoundTrip
 from bilex.aligners.maps import Map, MapStep
 from bilex.aligners.network_steps import Dense, MappedBesideOwn, OwnBesideMapped, PReLU, Tanh
 from bilex.aligners.preparation import Prepared, unit_center_unit
+from bilex.aligners.remembering import Known, remembered
 from bilex.aligners.report import AlignerReport
 from bilex.aligners.reported import ReportedAs
 from bilex.aligners.small_networks import (
@@ -38,6 +40,11 @@ from bilex.replay import own_stream
 from bilex.similarity import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
 
+# What an autoencoder depends on, besides the vectors and which of the two languages it is.
+_OF_AUTOENCODERS = (
+    *("hidden", "latent", "dropout", "batch", "seed", "device"),
+    *("autoencoder_epochs", "autoencoder_samples", "autoencoder_rate"),
+)
 _PARTS = ("source", "target", "forward", "backward")
 _WIDTH = 300  # of usual vectors, for estimates of time
 
@@ -47,8 +54,7 @@ class Language(NamedTuple):
 
     prepared: Prepared
     rows: torch.Tensor
-    encoder: torch.nn.Sequential
-    decoder: torch.nn.Sequential
+    autoencoder: Autoencoder
     latent: torch.Tensor
     error: float
 
@@ -159,12 +165,19 @@ class LNMap(Aligner):
         A row costs three multiplications a weight (forward, and two ways back), a comparison of two words
         one a dimension.
         """
-        half = _WIDTH * self.hidden + self.hidden**2 + self.hidden * self.latent
-        rows = self.autoencoder_epochs * self.autoencoder_samples
-        found = pairs + self.rounds * self.growth / 2
+        found = pairs + min(self.rounds * self.growth, source, target) / 2
         steps = self.mapper_steps * self.mapper_batch + self.rounds * self.round_epochs * found
-        mappers = 4 * self.hidden * self.latent + 2 / 3 * half  # the decoder's own weights stay
-        return 2 * 3 * (rows * 2 * half + steps * mappers) / _WIDTH
+        mappers = 4 * self.hidden * self.latent + 2 / 3 * self._half()  # the decoder's own weights stay
+        return self.shared_comparisons(source, target) + 2 * 3 * steps * mappers / _WIDTH
+
+    def shared_comparisons(self, source: int, target: int) -> float:
+        """The autoencoders."""
+        rows = self.autoencoder_epochs * 2 * self._samples()
+        return 3 * rows * 2 * self._half() / _WIDTH
+
+    def _half(self) -> int:
+        """Weights of half an autoencoder."""
+        return _WIDTH * self.hidden + self.hidden**2 + self.hidden * self.latent
 
     def _fit(
         self,
@@ -176,6 +189,7 @@ class LNMap(Aligner):
     ) -> None:
         device = resolve_device(self.device)
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
+        of_source, of_target = remembered(source), remembered(target)
 
         def part(name: str, stop: Event) -> Part:
             random = torch.Generator(device).manual_seed(4 * self.seed + _PARTS.index(name))
@@ -184,8 +198,8 @@ class LNMap(Aligner):
         with own_stream(device):
             x, y = side_by_side(
                 device,
-                lambda stop: self._language(source, part("source", stop)),
-                lambda stop: self._language(target, part("target", stop)),
+                lambda stop: self._language(source, part("source", stop), of_source),
+                lambda stop: self._language(target, part("target", stop), of_target),
             )
             forward, backward = side_by_side(
                 device,
@@ -202,24 +216,29 @@ class LNMap(Aligner):
             backward_pairs=backward.pairs,
         )
 
-    def _language(self, vectors: WordVectors, part: Part) -> Language:
-        """Prepare a language's vectors and train its autoencoder."""
+    def _samples(self) -> int:
+        """Words drawn in an epoch, made full to whole batches."""
+        return -(-self.autoencoder_samples // self.batch) * self.batch
+
+    def _language(self, vectors: WordVectors, part: Part, known: Known) -> Language:
+        """Prepare a language's vectors and train its autoencoder, if that is not `known` already."""
         prepared = unit_center_unit(vectors.vectors)
         random = part.random
         rows = torch.from_numpy(prepared.rows).to(random.device)
         widths = [vectors.dim, self.hidden, self.hidden, self.latent]
         encoder = half_autoencoder(widths, self.dropout, random).append(torch.nn.Tanh())
-        decoder = half_autoencoder(widths[::-1], self.dropout, random)
-
-        def reconstruction_error(numbers: torch.Tensor) -> torch.Tensor:
-            batch = rows[numbers]
-            return torch.nn.functional.mse_loss(decoder(encoder(batch)), batch)
-
-        optimizer = _adam([*encoder.parameters(), *decoder.parameters()], self.autoencoder_rate)
-        training = Training(reconstruction_error, optimizer, self.batch, part)
-        samples = (-(-self.autoencoder_samples // self.batch) * self.batch,)
+        autoencoder = Autoencoder(encoder, half_autoencoder(widths[::-1], self.dropout, random))
+        optimizer = _adam(autoencoder.parameters(), self.autoencoder_rate)
+        training = Training(autoencoder.gradients(rows, self.batch), optimizer, self.batch, part)
         kept = training.resume() or {"done": 0, "error": math.nan}
+        same = part.name, *(getattr(self, name) for name in _OF_AUTOENCODERS)
+        if same in known and kept["done"] == 0:
+            trained, error = known[same]
+            autoencoder.copy_(trained)
+            kept = {"done": self.autoencoder_epochs, "error": error}
+            training.keep(**kept)
         done, error = kept["done"], kept["error"]
+        samples = (self._samples(),)
         with part.progress.task(f"{part.name} autoencoder", total=self.autoencoder_epochs) as task:
             task.advance(done)
             while done < self.autoencoder_epochs:
@@ -228,29 +247,21 @@ class LNMap(Aligner):
                 done += 1
                 training.keep(done=done, error=error)
                 task.advance(error=error)
-        encoder.eval().requires_grad_(False)
-        decoder.eval().requires_grad_(False)
+        autoencoder.freeze()
+        known[same] = autoencoder, error
         latent = torch.cat([encoder(part) for part in torch.split(rows, 16384)])
-        return Language(prepared, rows, encoder, decoder, latent, error)
+        return Language(prepared, rows, autoencoder, latent, error)
 
     def _mapper(self, x: Language, y: Language, seeds: Pairs, part: Part) -> Mapper:
         """The mapper from x's latent space to y's, after all rounds of self-training."""
         random = part.random
-        there, back = self._new_mapper(random), self._new_mapper(random)
-
-        def error(pairs: torch.Tensor) -> torch.Tensor:
-            queries, keys = pairs.T
-            return round_trip_error(
-                there, back, x.decoder, x.latent[queries], y.latent[keys], x.rows[queries]
-            )
-
+        there = self._new_mapper(random)
+        trip = RoundTrip(there, self._new_mapper(random), x.autoencoder.decoder)
         optimizer = torch.optim.SGD(
-            [*there.parameters(), *back.parameters()],
-            self.mapper_rate,
-            momentum=self.mapper_momentum,
-            fused=True,
+            trip.parameters(), self.mapper_rate, momentum=self.mapper_momentum, fused=True
         )
-        training = Training(error, optimizer, self.mapper_batch, part)
+        gradients = trip.gradients(x.latent, y.latent, x.rows, self.mapper_batch)
+        training = Training(gradients, optimizer, self.mapper_batch, part)
         kept = training.resume() or {"done": 0, "pairs": 0}
         done, used = kept["done"], kept["pairs"]
         epochs = [math.ceil(self.mapper_steps * self.mapper_batch / len(seeds))]
@@ -292,32 +303,6 @@ class LNMap(Aligner):
         return mutual_best(mapped, other, self.queries, self.neighbours, self.device)
 
 
-def round_trip_error(
-    there: torch.nn.Module,
-    back: torch.nn.Module,
-    decoder: torch.nn.Module,
-    start: torch.Tensor,
-    goal: torch.Tensor,
-    own: torch.Tensor,
-) -> torch.Tensor:
-    """The sum of the squared errors of where a batch arrives, where it returns to, and what that decodes to.
-
-    Args:
-        there: The mapper that leads to the other language.
-        back: The mapper that leads back.
-        decoder: From the latent space to the language's own vectors.
-        start: Latent vectors of the words.
-        goal: Latent vectors of their partners.
-        own: The words' own vectors.
-    """
-    arrived = there(start)
-    returned = back(arrived)
-    ends = ((arrived, goal), (returned, start), (decoder(returned), own))
-    return torch.stack(
-        [torch.nn.functional.mse_loss(found, wanted, reduction="sum") for found, wanted in ends]
-    ).sum()
-
-
 def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int, device: str) -> Pairs:
     """Pairs of which each is the other's best by CSLS, sorted by falling cosine.
 
@@ -329,12 +314,14 @@ def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int
         device: "auto", "cpu" or "cuda".
     """
     r_x, r_y = neighbourhoods(source, target, k, device=device)
-    x, y = source[:queries], target[:queries]
+    x, back = source[:queries], np.full(len(target), -1)
     _, forward = csls_top_k(x, target, 1, query_mean=r_x[: len(x)], key_mean=r_y, device=device)
-    _, backward = csls_top_k(y, source, 1, query_mean=r_y[: len(y)], key_mean=r_x, device=device)
     best = forward[:, 0]
-    inside = best < len(backward)
-    mutual = np.flatnonzero(inside & (backward[np.where(inside, best, 0), 0] == np.arange(len(best))))
+    wanted = np.unique(best[best < queries])
+    y = target[torch.from_numpy(wanted).to(target.device)]
+    _, backward = csls_top_k(y, source, 1, query_mean=r_y[wanted], key_mean=r_x, device=device)
+    back[wanted] = backward[:, 0]
+    mutual = np.flatnonzero(back[best] == np.arange(len(best)))
     cosines = (source[mutual] * target[best[mutual]]).sum(dim=1).cpu().numpy()
     mutual = mutual[np.argsort(-cosines, kind="stable")]
     return np.stack([mutual, best[mutual]], axis=1)
@@ -352,7 +339,7 @@ def _numbers(tensor: torch.Tensor) -> npt.NDArray[np.float32]:
 def _steps(language: Language) -> list[MapStep]:
     """From a language's own vectors to its latent space."""
     steps: list[MapStep] = list(language.prepared.steps)
-    for layer in language.encoder:
+    for layer in language.autoencoder.encoder:
         if isinstance(layer, torch.nn.Linear):
             steps.append(Dense(_numbers(layer.weight.T), _numbers(layer.bias)))
         elif isinstance(layer, torch.nn.PReLU):

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 
 from bilex.aligners.checkpoint import Checkpoint
+from bilex.aligners.hand_gradients import Gradients
 from bilex.progress import Progress
 from bilex.replay import ReplayedPass
 
@@ -101,30 +102,28 @@ class Training:
     `keep` and `resume` store and restore all that decides the further steps, random state included.
 
     Args:
-        loss: The loss of a batch, a tensor of row numbers.
+        gradients: Puts the gradient of a batch, a tensor of row numbers, into the parameters.
         optimizer: What moves the parameters; on a GPU it must be able to be recorded.
         batch: Rows in a batch.
-        part: The part of the work that this is; `loss` draws from its random numbers.
+        part: The part of the work that this is; `gradients` draws from its random numbers.
     """
 
     def __init__(
         self,
-        loss: Callable[[torch.Tensor], torch.Tensor],
+        gradients: Gradients,
         optimizer: torch.optim.Optimizer,
         batch: int,
         part: Part,
     ) -> None:
-        self._loss, self._optimizer, self._batch, self._part = loss, optimizer, batch, part
+        self._gradients, self._optimizer, self._batch, self._part = gradients, optimizer, batch, part
         self._step: Callable[[torch.Tensor], torch.Tensor] = self._one_step
         if part.random.device.type == "cuda":
             self._step = ReplayedPass(self._one_step, part.progress.say, [part.random])
 
     def _one_step(self, rows: torch.Tensor) -> torch.Tensor:
-        self._optimizer.zero_grad()
-        loss = self._loss(rows)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = self._gradients(rows)
         self._optimizer.step()
-        return loss.detach()
+        return loss
 
     def epoch(self, rows: torch.Tensor) -> float:
         """Step through the rows in their order; the sum of the batches' losses.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bilex.aligners.base import Aligner
+from bilex.aligners.remembering import remembering
 from bilex.files import check_writable
 from bilex.lexicon import Lexicon
 from bilex.progress import SILENT, Progress
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _ALIGNER, _ENCODER, _TRIAL = "aligner", "encoder", "trial"  # the parts of a checkpoint
 
 
+@remembering()
 def fit(
     recipe: Recipe,
     source: WordVectors,

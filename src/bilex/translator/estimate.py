@@ -70,6 +70,8 @@ def _trial_seconds(
         if whole:
             total += updates * candidate.timed_comparisons(small[0], small[1], pairs) / whole
         total += compare * (candidate.comparisons(small[0], small[1], pairs) + small[0] * small[1])
+        if small == list(sizes):
+            total -= compare * candidate.shared_comparisons(*sizes)
     return total + (compare * sum(sizes) * evidence.WORDS if calibrate else 0.0)
 
 
