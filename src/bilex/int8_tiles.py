@@ -160,6 +160,23 @@ def add_all(tiles: Any, queries: Any, cells: Any) -> None:
             add_products(tiles, tile, queries, query, cells[tile], query)
 
 
+def all_products(tiles: Numbers, queries: Numbers, of_queries: Sums, of_keys: Sums) -> Sums:
+    """The products of all queries with all keys in tiles, one query a row, filled up as both are.
+
+    Args:
+        tiles: The keys.
+        queries: As `filled_up` makes them.
+        of_queries: What is taken off the sums of each query, for at least as many.
+        of_keys: What is taken off the sums of each key.
+    """
+    cells = np.zeros((len(tiles), len(queries), LANES), np.int32)
+    add_all(tiles, queries, cells)
+    sums: Sums = cells.transpose(1, 0, 2).reshape(len(queries), -1)
+    sums -= of_queries[: len(queries), None]
+    sums -= of_keys
+    return sums
+
+
 @njit(nogil=True, cache=True, inline="always")
 def _scale(cells: Any, factors: Any, out: Any, count: int) -> None:
     """Sums as float32 products; compiled once more for whole tiles, whose number of lanes is a constant."""

@@ -74,8 +74,9 @@ def test_candidates_make_fewer_updates_in_one_pass() -> None:
     few = C1(updates=4, preset="best").pinned(1000, 200_000)
     assert evidence.shortened(few).settings() == {**few.settings(), "anchors": 0}
     assert evidence.shortened(Procrustes()).settings() == Procrustes().settings()
-    assert evidence.shortened(VecMapSemi()).settings() == VecMapSemi(patience=10).settings()
-    assert evidence.shortened(VecMapSemi(patience=3)).settings() == VecMapSemi(patience=3).settings()
+    assert evidence.shortened(VecMapSemi()).settings() == VecMapSemi(patience=5, frequent=5000).settings()
+    smaller = VecMapSemi(patience=3, frequent=100)
+    assert evidence.shortened(smaller).settings() == smaller.settings()
 
 
 def test_candidates_are_fitted_with_half_the_updates_at_twice_the_rate() -> None:

@@ -6,10 +6,10 @@ import torch
 
 from bilex import arithmetic
 from bilex.machine import processor
-from bilex.similarity import stochastic_cpu
 from bilex.similarity.stochastic import Matches, StochasticMatcher
 from bilex.similarity.stochastic_cpu import CpuMatcher
 from bilex.similarity.stochastic_gpu import GpuMatching, k_highest
+from bilex.similarity.stochastic_rows import rounded
 
 ROW = 4 * 900  # bytes of the scores of one source row
 
@@ -145,8 +145,8 @@ def test_what_the_last_round_predicts_changes_nothing(sides, monkeypatch, produc
 
 
 def _rounded(rows: np.ndarray, product: torch.dtype) -> np.ndarray:
-    low = stochastic_cpu.rounded(torch.from_numpy(rows), product)
-    return low.low.double().numpy()[:, : rows.shape[1]] * low.scale[:, None].astype(np.float64)
+    low = rounded(torch.from_numpy(rows), product)
+    return low.rows.double().numpy()[:, : rows.shape[1]] * low.scale[:, None].astype(np.float64)
 
 
 def _kept(key: int, shape: tuple[int, int], keep: float) -> np.ndarray:
@@ -160,11 +160,10 @@ def _kept(key: int, shape: tuple[int, int], keep: float) -> np.ndarray:
 
 def test_rounding_to_eight_bits_is_measured(sides) -> None:
     x, _ = sides
-    low = stochastic_cpu.rounded(torch.from_numpy(x), torch.int8)
+    low = rounded(torch.from_numpy(x), torch.int8)
     away = np.linalg.norm(_rounded(x, torch.int8) - x, axis=1)
-    error = stochastic_cpu.measured(torch.from_numpy(x), low).error
-    assert (away <= error).all() and error.max() < 0.01
-    assert (low.low.abs().amax(dim=1) == 127).all()
+    assert (away <= low.error).all() and low.error.max() < 0.01
+    assert (low.rows.abs().amax(dim=1) == 127).all()
 
 
 def test_few_rows_and_lines_without_room() -> None:

@@ -32,9 +32,19 @@ def rotation(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Ten
     covariance = _covariance(x, y, pairs).double()
     turn = polar_factor(covariance) if x.device.type == "cuda" else None
     if turn is None:
-        u, _, v = torch.linalg.svd(covariance.cpu(), full_matrices=False)
-        turn = u @ v
+        turn = _by_svd(covariance.cpu())
     return turn.to(x.device, torch.float32)
+
+
+def _by_svd(matrix: torch.Tensor) -> torch.Tensor:
+    """UVᵀ of a matrix UΣVᵀ; one thread needs less time than two, which would wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+        return u @ v
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _covariance(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
@@ -45,7 +55,10 @@ def _covariance(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.
     """
     if x.device.type != "cpu" or len(pairs) <= (rows := int(pairs[:, 0].max()) + 1):
         return x[pairs[:, 0]].T @ y[pairs[:, 1]]
-    partners = torch.zeros(rows, y.shape[1]).index_add_(0, pairs[:, 0], y[pairs[:, 1]])
+    from bilex.similarity.stochastic_kernels import add_rows
+
+    partners = torch.zeros(rows, y.shape[1])
+    add_rows(pairs.numpy(), y.contiguous().numpy(), partners.numpy())
     return x[:rows].T @ partners
 
 

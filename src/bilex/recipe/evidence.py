@@ -34,9 +34,10 @@ UPDATE_SHARE, UPDATES_AT_LEAST = 0.25, 26
 # good and forms that differ as much. Where forms differ by these amounts, near the margin, that is not sure
 # enough, and they are fitted again with all of the updates.
 TOO_CLOSE = (0.0005, 0.006)
-# Rounds without improvement after which self-learning goes on in a trial: 50 in a fit, which ends in pairs
-# that are no better (docs/recipe.md) after three to four times as many rounds.
-PATIENCE = 10
+# Rounds without improvement after which self-learning goes on in a trial, and how many words of each language
+# it matches: 50 and 20,000 in a fit, which takes many times as long; the confidences learned from either are
+# as good (docs/recipe.md).
+PATIENCE, MATCHED = 5, 5_000
 
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # On held-out seeds the language model looks better than on the rarer words that users ask for: their best λ
@@ -87,7 +88,7 @@ def candidates(aligner: Aligner) -> dict[str, Aligner]:
 
 
 def shortened(aligner: Aligner) -> Aligner:
-    """A candidate with less to do: one pass, fewer updates, less patience, where a method has them.
+    """A candidate with less to do: one pass, fewer updates, shorter self-learning, where a method has them.
 
     Args:
         aligner: A candidate whose settings are `pinned`.
@@ -99,6 +100,7 @@ def shortened(aligner: Aligner) -> Aligner:
         fewer["updates"] = min(updates, max(UPDATES_AT_LEAST, round(UPDATE_SHARE * updates)))
     if patience := settings.get("patience"):
         fewer["patience"] = min(patience, PATIENCE)
+        fewer["frequent"] = min(settings["frequent"], MATCHED)
     return type(aligner)(**{**settings, **fewer}) if fewer else aligner
 
 

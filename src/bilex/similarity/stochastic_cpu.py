@@ -13,7 +13,7 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,8 @@ from bilex import arithmetic, int8_tiles
 from bilex.arithmetic import cells, multiply
 from bilex.similarity import stochastic_kernels as kernels
 from bilex.similarity.cpu import as_numpy
-from bilex.similarity.proposals import Proposer, slack
+from bilex.similarity.proposals import slack
+from bilex.similarity.stochastic_rows import Lines, RoundedRows
 
 Floats = npt.NDArray[np.float32]
 Collect = Callable[[int, int, int, threading.Lock], None]
@@ -35,37 +36,8 @@ _ROWS, _COLUMNS = 256, 2048
 _ROOM = 256
 """Candidates a line has room for."""
 
-_UNLUCKY = 0.005
+_UNLUCKY = 0.002
 """The share of lines of which random masking may hide every candidate that was wanted."""
-
-
-class Rounded(NamedTuple):
-    """Rows as they are multiplied: low·scale are about the true rows.
-
-    Attributes:
-        low: Rows in the precision of the product; 8-bit ones are padded to whole cache lines.
-        scale: One factor a row.
-    """
-
-    low: torch.Tensor
-    scale: Floats
-
-
-def rounded(rows: torch.Tensor, dtype: torch.dtype) -> Rounded:
-    """Round rows; for int8 each row's largest number becomes the largest that this CPU adds up right."""
-    if dtype != torch.int8:
-        return Rounded(rows.to(dtype), np.ones(len(rows), np.float32))
-    scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1e-30) / arithmetic.int8_limit()
-    low = torch.zeros(len(rows), -(-rows.shape[1] // 64) * 64, dtype=torch.int8)
-    low[:, : rows.shape[1]] = (rows / scale).round_()
-    return Rounded(low, scale[:, 0].numpy())
-
-
-def measured(rows: torch.Tensor, low: Rounded) -> Proposer:
-    """How far rounded rows lie from the true ones, for `slack`."""
-    kept = low.low[:, : rows.shape[1]].float() * torch.from_numpy(low.scale)[:, None]
-    error, norm = (torch.linalg.vector_norm(some, dim=1).double().numpy() for some in (rows - kept, kept))
-    return Proposer(low.low, low.scale, error * (1 + 1e-5), norm * (1 + 1e-5))
 
 
 class _Side:
@@ -113,6 +85,7 @@ class CpuMatcher:
     def __init__(self, k: int) -> None:
         self.k = k
         self.sides: tuple[_Side, _Side] | None = None
+        self._target: RoundedRows | None = None
 
     def __call__(
         self, x: torch.Tensor, y: torch.Tensor, keep: float, keys: tuple[int, int]
@@ -129,12 +102,15 @@ class CpuMatcher:
         known = self.sides is not None and (len(self.sides[0]), len(self.sides[1])) == shape
         if self.sides is None or not known:
             self.sides = _Side(*shape, self.k), _Side(*shape[::-1], self.k)
-        return _Round(x, y, keep, keys, self.sides).run(known)
+        dtype = arithmetic.fastest("matching")
+        if self._target is None or not self._target.are(y, dtype):
+            self._target = RoundedRows(y, dtype)
+        return _Round(RoundedRows(x, dtype), self._target, keep, keys, self.sides).run(known)
 
 
 def _adapted(margin: float, missed: float) -> float:
-    """A margin that leaves about one line in a hundred to be read whole."""
-    factor = 1.25 if missed > 0.01 else 0.95 if missed < 0.003 else 1.0
+    """A margin that leaves about two lines in a thousand to be read whole."""
+    factor = 1.25 if missed > 0.004 else 0.95 if missed < 0.001 else 1.0
     return min(max(margin * factor, 1e-4), 1.0)
 
 
@@ -148,13 +124,13 @@ class _Round:
     """One matching."""
 
     def __init__(
-        self, x: torch.Tensor, y: torch.Tensor, keep: float, keys: tuple[int, int], sides: tuple[_Side, _Side]
+        self, x: RoundedRows, y: RoundedRows, keep: float, keys: tuple[int, int], sides: tuple[_Side, _Side]
     ) -> None:
-        self.rows = x.contiguous(), y.contiguous()
+        self.rounded = x, y
+        self.rows, self.low = (x.rows, y.rows), (x.low, y.low)
         self.sides, self.keep = sides, keep
         self.keys = np.array(keys, np.uint64)
         self.limit = np.uint64(round(keep * 2**32))
-        self.low = tuple(rounded(rows, arithmetic.fastest("matching")) for rows in self.rows)
         self.exact = keep >= 1
         self.threads = torch.get_num_threads()
 
@@ -181,7 +157,7 @@ class _Round:
         """Fill the lists of both sides."""
         errors: list[npt.NDArray[np.floating] | float] = [0.0, 0.0]
         if self.exact:
-            own, other = (measured(rows, low) for rows, low in zip(self.rows, self.low, strict=True))
+            own, other = self.low
             errors = [slack(own, other) / 2, slack(other, own) / 2]
         for side, error in zip(self.sides, errors, strict=True):
             side.open(error)
@@ -190,8 +166,7 @@ class _Round:
                 side.lists.plain_bar[:] = np.inf
                 side.lists.csls_bar[:] = np.inf
             return
-        kind = arithmetic.tile_kind() if self.low[0].low.dtype == torch.int8 else None
-        collect = self._blocks() if kind is None else self._tiles(kind)
+        collect = self._blocks() if self.rounded[0].kind is None else self._tiles()
         starts = range(0, len(self.rows[0]), _ROWS)
         width = _width(len(self.rows[1]), self.threads)
         blocks = range(0, len(self.rows[1]), width)
@@ -209,37 +184,40 @@ class _Round:
 
     def _blocks(self) -> Collect:
         """Products in whatever precision torch multiplies, a block at a time."""
-        (x, y), lists = self.low, [side.lists for side in self.sides]
+        (x, y), lists, mask = self.low, [side.lists for side in self.sides], self._mask()
         local = threading.local()
 
         def collect(first_row: int, first_column: int, width: int, lock: threading.Lock) -> None:
-            rows, columns = x.low[first_row : first_row + _ROWS], y.low[first_column : first_column + width]
+            rows, columns = x.rows[first_row : first_row + _ROWS], y.rows[first_column : first_column + width]
             if not hasattr(local, "cells"):
-                local.cells = torch.empty(_ROWS * width, dtype=cells(x.low.dtype))
+                local.cells = torch.empty(_ROWS * width, dtype=cells(x.rows.dtype))
             block = local.cells[: len(rows) * len(columns)].view(len(rows), len(columns))
             scores = as_numpy(multiply(rows, columns, block))
             with lock:
-                kernels.collect(scores, *scores.shape, first_row, first_column, x.scale, y.scale, *lists)
+                kernels.collect(
+                    scores, *scores.shape, first_row, first_column, x.scale, y.scale, *lists, mask
+                )
 
         return collect
 
-    def _tiles(self, kind: int8_tiles.Kind) -> Collect:
+    def _tiles(self) -> Collect:
         """8-bit products that are looked at as they come out."""
-        (x, y), lists = self.low, [side.lists for side in self.sides]
-        source, target = x.low.numpy(), y.low.numpy()
-        queries = int8_tiles.filled_up(source, kind)
-        tiles = int8_tiles.empty(len(target), target.shape[1], kind)
-        int8_tiles.put(target, tiles, 0)
-        off = int8_tiles.taken_off(source, kind, "queries"), int8_tiles.taken_off(target, kind, "keys")
+        (x, y), lists, mask = self.low, [side.lists for side in self.sides], self._mask()
+        (queries, of_queries), (tiles, of_keys) = self.rounded[0].queries, self.rounded[1].tiles
+        given = tiles, queries, of_queries, of_keys
 
         def collect(first_row: int, first_column: int, width: int, lock: threading.Lock) -> None:
-            last_row = min(first_row + _ROWS, len(source))
+            last_row = min(first_row + _ROWS, len(x.scale))
             last_tile = min(-(-(first_column + width) // int8_tiles.LANES), len(tiles))
             strip = first_row, last_row, first_column // int8_tiles.LANES, last_tile
             with lock:
-                kernels.collect_products(tiles, queries, *off, strip, x.scale, y.scale, *lists)
+                kernels.collect_products(*given, strip, x.scale, y.scale, *lists, mask)
 
         return collect
+
+    def _mask(self) -> tuple[np.uint64, np.uint64, np.uint64]:
+        """Where the random numbers of rows and of columns start, and what decides over them."""
+        return self.keys[0], self.keys[1], self.limit
 
     def _rescore(self, number: int) -> None:
         """Give the candidates of a side their float32 scores."""
@@ -263,26 +241,47 @@ class _Round:
     def _choose(self, number: int, error: Floats) -> None:
         """The partner of each line of a side."""
         side, penalty = self.sides[number], self.sides[1 - number].lists.penalty
-        wanted = 1 if self.exact else math.ceil(math.log(_UNLUCKY) / math.log1p(-max(self.keep, 1e-3)))
-        chance = self.keys[number], self.limit, min(wanted, _ROOM // 2), side.partner, side.reach
+        wanted = 1
+        if not self.exact:
+            lucky = math.ceil(math.log(_UNLUCKY) / math.log1p(-max(self.keep, 1e-3)))
+            wanted = min(lucky, _ROOM // 2)
+        kept = 0.0 if self.exact else self.keep * wanted
+        random, found = (self.keys[number], self.limit), (side.partner, side.reach)
         self._share(
-            len(side), lambda a, b: kernels.choose(side.lists, a, b, error, penalty, *chance, side.sure)
+            len(side),
+            lambda a, b: kernels.choose(side.lists, a, b, error, penalty, *random, kept, *found, side.sure),
         )
         side.csls_margin = _adapted(side.csls_margin, side.missed())
-        self._whole(number, lambda cells, *at: kernels.choose_whole(cells, *at, penalty, *chance))
+        self._whole(
+            number, lambda cells, *at: kernels.choose_whole(cells, *at, penalty, *random, wanted, *found)
+        )
 
     def _whole(self, number: int, read: Callable[..., None]) -> None:
         """Call `read(cells, lines, own scales, other scales)` with all scores of the lines not sure."""
         lines = np.flatnonzero(~self.sides[number].sure)
-        own, other = self.low[number], self.low[1 - number]
-        rows, others, scales = own.low, other.low, (own.scale, other.scale)
+        own, other = (self.low[side] for side in (number, 1 - number))
+        scales = own.scale, other.scale
         if self.exact:
-            rows, others = self.rows[number], self.rows[1 - number]
-            scales = np.ones(len(rows), np.float32), np.ones(len(others), np.float32)
+            scales = np.ones(len(own.scale), np.float32), np.ones(len(other.scale), np.float32)
+
+        step = max(1, min(_ROWS, -(-len(lines) // self.threads)))
 
         def part(first: int) -> None:
-            some = lines[first : first + _ROWS]
-            out = torch.empty(len(some), len(others), dtype=cells(others.dtype))
-            read(as_numpy(multiply(rows[some], others, out)), some, *scales)
+            some = lines[first : first + step]
+            read(self._scores(number, some), some, *scales)
 
-        list(self.map(part, range(0, len(lines), _ROWS)))
+        list(self.map(part, range(0, len(lines), step)))
+
+    def _scores(self, number: int, lines: Lines) -> npt.NDArray[Any]:
+        """The cells of all scores of some lines of a side, one line a row; exact rounds have float32."""
+        if self.exact or self.rounded[0].kind is None:
+            rows, others = (
+                self.rows[side] if self.exact else self.low[side].rows for side in (number, 1 - number)
+            )
+            out = torch.empty(len(lines), len(others), dtype=cells(others.dtype))
+            return as_numpy(multiply(rows[lines], others, out))
+        x, y = self.rounded
+        queries, of_queries = x.queries if number else x.some_queries(lines)
+        tiles, of_keys = y.some_tiles(lines) if number else y.tiles
+        sums = int8_tiles.all_products(tiles, queries, of_queries, of_keys)[: len(x.rows), : len(y.rows)]
+        return np.ascontiguousarray(sums.T[: len(lines)] if number else sums[: len(lines)])

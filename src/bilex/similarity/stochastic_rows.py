@@ -1,0 +1,78 @@
+"""Rows as `bilex.similarity.stochastic` multiplies them on a CPU."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bilex import arithmetic, int8_tiles
+from bilex.similarity import rounding
+from bilex.similarity.proposals import Proposer, proposer
+from bilex.similarity.threads import in_threads
+
+Lines = npt.NDArray[np.intp]
+
+_ROWS_PER_TASK = 1024
+_PADDING = 64  # bytes; 8-bit rows are padded to whole cache lines
+
+
+def rounded(rows: torch.Tensor, dtype: torch.dtype) -> Proposer:
+    """Round rows; for int8 each row's largest number becomes the largest that this CPU adds up right."""
+    if dtype != torch.int8:
+        return proposer(rows, dtype)
+    count, width = rows.shape
+    low = np.zeros((count, -(-width // _PADDING) * _PADDING), np.int8)
+    scale, error, norm = np.empty(count, np.float32), np.empty(count), np.empty(count)
+    arrays = rows.numpy(), np.float32(arithmetic.int8_limit()), low, scale, error, norm
+    in_threads(count, lambda start, stop: rounding.to_int8(*arrays, start, stop), _ROWS_PER_TASK)
+    return Proposer(torch.from_numpy(low), scale, error * (1 + 1e-9), norm * (1 + 1e-9))
+
+
+class RoundedRows:
+    """Rows of one language as they are multiplied; the target's serve as long as the same rows come.
+
+    Args:
+        rows: The true rows.
+        dtype: The precision of the product.
+    """
+
+    def __init__(self, rows: torch.Tensor, dtype: torch.dtype) -> None:
+        self.given, self.version = rows, rows._version
+        self.rows = rows.contiguous()
+        self.low = rounded(self.rows, dtype)
+        self.kind = arithmetic.tile_kind() if dtype == torch.int8 else None
+
+    def are(self, rows: torch.Tensor, dtype: torch.dtype) -> bool:
+        """Whether these are the rows, unchanged, and in this precision."""
+        same = rows is self.given and rows._version == self.version
+        return same and dtype == self.low.rows.dtype
+
+    @cached_property
+    def queries(self) -> tuple[int8_tiles.Numbers, int8_tiles.Sums]:
+        """8-bit rows that are multiplied with tiles, and what is taken off their sums."""
+        return self.some_queries(np.arange(len(self.rows)))
+
+    @cached_property
+    def tiles(self) -> tuple[int8_tiles.Numbers, int8_tiles.Sums]:
+        """8-bit rows as tiles, and what is taken off their sums."""
+        return self.some_tiles(np.arange(len(self.rows)))
+
+    def some_queries(self, lines: Lines) -> tuple[int8_tiles.Numbers, int8_tiles.Sums]:
+        """The queries of some rows."""
+        low, kind = self._of_tiles(lines)
+        return int8_tiles.filled_up(low, kind), int8_tiles.taken_off(low, kind, "queries")
+
+    def some_tiles(self, lines: Lines) -> tuple[int8_tiles.Numbers, int8_tiles.Sums]:
+        """The tiles of some rows."""
+        low, kind = self._of_tiles(lines)
+        tiles = int8_tiles.empty(*low.shape, kind)
+        int8_tiles.put(low, tiles, 0)
+        return tiles, int8_tiles.taken_off(low, kind, "keys")
+
+    def _of_tiles(self, lines: Lines) -> tuple[npt.NDArray[np.int8], int8_tiles.Kind]:
+        """Some rows without padding, which tiles have of their own, and the kind of these."""
+        assert self.kind is not None
+        return self.low.rows.numpy()[lines, : self.rows.shape[1]], self.kind
