@@ -43,9 +43,10 @@ def test_8_bit_products_are_added_up_without_loss(
     found = cells.transpose(1, 0, 2).reshape(len(rows), -1)[:queries, :keys]
     of_keys = int8_tiles.taken_off(stay, kind, "keys")[:keys]
     of_queries = int8_tiles.taken_off(asked, kind, "queries")[:queries]
-    np.testing.assert_array_equal(
-        found - of_queries[:, None] - of_keys, asked.astype(np.int32) @ stay.T.astype(np.int32)
-    )
+    true = asked.astype(np.int32) @ stay.T.astype(np.int32)
+    np.testing.assert_array_equal(found - of_queries[:, None] - of_keys, true)
+    off = (int8_tiles.taken_off(asked, kind, "queries"), int8_tiles.taken_off(stay, kind, "keys"))
+    np.testing.assert_array_equal(int8_tiles.all_products(tiles, rows, *off)[:queries, :keys], true)
 
 
 @pytest.mark.skipif(int8_tiles.kind() != "vnni", reason="needs a processor with AVX-512 VNNI")

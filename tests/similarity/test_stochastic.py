@@ -120,11 +120,18 @@ def _drift(rows: np.ndarray, size: float, seed: int) -> np.ndarray:
     return (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float32)
 
 
-@pytest.mark.parametrize("product", [torch.int8, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(
+    ("product", "limit"),
+    [(torch.int8, 127), (torch.int8, 63), (torch.bfloat16, None), (torch.float32, None)],
+)
 @pytest.mark.parametrize("drift", [0.02, 0.3, 3.0])
-def test_what_the_last_round_predicts_changes_nothing(sides, monkeypatch, product, drift) -> None:
+def test_what_the_last_round_predicts_changes_nothing(sides, monkeypatch, product, limit, drift) -> None:
     """Bars from a round that was alike, or wholly different, against the definition on the rounded rows."""
     monkeypatch.setattr(arithmetic, "fastest", lambda job: product)
+    if limit == 63:
+        monkeypatch.setattr(arithmetic, "int8_limit", lambda: limit)
+        kind = "avx2" if "avx2" in processor().features else None
+        monkeypatch.setattr(arithmetic, "tile_kind", lambda: kind)
     x, y = sides
     matcher = CpuMatcher(10)
     for number, keep in enumerate((0.1, 0.1, 0.4, 0.8, 1.0, 1.0, 0.1)):
@@ -162,8 +169,21 @@ def test_rounding_to_eight_bits_is_measured(sides) -> None:
     x, _ = sides
     low = rounded(torch.from_numpy(x), torch.int8)
     away = np.linalg.norm(_rounded(x, torch.int8) - x, axis=1)
-    assert (away <= low.error).all() and low.error.max() < 0.01
-    assert (low.rows.abs().amax(dim=1) == 127).all()
+    limit = arithmetic.int8_limit()
+    assert (away <= low.error).all() and low.error.max() < 1.27 / limit
+    assert (low.rows.abs().amax(dim=1) == limit).all()
+
+
+@pytest.mark.parametrize("keep", [0.3, 1.0])
+def test_a_target_that_was_changed_in_place_is_seen(sides, keep: float) -> None:
+    x, y = (torch.from_numpy(side) for side in sides)
+    matcher, changing = StochasticMatcher(device="cpu", seed=2), y.clone()
+    matcher(x, changing, keep)
+    changing.copy_(y.flip(0))
+    fresh = StochasticMatcher(device="cpu", seed=2, calls=1)
+    found, expected = matcher(x, changing, keep), fresh(x, y.flip(0), keep)
+    assert torch.equal(found.forward, expected.forward)
+    assert torch.equal(found.backward, expected.backward)
 
 
 def test_few_rows_and_lines_without_room() -> None:

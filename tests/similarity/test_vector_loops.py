@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bilex.compiling import njit
-from bilex.similarity.vector_loops import GROUP, lowest_bit, reaching
+from bilex.similarity.vector_loops import GROUP, lowest_bit, reaching, reaching_lower
 
 ROWS, COLUMNS = 5, 3 * GROUP
 
@@ -57,3 +57,56 @@ def test_columns_that_reach_a_bar_are_those_that_numpy_finds(kind: str, bar: flo
             cells, row, scale, scales, raised, np.float32(bar), np.float32(coarse), bars
         )
         np.testing.assert_array_equal(found, expected)
+
+
+@njit
+def columns_that_reach_the_lowest(
+    block: Any,
+    row: int,
+    scale: Any,
+    bar: Any,
+    other_bar: Any,
+    penalty: Any,
+    scales: Any,
+    bars: Any,
+    other_bars: Any,
+    penalties: Any,
+) -> Any:
+    found = np.zeros(block.shape[1], np.bool_)
+    for first in range(0, block.shape[1], GROUP):
+        bits = reaching_lower(
+            block, row, first, scale, bar, other_bar, penalty, scales, bars, other_bars, penalties
+        )
+        for place in range(GROUP):
+            found[first + place] = (bits >> np.uint64(place)) & np.uint64(1)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "int32"])
+@pytest.mark.parametrize(("bar", "other_bar"), [(np.inf, np.inf), (25.0, 30.0), (40.0, 12.0), (-np.inf, 0.0)])
+def test_columns_that_reach_the_lowest_bar_are_those_that_numpy_finds(
+    kind: str, bar: float, other_bar: float
+) -> None:
+    rng = np.random.default_rng(3)
+    cells, numbers = blocks()[kind]
+    scales, penalties = (rng.integers(1, 3, COLUMNS).astype(np.float32) for _ in range(2))
+    bars, other_bars = (rng.integers(low, 120, COLUMNS).astype(np.float32) for low in (20, 30))
+    bars[::7] = np.inf
+    for row in range(ROWS):
+        scale, penalty = np.float32(0.5 + row), np.float32(row)
+        own = np.minimum(np.float32(bar), np.float32(other_bar) + penalties)
+        expected = numbers[row] * scale * scales >= np.minimum(own, np.minimum(bars, other_bars + penalty))
+        found = columns_that_reach_the_lowest(
+            cells,
+            row,
+            scale,
+            np.float32(bar),
+            np.float32(other_bar),
+            penalty,
+            scales,
+            bars,
+            other_bars,
+            penalties,
+        )
+        np.testing.assert_array_equal(found, expected)
+        assert 0 < expected.sum() < COLUMNS or bar == -np.inf

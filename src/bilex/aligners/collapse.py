@@ -42,7 +42,8 @@ def _by_svd(matrix: torch.Tensor) -> torch.Tensor:
     torch.set_num_threads(1)
     try:
         u, _, v = torch.linalg.svd(matrix, full_matrices=False)
-        return u @ v
+        turn: torch.Tensor = u @ v
+        return turn
     finally:
         torch.set_num_threads(threads)
 

@@ -103,7 +103,8 @@ class StochasticMatcher:
 
         Args:
             source: Source rows, at least one, as a numpy array or a torch tensor.
-            target: Target rows, at least one, likewise.
+            target: Target rows, at least one, likewise. A CPU rounds a tensor that comes again once, unless
+                torch has changed it meanwhile.
             keep: From 0 to 1; with 1 nothing is random.
         """
         x, y = placed(source, self.device), placed(target, self.device)

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float32]
 Collect = Callable[[int, int, int, threading.Lock], None]
 """Fills lists from a block: its first row, its first column, its width, the lock of its columns' lists."""
 
-_ROWS, _COLUMNS = 256, 2048
+_ROWS, _COLUMNS = 512, 1024
 """A block, at most: its scores stay in the cache until they have been looked at."""
 
 _ROOM = 256

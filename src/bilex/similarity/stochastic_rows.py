@@ -68,7 +68,7 @@ class RoundedRows:
     def some_tiles(self, lines: Lines) -> tuple[int8_tiles.Numbers, int8_tiles.Sums]:
         """The tiles of some rows."""
         low, kind = self._of_tiles(lines)
-        tiles = int8_tiles.empty(*low.shape, kind)
+        tiles = int8_tiles.empty(low.shape[0], low.shape[1], kind)
         int8_tiles.put(low, tiles, 0)
         return tiles, int8_tiles.taken_off(low, kind, "keys")
 
