@@ -15,7 +15,7 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.c1 import C1
-from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.similarity import csls_top_k, mean_of_best, neighbourhoods, top_k
 from bilex.similarity.hard_negatives_gpu import GpuHardNegatives
@@ -100,7 +100,9 @@ def test_fused_hard_negatives_are_those_of_a_brute_force_at_every_update() -> No
     )
     pairs = np.stack([np.arange(300)] * 2, axis=1)
     forbidden = forbidden_partners(pairs, len(x), all_known=False)
-    contrast = Contrast(x[:300], y[:300], x, y, *forbidden, NEAREST)
+    contrast = Contrast(
+        Words.of(x, pairs[:, 0], len(x)), Words.of(y, pairs[:, 1], len(y)), *forbidden, NEAREST
+    )
     assert all(isinstance(part, GpuHardNegatives) and part.fused for part in contrast.search)
     start = advanced_maps(x[:300], y[:300])
     maps = [start.source.float(), start.target.float()]

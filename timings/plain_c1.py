@@ -22,7 +22,7 @@ import torch
 
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.c1_settings import constants_for
-from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from timings.packed import read_dictionary, read_vectors
 
 Maps = tuple[torch.Tensor, torch.Tensor]
@@ -86,9 +86,10 @@ def main(arguments: list[str] | None = None) -> None:
     maps: Maps = (start.source.float(), start.target.float())
     constants = constants_for("auto", len(pairs), min(len(x), len(y)))
     forbidden = forbidden_partners(pairs, options.words, all_known=False)
-    contrast = Contrast(x[pairs[:, 0]], y[pairs[:, 1]], x, y, *forbidden, constants.negatives)
+    words = Words.of(x, pairs[:, 0], options.words), Words.of(y, pairs[:, 1], options.words)
+    contrast = Contrast(*words, *forbidden, constants.negatives)
     contrast.step(*maps)
-    contrast = Contrast(x[pairs[:, 0]], y[pairs[:, 1]], x, y, *forbidden, constants.negatives)
+    contrast = Contrast(*words, *forbidden, constants.negatives)
     plain, ours, disagreement = [], [], 0.0
     for update in range(constants.updates):
         started = time.perf_counter()

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 
 WORDS, DIM_X, DIM_Y, PAIRS, NEGATIVES = 400, 20, 16, 60, 15
 
 
-def problem(dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+def problem(
+    dtype: torch.dtype = torch.float64, words: int = WORDS
+) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(WORDS, DIM_X, generator=generator, dtype=torch.float64)
-    y = x[:, :DIM_Y] + 0.5 * torch.randn(WORDS, DIM_Y, generator=generator, dtype=torch.float64)
+    x = torch.randn(words, DIM_X, generator=generator, dtype=torch.float64)
+    y = x[:, :DIM_Y] + 0.5 * torch.randn(words, DIM_Y, generator=generator, dtype=torch.float64)
     rng = np.random.default_rng(0)
-    pairs = np.repeat(rng.permutation(WORDS)[:PAIRS, None], 2, axis=1)
+    pairs = np.repeat(rng.permutation(words)[:PAIRS, None], 2, axis=1)
     pairs[:10, 0] = pairs[10:20, 0]  # words with two translations
     pairs[59] = pairs[58]  # a pair that stands twice
     return x.to(dtype), y.to(dtype), pairs
@@ -74,13 +76,10 @@ def contrast(
     through_norms: bool,
     limit: int = WORDS,
 ) -> Contrast:
-    rows = torch.from_numpy(pairs)
     forbidden = forbidden_partners(pairs, limit, all_known=False)
     return Contrast(
-        x[rows[:, 0]],
-        y[rows[:, 1]],
-        x[:limit],
-        y[:limit],
+        Words.of(x, pairs[:, 0], limit),
+        Words.of(y, pairs[:, 1], limit),
         *forbidden,
         NEGATIVES,
         temperature,
@@ -88,11 +87,15 @@ def contrast(
     )
 
 
-@pytest.mark.parametrize("limit", [WORDS, 250], ids=["all words", "frequent words"])
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [(WORDS, WORDS), (WORDS, 250), (6000, 5500)],
+    ids=["all words", "frequent words", "thousands of words"],
+)
 @pytest.mark.parametrize("temperature", [1.0, 0.1])
 @pytest.mark.parametrize("through_norms", [False, True], ids=["norms detached", "through norms"])
-def test_closed_form_equals_autograd(through_norms: bool, temperature: float, limit: int) -> None:
-    x, y, pairs = problem()
+def test_closed_form_equals_autograd(through_norms: bool, temperature: float, words: int, limit: int) -> None:
+    x, y, pairs = problem(words=words)
     maps = some_maps()
     leaves = [m.clone().requires_grad_() for m in maps]
     loss = info_nce(x, y, pairs, *leaves, temperature, through_norms, limit)

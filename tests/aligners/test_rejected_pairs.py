@@ -10,7 +10,7 @@ import torch
 from c1_worlds import World, quick, same_maps
 
 import bilex.aligners.c1 as c1_module
-from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from bilex.aligners.rejected import KnownNegatives, rejected_partners, without_pairs
 from bilex.lexicon import Lexicon
 
@@ -55,10 +55,8 @@ def test_the_gradient_with_known_negatives_equals_autograd(through_norms: bool, 
         )
     ]
     step = Contrast(
-        x[torch.from_numpy(pairs[:, 0])],
-        y[torch.from_numpy(pairs[:, 1])],
-        x[:limit],
-        y[:limit],
+        Words.of(x, pairs[:, 0], limit),
+        Words.of(y, pairs[:, 1], limit),
         *forbidden_partners(pairs, limit, all_known=False, rejected=rejected),
         NEGATIVES,
         1.0,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bilex.aligners.advanced import advanced_maps
-from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from bilex.errors import BilexError
 from bilex.similarity.hard_negatives import Forbidden, HardNegatives, Moment, hard_negatives, to_units
 from bilex.similarity.hard_negatives_cpu import CpuHardNegatives
@@ -75,7 +75,9 @@ def test_negatives_are_those_of_a_brute_force_at_every_update(searcher: Searcher
     pairs = known_pairs()
     forbidden = forbidden_partners(pairs, WORDS, all_known=mask_known)
     rows = torch.from_numpy(pairs)
-    contrast = Contrast(x[rows[:, 0]], y[rows[:, 1]], x, y, *forbidden, NEGATIVES)
+    contrast = Contrast(
+        Words.of(x, pairs[:, 0], WORDS), Words.of(y, pairs[:, 1], WORDS), *forbidden, NEGATIVES
+    )
     contrast.search = tuple(
         searcher(keys, NEGATIVES, 1.0, barred) for keys, barred in zip((x, y), forbidden, strict=True)
     )

@@ -24,7 +24,7 @@ from bilex.aligners.c1_settings import (
     constants_for,
     passes,
 )
-from bilex.aligners.contrast import Contrast, forbidden_partners
+from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Linear, Map, Unit
@@ -278,10 +278,8 @@ class C1(Aligner):
             dictionary, limit, all_known=constants.mask_known, rejected=self.rejected_
         )
         return Contrast(
-            x[dictionary[:, 0]],
-            y[dictionary[:, 1]],
-            x[:limit],
-            y[:limit],
+            Words.of(x, dictionary[:, 0], limit),
+            Words.of(y, dictionary[:, 1], limit),
             source_forbidden,
             target_forbidden,
             constants.negatives,

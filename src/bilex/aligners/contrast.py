@@ -9,18 +9,28 @@ positive, and b = Σ g·x̄ over source negatives, both come from one matrix:
     M = X̄ᵀa + bᵀȲ        ∂L/∂W_x = M W_y        ∂L/∂W_y = Mᵀ W_x
 
 That is exact when the norms count as constants, as in the authors' program. Letting the gradient through
-the norms takes s·x̂ off each ŷ (and s·ŷ off each x̂).
+the norms takes s·x̂ off each ŷ (and s·ŷ off each x̂). All of that which concerns W_x comes from one symmetric
+matrix over the words, with c a word's sum of g·s over the logits that it is in (W_y likewise):
+
+    S = Σ c·x̄ᵀx̄        ∂L/∂W_x = M W_y − S W_x
+
+A pair's word is mostly one of the keys, so each word is mapped once and takes part in S once.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 
+from bilex.aligners.base import Pairs
 from bilex.aligners.rejected import KnownNegatives, rejected_partners
 from bilex.similarity.hard_negatives import Forbidden, Moment, hard_negatives, to_units
+
+# A sum over words of outer products is symmetric: only so many blocks of columns on and right of the
+# diagonal are multiplied, of so many words at a time, which stay in the cache.
+_COLUMN_BLOCKS, _WORDS_AT_A_TIME = 3, 2500
 
 
 class Step(NamedTuple):
@@ -31,22 +41,63 @@ class Step(NamedTuple):
     target: torch.Tensor
 
 
+class Rows(Protocol):
+    """What gives rows of a vocabulary: its first ones by a slice, some of them by their numbers."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice | Pairs, /) -> torch.Tensor: ...
+
+
+class Words(NamedTuple):
+    """The words of one language that a contrast sees.
+
+    Attributes:
+        rows: Their vectors: those of the keys, then those of pairs' words that are no keys.
+        keys: How many of them are keys, among which negatives are found.
+        of_pair: For each pair, the row of its word.
+    """
+
+    rows: torch.Tensor
+    keys: int
+    of_pair: torch.Tensor
+
+    @classmethod
+    def of(cls, vocabulary: Rows, words: np.ndarray, keys: int) -> Words:
+        """The words of a vocabulary that are needed.
+
+        Args:
+            vocabulary: Its vectors.
+            words: The word of each pair.
+            keys: So many of the first words are keys, or all if there are fewer.
+        """
+        keys = min(keys, len(vocabulary))
+        rare, place = np.unique(words[words >= keys], return_inverse=True)
+        of_pair = words.astype(np.int64)
+        of_pair[words >= keys] = keys + place
+        rows = vocabulary[:keys]
+        if len(rare):
+            rows = torch.cat([rows, vocabulary[rare]])
+        return cls(rows, keys, torch.from_numpy(of_pair).to(rows.device))
+
+
 class _Mapped(NamedTuple):
-    """Rows under a map: 1/‖row W‖, the unit vectors, and how far these moved since the last update."""
+    """Words under a map: 1/‖row W‖, the unit vectors, and how far these moved since the last update."""
 
     inverse: torch.Tensor
     unit: torch.Tensor
     step: torch.Tensor
+
+    def of(self, places: torch.Tensor) -> _Mapped:
+        """Some of them."""
+        return _Mapped(*(part[places] for part in self))
 
 
 class Contrast:
     """The contrastive objective of one dictionary between two vocabularies.
 
     Args:
-        source_rows: Vectors of the pairs' source words.
-        target_rows: Vectors of the pairs' target words.
-        source_keys: Vectors among which source negatives are found.
-        target_keys: Vectors among which target negatives are found.
+        source: The source words.
+        target: The target words.
         source_forbidden: Source keys that may not be negatives of a pair.
         target_forbidden: Target keys that may not be negatives of a pair.
         negatives: Negatives a side (N_neg).
@@ -58,10 +109,8 @@ class Contrast:
 
     def __init__(
         self,
-        source_rows: torch.Tensor,
-        target_rows: torch.Tensor,
-        source_keys: torch.Tensor,
-        target_keys: torch.Tensor,
+        source: Words,
+        target: Words,
         source_forbidden: Forbidden,
         target_forbidden: Forbidden,
         negatives: int,
@@ -69,16 +118,17 @@ class Contrast:
         through_norms: bool = False,
         rejected: tuple[KnownNegatives, KnownNegatives] | None = None,
     ) -> None:
-        self.rows = (source_rows, target_rows)
-        self.keys = (source_keys, target_keys)
-        self.stacked = (torch.cat([source_rows, source_keys]), torch.cat([target_rows, target_keys]))
+        self.words = (source, target)
+        self.rows = (source.rows[source.of_pair], target.rows[target.of_pair])
         self.temperature, self.through_norms = temperature, through_norms
         self.rejected = rejected
         self.search = (
-            hard_negatives(source_keys, negatives, temperature, source_forbidden),
-            hard_negatives(target_keys, negatives, temperature, target_forbidden),
+            hard_negatives(source.rows[: source.keys], negatives, temperature, source_forbidden),
+            hard_negatives(target.rows[: target.keys], negatives, temperature, target_forbidden),
         )
+        # The unit vectors of the last update, and those before it, whose memory the next ones take.
         self.previous: list[torch.Tensor | None] = [None, None]
+        self.spare: list[torch.Tensor | None] = [None, None]
 
     @property
     def searched(self) -> int:
@@ -87,13 +137,10 @@ class Contrast:
 
     def step(self, w_source: torch.Tensor, w_target: torch.Tensor) -> Step:
         """Loss and gradient at the two maps, with the negatives that these maps give."""
-        x, y, x_keys, y_keys = self._mapped(w_source, w_target)
-        at_target = Moment(
-            x.unit @ w_target.T, y_keys.inverse, x.unit, y_keys.unit, x.step, y_keys.step.max()
-        )
-        at_source = Moment(
-            y.unit @ w_source.T, x_keys.inverse, y.unit, x_keys.unit, y.step, x_keys.step.max()
-        )
+        mapped = self._mapped(0, w_source), self._mapped(1, w_target)
+        x, y = (side.of(words.of_pair) for side, words in zip(mapped, self.words, strict=True))
+        at_target = self._moment(x, w_target, mapped[1], self.words[1].keys)
+        at_source = self._moment(y, w_source, mapped[0], self.words[0].keys)
         self.search[1].look(at_target)
         self.search[0].look(at_source)
         of_target, of_source = self.search[1].nearest(at_target), self.search[0].nearest(at_source)
@@ -105,47 +152,75 @@ class Contrast:
         total = weight + of_target.total + of_source.total
         loss = (total.log() - positive / self.temperature).double().mean()
         share = 1 / (len(total) * self.temperature * total)
-        x_bar, y_bar = self.rows[0] * x.inverse[:, None], self.rows[1] * y.inverse[:, None]
         pull = weight * share - 1 / (len(total) * self.temperature)
-        a = of_target.context * share[:, None] + y_bar * pull[:, None]
-        b = of_source.context * share[:, None]
-        joint = x_bar.T @ a + b.T @ y_bar
+        # X̄ᵀa + bᵀȲ, with what is multiplied by each pair's number put where it takes the fewest passes
+        y_bar = self.rows[1] * y.inverse[:, None]
+        beside_y = of_source.context * share[:, None]
+        beside_y.addcmul_(self.rows[0], (x.inverse * pull)[:, None])
+        joint = (self.rows[0] * (x.inverse * share)[:, None]).T @ of_target.context + beside_y.T @ y_bar
         source, target = joint @ w_target, joint.T @ w_source
         if self.through_norms:
             pull_target = (of_target.score / self.temperature).exp() * of_target.score * share[:, None]
             pull_source = (of_source.score / self.temperature).exp() * of_source.score * share[:, None]
-            source -= x_bar.T @ (x.unit * (pull * positive + pull_target.sum(1))[:, None])
-            source -= self._key_norms(0, x_keys, of_source.key, pull_source)
-            target -= y_bar.T @ (y.unit * (pull * positive + pull_source.sum(1))[:, None])
-            target -= self._key_norms(1, y_keys, of_target.key, pull_target)
+            of_x = pull * positive + pull_target.sum(1)
+            of_y = pull * positive + pull_source.sum(1)
             if self.rejected is not None:
                 amount, own = self.rejected[1].through_norms(x.unit, w_target, self.temperature, share)
-                source -= x_bar.T @ (x.unit * amount[:, None])
+                of_x += amount
                 target -= own
                 amount, own = self.rejected[0].through_norms(y.unit, w_source, self.temperature, share)
-                target -= y_bar.T @ (y.unit * amount[:, None])
+                of_y += amount
                 source -= own
+            source -= self._norms(0, mapped[0], of_x, of_source.key, pull_source) @ w_source
+            target -= self._norms(1, mapped[1], of_y, of_target.key, pull_target) @ w_target
         return Step(loss, source, target)
 
-    def _mapped(self, w_source: torch.Tensor, w_target: torch.Tensor) -> list[_Mapped]:
-        """The pairs' words and the keys of both languages under the two maps: x, y, x keys, y keys."""
-        whole = [
-            to_units(rows @ matrix, old)
-            for rows, matrix, old in zip(self.stacked, (w_source, w_target), self.previous, strict=True)
-        ]
-        self.previous = [mapped[1] for mapped in whole]
-        pairs = len(self.rows[0])
-        return [
-            _Mapped(*(part[cut] for part in mapped))
-            for cut in (slice(None, pairs), slice(pairs, None))
-            for mapped in whole
-        ]
+    def _mapped(self, side: int, matrix: torch.Tensor) -> _Mapped:
+        """The words of a language under its map."""
+        rows, spare, previous = self.words[side].rows, self.spare[side], self.previous[side]
+        if spare is None:
+            spare = rows.new_empty(len(rows), matrix.shape[1])
+        mapped = _Mapped(*to_units(torch.mm(rows, matrix, out=spare), previous))
+        self.spare[side], self.previous[side] = previous, mapped.unit
+        return mapped
 
-    def _key_norms(self, side: int, keys: _Mapped, index: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
-        """What the norms of the negatives take off a gradient."""
-        weights = torch.zeros(len(keys.inverse), dtype=amount.dtype, device=amount.device)
-        weights.index_add_(0, index.flatten(), amount.flatten())
-        return (self.keys[side] * (keys.inverse * weights)[:, None]).T @ keys.unit
+    def _moment(self, queries: _Mapped, key_map: torch.Tensor, words: _Mapped, keys: int) -> Moment:
+        """The pairs' words of one language as queries among the keys of the other."""
+        return Moment(
+            queries.unit @ key_map.T,
+            words.inverse[:keys],
+            queries.unit,
+            words.unit[:keys],
+            queries.step,
+            words.step[:keys].max(),
+        )
+
+    def _norms(
+        self, side: int, mapped: _Mapped, of_pair: torch.Tensor, keys: torch.Tensor, of_key: torch.Tensor
+    ) -> torch.Tensor:
+        """S of a language: its pairs' words and its negatives, each with what it takes off."""
+        amounts = torch.zeros_like(mapped.inverse)
+        amounts.index_add_(0, keys.flatten(), of_key.flatten())
+        amounts.index_add_(0, self.words[side].of_pair, of_pair)
+        return _outer_sum(self.words[side].rows, mapped.inverse.square() * amounts)
+
+
+def _outer_sum(rows: torch.Tensor, amounts: torch.Tensor) -> torch.Tensor:
+    """The sum of each row's outer product with itself, times its amount."""
+    width = rows.shape[1]
+    block = -(-width // _COLUMN_BLOCKS)
+    total = rows.new_zeros(width, width)
+    at_a_time = _WORDS_AT_A_TIME if rows.device.type == "cpu" else len(rows)  # a GPU starts each product
+    for start in range(0, len(rows), at_a_time):
+        part, weight = rows[start : start + at_a_time], amounts[start : start + at_a_time]
+        weighted = part * weight[:, None]
+        for first in range(0, width, block):
+            columns = slice(first, first + block)
+            total[columns, first:].addmm_(weighted[:, columns].T, part[:, first:])
+    for first in range(0, width, block):
+        columns = slice(first, first + block)
+        total[first + block :, columns] = total[columns, first + block :].T
+    return total
 
 
 def forbidden_partners(

@@ -145,26 +145,25 @@ def _choose(found: Any, scores: Any, count: int, n: int, level: Any, chosen: Any
 
 
 @njit(nogil=True, cache=True)
-def _sort_out(
-    candidate: Any, stale: Any, size: int, drift: Any, bar: Any, sure_bar: Any, most: int, places: Any
-) -> Any:
+def _sort_out(stale: Any, size: int, drift: Any, bar: Any, sure_bar: Any, most: int, places: Any) -> Any:
     """Which keys of a pool must be scored: first those that are surely among the nearest, then the others.
+
+    `places` has room for one more than the pool has.
 
     Returns:
         How many are sure (at most `most`), and how many in all.
     """
-    sure = 0
-    for c in range(size):
-        if sure < most and stale[c] + drift > sure_bar:
-            places[sure] = c
-            sure += 1
-    count = sure
+    sure: Any = 0
+    for c in range(size):  # without branches, which nothing could predict
+        places[sure] = c
+        sure += np.int64(stale[c] + drift > sure_bar)
+    sure = min(sure, most)
     last = places[sure - 1] if sure else -1
+    count: Any = sure
     for c in range(size):
         bound = stale[c] + drift
-        if bound >= bar and (bound <= sure_bar or c > last):
-            places[count] = c
-            count += 1
+        places[count] = c
+        count += np.int64(bound >= bar) & (np.int64(bound <= sure_bar) | np.int64(c > last))
     return sure, count
 
 
@@ -201,11 +200,11 @@ def attend(
     n = output.chosen.shape[1]
     capacity = pools.candidate.shape[1]
     scores, weights = np.empty(capacity, np.float32), np.empty(capacity, np.float32)
-    found, places = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    found, places = np.empty(capacity, np.int64), np.empty(capacity + 1, np.int64)
     for place in range(start, stop):
         i = wanted[place]
         query, drift, candidate, stale = queries[i], pools.drift[i], pools.candidate[i], pools.stale[i]
-        sure, count = _sort_out(candidate, stale, pools.size[i], drift, bars[i], sure_bars[i], n - 1, places)
+        sure, count = _sort_out(stale, pools.size[i], drift, bars[i], sure_bars[i], n - 1, places)
         for c in range(count):
             found[c] = candidate[places[c]]
         pools.settled[i] = False
