@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bilex.aligners.c1 import C1
-from bilex.aligners.c1_settings import SEMI_SUPERVISED, SUPERVISED, constants_for
+from bilex.aligners.c1_settings import SEMI_SUPERVISED, SUPERVISED, constants_for, updates_of_a_share
 from bilex.errors import BilexError
 
 MANY_WORDS = 200_000
@@ -58,11 +58,9 @@ def test_few_seeds_and_none_have_three_passes_unless_the_constants_are_the_paper
 def test_the_last_of_three_passes_has_the_constants_of_many_seeds() -> None:
     first, second, last = C1(preset="careful").passes(0, MANY_WORDS)
     assert (first.anchors, second.anchors, last.anchors) == (0, 3000, 5000)
-    assert first.constants == second.constants
-    given = constants_for("careful", 0, MANY_WORDS)
-    assert first.constants == replace(given, updates=26, learning_rate=2 * given.learning_rate)
+    assert first.constants == second.constants == constants_for("careful", 0, MANY_WORDS)
     assert last.constants == constants_for("careful", 5000, MANY_WORDS)
-    assert (second.updates, last.updates) == (3 * 26, 2 * 201)
+    assert (second.updates, last.updates) == (3 * 13, 2 * 29)
     assert (first.words, second.words, last.words) == (20_000, 20_000, None)
     assert [part.updates for part in C1(preset="careful", updates=4, iterations=1).passes(0, 500)] == [
         4,
@@ -74,13 +72,39 @@ def test_the_last_of_three_passes_has_the_constants_of_many_seeds() -> None:
 
 
 @pytest.mark.parametrize("seeds", [50, 5000])
-def test_preset_best_is_the_rule_with_two_options_more(seeds: int) -> None:
+def test_preset_best_is_the_rule_with_two_options_more_in_longer_steps(seeds: int) -> None:
     best, auto = (constants_for(preset, seeds, MANY_WORDS) for preset in ("best", "auto"))
-    assert replace(best, anchors=0) == replace(auto, through_norms=True, full_csls=True)
+    steps = {name: getattr(best, name) for name in ("updates", "learning_rate", "decay")}
+    assert replace(best, anchors=0) == replace(auto, through_norms=True, full_csls=True, **steps)
     assert not auto.through_norms
     assert constants_for("best", seeds, MANY_WORDS, through_norms=False) == replace(best, through_norms=False)
-    careful = constants_for("careful", seeds, MANY_WORDS)
-    assert careful == replace(best, learning_rate=best.learning_rate / 2)
+
+
+@pytest.mark.parametrize(
+    ("preset", "seeds", "updates", "rate", "decay"),
+    [
+        ("best", 5000, 100, 3.0, 0.99**2),
+        ("careful", 5000, 29, 3.0, 0.99**2),
+        ("best", 1000, 26, 4.0, 1.0),
+        ("careful", 1000, 13, 4.0, 1.0),
+    ],
+)
+def test_best_takes_fewer_and_longer_steps_and_careful_stops_half_way(
+    preset: str, seeds: int, updates: int, rate: float, decay: float
+) -> None:
+    found = constants_for(preset, seeds, MANY_WORDS)
+    assert (found.updates, found.learning_rate, found.decay) == (updates, rate, decay)
+    best = constants_for("best", seeds, MANY_WORDS)
+    assert found == replace(best, updates=updates)
+
+
+@pytest.mark.parametrize(("updates", "decay"), [(1, 1.0), (13, 1.0), (50, 0.96), (100, 0.98), (40, 1.05)])
+def test_a_share_of_the_way_counts_the_lengths_of_the_steps(updates: int, decay: float) -> None:
+    lengths = [decay**update for update in range(updates)]
+    for share in (0.01, 0.45, 0.5, 1.0):
+        some = updates_of_a_share(share, updates, decay)
+        assert sum(lengths[:some]) == pytest.approx(max(sum(lengths[:some]), share * sum(lengths)))
+        assert sum(lengths[: some - 1]) < share * sum(lengths)
 
 
 def test_a_small_vocabulary_caps_pairs_and_negatives() -> None:

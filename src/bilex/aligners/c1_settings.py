@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from bilex.errors import BilexError, nearest_name
 
@@ -18,8 +20,10 @@ JOINED_SEEDS = 300
 _ANCHORS, _WORDS_AN_ANCHOR = 5_000, 3
 # Words of each language that the passes before the last see.
 _EARLY_WORDS = 20_000
-# By what a hasty fit divides its updates and multiplies its rate, and of how many updates some can be spared.
-_HASTE, _MANY_UPDATES = 2, 26
+# "best" and "careful" take steps twice as long as the paper's, half as many of which go as far; longer ones
+# break some fits (docs/recipe.md). The share of that way that each goes:
+_LONGER = 2
+_WAYS = {"best": 1.0, "careful": 0.5}
 
 
 @dataclass(frozen=True)
@@ -77,20 +81,12 @@ class Pass(NamedTuple):
         return self.constants.iterations * self.constants.updates
 
 
-def hasty(updates: int, learning_rate: float, enough: int) -> tuple[int, float]:
-    """Half the updates at twice the learning rate, where there are enough of them; else both as they are."""
-    if updates < enough:
-        return updates, learning_rate
-    return round(updates / _HASTE), _HASTE * learning_rate
-
-
 def passes(seeds: int, first: C1Constants, last: C1Constants) -> tuple[Pass, ...]:
     """The passes of a fit: one, or without seeds or with few, where there are anchors, three.
 
     The first starts from what `seedless` finds. Its surest pairs are the seeds of a second pass, and those of
     the second, which are better, the seeds of a third, which has enough of them for what the paper does with
-    many seeds. The first two see frequent words only and make half their updates at twice the rate, which
-    finds as good pairs (docs/recipe.md).
+    many seeds. The first two see frequent words only, which finds as good pairs (docs/recipe.md).
 
     Args:
         seeds: Usable seed pairs.
@@ -100,9 +96,7 @@ def passes(seeds: int, first: C1Constants, last: C1Constants) -> tuple[Pass, ...
     if not first.anchors or seeds >= JOINED_SEEDS:
         return (Pass(0, first),)
     fewer = max(1, 3 * first.anchors // 5)
-    updates, rate = hasty(first.updates, first.learning_rate, _MANY_UPDATES)
-    early = replace(first, updates=updates, learning_rate=rate)
-    return Pass(0, early, _EARLY_WORDS), Pass(fewer, early, _EARLY_WORDS), Pass(first.anchors, last)
+    return Pass(0, first, _EARLY_WORDS), Pass(fewer, first, _EARLY_WORDS), Pass(first.anchors, last)
 
 
 SUPERVISED = C1Constants(2, 201, 150, 60_000, 10_000, 1.5, 0.99, False)
@@ -115,14 +109,38 @@ _QUICK_UPDATES = 40
 PRESET_SUMMARIES = {
     "auto": "best or careful, whichever translates held-out seeds better; the default of bilex align",
     "paper": "the paper's constants, chosen by the number of seeds",
-    "best": "gradient through the norms, new pairs by true CSLS: much better on web vectors, slower",
-    "careful": "the same with half the learning rate: better than the paper on all vectors tried",
+    "best": "gradient through the norms, new pairs by true CSLS: much better on web vectors",
+    "careful": "the same, half as far: better than the paper on all vectors tried",
     "quick": f"at most {_QUICK_UPDATES} updates a round: a first look in a fraction of the time",
     "5k": "the paper's constants for 5,000 seeds",
     "1k": "the paper's constants for 1,000 seeds",
 }
 STARTS = ("auto", "identical", "numerals", "romanised", "shared", "unsupervised")
 _MAY_BE_ZERO = ("updates", "warm_up", "augment", "anchors")
+
+
+def long_steps(updates: int, learning_rate: float, decay: float) -> dict[str, Any]:
+    """Settings that go as far as these in half the updates, in steps twice as long.
+
+    Args:
+        updates: At the paper's learning rate, as the next two.
+        learning_rate: Of the first update.
+        decay: Factor on it after each.
+    """
+    fewer = max(1, round(updates / _LONGER))
+    return {"updates": fewer, "learning_rate": _LONGER * learning_rate, "decay": decay**_LONGER}
+
+
+def updates_of_a_share(share: float, updates: int, decay: float) -> int:
+    """The updates that go a share of the way of all, when each step is `decay` times the one before.
+
+    Args:
+        share: Of the summed lengths of the steps.
+        updates: All updates.
+        decay: Positive.
+    """
+    way = list(accumulate(decay**update for update in range(updates)))
+    return bisect_left(way, share * way[-1]) + 1
 
 
 def check_preset(preset: str) -> None:
@@ -161,9 +179,9 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
 
     Args:
         preset: "paper" for this rule, and "auto" too where no trial chooses (`bilex.recipe`); "best" for it
-            with the options that proved better than the paper's way; "careful" for these with half the
-            learning rate; "quick" for it with fewer updates; "5k" or "1k" for the paper's
-            constants whatever the seeds.
+            with the options that proved better than the paper's way, and half its updates in steps twice as
+            long; "careful" for these, stopped half way; "quick" for it with fewer updates;
+            "5k" or "1k" for the paper's constants whatever the seeds.
         seeds: Usable seed pairs.
         smaller_vocabulary: Words in the smaller vocabulary.
         overrides: Constants that the user has set; None leaves one to the rule.
@@ -177,10 +195,11 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
         constants = SUPERVISED if seeds >= MANY_SEEDS else SEMI_SUPERVISED
         if 0 < seeds < _FEW_SEEDS:
             constants = replace(constants, warm_up=1 + int(math.log2(_FEW_SEEDS / seeds)))
-        if preset in ("best", "careful"):
-            constants = replace(constants, **_BEST, anchors=_ANCHORS if seeds < JOINED_SEEDS else 0)
-        if preset == "careful":
-            constants = replace(constants, learning_rate=constants.learning_rate / 2)
+        if preset in _WAYS:
+            steps = long_steps(constants.updates, constants.learning_rate, constants.decay)
+            steps["updates"] = updates_of_a_share(_WAYS[preset], steps["updates"], steps["decay"])
+            anchors = _ANCHORS if seeds < JOINED_SEEDS else 0
+            constants = replace(constants, **_BEST, **steps, anchors=anchors)
         if preset == "quick":
             constants = replace(constants, updates=min(constants.updates, _QUICK_UPDATES))
     else:

@@ -16,16 +16,18 @@ from bilex.vectors import WordVectors
 if TYPE_CHECKING:
     from bilex.aligners.c1 import C1
 
-_PAIRS = (128, 384)
+# Fewer pairs would not keep the cores busy, and a line through their times would lead too high.
+_PAIRS = (512, 2048)
 # The first few updates move the maps furthest, so that more negatives are searched for again.
-_UNSETTLED, _STEPS = 3, 4
+_UNSETTLED, _STEPS = 2, 3
 
 
 def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
     """Seconds of all contrastive updates of a fit.
 
-    A first update searches for the negatives of every pair, later ones mostly keep them. Both are timed for
-    two small numbers of pairs; a straight line through them gives the time for all.
+    A first update searches for the negatives of every pair, later ones mostly keep them; how many they keep
+    depends on how far they move, so they are timed in steps of a fit's mean length. Both are timed for two
+    small numbers of pairs; a straight line through them gives the time for all.
 
     Args:
         c1: The aligner with its settings.
@@ -45,13 +47,15 @@ def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: 
         inside = np.stack([rows, rows], axis=1)
     start = advanced_maps(x[inside[:, 0]], y[inside[:, 1]])
     maps = (start.source.float(), start.target.float())
+    mean_rate = constants.learning_rate * float(np.mean(constants.decay ** np.arange(constants.updates)))
+    rates = [constants.learning_rate] * (1 + _UNSETTLED) + [mean_rate] * _STEPS
     timed: list[tuple[int, float, float]] = []
     for count in (min(_PAIRS[0], len(inside)), *(min(size, len(inside)) for size in _PAIRS)):
         contrast = c1.objective(x, y, inside[:count], constants)
         moments = [time.perf_counter()]
         now = maps
-        for _ in range(1 + _UNSETTLED + _STEPS):
-            now, _loss = c1.update(contrast, now, constants.learning_rate)
+        for rate in rates:
+            now, _loss = c1.update(contrast, now, rate)
             moments.append(time.perf_counter())
         timed.append((count, moments[1] - moments[0], (moments[-1] - moments[-1 - _STEPS]) / _STEPS))
     contrasted = len(pairs)

@@ -126,9 +126,9 @@ def _forms(c1: C1) -> dict[str, dict[str, Any]]:
 def _shortened(c1: C1, vocabularies: Mapping[str, WordVectors], seeds: Mapping[Two, Lexicon]) -> C1:
     """A candidate with fewer updates, as in the trial of two languages."""
     most = max(map(len, seeds.values()))
-    updates = c1.constants(most, min(map(len, vocabularies.values()))).updates
-    shortened = evidence.shortened(C1(**{**c1.settings(), "updates": updates}))
-    return C1(**shortened.settings())
+    constants = c1.constants(most, min(map(len, vocabularies.values())))
+    steps = {name: getattr(constants, name) for name in ("updates", "learning_rate", "decay")}
+    return C1(**evidence.shortened(C1(**{**c1.settings(), **steps})).settings())
 
 
 def _score(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from bilex.aligners.base import Aligner
-from bilex.aligners.c1_settings import hasty
+from bilex.aligners.c1_settings import long_steps, updates_of_a_share
 from bilex.encoders.presets import TuningPreset, TuningSettings
 from bilex.lexicon import Lexicon
 
@@ -25,15 +26,12 @@ HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST = 200, 0.2
 FORMS = ("careful", "best")
 MARGIN = 0.005
 
-# Candidates learn on so many of the most frequent words of each language (and those of the seeds), with this
-# share of the updates of a whole fit but at least so many. Fewer rounds of self-learning mislead: what goes
-# wrong with a form shows only in the last ones.
+# Candidates learn on so many of the most frequent words of each language (and those of the seeds), and go
+# this share of the way of a whole fit: of the summed lengths of its steps. Those that go all of it on few
+# words mislead, as do those that go a third of it, and those with fewer rounds of self-learning: what goes
+# wrong with a form shows only in the last rounds.
 WORDS = 20_000
-UPDATE_SHARE, UPDATES_AT_LEAST = 0.25, 26
-# Of these updates they make a half at twice the learning rate, which on 18 settings gave fits that are as
-# good and forms that differ as much. Where forms differ by these amounts, near the margin, that is not sure
-# enough, and they are fitted again with all of the updates.
-TOO_CLOSE = (0.0005, 0.006)
+WAY = 0.45
 # Rounds without improvement after which self-learning goes on in a trial, and how many words of each language
 # it matches: 50 and 20,000 in a fit, which takes many times as long; the confidences learned from either are
 # as good (docs/recipe.md).
@@ -95,27 +93,16 @@ def shortened(aligner: Aligner) -> Aligner:
     """
     aligner = in_one_pass(aligner)
     settings = aligner.settings()
-    fewer: dict[str, int] = {}
-    if updates := settings.get("updates"):
-        fewer["updates"] = min(updates, max(UPDATES_AT_LEAST, round(UPDATE_SHARE * updates)))
+    fewer: dict[str, Any] = {}
+    steps: dict[str, Any] = {name: settings.get(name) for name in ("updates", "learning_rate", "decay")}
+    if all(steps.values()):
+        if settings.get("preset") not in FORMS:  # the steps of these are long already
+            steps = long_steps(**steps)
+        fewer = {**steps, "updates": updates_of_a_share(WAY, steps["updates"], steps["decay"])}
     if patience := settings.get("patience"):
         fewer["patience"] = min(patience, PATIENCE)
         fewer["frequent"] = min(settings["frequent"], MATCHED)
     return type(aligner)(**{**settings, **fewer}) if fewer else aligner
-
-
-def hastened(aligner: Aligner) -> Aligner:
-    """A candidate with half the updates at twice the learning rate, where a method has enough of them.
-
-    Args:
-        aligner: A candidate whose settings are `pinned` and `shortened`.
-    """
-    settings = aligner.settings()
-    updates, rate = settings.get("updates"), settings.get("learning_rate")
-    if not updates or not rate:
-        return aligner
-    updates, rate = hasty(updates, rate, UPDATES_AT_LEAST)
-    return type(aligner)(**{**settings, "updates": updates, "learning_rate": rate})
 
 
 def in_one_pass(aligner: Aligner) -> Aligner:
@@ -134,19 +121,6 @@ def choose_form(scores: Mapping[str, float]) -> str:
     prior = next(iter(scores))
     best = max(scores, key=lambda form: scores[form])
     return best if scores[best] > scores[prior] + MARGIN else prior
-
-
-def too_close(scores: Mapping[str, float]) -> bool:
-    """Whether hasty fits leave open which form is to be taken.
-
-    Args:
-        scores: As for `choose_form`; none where there is nothing to choose.
-    """
-    if not scores:
-        return False
-    prior, *others = scores.values()
-    least, most = TOO_CLOSE
-    return any(least <= score - prior <= most for score in others)
 
 
 def choose_mixing(curve: Mapping[float, float], prior: float) -> float:

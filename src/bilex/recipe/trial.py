@@ -102,11 +102,11 @@ class _Trial:
             f"Trial: {len(held_out.golds())} seed words are held out of smaller fits of {self.aligner.name} "
             f"({tried})."
         )
-        self._fit_hastily(learned)
+        shorter = {name: evidence.shortened(form) for name, form in self.forms.items()}
+        self.fits = fit_each(shorter, self.small, learned, self.failed, self.progress)
         if not self.fits:
             return self._priors(f"no candidate could be fitted ({next(iter(self.failed.values()))})")
         try:
-            self._fit_longer(learned)
             return self._judged(held_out)
         except FAILURES as error:
             return self._priors(f"the trial could not be finished ({error})")
@@ -151,24 +151,6 @@ class _Trial:
     def _rows(self, pairs: Lexicon) -> Pairs:
         source, target = self.small
         return pairs.index(source.key_to_index, target.key_to_index)
-
-    def _fit_hastily(self, learned: Lexicon) -> None:
-        """Fit the candidates with few updates."""
-        hasty = {name: evidence.hastened(evidence.shortened(form)) for name, form in self.forms.items()}
-        self.fits = fit_each(hasty, self.small, learned, self.failed, self.progress)
-
-    def _fit_longer(self, learned: Lexicon) -> None:
-        """Fit the candidates again with more updates, where few of them leave the choice open."""
-        scores = {name: scores.mean() for name, scores in self.form_scores.items()}
-        longer = {name: evidence.shortened(self.forms[name]) for name in self.fits}
-        same = all(longer[name].settings() == fit.settings() for name, fit in self.fits.items())
-        if same or not evidence.too_close(scores):
-            return
-        self.progress.say("Trial: the forms are close; they are fitted again with more updates.")
-        again = fit_each(longer, self.small, learned, self.failed, self.progress)
-        if again:
-            self.fits = again
-            del self.form_scores
 
     def _judged(self, held_out: Lexicon) -> Decisions:
         """Choose on all held-out words, and learn confidences from halves that did not choose."""

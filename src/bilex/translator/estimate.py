@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from statistics import mean
 
 import numpy as np
 
@@ -41,38 +42,49 @@ def estimated_seconds(
     pairs = np.zeros((0, 2), np.int64)
     if lexicon is not None:
         pairs = lexicon.index(source.key_to_index, target.key_to_index)
+    sizes = len(source), len(target), len(pairs)
+    forms = list(evidence.candidates(aligner).values())
+    if len(pairs) < evidence.FEWEST_SEEDS:  # the prior is taken, without a trial
+        forms = forms[:1]
     compare = _seconds_a_comparison(source, target, aligner.device)
-    updates = aligner.timed_seconds(source, target, pairs)
-    total = updates + compare * aligner.comparisons(len(source), len(target), len(pairs))
+    timed = forms[0].timed_seconds(source, target, pairs)
+    unit = timed / forms[0].timed_comparisons(*sizes) if timed else 0.0
+    # Which form will be taken is not known yet: the mean.
+    total = mean(unit * form.timed_comparisons(*sizes) + compare * form.comparisons(*sizes) for form in forms)
     total += compare * len(source) * len(target)  # CSLS's terms of every word
-    return total + _trial_seconds(aligner, source, target, len(pairs), updates, compare, calibrate)
+    tried = len(pairs) >= evidence.FEWEST_SEEDS and (len(forms) > 1 or calibrate)
+    return total + (_trial_seconds(forms, *sizes, unit, compare, calibrate) if tried else 0.0)
 
 
 def _trial_seconds(
-    aligner: Aligner,
-    source: WordVectors,
-    target: WordVectors,
+    forms: list[Aligner],
+    source: int,
+    target: int,
     pairs: int,
-    updates: float,
+    unit: float,
     compare: float,
     calibrate: bool,
 ) -> float:
-    """Seconds of the held-out trial (`bilex.recipe.trial`), from those of the updates of the fit itself."""
-    forms = evidence.candidates(aligner)
-    if pairs < evidence.FEWEST_SEEDS or (len(forms) == 1 and not calibrate):
-        return 0.0
-    sizes = len(source), len(target)
-    small = [min(size, evidence.WORDS + pairs) for size in sizes]
-    total = 0.0
-    for form in forms.values():
-        candidate = evidence.hastened(evidence.shortened(form.pinned(pairs, min(sizes))))
-        whole = form.timed_comparisons(*sizes, pairs)
-        if whole:
-            total += updates * candidate.timed_comparisons(small[0], small[1], pairs) / whole
-        total += compare * (candidate.comparisons(small[0], small[1], pairs) + small[0] * small[1])
-        if small == list(sizes):
-            total -= compare * candidate.shared_comparisons(*sizes)
-    return total + (compare * sum(sizes) * evidence.WORDS if calibrate else 0.0)
+    """Seconds of the held-out trial (`bilex.recipe.trial`).
+
+    Args:
+        forms: What it compares.
+        source: Source words.
+        target: Target words.
+        pairs: Usable seed pairs.
+        unit: Seconds for one of `timed_comparisons`.
+        compare: Seconds for one of `comparisons`.
+        calibrate: Whether confidences are learned.
+    """
+    few_source, few_target = (min(words, evidence.WORDS + pairs) for words in (source, target))
+    total = compare * (source + target) * evidence.WORDS if calibrate else 0.0
+    for form in forms:
+        candidate = evidence.shortened(form.pinned(pairs, min(source, target)))
+        total += unit * candidate.timed_comparisons(few_source, few_target, pairs)
+        total += compare * (candidate.comparisons(few_source, few_target, pairs) + few_source * few_target)
+        if (few_source, few_target) == (source, target):
+            total -= compare * candidate.shared_comparisons(source, target)
+    return total
 
 
 def _seconds_a_comparison(source: WordVectors, target: WordVectors, device: str) -> float:
