@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Fewer pairs would not keep the cores busy, and a line through their times would lead too high.
 _PAIRS = (512, 2048)
 # The first few updates move the maps furthest, so that more negatives are searched for again.
-_UNSETTLED, _STEPS = 2, 3
+_UNSETTLED, _STEPS = 1, 2
 
 
 def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
@@ -50,7 +50,9 @@ def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: 
     mean_rate = constants.learning_rate * float(np.mean(constants.decay ** np.arange(constants.updates)))
     rates = [constants.learning_rate] * (1 + _UNSETTLED) + [mean_rate] * _STEPS
     timed: list[tuple[int, float, float]] = []
-    for count in (min(_PAIRS[0], len(inside)), *(min(size, len(inside)) for size in _PAIRS)):
+    sizes = [min(size, len(inside)) for size in _PAIRS]
+    c1.update(c1.objective(x, y, inside[: sizes[0]], constants), maps, rates[0])  # sets things up
+    for count in sizes:
         contrast = c1.objective(x, y, inside[:count], constants)
         moments = [time.perf_counter()]
         now = maps
@@ -61,7 +63,7 @@ def seconds_of_updates(c1: C1, source: WordVectors, target: WordVectors, pairs: 
     contrasted = len(pairs)
     if constants.contrast_on_augmented or not len(pairs):
         contrasted += constants.augment
-    first, later = (_line(timed[1][0], timed[1][i], timed[2][0], timed[2][i], contrasted) for i in (1, 2))
+    first, later = (_line(timed[0][0], timed[0][i], timed[1][0], timed[1][i], contrasted) for i in (1, 2))
     schedule = c1.passes(len(pairs), min(len(source), len(target)))
     rounds = sum(part.constants.iterations for part in schedule)
     return rounds * first + (sum(part.updates for part in schedule) - rounds) * later
