@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bilex.aligners.c1 import C1
+from bilex.aligners.lnmap import LNMap
 from bilex.aligners.procrustes import Procrustes
 from bilex.aligners.vecmap import VecMapSemi
 from bilex.encoders.combine import unit_rows
@@ -91,6 +92,9 @@ def test_candidates_without_updates_stay_as_they_are() -> None:
     assert evidence.shortened(VecMapSemi()).settings() == VecMapSemi(patience=5, frequent=5000).settings()
     smaller = VecMapSemi(patience=3, frequent=100)
     assert evidence.shortened(smaller).settings() == smaller.settings()
+    assert evidence.shortened(LNMap()).settings() == LNMap(mapper_steps=1000, round_epochs=3).settings()
+    fewer = LNMap(mapper_steps=1, round_epochs=2)
+    assert evidence.shortened(fewer).settings() == fewer.settings()
 
 
 def test_forms_that_do_the_same_are_not_compared(world: Planted) -> None:
