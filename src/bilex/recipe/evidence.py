@@ -32,10 +32,10 @@ MARGIN = 0.005
 # wrong with a form shows only in the last rounds.
 WORDS = 20_000
 WAY = 0.45
-# Rounds without improvement after which self-learning goes on in a trial, and how many words of each language
-# it matches: 50 and 20,000 in a fit, which takes many times as long; the confidences learned from either are
-# as good (docs/recipe.md).
-PATIENCE, MATCHED = 5, 5_000
+# Self-learning in a trial: rounds without improvement after which less is hidden, how many times as much is
+# kept then, and how many words of each language are matched. In a fit these are 50, 2 and 20,000, which takes
+# many times as long; the confidences learned from either are as good (docs/recipe.md).
+PATIENCE, GROWTH, MATCHED = 5, 4.0, 5_000
 # LNMap's mappers make this share of their first steps, and at most so many epochs in each round: P@1 on
 # held-out words is 0.4 lower on average, scores are 4 % lower; with four rounds instead of ten these are 7 %
 # lower (docs/performance.md).
@@ -105,6 +105,7 @@ def shortened(aligner: Aligner) -> Aligner:
         fewer = {**steps, "updates": updates_of_a_share(WAY, steps["updates"], steps["decay"])}
     if patience := settings.get("patience"):
         fewer["patience"] = min(patience, PATIENCE)
+        fewer["growth"] = max(settings["growth"], GROWTH)
         fewer["frequent"] = min(settings["frequent"], MATCHED)
     if steps := settings.get("mapper_steps"):
         fewer["mapper_steps"] = max(1, round(MAPPER_SHARE * steps))
