@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,14 @@ WITH_BFLOAT16 = Processor("newer", frozenset({"avx2", "avx512_bf16"}), 2)
 
 
 @pytest.fixture(autouse=True)
-def forget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is remembered from other tests or from this machine."""
+def forget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Nothing is remembered from other tests or from this machine, nor for other tests."""
     monkeypatch.setenv("BILEX_CACHE", str(tmp_path / "cache"))
-    for function in (arithmetic.outcome, arithmetic.int8_limit, arithmetic._machine):
+    remembering = (arithmetic.outcome, arithmetic.int8_limit, arithmetic._machine)
+    for function in remembering:
+        function.cache_clear()
+    yield
+    for function in remembering:
         function.cache_clear()
 
 
