@@ -15,7 +15,6 @@ from torch import nn
 
 from bilex import replay
 from bilex.aligners.checkpoint import Checkpoint
-from bilex.aligners.hand_gradients import Chain, by_autograd
 from bilex.aligners.lnmap import LNMap
 from bilex.aligners.lnmap_objectives import Autoencoder, RoundTrip
 from bilex.aligners.remembering import remembering
@@ -23,10 +22,12 @@ from bilex.aligners.small_networks import (
     Part,
     StoppedError,
     Training,
+    by_autograd,
     half_autoencoder,
     linear,
     side_by_side,
 )
+from bilex.aligners.written_out.chain import Chain
 from bilex.dropout import Dropout
 from bilex.errors import BilexError
 from bilex.lexicon import Lexicon

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from bilex.aligners.hand_gradients import Chain, Gradients, by_autograd
+from bilex.aligners.small_networks import Gradients, by_autograd
 
 
 class Autoencoder(NamedTuple):
@@ -43,6 +43,8 @@ class Autoencoder(NamedTuple):
 
         if rows.is_cuda:
             return by_autograd(reconstruction_error, self.parameters())
+        from bilex.aligners.written_out.chain import Chain
+
         whole = Chain(torch.nn.Sequential(*self.encoder, *self.decoder), batch)
 
         @torch.no_grad()
@@ -106,6 +108,8 @@ class RoundTrip(NamedTuple):
 
         if owns.is_cuda:
             return by_autograd(error, self.parameters())
+        from bilex.aligners.written_out.chain import Chain
+
         there, back, decoder = (Chain(network, batch) for network in self)
 
         @torch.no_grad()

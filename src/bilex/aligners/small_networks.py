@@ -16,13 +16,34 @@ from typing import Any, TypeVar
 import torch
 
 from bilex.aligners.checkpoint import Checkpoint
-from bilex.aligners.hand_gradients import Gradients
 from bilex.progress import Progress
 from bilex.replay import ReplayedPass
 
 Result = TypeVar("Result")
+Gradients = Callable[[torch.Tensor], torch.Tensor]
+"""Puts the gradient of a batch's loss into the parameters, and gives the loss."""
 
 _RANDOM = "random"
+
+
+def by_autograd(
+    loss: Callable[[torch.Tensor], torch.Tensor], parameters: list[torch.nn.Parameter]
+) -> Gradients:
+    """Gradients of any loss, on any device.
+
+    Args:
+        loss: The loss of a batch.
+        parameters: What it depends on.
+    """
+
+    def gradients(batch: torch.Tensor) -> torch.Tensor:
+        for parameter in parameters:
+            parameter.grad = None
+        found = loss(batch)
+        found.backward()  # type: ignore[no-untyped-call]
+        return found.detach()
+
+    return gradients
 
 
 def linear(before: int, after: int, random: torch.Generator) -> torch.nn.Linear:

@@ -107,8 +107,8 @@ def shortened(aligner: Aligner) -> Aligner:
         fewer["patience"] = min(patience, PATIENCE)
         fewer["growth"] = max(settings["growth"], GROWTH)
         fewer["frequent"] = min(settings["frequent"], MATCHED)
-    if steps := settings.get("mapper_steps"):
-        fewer["mapper_steps"] = max(1, round(MAPPER_SHARE * steps))
+    if mapper_steps := settings.get("mapper_steps"):
+        fewer["mapper_steps"] = max(1, round(MAPPER_SHARE * mapper_steps))
         fewer["round_epochs"] = min(settings["round_epochs"], ROUND_EPOCHS)
     return type(aligner)(**{**settings, **fewer}) if fewer else aligner
 

@@ -7,38 +7,14 @@ one by one. Here all results have their place from the start, and what lies betw
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from bilex.aligners.activation_loops import draw_kept, prelu, prelu_gradient
+from bilex.aligners.written_out.loops import draw_kept, prelu, prelu_gradient
 from bilex.dropout import Dropout
 
-Gradients = Callable[[torch.Tensor], torch.Tensor]
-"""Puts the gradient of a batch's loss into the parameters, and gives the loss."""
-
 _KEYS = 2**32
-
-
-def by_autograd(
-    loss: Callable[[torch.Tensor], torch.Tensor], parameters: list[torch.nn.Parameter]
-) -> Gradients:
-    """Gradients of any loss, on any device.
-
-    Args:
-        loss: The loss of a batch.
-        parameters: What it depends on.
-    """
-
-    def gradients(batch: torch.Tensor) -> torch.Tensor:
-        for parameter in parameters:
-            parameter.grad = None
-        found = loss(batch)
-        found.backward()  # type: ignore[no-untyped-call]
-        return found.detach()
-
-    return gradients
 
 
 class Chain:
