@@ -20,7 +20,7 @@ from bilex.progress import Progress
 from bilex.replay import ReplayedPass
 
 Result = TypeVar("Result")
-Gradients = Callable[[torch.Tensor], torch.Tensor]
+Gradients = Callable[["torch.Tensor"], "torch.Tensor"]  # quoted: torch is not loaded for the list of methods
 """Puts the gradient of a batch's loss into the parameters, and gives the loss."""
 
 _RANDOM = "random"
