@@ -17,11 +17,13 @@ from bilex.aligners.c1_rounds import Rounds
 from bilex.aligners.c1_settings import (
     MANY_SEEDS,
     PRESET_SUMMARIES,
+    SUPERVISED,
     C1Constants,
     Pass,
     check_preset,
     check_start,
     constants_for,
+    long_steps,
     passes,
 )
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
@@ -99,8 +101,11 @@ class C1(Aligner):
         "contrastive": (True,),
         "self_learning": (True,),
     }
-    # By then the loss on the sample has settled; all updates of the paper take minutes on 2 cores.
-    demo_settings: ClassVar[dict[str, Any]] = {"preset": "paper", "updates": 40}
+    # By 40 updates the loss on the sample has settled; 20 in longer steps go as far.
+    demo_settings: ClassVar[dict[str, Any]] = {
+        "preset": "paper",
+        **long_steps(40, SUPERVISED.learning_rate, SUPERVISED.decay),
+    }
     limits: ClassVar[Limits] = {
         "iterations": (1, None),
         "negatives": (1, None),
