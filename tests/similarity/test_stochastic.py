@@ -6,10 +6,10 @@ import torch
 
 from bilex import arithmetic
 from bilex.machine import processor
+from bilex.similarity.proposals import proposer
 from bilex.similarity.stochastic import Matches, StochasticMatcher
 from bilex.similarity.stochastic_cpu import CpuMatcher
 from bilex.similarity.stochastic_gpu import GpuMatching, k_highest
-from bilex.similarity.stochastic_rows import rounded
 
 ROW = 4 * 900  # bytes of the scores of one source row
 
@@ -152,7 +152,7 @@ def test_what_the_last_round_predicts_changes_nothing(sides, monkeypatch, produc
 
 
 def _rounded(rows: np.ndarray, product: torch.dtype) -> np.ndarray:
-    low = rounded(torch.from_numpy(rows), product)
+    low = proposer(torch.from_numpy(rows), product, rotate=False)
     return low.rows.double().numpy()[:, : rows.shape[1]] * low.scale[:, None].astype(np.float64)
 
 
@@ -167,7 +167,7 @@ def _kept(key: int, shape: tuple[int, int], keep: float) -> np.ndarray:
 
 def test_rounding_to_eight_bits_is_measured(sides) -> None:
     x, _ = sides
-    low = rounded(torch.from_numpy(x), torch.int8)
+    low = proposer(torch.from_numpy(x), torch.int8, rotate=False)
     away = np.linalg.norm(_rounded(x, torch.int8) - x, axis=1)
     limit = arithmetic.int8_limit()
     assert (away <= low.error).all() and low.error.max() < 1.27 / limit

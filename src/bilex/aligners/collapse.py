@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from bilex.similarity.stochastic import StochasticMatcher
+from bilex.similarity.threads import single_threaded_torch
 
 COLLAPSED = 0.25
 """Below this share of recovered pairs the languages were most likely not brought together."""
@@ -38,14 +39,11 @@ def rotation(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Ten
 
 def _by_svd(matrix: torch.Tensor) -> torch.Tensor:
     """UVᵀ of a matrix UΣVᵀ; one thread needs less time than two, which would wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with single_threaded_torch() as use_one_thread:
+        use_one_thread()
         u, _, v = torch.linalg.svd(matrix, full_matrices=False)
         turn: torch.Tensor = u @ v
-        return turn
-    finally:
-        torch.set_num_threads(threads)
+    return turn
 
 
 def _covariance(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:

@@ -57,12 +57,13 @@ def precision_for(queries: int, keys: int, k: int, directions: int = 1) -> torch
     return arithmetic.fastest_search(keys, k, directions)
 
 
-def proposer(rows: Any, dtype: torch.dtype) -> Proposer:
+def proposer(rows: Any, dtype: torch.dtype, *, rotate: bool = True) -> Proposer:
     """Round rows to `dtype` and measure what was lost.
 
     Args:
         rows: Rows as a float32 array, a tensor, or anything that gives such an array when it is sliced.
         dtype: float32, bfloat16 or int8. Rows that are float32 already are not copied.
+        rotate: Whether rows that become int8 are rotated first; both sides of a product must agree.
 
     Raises:
         BilexError: A row is not finite.
@@ -77,7 +78,7 @@ def proposer(rows: Any, dtype: torch.dtype) -> Proposer:
         part = placed(rows[start:stop], _CPU)
         at = slice(start, stop)
         if dtype == torch.int8:
-            _round_to_int8(part, low[at], scale[at], error[at], norm[at])
+            _round_to_int8(part, low[at], scale[at], error[at], norm[at], rotate)
         elif dtype == torch.bfloat16:
             _round_to_bfloat16(part, low[at], error[at], norm[at])
         else:
@@ -150,17 +151,18 @@ def bfloat16_rounding(largest: Doubles) -> Doubles:
 
 
 def _round_to_int8(
-    part: torch.Tensor, low: torch.Tensor, scale: Floats, error: Doubles, norm: Doubles
+    part: torch.Tensor, low: torch.Tensor, scale: Floats, error: Doubles, norm: Doubles, rotate: bool
 ) -> None:
     width = part.shape[1]
-    rotated = (part @ torch.from_numpy(rounding.rotation(width))).numpy()
+    rows = (part @ torch.from_numpy(rounding.rotation(width)) if rotate else part.contiguous()).numpy()
     limit, out = np.float32(arithmetic.int8_limit()), low.numpy()
     in_threads(
         len(part),
-        lambda start, stop: rounding.to_int8(rotated, limit, out, scale, error, norm, start, stop),
+        lambda start, stop: rounding.to_int8(rows, limit, out, scale, error, norm, start, stop),
         _ROWS_PER_TASK,
     )
-    error += rounding.rotation_error(width) * (norm + error)
+    if rotate:
+        error += rounding.rotation_error(width) * (norm + error)
 
 
 def _round_to_bfloat16(part: torch.Tensor, low: torch.Tensor, error: Doubles, norm: Doubles) -> None:

@@ -9,26 +9,9 @@ import numpy.typing as npt
 import torch
 
 from bilex import arithmetic, int8_tiles
-from bilex.similarity import rounding
-from bilex.similarity.proposals import Proposer, proposer
-from bilex.similarity.threads import in_threads
+from bilex.similarity.proposals import proposer
 
 Lines = npt.NDArray[np.intp]
-
-_ROWS_PER_TASK = 1024
-_PADDING = 64  # bytes; 8-bit rows are padded to whole cache lines
-
-
-def rounded(rows: torch.Tensor, dtype: torch.dtype) -> Proposer:
-    """Round rows; for int8 each row's largest number becomes the largest that this CPU adds up right."""
-    if dtype != torch.int8:
-        return proposer(rows, dtype)
-    count, width = rows.shape
-    low = np.zeros((count, -(-width // _PADDING) * _PADDING), np.int8)
-    scale, error, norm = np.empty(count, np.float32), np.empty(count), np.empty(count)
-    arrays = rows.numpy(), np.float32(arithmetic.int8_limit()), low, scale, error, norm
-    in_threads(count, lambda start, stop: rounding.to_int8(*arrays, start, stop), _ROWS_PER_TASK)
-    return Proposer(torch.from_numpy(low), scale, error * (1 + 1e-9), norm * (1 + 1e-9))
 
 
 class RoundedRows:
@@ -42,7 +25,7 @@ class RoundedRows:
     def __init__(self, rows: torch.Tensor, dtype: torch.dtype) -> None:
         self.given, self.version = rows, rows._version
         self.rows = rows.contiguous()
-        self.low = rounded(self.rows, dtype)
+        self.low = proposer(self.rows, dtype, rotate=False)
         self.kind = arithmetic.tile_kind() if dtype == torch.int8 else None
 
     def are(self, rows: torch.Tensor, dtype: torch.dtype) -> bool:
