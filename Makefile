@@ -37,12 +37,12 @@ endif
 	$(AS) $(BIN)/bilex prepare
 	touch $@
 
-$(VENV)/dev: $(VENV)/python bench/pyproject.toml
+$(VENV)/dev: $(VENV)/python bench/pyproject.toml workbench/pyproject.toml
 ifeq ($(LOCK),yes)
 	$(LOCKED) -r requirements/dev.lock
-	$(PIP) --no-deps --no-build-isolation -e . -e bench
+	$(PIP) --no-deps --no-build-isolation -e . -e workbench -e bench
 else
-	$(PIP) -c constraints.txt -e ".[dev]" -e "bench[report,cluster]"
+	$(PIP) -c constraints.txt -e ".[dev]" -e workbench -e "bench[report,cluster]"
 	$(PIP) -c constraints.txt -e ".[oracles]" || echo "anki cannot be installed here: its test is skipped"
 endif
 	touch $@
@@ -67,7 +67,7 @@ test-all: $(VENV)/dev
 test-browser: $(VENV)/dev
 	@command -v chromedriver >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -y -q chromium chromium-driver; } \
 		|| { echo "test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 2; }
-	$(BIN)/python -m pytest -m browser tests/workbench/browser
+	$(BIN)/python -m pytest -m browser workbench/tests/browser
 
 coverage: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term --cov-report=html
@@ -85,7 +85,7 @@ lint: $(VENV)/dev
 bench: $(VENV)/dev
 	@test -n "$(DATA)" || (echo "make bench needs the data folder: make bench DATA=../shared/data" >&2; exit 2)
 	$(PIP) -c constraints.txt -e ".[compare]"
-	$(AS) $(BIN)/python -m timings $(DATA) $(if $(QUICK),--quick)
+	$(AS) $(BIN)/python -m research $(DATA) $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage htmlcov site

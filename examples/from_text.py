@@ -109,7 +109,7 @@ def build(
         get_method(method)(), source, target, seeds, languages=languages, progress=False
     )
     translator.save(folder / "model")
-    translator.lexicon(mutual=True).write(folder / "dictionary.tsv")
+    translator.lexicon(mutual=True).save(folder / "dictionary.tsv")
     return translator, reports
 
 
@@ -117,7 +117,7 @@ def table(result: Evaluation, reports: Sequence[TrainingReport]) -> str:
     """What was read, and the accuracy, as text."""
     lines = [report.sentence() for report in reports]
     for name, found in (("forward", result.forward), ("backward", result.backward)):
-        figures = found.figures["csls"] or {}
+        figures = found.metrics["csls"] or {}
         shown = ", ".join(f"{figure.upper()} {100 * value:.1f} %" for figure, value in figures.items())
         lines.append(f"{name}: {shown} of {found.covered} words")
     return "\n".join(lines)
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     given = parser.parse_args()
     languages = given.source[0], given.target[0]
-    seeds, test = Lexicon.read(given.seeds), Lexicon.read(given.test)
+    seeds, test = Lexicon.load(given.seeds), Lexicon.load(given.test)
     settings = TrainingSettings(threads=given.threads)
     texts = given.source[1:], given.target[1:]
     translator, reports = build(languages, texts, seeds, given.output, method=given.method, settings=settings)

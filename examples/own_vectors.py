@@ -33,7 +33,7 @@ def held_out_accuracy(method: str, source: WordVectors, target: WordVectors, pai
     """
     train, test = pairs.split(HELD_OUT)
     translator = Translator.fit(get_method(method)(), source, target, train, calibrate=False, progress=False)
-    metrics = evaluate(translator.space, test, train=train, bootstrap=0).forward.figures["csls"]
+    metrics = evaluate(translator.space, test, train=train, bootstrap=0).forward.metrics["csls"]
     return metrics["p@1"] if metrics else 0.0
 
 
@@ -54,7 +54,7 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     translator.save(folder / "model")
     dictionary = translator.lexicon(mutual=True, min_confidence=confidence)
-    dictionary.write(folder / "dictionary.tsv")
+    dictionary.save(folder / "dictionary.tsv")
     return translator
 
 
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     given = parser.parse_args()
     source, target = (read_vectors(path, given.limit) for path in (given.source, given.target))
-    pairs = Lexicon.read(given.seeds)
+    pairs = Lexicon.load(given.seeds)
     accuracy = held_out_accuracy(given.method, source, target, pairs)
     print(f"P@1 on held-out pairs: {accuracy:.1%}")
     build(source, target, pairs, given.output, method=given.method, confidence=given.confidence)

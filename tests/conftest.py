@@ -15,7 +15,7 @@ from planted import Planted, planted
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
-    from bilex.translator import Translator
+    from bilex.model import Translator
 
 HERE = Path(__file__).parent
 
@@ -54,8 +54,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     )
     world.source.save(made.source)
     world.target.save(made.target)
-    world.pairs(0, 400).write(made.seeds)
-    world.pairs(400, 900).write(made.test)
+    world.pairs(0, 400).save(made.seeds)
+    world.pairs(400, 900).save(made.test)
     command = ["align", made.source, made.target, "--seeds", made.seeds, "-o", made.model]
     assert run([*map(str, command), "--method", "procrustes", "--device", "cpu"]) == 0
     return made
@@ -71,7 +71,7 @@ def world() -> Planted:
 def translator(world: Planted) -> Translator:
     """A translator of these, fitted once."""
     from bilex.aligners.procrustes import Procrustes
-    from bilex.translator import Translator
+    from bilex.model import Translator
 
     return Translator.fit(Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 600))
 

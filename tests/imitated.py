@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from bilex import replay
+from bilex.core import cuda_graphs as replay
 
 
 def imitate_recordings(monkeypatch: pytest.MonkeyPatch) -> None:

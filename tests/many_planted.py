@@ -43,5 +43,5 @@ def share_right(space: object, pairs: Lexicon) -> float:
     """P@1 with CSLS, forward."""
     from bilex.evaluation import evaluate
 
-    figures = evaluate(space, pairs, bootstrap=0).forward.figures["csls"]  # type: ignore[arg-type]
+    figures = evaluate(space, pairs, bootstrap=0).forward.metrics["csls"]  # type: ignore[arg-type]
     return figures["p@1"] if figures else 0.0

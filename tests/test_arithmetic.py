@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from bilex import arithmetic
-from bilex.machine import Processor
+from bilex.core.machine import Processor
+from bilex.search import arithmetic
 
 PLAIN = Processor("plain", frozenset({"avx2"}), 2)
 WITH_BFLOAT16 = Processor("newer", frozenset({"avx2", "avx512_bf16"}), 2)
@@ -174,7 +174,7 @@ NUMBA = {"avx2": "haswell", "sse": "nehalem"}
 PROGRAM = """
 import hashlib, sys
 import numpy as np
-from bilex.similarity import cpu, neighbourhoods, csls_top_k
+from bilex.search import cpu, neighbourhoods, csls_top_k
 rng = np.random.default_rng(0)
 shared = rng.standard_normal((20, 60))
 x, y = (rng.standard_normal((3000, 20)) @ shared + rng.standard_normal((3000, 60)) for _ in "xy")

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bilex.device import resolve_device
-from bilex.errors import BilexError
-from bilex.progress import SILENT
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT
 
 
 def test_devices_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ import pytest
 from bilex.aligners import get_method
 from bilex.cli import run
 from bilex.lexicon import Lexicon
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex.vectors import WordVectors
 from planted import planted
 
@@ -36,15 +36,15 @@ VICTIM = "/tmp/bilex-hostile-file-was-run"
 
 _OPEN_ALL = """
 import json, resource, sys
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
-from bilex.translator import Translator
+from bilex.model import Translator
 
 WordVectors.load(sys.argv[1])  # whatever is compiled and imported once
 start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-kinds = {"vectors": WordVectors.load, "lexicon": Lexicon.read, "model": Translator.load}
+kinds = {"vectors": WordVectors.load, "lexicon": Lexicon.load, "model": Translator.load}
 found = {}
 for line in sys.stdin.read().splitlines():
     kind, path = line.split(" ", 1)
@@ -188,7 +188,7 @@ def test_vector_folders_that_lie(tmp_path: Path, plain: Path) -> None:
 
 
 def test_lying_headers_are_found_even_where_checksums_are_not_compared(tmp_path: Path, plain: Path) -> None:
-    from bilex.errors import BilexError
+    from bilex.core.errors import BilexError
 
     entry = {"dtype": "F32", "shape": [10**12, 4], "data_offsets": [0, 640]}
     shutil.copytree(plain, tmp_path / "v")
@@ -225,7 +225,7 @@ def test_dictionaries_of_all_kinds(tmp_path: Path, plain: Path) -> None:
 
 def test_a_sheet_of_wide_rows_takes_little_memory(tmp_path: Path, plain: Path) -> None:
     """Rows of 16,384 cells, of which the file holds three: once kept whole, a gigabyte for this one."""
-    Lexicon([("dog", "koira")]).write(tmp_path / "small.xlsx")
+    Lexicon([("dog", "koira")]).save(tmp_path / "small.xlsx")
     cells = "<c r='A{0}' t='str'><v>w{0}</v></c><c r='B{0}' t='str'><v>x{0}</v></c><c r='XFD{0}'><v>1</v></c>"
     rows = "".join(f"<row r='{n}'>{cells.format(n)}</row>" for n in range(1, 8001)).encode()
     sheet = b"<worksheet xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/main'><sheetData>"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bilex.aligners import get_method
-from bilex.errors import BilexError
-from bilex.many import ManyLanguages
-from bilex.many.joining import join
-from bilex.translator import Translator
+from bilex.core.errors import BilexError
+from bilex.model import Translator
+from bilex.model.many import ManyLanguages
+from bilex.model.many.joining import join
 from hub_server import running_hub
 from planted import planted
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from bilex.aligners import get_method, methods
-from bilex.errors import BilexError
-from bilex.languages import code_of, language_name, language_of_file
+from bilex.core.errors import BilexError
+from bilex.core.languages import code_of, language_name, language_of_file
+from bilex.core.progress import SILENT, chosen_progress
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, chosen_progress
-from bilex.translator import Translator
-from bilex.translator.estimate import estimated_seconds
+from bilex.model import Translator
+from bilex.model.estimate import estimated_seconds
 from bilex.vectors import WordVectors
 from planted import Planted, planted
 
@@ -102,14 +102,14 @@ def test_gensims_vectors_are_mapped(translator: Translator, world: Planted) -> N
     assert np.allclose(mapped.vectors, translator.map_vectors(world.target, "target").vectors, atol=1e-6)
 
 
-@pytest.mark.parametrize("function", [Translator.lexicon, Translator.fit, Translator.translate, Lexicon.read])
+@pytest.mark.parametrize("function", [Translator.lexicon, Translator.fit, Translator.translate, Lexicon.load])
 def test_signatures_name_every_argument(function: Any) -> None:
     kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD not in kinds
 
 
 def test_progress_is_shown_in_terminals_and_notebooks_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bilex.progress_display import BarProgress, LineProgress
+    from bilex.core.progress_display import BarProgress, LineProgress
 
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from bilex import int8_tiles
-from bilex.machine import Processor, processor
+from bilex.core.machine import Processor, processor
+from bilex.search import int8_tiles
 
 KINDS = [
     pytest.param(

@@ -15,16 +15,17 @@ import numpy as np
 import pytest
 import torch
 
-from bilex import replay, sealed
 from bilex.aligners.c1 import C1
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.cli import run
-from bilex.errors import BilexError, BilexWarning
-from bilex.gpu_memory import enough_memory, in_blocks, with_less_memory
-from bilex.progress import SILENT, Task
-from bilex.similarity.gpu import top_k
-from bilex.similarity.stochastic import ScoreBlocks
-from bilex.similarity.stochastic_gpu import GpuMatching
+from bilex.core import cuda_graphs as replay
+from bilex.core import manifest as sealed
+from bilex.core.errors import BilexError, BilexWarning
+from bilex.core.gpu_memory import enough_memory, in_blocks, with_less_memory
+from bilex.core.progress import SILENT, Task
+from bilex.search.gpu import top_k
+from bilex.search.stochastic import ScoreBlocks
+from bilex.search.stochastic_gpu import GpuMatching
 from planted import planted
 
 
@@ -165,7 +166,7 @@ def test_a_search_that_runs_out_of_memory_finds_the_same(monkeypatch: pytest.Mon
     random = torch.Generator().manual_seed(0)
     queries, keys = torch.randn(50, 8, generator=random), torch.randn(70, 8, generator=random)
     scores, rows = top_k(queries, keys, 3, None, 1 << 30)
-    from bilex.similarity import gpu
+    from bilex.search import gpu
 
     real = gpu.best_proposals
 

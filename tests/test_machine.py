@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex import instructions, machine
+from bilex.core import instructions, machine
 
 LINUX_X86 = """processor\t: 0
 model name\t: Some Processor
@@ -62,7 +62,8 @@ def test_this_machine() -> None:
 
 def test_no_torch_for_machine_facts() -> None:
     code = (
-        "import sys, bilex.machine as m; m.processor(), m.available_memory(); print('torch' in sys.modules)"
+        "import sys, bilex.core.machine as m; m.processor(); m.available_memory(); "
+        "print('torch' in sys.modules)"
     )
     caught = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert caught.stdout.strip() == "False"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bilex import temporaries
-from bilex.errors import BilexError
-from bilex.files import (
+from bilex.core import temporaries
+from bilex.core.errors import BilexError
+from bilex.core.files import (
     atomic_file,
     atomic_folder,
     check_not_an_input,
@@ -90,7 +90,7 @@ def test_a_link_stays_a_link_and_what_it_points_to_is_replaced(tmp_path: Path, m
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from bilex import files
+from bilex.core import files
 path, where = Path(sys.argv[1]), sys.argv[2]
 die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 if where == "between":

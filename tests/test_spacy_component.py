@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bilex.aligners import get_method
-from bilex.errors import BilexError
-from bilex.many.joining import join
-from bilex.translator import Translator
+from bilex.core.errors import BilexError
+from bilex.model import Translator
+from bilex.model.many.joining import join
 from planted import Planted, planted
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed: its component is NOT tested")

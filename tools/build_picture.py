@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.aligners import get_method
+from bilex.core.files import write_text
 from bilex.data import sample_path
-from bilex.files import write_text
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
@@ -64,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     sample = sample_path()
     english, finnish = WordVectors.load(sample / "en"), WordVectors.load(sample / "fi")
-    aligner = get_method(options.method)().fit(english, finnish, Lexicon.read(sample / "seeds.tsv"))
-    pairs, colours = drawn_pairs(Lexicon.read(sample / "test.tsv"))
+    aligner = get_method(options.method)().fit(english, finnish, Lexicon.load(sample / "seeds.tsv"))
+    pairs, colours = drawn_pairs(Lexicon.load(sample / "test.tsv"))
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     before = english.vectors[english.rows(sources)], finnish.vectors[finnish.rows(targets)]
     after = aligner.source_map_(before[0]), aligner.target_map_(before[1])

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
-from bilex.files import sha256, write_text
+from bilex.core.errors import BilexError
+from bilex.core.files import sha256, write_text
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
@@ -292,15 +292,15 @@ def build(packages: Path, work: Path, output: Path) -> None:
     seeds, test = divide(english_words, finnish_words, support)
     for name, words, matrix in (("en", english_words, english_matrix), ("fi", finnish_words, finnish_matrix)):
         WordVectors(words, matrix).preprocessed("unit").save(output / name, dtype="int8")
-    seeds.write(output / "seeds.tsv")
-    test.write(output / "test.tsv")
+    seeds.save(output / "seeds.tsv")
+    test.save(output / "test.tsv")
     write_text(output / "LICENSE-en.txt", member(packages / ENGLISH.file, "3.7.1/LICENSE").decode("utf-8"))
     figures = {
         "words": WORDS,
         "seed_pairs": len(seeds),
-        "seed_words": len(seeds.golds()),
+        "seed_words": len(seeds.translations()),
         "test_pairs": len(test),
-        "test_words": len(test.golds()),
+        "test_words": len(test.translations()),
         "most_golds": MOST_GOLDS,
         "first_rank": FIRST_TEST_RANK,
         "seed": SEED,

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from bilex.aligners import get_method
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_file
 from bilex.data import sample_path
-from bilex.errors import BilexError
-from bilex.files import atomic_file
 from bilex.lexicon import Lexicon
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex.vectors import WordVectors
 
 REPOSITORY = Path(__file__).parents[1]
@@ -41,7 +41,7 @@ def fit(path: Path, method: str) -> None:
     """Align the packaged sample."""
     sample = sample_path()
     source, target = (WordVectors.load(sample / language) for language in ("en", "fi"))
-    seeds = Lexicon.read(sample / "seeds.tsv")
+    seeds = Lexicon.load(sample / "seeds.tsv")
     Translator.fit(get_method(method)(), source, target, seeds, languages=("en", "fi")).save(path)
 
 
@@ -146,7 +146,7 @@ def main() -> None:
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
         parser.error("chromium and chromedriver are needed; install them first.")
-    test = Lexicon.read(sample_path() / "test.tsv")
+    test = Lexicon.load(sample_path() / "test.tsv")
     truth: dict[str, list[str]] = {}
     for source, target in test.pairs:
         truth.setdefault(source, []).append(target)

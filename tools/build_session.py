@@ -19,8 +19,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bilex.core.files import write_text
 from bilex.data import sample_path
-from bilex.files import write_text
 from bilex.vectors import WordVectors
 
 OUTPUT = Path(__file__).parents[1] / "docs" / "first-session.md"

@@ -29,14 +29,14 @@ import torch
 
 from bilex.aligners import get_method
 from bilex.aligners.checkpoint import Checkpoint
+from bilex.core.errors import BilexError
+from bilex.core.manifest import verify_manifest
 from bilex.encoders.encodings import encode_cached
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
 from bilex.encoders.stage import StageC2
-from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.sealed import check_seal
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
 from bilex_bench.setups import Setup
@@ -175,7 +175,7 @@ class Things:
         self.encoder.save(path, "card")
 
         def use() -> Any:
-            if not check_seal(path, "bilex-encoder"):
+            if not verify_manifest(path, "bilex-encoder"):
                 raise BilexError("there is no encoder")
             return WordEncoder.load(path, device="cpu").encode(["abc"]).tolist()
 
@@ -196,8 +196,8 @@ class Things:
         data, work, results = self.home / "data", self.home / "work", self.home / "results"
         self.source.save(data / "vectors" / "aa.vec")
         self.target.save(data / "vectors" / "bb.vec")
-        self.seeds.head(30).write(data / "aa-bb.train.1k.tsv")
-        Lexicon(self.seeds.pairs[30:]).write(data / "aa-bb.test.tsv")
+        self.seeds.head(30).save(data / "aa-bb.train.1k.tsv")
+        Lexicon(self.seeds.pairs[30:]).save(data / "aa-bb.test.tsv")
         folder = DataFolder.open(data, "planted")
         setup = Setup(dataset="planted", pair="aa-bb", seeds="1k", method="procrustes")
         plan = WorkPlan(

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bilex.format_names import WRITTEN_FORMATS
+from bilex.core.format_names import WRITTEN_FORMATS
 from bilex.lexicon import Entry
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats import format_named, read, write

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT
 from bilex.corpus.reading import LeftOut, read_texts
 from bilex.corpus.tokens import Tokeniser
-from bilex.errors import BilexError
-from bilex.progress import SILENT
 from bilex.vectors import Subwords, WordVectors, binary, fasttext, folder, npy, text
 from bilex.vectors.options import LoadOptions
 from bilex.vectors.sniff import sniff_source

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from mutations import LARGEST
 
 SECONDS, HANG_SECONDS = 2.0, 20.0

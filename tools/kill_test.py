@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from bilex import files
 from bilex.cli import run
+from bilex.core import files
+from bilex.core.temporaries import restore
 from bilex.lexicon import Lexicon
-from bilex.temporaries import restore
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
 from bilex_bench.setups import Setup
@@ -97,9 +97,9 @@ class Kinds:
             words.save(inputs / f"{name}.vec")
             words.save(data / "vectors" / f"{name}.vec")
         pairs = [(f"aa{row}", f"bb{row}") for row in range(WORDS)]
-        Lexicon(pairs[:SEEDS]).write(inputs / "seeds.tsv")
-        Lexicon(pairs[:SEEDS]).write(data / "aa-bb.train.1k.tsv")
-        Lexicon(pairs[SEEDS:]).write(data / "aa-bb.test.tsv")
+        Lexicon(pairs[:SEEDS]).save(inputs / "seeds.tsv")
+        Lexicon(pairs[:SEEDS]).save(data / "aa-bb.train.1k.tsv")
+        Lexicon(pairs[SEEDS:]).save(data / "aa-bb.test.tsv")
         self.align(inputs / "model", "procrustes")
 
     def align(self, output: Path, method: str, *more: object) -> None:

@@ -25,9 +25,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bilex.translator import Translator
-from bilex.workbench.schema import review_file
-from bilex.workbench.store import Store
+from bilex.model import Translator
+from bilex_workbench.schema import review_file
+from bilex_workbench.store import Store
 
 TOKEN = "kill-test-token"
 _CLIENTS = 4

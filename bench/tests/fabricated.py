@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bilex.evaluation.figures import bootstrap_intervals, mean_figures
+from bilex.evaluation.metrics import bootstrap_intervals, mean_metrics
 from bilex.evaluation.result import DirectionResult, Evaluation, Group, Prediction
 from bilex.lexicon.ranks import BANDS
 from bilex_bench.results import Result, WordSample
@@ -149,17 +149,17 @@ def _direction(setup: Setup, name: str, strength: float, words: int) -> Directio
     )
 
     def group(chosen: np.ndarray) -> Group:
-        return Group(int(chosen.sum()), {m: mean_figures(r[chosen], AT) for m, r in ranks.items()})
+        return Group(int(chosen.sum()), {m: mean_metrics(r[chosen], AT) for m, r in ranks.items()})
 
     return DirectionResult(
-        figures={m: mean_figures(r, AT) for m, r in ranks.items()},
+        metrics={m: mean_metrics(r, AT) for m, r in ranks.items()},
         intervals={m: bootstrap_intervals(r, AT, replicates=100, seed=0) for m, r in ranks.items()},
         covered=words,
         total=words + 20,
         pairs=words + 60,
         pairs_covered=words + 30,
-        oov_as_error={m: mean_figures(r, AT, words + 20) for m, r in ranks.items()},
-        per_pair={m: mean_figures(r, AT) for m, r in ranks.items()},
+        oov_as_error={m: mean_metrics(r, AT, words + 20) for m, r in ranks.items()},
+        per_pair={m: mean_metrics(r, AT) for m, r in ranks.items()},
         leak_free=group(~leaked),
         bands={name: group(band == i) for i, name in enumerate(BANDS) if (band == i).any()},
         identical=group(identical),

@@ -16,8 +16,8 @@ from typing import Any
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.procrustes import Procrustes
-from bilex.errors import BilexError
-from bilex.progress import Progress
+from bilex.core.errors import BilexError
+from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
 from bilex_bench.events import Moved, News, Retried, Started, Step
@@ -92,9 +92,9 @@ def make_folder(path: Path) -> KnownFolder:
         world = planted(WORDS, 16, 0.6, seed=number)
         for language, words in zip(pair.split("-"), (world.source, world.target), strict=True):
             words.save(path / "vectors" / f"{language}.vec")
-        world.pairs(0, SEEDS).write(path / f"{pair}.train.1k.tsv")
-        world.pairs(0, SEEDS // 2).write(path / f"{pair}.train.500.tsv")
-        world.pairs(SEEDS, WORDS).write(path / f"{pair}.test.tsv")
+        world.pairs(0, SEEDS).save(path / f"{pair}.train.1k.tsv")
+        world.pairs(0, SEEDS // 2).save(path / f"{pair}.train.500.tsv")
+        world.pairs(SEEDS, WORDS).save(path / f"{pair}.test.tsv")
     return open_folder(path)
 
 

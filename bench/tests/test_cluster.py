@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import runner_world as world
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.cluster import Needs, RayExecutor, fitting
 from bilex_bench.engine import run
 from bilex_bench.events import Step

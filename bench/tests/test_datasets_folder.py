@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.datasets import DataFolder
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder, load_vectors
 

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from bilex.cli import BAD_INPUT, OK, run
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.figures import FIGURES, Drawing, draw_figures
 from bilex_bench.figures.board import Board, slug
 from bilex_bench.figures.palette import DARK, colour_of, styles_for

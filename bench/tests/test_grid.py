@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.datasets import DataFolder
 from bilex_bench.grid import Grid
 from bilex_bench.ready import ready_grids, ready_text

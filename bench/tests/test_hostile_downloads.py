@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.datasets import download as downloading
 from bilex_bench.datasets import first_words
 from bilex_bench.datasets.catalogue import KNOWN

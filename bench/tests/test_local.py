@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import runner_world as world
-from bilex.machine import Processor
+from bilex.core.machine import Processor
 from bilex_bench import local
 from bilex_bench.engine import run
 from bilex_bench.local import LocalExecutor, default_workers, how_it_ended, threads_for

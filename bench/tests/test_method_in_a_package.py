@@ -11,7 +11,7 @@ import pytest
 
 from bilex.aligners import get_method, methods
 from bilex.cli import run
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex_bench import about
 from bilex_bench.datasets import DataFolder
 from bilex_bench.estimate import estimate
@@ -109,8 +109,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         world = planted(300, 16, 0.5)
         world.source.save(folder / "data" / "vectors" / "aa.vec")
         world.target.save(folder / "data" / "vectors" / "bb.vec")
-        world.pairs(0, 120).write(folder / "data" / "aa-bb.train.1k.tsv")
-        world.pairs(120, 300).write(folder / "data" / "aa-bb.test.tsv")
+        world.pairs(0, 120).save(folder / "data" / "aa-bb.train.1k.tsv")
+        world.pairs(120, 300).save(folder / "data" / "aa-bb.test.tsv")
         (folder / "grid.toml").write_text(GRID, encoding="utf-8")
         make_encoder(folder / "tiny")
         yield folder

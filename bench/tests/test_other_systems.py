@@ -69,8 +69,8 @@ class Way:
         data = folder / "data"
         world.source.save(data / "vectors" / "aa.vec")
         world.target.save(data / "vectors" / "bb.vec")
-        world.pairs(0, 120).write(data / "aa-bb.train.1k.tsv")
-        world.pairs(120, 300).write(data / "aa-bb.test.tsv")
+        world.pairs(0, 120).save(data / "aa-bb.train.1k.tsv")
+        world.pairs(120, 300).save(data / "aa-bb.test.tsv")
         (folder / "grid.toml").write_text(GRID, encoding="utf-8")
         self.word, self.translation = world.pairs(0, 1).pairs[0]
 

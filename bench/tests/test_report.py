@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bilex.cli import BAD_INPUT, OK, run
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.report import report_page
 from bilex_bench.report.svg import inline_svg
 from bilex_bench.results import Result

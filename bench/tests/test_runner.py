@@ -17,7 +17,7 @@ from rich.console import Console
 
 import runner_world as world
 from bilex.cli import run as bilex
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.events import Ended, Moved, News, Retried, Started, Step
 from bilex_bench.live import View, in_a_line
 from bilex_bench.results import Result

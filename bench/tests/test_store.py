@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.results import Result
 from bilex_bench.setups import Setup
 from bilex_bench.store import MergeReport, ResultsStore

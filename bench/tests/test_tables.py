@@ -16,7 +16,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from bilex.cli import run
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.results import Result
 from bilex_bench.setups import Setup
 from bilex_bench.store import ResultsStore

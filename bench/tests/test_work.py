@@ -12,14 +12,14 @@ import pytest
 
 import runner_world as world
 from bilex.aligners import get_method
+from bilex.core.progress import Silent
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.stage import StageC2, run_stage_c2
 from bilex.evaluation import evaluate
-from bilex.progress import Silent
-from bilex.recipe import Recipe
-from bilex.recipe.trial import decide
-from bilex.space import Space
+from bilex.fit import Recipe
+from bilex.fit.trial import decide
+from bilex.model.space import Space
 from bilex_bench import stages
 from bilex_bench.work import FamilyOutOfMemoryError, run_family
 from bilex_bench.workplace import Workplace

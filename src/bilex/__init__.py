@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bilex.named_later import names_from
+from bilex.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from bilex.aligners import get_method, methods
-    from bilex.errors import BilexError
+    from bilex.core.errors import BilexError
     from bilex.evaluation import evaluate
     from bilex.lexicon import Lexicon
-    from bilex.many import ManyLanguages
-    from bilex.translator import Translator
+    from bilex.model import Translator
+    from bilex.model.many import ManyLanguages
     from bilex.vectors import WordVectors
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BilexError",
     "Lexicon",
@@ -31,13 +31,13 @@ __all__ = [
     "methods",
 ]
 
-__getattr__ = names_from(
+__getattr__ = lazy_exports(
     __name__,
     {
-        "BilexError": "bilex.errors",
+        "BilexError": "bilex.core.errors",
         "Lexicon": "bilex.lexicon",
-        "ManyLanguages": "bilex.many",
-        "Translator": "bilex.translator",
+        "ManyLanguages": "bilex.model.many",
+        "Translator": "bilex.model",
         "WordVectors": "bilex.vectors",
         "evaluate": "bilex.evaluation",
         "get_method": "bilex.aligners",

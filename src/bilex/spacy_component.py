@@ -14,7 +14,7 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc, Token
 
-from bilex.translator import Answer, Translator
+from bilex.model import Answer, Translator
 
 EXTENSION = "translations"
 
@@ -56,7 +56,7 @@ def make_component(
     Raises:
         BilexError: The model cannot be opened, or does not hold the languages.
     """
-    from bilex.many.opening import open_pair
+    from bilex.model.many.opening import open_pair
 
     translator, direction = open_pair(model, source or (nlp.lang if target else None), target)
     return TranslationComponent(translator, direction, k, min_confidence, use_lemmas)

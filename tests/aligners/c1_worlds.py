@@ -10,8 +10,8 @@ import numpy as np
 
 from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
+from bilex.core.progress import Task
 from bilex.lexicon import Lexicon
-from bilex.progress import Task
 from planted import planted
 
 
@@ -73,7 +73,7 @@ class Listener:
         self.stop_at = stop_at
         self.said: list[str] = []
         self.tasks: list[str] = []
-        self.figures: list[dict[str, float | int | str]] = []
+        self.metrics: list[dict[str, float | int | str]] = []
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
@@ -94,7 +94,7 @@ class _Bar:
         """Note the figures, or press Ctrl-C."""
         if self.listener.stop_at == self.name:
             raise KeyboardInterrupt
-        self.listener.figures.append(figures)
+        self.listener.metrics.append(figures)
 
 
 def same_maps(one: Aligner, other: Aligner) -> bool:

@@ -15,10 +15,10 @@ from bilex.aligners.advanced import AdvancedMapping, advanced_maps, ridge_for
 from bilex.aligners.c1 import C1
 from bilex.aligners.induction import Induced, augmentation, induce_pairs, without_words_of
 from bilex.aligners.procrustes import Procrustes
-from bilex.errors import BilexError
-from bilex.files import json_text
+from bilex.core.errors import BilexError
+from bilex.core.files import json_text
+from bilex.core.typed_json import as_json, from_json
 from bilex.lexicon import Lexicon
-from bilex.typed_json import as_json, from_json
 
 FIRST_METHODS = {"procrustes": Procrustes, "advanced": AdvancedMapping, "c1": C1}
 

@@ -15,7 +15,7 @@ from test_settings_fuzz import SMALL
 from bilex.aligners import get_method, methods
 from bilex.aligners.base import Aligner
 from bilex.cli import run
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 

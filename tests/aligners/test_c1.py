@@ -13,7 +13,7 @@ from c1_worlds import Listener, World, quick, same_maps
 from bilex.aligners.advanced import AdvancedMapping
 from bilex.aligners.c1 import C1
 from bilex.aligners.c1_report import Round
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
@@ -45,7 +45,7 @@ def test_the_loss_falls_and_the_dictionary_grows() -> None:
     assert [name for name in listener.tasks if name.startswith("iteration")] == [
         f"iteration {i} of 3" for i in (1, 2, 3)
     ]
-    assert {"loss", "pairs"} <= set(listener.figures[-1])
+    assert {"loss", "pairs"} <= set(listener.metrics[-1])
 
 
 @pytest.mark.parametrize("threads", [1, 2])

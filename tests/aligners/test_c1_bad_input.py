@@ -11,7 +11,7 @@ import torch
 from c1_worlds import Listener, World, quick, same_maps
 
 from bilex.aligners.contrast import Contrast, Step
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 

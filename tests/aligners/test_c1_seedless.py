@@ -15,7 +15,7 @@ from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
 from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.unit_rows import UnitRows
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 

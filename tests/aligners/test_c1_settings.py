@@ -7,7 +7,7 @@ import pytest
 
 from bilex.aligners.c1 import C1
 from bilex.aligners.c1_settings import SEMI_SUPERVISED, SUPERVISED, constants_for, updates_of_a_share
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 MANY_WORDS = 200_000
 

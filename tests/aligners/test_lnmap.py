@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from bilex import replay
 from bilex.aligners.checkpoint import Checkpoint
+from bilex.aligners.dropout import Dropout
 from bilex.aligners.lnmap import LNMap
 from bilex.aligners.lnmap_objectives import Autoencoder, RoundTrip
 from bilex.aligners.remembering import remembering
@@ -28,12 +28,12 @@ from bilex.aligners.small_networks import (
     side_by_side,
 )
 from bilex.aligners.written_out.chain import Chain
-from bilex.dropout import Dropout
-from bilex.errors import BilexError
+from bilex.core import cuda_graphs as replay
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Silent, Task
+from bilex.fit import Recipe, fit
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, Silent, Task
-from bilex.recipe import Recipe, fit
-from bilex.translator.estimate import estimated_seconds
+from bilex.model.estimate import estimated_seconds
 from bilex.vectors import WordVectors
 from imitated import imitate_recordings
 
@@ -256,8 +256,8 @@ def test_the_trial_and_the_fit_share_autoencoders(monkeypatch: pytest.MonkeyPatc
 
 
 def test_estimates_count_shared_autoencoders_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bilex.translator.estimate._seconds_a_comparison", lambda *args: 1.0)
-    monkeypatch.setattr("bilex.translator.estimate._TOO_SMALL", 0)
+    monkeypatch.setattr("bilex.model.estimate._seconds_a_comparison", lambda *args: 1.0)
+    monkeypatch.setattr("bilex.model.estimate._TOO_SMALL", 0)
     source, target, _ = _problem(600)
     seeds = Lexicon([(f"s{i}", f"t{i}") for i in range(600)], "planted")
     aligner = LNMap(device="cpu")

@@ -6,7 +6,7 @@ import torch
 
 from bilex.aligners.maps import Center, Linear, Map, Unit
 from bilex.aligners.network_steps import Dense, Tanh
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(50, 6)).astype(np.float32)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def plain(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     monkeypatch.syspath_prepend(str(ROOT))
     names = ("vecmap", "rcsls", "fipp", "rivals")
-    return {name: importlib.import_module(f"timings.plain_{name}") for name in names}
+    return {name: importlib.import_module(f"research.plain_{name}") for name in names}
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def data(tmp_path: Path) -> Path:
     everything = world.seeds(300)
     everything.head(150).write(pairs / "yacle.train.freq.5k.en-fr.tsv")
     everything.head(60).write(pairs / "yacle.train.freq.1k.en-fr.tsv")
-    Lexicon(everything.pairs[150:]).write(pairs / "yacle.test.freq.2k.en-fr.tsv")
+    Lexicon(everything.pairs[150:]).save(pairs / "yacle.test.freq.2k.en-fr.tsv")
     return tmp_path
 
 

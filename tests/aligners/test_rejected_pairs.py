@@ -116,7 +116,7 @@ def test_nothing_changes_where_nothing_is_rejected() -> None:
 
 
 def test_a_checkpoint_of_other_rejections_is_not_resumed(tmp_path: Any) -> None:
-    from bilex.errors import BilexError
+    from bilex.core.errors import BilexError
 
     world = World()
     world.fit(quick(iterations=1), 100, checkpoint=tmp_path / "state")

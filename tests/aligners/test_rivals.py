@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from bilex.aligners import Aligner, Map, get_method, vecmap
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
+from bilex.core.progress import Silent, Task
 from bilex.lexicon import Lexicon
-from bilex.progress import Silent, Task
-from bilex.space import Space
+from bilex.model.space import Space
 from bilex.vectors import WordVectors
 
 WORDS, DIM = 600, 24
@@ -63,7 +63,7 @@ def _accuracy(aligner: Aligner, source: WordVectors, target: WordVectors, first:
     """P@1 by nearest neighbour of the words from `first` on, both ways."""
     space = Space.from_aligner(aligner, source, target)
     rows = np.arange(first, len(source))
-    found = [space.search(rows, 1, direction=d, method="nn")[1][:, 0] for d in ("forward", "backward")]
+    found = [space.search(rows, 1, direction=d, retrieval="nn")[1][:, 0] for d in ("forward", "backward")]
     return [float((answer == rows).mean()) for answer in found]
 
 

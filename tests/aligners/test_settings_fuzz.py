@@ -14,7 +14,7 @@ import pytest
 from c1_worlds import World
 
 from bilex.aligners import get_method, methods
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 HANGS_AFTER = 120
 SMALL: dict[str, dict[str, Any]] = {

@@ -14,7 +14,7 @@ import pytest
 from bilex.cli import run
 from bilex.cli.group import _SUMMARIES
 from bilex.lexicon import Lexicon
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex.vectors import WordVectors
 from cli_files import Files
 
@@ -147,7 +147,9 @@ def test_translate_json_lines(files: Files, capsys: Captured, reverse: bool) -> 
     assert bilex("translate", files.model, *words, "nosuchword", "--json", "--retrieval", "nn", *options) == 0
     caught = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     direction = "backward" if reverse else "forward"
-    answers = Translator.load(files.model).translate([*words, "nosuchword"], direction=direction, method="nn")
+    answers = Translator.load(files.model).translate(
+        [*words, "nosuchword"], direction=direction, retrieval="nn"
+    )
     assert caught == [answer.as_dict() for answer in answers]
     assert [entry["word"] for entry in caught] == [*words, "nosuchword"]
 
@@ -206,7 +208,7 @@ def test_lexicon_to_a_file_and_to_stdout(files: Files, tmp_path: Path, capsys: C
     override = ["lexicon", files.model, "--mutual", "--ranks", "401-", "--min-confidence", "0.3"]
     assert bilex(*override, "-o", tmp_path / "out.tsv") == 0
     expected = Translator.load(files.model).lexicon(mutual=True, ranks=(401, None), min_confidence=0.3)
-    assert list(Lexicon.read(tmp_path / "out.tsv").pairs) == list(expected.pairs().pairs)
+    assert list(Lexicon.load(tmp_path / "out.tsv").pairs) == list(expected.pairs().pairs)
     capsys.readouterr()
     assert bilex(*override) == 0
     assert capsys.readouterr().out == (tmp_path / "out.tsv").read_text()
@@ -222,8 +224,8 @@ def test_evaluate_json_has_the_fixed_form(files: Files, capsys: Captured) -> Non
         for search in ("nn", "csls"):
             assert set(caught[direction][search]) >= {"p@1", "p@5", "p@10", "mrr"}
             assert 0 < caught[direction][search]["p@1"] <= caught[direction][search]["p@10"] <= 1
-    answers = Translator.load(files.model).translate([a for a, _ in Lexicon.read(files.test).pairs], 1)
-    golds = dict(Lexicon.read(files.test).pairs)
+    answers = Translator.load(files.model).translate([a for a, _ in Lexicon.load(files.test).pairs], 1)
+    golds = dict(Lexicon.load(files.test).pairs)
     right = sum(answer[0].word == golds[answer.word] for answer in answers)
     assert caught["forward"]["csls"]["p@1"] == pytest.approx(right / 500)
 
@@ -277,7 +279,7 @@ def test_convert_vectors_there_and_back(files: Files, tmp_path: Path) -> None:
 
 def test_convert_dictionaries(files: Files, tmp_path: Path) -> None:
     assert bilex("convert", files.seeds, tmp_path / "seeds.csv", "--limit", 10) == 0
-    assert list(Lexicon.read(tmp_path / "seeds.csv").pairs) == list(Lexicon.read(files.seeds).head(10).pairs)
+    assert list(Lexicon.load(tmp_path / "seeds.csv").pairs) == list(Lexicon.load(files.seeds).head(10).pairs)
 
 
 def test_methods(capsys: Captured) -> None:
@@ -311,13 +313,13 @@ def test_demo(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch)
     world = planted(700, 16, 0.8)
     world.source.save(sample / "en")
     world.target.save(sample / "fi")
-    world.pairs(0, 300).write(sample / "seeds.tsv")
-    world.pairs(300, 700).write(sample / "test.tsv")
+    world.pairs(0, 300).save(sample / "seeds.tsv")
+    world.pairs(300, 700).save(sample / "test.tsv")
     monkeypatch.setattr("bilex.data.sample_path", lambda: sample)
     out = tmp_path / "out"
     assert bilex("demo", "--output", out, "--method", "procrustes", "--device", "cpu") == 0
     shown = capsys.readouterr().out
     scores = json.loads((out / "scores.json").read_text())
     assert f"{scores['forward']['csls']['p@1']:.1%}" in shown
-    assert len(Lexicon.read(out / "en-fi.tsv")) > 100
+    assert len(Lexicon.load(out / "en-fi.tsv")) > 100
     assert Translator.load(out / "en-fi").translate(world.source.index_to_key[0]).known

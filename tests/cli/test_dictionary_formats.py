@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bilex.cli import run
-from bilex.format_names import WRITTEN_FORMATS
+from bilex.core.format_names import WRITTEN_FORMATS
 from bilex.lexicon import Lexicon
 from bilex.lexicon.formats import format_named, read
 from bilex.lexicon.reading import Layout
@@ -50,9 +50,9 @@ def test_the_language_that_is_translated_comes_first(files: Files, tmp_path: Pat
     options = ["--ranks", "1-5", "--languages", "en,fi", "--direction", "backward"]
     assert bilex("lexicon", files.model, "-o", path, *options) == 0
     assert 'srclang="fi"' in path.read_text(encoding="utf-8")
-    sources = {a for a, _ in Lexicon.read(path, languages=("fi", "en")).pairs}
+    sources = {a for a, _ in Lexicon.load(path, languages=("fi", "en")).pairs}
     assert bilex("lexicon", files.model, "-o", tmp_path / "d.tsv", *options) == 0
-    assert sources == {a for a, _ in Lexicon.read(tmp_path / "d.tsv").pairs}
+    assert sources == {a for a, _ in Lexicon.load(tmp_path / "d.tsv").pairs}
 
 
 @pytest.mark.parametrize("name", ["stardict", "tei", "tbx", "tmx", "apertium", "xlsx", "muse"])

@@ -15,7 +15,7 @@ import pytest
 
 from bilex.cli import run
 from bilex.lexicon import Lexicon
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex.vectors import WordVectors
 from cli_files import Files
 from planted import planted
@@ -40,13 +40,13 @@ def test_several_seed_files_are_joined(files: Files, tmp_path: Path) -> None:
     other.write_text("".join(lines[200:]))
     assert bilex(*align(files, tmp_path / "m", "--no-calibrate", seeds=[one, other])) == 0
     made = Translator.load(tmp_path / "m")
-    assert list(made.seeds.pairs) == list(Lexicon.read(files.seeds).pairs)
+    assert list(made.seeds.pairs) == list(Lexicon.load(files.seeds).pairs)
     assert str(one) in made.seeds.name and str(other) in made.seeds.name
 
 
 def test_corrections_and_rejections(files: Files, tmp_path: Path, capsys: Captured) -> None:
-    seeds = Lexicon.read(files.seeds).pairs
-    (word, _), (_, right), (asked, _) = seeds[0], seeds[1], Lexicon.read(files.test).pairs[0]
+    seeds = Lexicon.load(files.seeds).pairs
+    (word, _), (_, right), (asked, _) = seeds[0], seeds[1], Lexicon.load(files.test).pairs[0]
     own = Translator.load(files.model).translate(asked, 1, model_only=True)[0].word
     corrections, rejected = tmp_path / "mine.tsv", tmp_path / "wrong.csv"
     corrections.write_text(f"{word}\t{right}\n{seeds[2][0]}\t{seeds[2][1]}\tno\n")
@@ -54,7 +54,7 @@ def test_corrections_and_rejections(files: Files, tmp_path: Path, capsys: Captur
     command = align(files, tmp_path / "m", "--corrections", corrections, "--rejected", rejected)
     assert bilex(*command, "--no-calibrate") == 0
     made = Translator.load(tmp_path / "m")
-    golds = made.seeds.golds()
+    golds = made.seeds.translations()
     assert golds[word] == (right,) and seeds[2][0] not in golds
     assert set(made.seeds.rejected) == {tuple(seeds[2]), (asked, own)}
     capsys.readouterr()
@@ -72,7 +72,7 @@ def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Captured) ->
     world.target.save(tmp_path / "tgt.vec")
     pairs = list(world.pairs(0, 400).pairs)
     wrong = [(pairs[i][0], pairs[i + 20][1]) for i in range(10)]
-    Lexicon([*wrong, *pairs[10:]]).write(tmp_path / "seeds.tsv")
+    Lexicon([*wrong, *pairs[10:]]).save(tmp_path / "seeds.tsv")
     command = ["align", tmp_path / "src.vec", tmp_path / "tgt.vec", "--seeds", tmp_path / "seeds.tsv"]
     assert bilex(*command, "-o", tmp_path / "m", "--method", "procrustes", "--no-calibrate") == 0
     capsys.readouterr()
@@ -158,16 +158,16 @@ def test_a_dry_run_reads_and_makes_nothing(files: Files, tmp_path: Path, capsys:
 def test_the_time_of_a_long_fit_is_reported_before_it_starts(
     files: Files, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bilex.translator.estimate.estimated_seconds", lambda *args, **more: 250.0)
+    monkeypatch.setattr("bilex.model.estimate.estimated_seconds", lambda *args, **more: 250.0)
     assert bilex(*align(files, tmp_path / "m", "--no-calibrate")) == 0
     assert "This will take about 4 min on this machine" in capsys.readouterr().err
-    monkeypatch.setattr("bilex.translator.estimate.estimated_seconds", lambda *args, **more: 15.0)
+    monkeypatch.setattr("bilex.model.estimate.estimated_seconds", lambda *args, **more: 15.0)
     assert bilex(*align(files, tmp_path / "n", "--no-calibrate")) == 0
     assert "will take" not in capsys.readouterr().err
 
 
 def test_spreadsheets_as_seeds(files: Files, tmp_path: Path, capsys: Captured) -> None:
-    pairs = Lexicon.read(files.seeds).pairs
+    pairs = Lexicon.load(files.seeds).pairs
     rows = [
         "Finnish;Nr;English",
         *(f"{target};{number};{source}" for number, (source, target) in enumerate(pairs)),
@@ -179,7 +179,7 @@ def test_spreadsheets_as_seeds(files: Files, tmp_path: Path, capsys: Captured) -
     assert list(Translator.load(tmp_path / "m").seeds.pairs) == list(pairs)
     assert bilex(*align(files, tmp_path / "n", "--columns", "3,1", "--no-calibrate", seeds=[sheet])) == 0
     assert bilex("convert", sheet, "-o", tmp_path / "out.tsv", "--columns", "english,finnish") == 0
-    assert list(Lexicon.read(tmp_path / "out.tsv").pairs) == list(pairs)
+    assert list(Lexicon.load(tmp_path / "out.tsv").pairs) == list(pairs)
     capsys.readouterr()
     assert bilex("convert", sheet, "-o", tmp_path / "out.ods") == 2
     assert "suffix names no dictionary format" in capsys.readouterr().err
@@ -249,7 +249,7 @@ def test_a_misspelt_encoder_is_answered_with_the_nearest_name(
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", refuse)
     from bilex.cli.lm_names import check_lm
-    from bilex.errors import BilexError
+    from bilex.core.errors import BilexError
 
     with pytest.raises(BilexError, match="Did you mean 'e5-small-q4'"):
         check_lm("e5-smal-q4")

@@ -15,7 +15,7 @@ import pytest
 from bilex.aligners import get_method
 from bilex.cli import run
 from bilex.lexicon import Lexicon
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex.vectors import WordVectors
 
 Captured = pytest.CaptureFixture[str]
@@ -72,7 +72,7 @@ def test_half_a_character_in_a_json_dictionary_is_a_broken_line(tmp_path: Path) 
     path = tmp_path / "seeds.jsonl"
     lines = [{"source": f"a{i}", "target": f"b{i}"} for i in range(50)]
     path.write_text("\n".join(json.dumps(line) for line in [*lines, {"source": "\ud800", "target": "b"}]))
-    lexicon = Lexicon.read(path)
+    lexicon = Lexicon.load(path)
     assert len(lexicon) == 50
     assert lexicon.report is not None and lexicon.report.broken == 1
 

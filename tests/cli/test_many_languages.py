@@ -11,7 +11,7 @@ import pytest
 from bilex.cli import run
 from bilex.cli.pairs import spread
 from bilex.evaluation import evaluate
-from bilex.many import ManyLanguages
+from bilex.model.many import ManyLanguages
 from many_planted import PlantedMany, planted_many
 
 WORLD = planted_many("en fi ru", noise=0.5)
@@ -25,15 +25,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for code, words in WORLD.vocabularies.items():
         words.save(path / f"{code}.vec")
     for a, b in (("en", "fi"), ("en", "ru"), ("fi", "ru")):
-        WORLD.pairs(a, b, 400, 800).write(path / "tests" / f"{a}-{b}.tsv")
-    WORLD.pairs("en", "fi", 0, 400).write(path / "seeds" / "en-fi.tsv")
-    WORLD.pairs("ru", "en", 0, 400).write(path / "seeds" / "train.ru-en.tsv")
+        WORLD.pairs(a, b, 400, 800).save(path / "tests" / f"{a}-{b}.tsv")
+    WORLD.pairs("en", "fi", 0, 400).save(path / "seeds" / "en-fi.tsv")
+    WORLD.pairs("ru", "en", 0, 400).save(path / "seeds" / "train.ru-en.tsv")
     files = [str(path / f"{code}.vec") for code in WORLD.vocabularies]
     command = ["align", "--languages", *files, "--seeds-dir", str(path / "seeds"), "-o", str(path / "many")]
     assert run([*command, "--device", "cpu", "--preset", "best", "--set", "updates=3"]) == 0
     for code in ("fi", "ru"):
         seeds = path / f"en-{code}.tsv"
-        WORLD.pairs("en", code, 0, 400).write(seeds)
+        WORLD.pairs("en", code, 0, 400).save(seeds)
         pair = [
             str(path / "en.vec"),
             str(path / f"{code}.vec"),
@@ -124,7 +124,7 @@ def test_every_pair_is_scored_in_one_matrix(folder: Path, capsys: pytest.Capture
         WORLD.pairs("ru", "fi", 400, 800),
         bootstrap=0,
     )
-    share = direct.forward.figures["csls"]["p@1"]
+    share = direct.forward.metrics["csls"]["p@1"]
     assert found["directions"]["ru-fi"]["csls"]["p@1"] == share
     shown = "".join(ElementTree.parse(picture).getroot().itertext())
     assert f"{100 * share:.1f}" in shown

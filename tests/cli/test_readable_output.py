@@ -36,7 +36,7 @@ def test_evaluating_a_saved_model_warns_of_nothing(files: Files) -> None:
 def test_lines_say_how_long_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from bilex import progress_display
+    from bilex.core import progress_display
 
     now = 100.0
     monkeypatch.setattr(progress_display.time, "monotonic", lambda: now)

@@ -9,7 +9,7 @@ import pytest
 
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli.settings import parse_settings, typed
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 
 @dataclass(kw_only=True, repr=False)

@@ -11,8 +11,8 @@ import numpy
 import pytest
 
 import bilex
-from bilex import machine
 from bilex.cli import run
+from bilex.core import machine
 from cli_files import Files
 
 Captured = pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bilex.cli import run
-from bilex.translator import Translator
+from bilex.model import Translator
 from bilex.vectors import WordVectors
 from cli_files import Files
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT
 from bilex.corpus.reading import LeftOut, field_of, read_texts
-from bilex.errors import BilexError
-from bilex.progress import SILENT
 
 
 def texts(path: Path, wanted: str | None = None) -> tuple[list[str], LeftOut]:

@@ -12,8 +12,8 @@ import pytest
 from made_text import WORDS, write_texts
 
 from bilex.cli import BAD_INPUT, OK, run
+from bilex.core.errors import BilexError
 from bilex.corpus import TrainingSettings, train_vectors
-from bilex.errors import BilexError
 from bilex.vectors import WordVectors
 
 SMALL = TrainingSettings(dim=16, epochs=1, min_count=1, buckets=500)

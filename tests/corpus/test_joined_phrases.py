@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bilex.core.errors import BilexError
 from bilex.corpus.phrases import BoundedCounts, PhraseCounts, find_phrases, join_phrases, npmi
 from bilex.corpus.preparing import Preparation, prepare
 from bilex.corpus.tokens import Tokeniser
-from bilex.errors import BilexError
 
 
 def test_score_by_hand() -> None:

@@ -14,13 +14,13 @@ def test_sample_is_whole_and_its_dictionaries_are_disjoint() -> None:
     for vectors in (english, finnish):
         assert np.allclose(np.linalg.norm(vectors.vectors, axis=1), 1, atol=1e-5)
         assert all(word.isalpha() and word == word.lower() for word in vectors.index_to_key)
-    seeds, test = Lexicon.read(path / "seeds.tsv"), Lexicon.read(path / "test.tsv")
+    seeds, test = Lexicon.load(path / "seeds.tsv"), Lexicon.load(path / "test.tsv")
     assert test.leaks(seeds).touched == 0
     for lexicon in (seeds, test):
         coverage = lexicon.coverage(english.key_to_index, finnish.key_to_index)
         assert coverage.covered == coverage.pairs > 1_500
         assert lexicon.report is not None and lexicon.report.sentence() == ""
-    assert len(test.golds()) == 1_000
+    assert len(test.translations()) == 1_000
     assert ("water", "vesi") in seeds.pairs or ("water", "vesi") in test.pairs
 
 

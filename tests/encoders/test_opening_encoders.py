@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex.core.errors import BilexError
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import PRESETS, Reading, TuningSettings, lightened, preset_for
-from bilex.errors import BilexError
 
 
 def test_a_saved_encoder_is_read_as_before(make_encoder: Callable[..., WordEncoder], tmp_path: Path) -> None:

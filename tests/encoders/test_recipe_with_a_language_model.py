@@ -12,17 +12,17 @@ import pytest
 import torch
 from test_stage_c2 import SETTINGS, languages
 
-from bilex import arithmetic
+from bilex.core.errors import BilexError
 from bilex.encoders import stage as stage_module
 from bilex.encoders.combine import Combination, mixed_views, unit_rows
 from bilex.encoders.model import WordEncoder
-from bilex.errors import BilexError
+from bilex.fit import Fitted, Recipe, evidence, fit, trial
+from bilex.fit.calibration import Records, ask
+from bilex.fit.scoring import word_scores
 from bilex.lexicon import Lexicon
-from bilex.recipe import Fitted, Recipe, evidence, fit, trial
-from bilex.recipe.calibration import Records, ask
-from bilex.recipe.scoring import word_scores
-from bilex.space import Space
-from bilex.translator import Translator
+from bilex.model import Translator
+from bilex.model.space import Space
+from bilex.search import arithmetic
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 import torch
 from test_contrastive_tuning import STILL, assert_same_weights, run_short_of_memory, tuner_for
 
-from bilex import replay
+from bilex.core import cuda_graphs as replay
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.tokens import round_up
 from bilex.encoders.tuning import Tuner

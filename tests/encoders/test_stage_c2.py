@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from bilex.aligners import get_method
+from bilex.core.errors import BilexError
 from bilex.encoders import stage as stage_module
 from bilex.encoders.encodings import encode_cached
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.stage import StageC2, run_stage_c2
-from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 

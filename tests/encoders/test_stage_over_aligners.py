@@ -16,10 +16,10 @@ from bilex.aligners import get_method
 from bilex.cli import run
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.stage import StageC2, run_stage_c2
+from bilex.fit import Recipe, fit
 from bilex.lexicon import Lexicon
-from bilex.recipe import Recipe, fit
-from bilex.space import Space
-from bilex.translator import Translator
+from bilex.model import Translator
+from bilex.model.space import Space
 
 QUICK = replace(SETTINGS, epochs=6)
 METHODS: dict[str, dict[str, Any]] = {
@@ -96,7 +96,7 @@ def command(tiny_folder: Path, tmp_path: Path) -> list[str]:
     source, target, lexicon = languages()
     source.save(tmp_path / "source", "safetensors")
     target.save(tmp_path / "target", "safetensors")
-    lexicon.write(tmp_path / "seeds.tsv")
+    lexicon.save(tmp_path / "seeds.tsv")
     files = [str(tmp_path / "source"), str(tmp_path / "target"), "--seeds", str(tmp_path / "seeds.tsv")]
     overrides = ["--method", "procrustes", "--lm", str(tiny_folder), "--device", "cpu", "-o"]
     return ["align", *files, *overrides, str(tmp_path / "model")]
@@ -143,7 +143,7 @@ def test_the_demo_with_a_language_model(
     source.save(sample / "en")
     target.save(sample / "fi")
     lexicon.head(200).write(sample / "seeds.tsv")
-    Lexicon(lexicon.pairs[200:]).write(sample / "test.tsv")
+    Lexicon(lexicon.pairs[200:]).save(sample / "test.tsv")
     monkeypatch.setattr("bilex.data.sample_path", lambda: sample)
     out = tmp_path / "out"
     overrides = ["--output", str(out), "--method", "procrustes", "--lm", str(tiny_folder), "--device", "cpu"]

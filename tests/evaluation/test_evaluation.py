@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.evaluation import evaluate
-from bilex.evaluation.figures import bootstrap_intervals, mean_figures
+from bilex.evaluation.metrics import bootstrap_intervals, mean_metrics
 from bilex.lexicon import Lexicon
-from bilex.space import Space
+from bilex.model.space import Space
 from bilex.vectors import WordVectors
 
 SOURCE_WORDS, TARGET_WORDS, DIM = 70, 55, 6
@@ -111,13 +111,13 @@ def test_denominators_by_hand() -> None:
     lexicon = Lexicon([("a", "x"), ("a", "z"), ("b", "y"), ("b", "none"), ("c", "x"), ("d", "x")])
     result = evaluate(space, lexicon, neighbours=1, precision_at=(1, 2)).forward
     assert (result.covered, result.total, result.pairs, result.pairs_covered) == (3, 4, 6, 4)
-    assert result.figures["nn"] is not None and result.oov_as_error["nn"] is not None
-    assert result.figures["nn"]["p@1"] == pytest.approx(2 / 3)
+    assert result.metrics["nn"] is not None and result.oov_as_error["nn"] is not None
+    assert result.metrics["nn"]["p@1"] == pytest.approx(2 / 3)
     assert result.oov_as_error["nn"]["p@1"] == pytest.approx(2 / 4)
     assert result.per_pair["nn"] is not None
     assert result.per_pair["nn"]["p@1"] == pytest.approx(2 / 4)
-    assert result.figures["nn"]["p@2"] == pytest.approx(3 / 3)  # c: z, then x before y by index
-    assert result.figures["nn"]["mrr"] == pytest.approx((1 + 1 + 1 / 2) / 3)
+    assert result.metrics["nn"]["p@2"] == pytest.approx(3 / 3)  # c: z, then x before y by index
+    assert result.metrics["nn"]["mrr"] == pytest.approx((1 + 1 + 1 / 2) / 3)
     assert {p.source: p.golds for p in result.predictions} == {"a": ("x", "z"), "b": ("y",), "c": ("x",)}
 
 
@@ -133,7 +133,7 @@ def test_leaked_words_are_left_out_in_each_direction() -> None:
         kept = [p.ranks["csls"] for p in result.predictions if p.source not in words]
         assert {p.source for p in result.predictions if p.leaked} == words
         assert result.leak_free is not None and result.leak_free.covered == len(kept) == result.covered - 2
-        figures = result.leak_free.figures["csls"]
+        figures = result.leak_free.metrics["csls"]
         assert figures is not None and figures["p@1"] == pytest.approx(np.mean(np.array(kept) == 1))
     assert evaluate(space, lexicon, bootstrap=0).forward.leak_free is None
 
@@ -146,8 +146,8 @@ def test_groups_part_the_covered_words() -> None:
     result = evaluate(Space(vectors, vectors, device="cpu"), lexicon, bootstrap=0).forward
     assert {band: group.covered for band, group in result.bands.items()} == {"1-1000": 100, "1001-5000": 100}
     assert result.identical.covered + result.different.covered == result.covered == 200
-    assert result.identical.figures["nn"] == {"p@1": 1.0, "p@5": 1.0, "p@10": 1.0, "mrr": 1.0}
-    assert result.different.figures["nn"] is not None and result.different.figures["nn"]["p@1"] == 0.0
+    assert result.identical.metrics["nn"] == {"p@1": 1.0, "p@5": 1.0, "p@10": 1.0, "mrr": 1.0}
+    assert result.different.metrics["nn"] is not None and result.different.metrics["nn"]["p@1"] == 0.0
 
 
 def test_json_has_the_promised_keys() -> None:
@@ -173,7 +173,7 @@ def test_table_shows_the_figures() -> None:
     console = Console(record=True, width=160, file=io.StringIO())
     console.print(evaluation.table())
     text = console.export_text()
-    figures = evaluation.backward.figures["csls"]
+    figures = evaluation.backward.metrics["csls"]
     assert figures is not None and f"{100 * figures['p@1']:.1f}" in text
     assert "not in the seeds" in text and "spelt alike" in text and "rank 1-1000" in text
     bare = Console(record=True, width=160, file=io.StringIO())
@@ -192,8 +192,8 @@ def test_bootstrap_is_seeded_and_near_the_normal_interval() -> None:
 
 
 def test_nothing_to_divide_by() -> None:
-    assert mean_figures(np.zeros(0, np.int64), (1,)) is None
-    assert mean_figures(np.zeros(0, np.int64), (1, 5), 4) == {"p@1": 0.0, "p@5": 0.0, "mrr": 0.0}
+    assert mean_metrics(np.zeros(0, np.int64), (1,)) is None
+    assert mean_metrics(np.zeros(0, np.int64), (1, 5), 4) == {"p@1": 0.0, "p@5": 0.0, "mrr": 0.0}
 
 
 def test_uncovered_dictionary_is_refused_with_advice() -> None:

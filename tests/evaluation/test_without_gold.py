@@ -12,10 +12,10 @@ import pytest
 from bilex.aligners import get_method
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.evaluation import evaluate
 from bilex.evaluation.without_gold import judge
-from bilex.translator import Calibration, Translator
+from bilex.model import Calibration, Translator
 from planted import Planted, planted
 
 
@@ -35,7 +35,7 @@ def test_the_expected_accuracy_is_near_the_true_one(world: Planted, translator: 
     found = judge(translator)
     true = evaluate(translator.space, world.pairs(800, 1500), bootstrap=0)
     for side, result in ((found.forward, true.forward), (found.backward, true.backward)):
-        share = (result.figures["csls"] or {})["p@1"]
+        share = (result.metrics["csls"] or {})["p@1"]
         assert side.expected is not None
         assert side.expected.words == 700
         assert abs(side.expected.share - share) < 0.1

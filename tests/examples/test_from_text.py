@@ -31,8 +31,8 @@ def test_two_texts_and_some_pairs_become_a_dictionary(tmp_path: Path) -> None:
     )
     result = evaluate(translator.space, test, bootstrap=0)
     assert result.forward.covered == len(test)
-    assert (result.forward.figures["csls"] or {})["p@5"] > 0.6  # 0.02 by chance
-    dictionary = Lexicon.read(tmp_path / "out" / "dictionary.tsv")
+    assert (result.forward.metrics["csls"] or {})["p@5"] > 0.6  # 0.02 by chance
+    dictionary = Lexicon.load(tmp_path / "out" / "dictionary.tsv")
     assert len(dictionary) > len(seeds)
     assert "P@5" in from_text.table(result, reports)
 

@@ -20,8 +20,8 @@ def data(tmp_path: Path) -> Path:
     world = planted(WORDS, 16, 0.6)
     for language, words in zip(PAIR.split("-"), (world.source, world.target), strict=True):
         words.save(folder / "vectors" / f"{language}.vec")
-    world.pairs(0, SEEDS).write(folder / f"{PAIR}.train.1k.tsv")
-    world.pairs(SEEDS, WORDS).write(folder / f"{PAIR}.test.tsv")
+    world.pairs(0, SEEDS).save(folder / f"{PAIR}.train.1k.tsv")
+    world.pairs(SEEDS, WORDS).save(folder / f"{PAIR}.test.tsv")
     return folder
 
 

@@ -143,7 +143,7 @@ def test_stardict_files_of_pyglossary_are_read(tmp_path: Path) -> None:
     for word, article in (("dog", "koira, hauva"), ("cat", "<b>kissa</b>"), ("Äiti", "1. mother\n2. mum")):
         glossary.addEntry(glossary.newEntry([word], article, defiFormat="h" if "<" in article else "m"))
     assert glossary.write(str(tmp_path / "g.ifo"), format="Stardict", dictzip=False)
-    assert sorted(Lexicon.read(tmp_path / "g.ifo", lowercase=False).pairs) == [
+    assert sorted(Lexicon.load(tmp_path / "g.ifo", lowercase=False).pairs) == [
         ("cat", "kissa"),
         ("dog", "hauva"),
         ("dog", "koira"),
@@ -159,11 +159,11 @@ def test_files_of_translate_toolkit_are_read(tmp_path: Path) -> None:
     memory = tmx.tmxfile()
     memory.addtranslation("ice cream", "en", "jäätelö & <x>", "fi")
     memory.savefile(str(tmp_path / "m.tmx"))
-    assert list(Lexicon.read(tmp_path / "m.tmx").pairs) == [("ice cream", "jäätelö & <x>")]
+    assert list(Lexicon.load(tmp_path / "m.tmx").pairs) == [("ice cream", "jäätelö & <x>")]
     terms = tbx.tbxfile(sourcelanguage="en", targetlanguage="fi")
     terms.addsourceunit("dog").settarget("koira", "fi")
     terms.savefile(str(tmp_path / "t.tbx"))
-    assert list(Lexicon.read(tmp_path / "t.tbx", languages=("en", "fi")).pairs) == [("dog", "koira")]
+    assert list(Lexicon.load(tmp_path / "t.tbx", languages=("en", "fi")).pairs) == [("dog", "koira")]
 
 
 def test_anki_imports_the_notes(written, tmp_path: Path) -> None:

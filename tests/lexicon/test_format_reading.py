@@ -12,7 +12,7 @@ from types import FrameType
 
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.lexicon.formats import read, xlsx
 from bilex.lexicon.formats.dictzip import articles, write_packed
@@ -36,7 +36,7 @@ def refused(path: Path, form: str | None = None, **layout) -> str:
 
 
 def pairs(path: Path, **options) -> list[tuple[str, str]]:
-    return list(Lexicon.read(path, lowercase=False, **options).pairs)
+    return list(Lexicon.load(path, lowercase=False, **options).pairs)
 
 
 def base64(number: int) -> str:
@@ -80,15 +80,15 @@ def test_freedict_articles_give_their_translations(tmp_path: Path) -> None:
     }
     assert reading.report.left_out == (("no translation, only explanations", 1),)
     assert "1 of 4 entries left out (line 5): no translation" in reading.report.sentence()
-    assert len(Lexicon.read(tmp_path / "d.dict.dz")) == 7, "any file of it names the dictionary"
+    assert len(Lexicon.load(tmp_path / "d.dict.dz")) == 7, "any file of it names the dictionary"
 
 
 def test_freedict_of_debian_is_read() -> None:
     path = Path("/usr/share/dictd/freedict-fra-eng.index")
     if not path.exists():
         pytest.skip("dict-freedict-fra-eng is not installed: real dictd files are NOT read")
-    lexicon = Lexicon.read(path)
-    assert len(lexicon) > 16_000 and "donkey" in lexicon.golds()["baudet"]
+    lexicon = Lexicon.load(path)
+    assert len(lexicon) > 16_000 and "donkey" in lexicon.translations()["baudet"]
     assert lexicon.report is not None and lexicon.report.broken < 20
 
 

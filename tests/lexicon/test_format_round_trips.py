@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bilex.errors import BilexError
-from bilex.format_names import DICTIONARY_FORMATS, READ_ONLY, WRITTEN_FORMATS
+from bilex.core.errors import BilexError
+from bilex.core.format_names import DICTIONARY_FORMATS, READ_ONLY, WRITTEN_FORMATS
 from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats import WriteOptions, all_formats, format_named, read, text_of, write
@@ -169,8 +169,8 @@ def test_pairs_that_do_not_fit_can_be_left_out_and_are_counted(name: str, tmp_pa
 )
 def test_the_format_is_found_out_from_the_file(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"d{SUFFIXES[name]}"
-    Lexicon(PAIRS).write(path, name, languages=LANGUAGES)
-    assert sorted(Lexicon.read(path, lowercase=False, normal_form=None).pairs) == sorted(PAIRS)
+    Lexicon(PAIRS).save(path, name, languages=LANGUAGES)
+    assert sorted(Lexicon.load(path, lowercase=False, normal_form=None).pairs) == sorted(PAIRS)
 
 
 def test_the_list_of_formats_is_whole() -> None:
@@ -182,17 +182,17 @@ def test_the_list_of_formats_is_whole() -> None:
     with pytest.raises(BilexError, match=r"not known.*Did you mean 'stardict'"):
         format_named("startdict")
     with pytest.raises(BilexError, match="can be read but not written"):
-        Lexicon(PAIRS).write("x.index", "dictd")
+        Lexicon(PAIRS).save("x.index", "dictd")
 
 
 @pytest.mark.parametrize("name", ["tmx", "tbx"])
 def test_formats_that_mark_languages_ask_for_them(name: str, tmp_path: Path) -> None:
     with pytest.raises(BilexError, match="--languages en,fi"):
-        Lexicon(PAIRS).write(tmp_path / f"x.{name}")
+        Lexicon(PAIRS).save(tmp_path / f"x.{name}")
     with pytest.raises(BilexError, match="are both 'en'"):
-        Lexicon(PAIRS).write(tmp_path / f"x.{name}", languages=("en", "en"))
+        Lexicon(PAIRS).save(tmp_path / f"x.{name}", languages=("en", "en"))
     with pytest.raises(BilexError, match="are not known"):
-        Lexicon(PAIRS).write(tmp_path / f"x.{name}", languages=('e"n\n', "<fi>"))
+        Lexicon(PAIRS).save(tmp_path / f"x.{name}", languages=('e"n\n', "<fi>"))
     assert not list(tmp_path.iterdir())
 
 
@@ -241,23 +241,23 @@ def test_probabilities_for_bicleaner(tmp_path: Path) -> None:
         "kissa cat 0.5000000",
         "kisu cat 0.5000000",
     ]
-    assert list(Lexicon.read(path).pairs[:2]) == [("dog", "koira"), ("dog", "hauva")]
+    assert list(Lexicon.load(path).pairs[:2]) == [("dog", "koira"), ("dog", "hauva")]
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(BilexError, match=r"lex\.gz: is not gzip, or damaged; pack it again"):
-        Lexicon.read(path, "bicleaner")
+        Lexicon.load(path, "bicleaner")
     path.write_bytes(gzip.compress(b"a b\n"))
     with pytest.raises(BilexError, match="is compressed with gzip; unpack it first"):
-        Lexicon.read(path)
+        Lexicon.load(path)
 
 
 def test_stardict_does_not_overwrite_what_others_wrote(tmp_path: Path) -> None:
     (tmp_path / "d.idx").write_text("precious")
     with pytest.raises(BilexError, match=r"d\.idx: is there already"):
-        Lexicon(PAIRS).write(tmp_path / "d.ifo")
+        Lexicon(PAIRS).save(tmp_path / "d.ifo")
     assert [path.name for path in tmp_path.iterdir()] == ["d.idx"]
     (tmp_path / "d.idx").unlink()
-    Lexicon(PAIRS).write(tmp_path / "d.ifo")
-    Lexicon(PAIRS[:1]).write(tmp_path / "d.ifo")
-    assert list(Lexicon.read(tmp_path / "d.dict.dz").pairs) == PAIRS[:1]
+    Lexicon(PAIRS).save(tmp_path / "d.ifo")
+    Lexicon(PAIRS[:1]).save(tmp_path / "d.ifo")
+    assert list(Lexicon.load(tmp_path / "d.dict.dz").pairs) == PAIRS[:1]
     with pytest.raises(BilexError, match="ends so"):
-        Lexicon(PAIRS).write(tmp_path / "d", "stardict")
+        Lexicon(PAIRS).save(tmp_path / "d", "stardict")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.lexicon.ranks import band_of
 
@@ -16,7 +16,7 @@ FINNISH = {"kissa": 0, "koira": 1, "kuu": 2}
 
 def test_golds_and_index() -> None:
     lexicon = Lexicon(PAIRS)
-    assert lexicon.golds() == {"dog": ("koira",), "cat": ("kissa", "katti"), "moon": ("kuu",)}
+    assert lexicon.translations() == {"dog": ("koira",), "cat": ("kissa", "katti"), "moon": ("kuu",)}
     assert lexicon.index(ENGLISH, FINNISH).tolist() == [[0, 1], [1, 0], [0, 1]]
     assert lexicon.index({}, FINNISH).shape == (0, 2)
     assert lexicon.index({}, FINNISH).dtype == np.int64
@@ -43,10 +43,10 @@ def test_advice_on_case_and_normal_form(tmp_path: Path) -> None:
     path.write_text("Hund\tdog\nKatze\tcat\nBär\tbear\nrot\tred\n", encoding="utf-8")
     german = {"Hund": 0, "Katze": 1, "Bär": 2, "rot": 3}
     english = {"dog": 0, "cat": 1, "bear": 2, "red": 3}
-    lowered = Lexicon.read(path).coverage(german, english)
+    lowered = Lexicon.load(path).coverage(german, english)
     assert lowered.covered == 1
     assert lowered.advice() == " 4 pairs would be covered if you keep the dictionary's upper case."
-    kept = Lexicon.read(path, lowercase=False).coverage({w.lower(): i for w, i in german.items()}, english)
+    kept = Lexicon.load(path, lowercase=False).coverage({w.lower(): i for w, i in german.items()}, english)
     assert kept.advice() == " 4 pairs would be covered if you read the dictionary lower-cased."
     decomposed = Lexicon([("bär", "bear")]).coverage({"ba\u0308r": 0}, english)
     assert decomposed.advice() == " 1 pairs would be covered if you read the dictionary in Unicode form NFD."
@@ -73,7 +73,7 @@ def test_advice_on_a_dictionary_much_larger_than_the_vocabularies() -> None:
 def test_original_spelling_survives_cutting(tmp_path: Path) -> None:
     path = tmp_path / "german.tsv"
     path.write_text("Hund\tdog\nKatze\tcat\nrot\tred\n", encoding="utf-8")
-    cut = Lexicon.read(path).head(2).swapped()
+    cut = Lexicon.load(path).head(2).swapped()
     assert list(cut.spelt) == [("dog", "Hund"), ("cat", "Katze")]
     assert "upper case" in cut.coverage({"dog": 0, "cat": 1}, {"Hund": 0, "Katze": 1}).advice()
 
@@ -144,12 +144,12 @@ def test_write_formats(tmp_path: Path) -> None:
         "a.csv": 'source,target\ndog,koira\n"a ""b""","c,d"\n',
         "a.jsonl": '{"source": "dog", "target": "koira"}\n{"source": "a \\"b\\"", "target": "c,d"}\n',
     }.items():
-        lexicon.write(tmp_path / name)
+        lexicon.save(tmp_path / name)
         assert (tmp_path / name).read_bytes().decode() == content
-    lexicon.write(tmp_path / "b.txt", format="csv")
+    lexicon.save(tmp_path / "b.txt", format="csv")
     assert (tmp_path / "b.txt").read_bytes() == (tmp_path / "a.csv").read_bytes()
     with pytest.raises(BilexError, match="format 'xml' is not known"):
-        lexicon.write(tmp_path / "c.txt", format="xml")  # type: ignore[arg-type]
+        lexicon.save(tmp_path / "c.txt", format="xml")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pair", [("a\tb", "c"), ("a", "b\nc"), ("# a", "b")])
@@ -159,6 +159,6 @@ def test_tsv_refuses_what_it_cannot_hold_and_leaves_the_old_file(
     path = tmp_path / "a.tsv"
     path.write_text("old\tvanha\n", encoding="utf-8")
     with pytest.raises(BilexError, match="does not fit into a TSV file"):
-        Lexicon([("dog", "koira"), pair]).write(path)
+        Lexicon([("dog", "koira"), pair]).save(path)
     assert path.read_text(encoding="utf-8") == "old\tvanha\n"
     assert [p.name for p in tmp_path.iterdir()] == ["a.tsv"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 
 letters = st.characters(exclude_categories=("Cs", "Cc", "Z"), exclude_characters="\ufeff")
@@ -21,7 +21,7 @@ def read_back(content: bytes, name: str, lowercase: bool = False) -> Lexicon:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(content)
-        return Lexicon.read(path, lowercase=lowercase)
+        return Lexicon.load(path, lowercase=lowercase)
 
 
 @settings(max_examples=150, deadline=None)
@@ -29,8 +29,8 @@ def read_back(content: bytes, name: str, lowercase: bool = False) -> Lexicon:
 def test_what_is_written_is_read_back(made: list[tuple[str, str]], form: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"a.{form}"
-        Lexicon(made).write(path)
-        back = Lexicon.read(path, lowercase=False)
+        Lexicon(made).save(path)
+        back = Lexicon.load(path, lowercase=False)
     assert list(back.pairs) == made
     assert back.report is not None and back.report.broken == 0
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 
 
@@ -34,7 +34,7 @@ def written(folder: Path, content: str | bytes, name: str = "words.txt") -> Path
     ],
 )
 def test_every_form_gives_the_same_pairs(tmp_path: Path, name: str, content: str, form: str) -> None:
-    lexicon = Lexicon.read(written(tmp_path, content, name))
+    lexicon = Lexicon.load(written(tmp_path, content, name))
     assert list(lexicon.pairs) == [("dog", "koira"), ("cat", "kissa")]
     assert lexicon.report is not None
     assert (lexicon.report.form, lexicon.report.broken, lexicon.report.sentence()) == (form, 0, "")
@@ -42,33 +42,33 @@ def test_every_form_gives_the_same_pairs(tmp_path: Path, name: str, content: str
 
 
 def test_hash_is_a_word_before_a_tab_but_a_comment_before_a_space(tmp_path: Path) -> None:
-    tab = Lexicon.read(written(tmp_path, "#\tristikko\n#tag\tmerkki\n# words\tsanat\n#nothing\n"))
+    tab = Lexicon.load(written(tmp_path, "#\tristikko\n#tag\tmerkki\n# words\tsanat\n#nothing\n"))
     assert list(tab.pairs) == [("#", "ristikko"), ("#tag", "merkki")]
     assert tab.report is not None and tab.report.comments == 2
-    space = Lexicon.read(written(tmp_path, "# ristikko\n#tag merkki\n"))
+    space = Lexicon.load(written(tmp_path, "# ristikko\n#tag merkki\n"))
     assert list(space.pairs) == [("#tag", "merkki")]
 
 
 def test_words_of_a_tab_file_may_hold_spaces(tmp_path: Path) -> None:
-    assert list(Lexicon.read(written(tmp_path, "ice cream\tjäätelö\n")).pairs) == [("ice cream", "jäätelö")]
+    assert list(Lexicon.load(written(tmp_path, "ice cream\tjäätelö\n")).pairs) == [("ice cream", "jäätelö")]
 
 
 def test_unusual_line_separators_stay_inside_words(tmp_path: Path) -> None:
-    lexicon = Lexicon.read(written(tmp_path, "a\u2028b\tc\x0bd\ne\tf\n"))
+    lexicon = Lexicon.load(written(tmp_path, "a\u2028b\tc\x0bd\ne\tf\n"))
     assert list(lexicon.pairs) == [("a\u2028b", "c\x0bd"), ("e", "f")]
 
 
 def test_casing_and_normal_forms(tmp_path: Path) -> None:
     path = written(tmp_path, "Cafe\u0301\tÄITI\n")
-    assert list(Lexicon.read(path).pairs) == [("café", "äiti")]
-    assert list(Lexicon.read(path, lowercase=False).pairs) == [("Café", "ÄITI")]
-    assert list(Lexicon.read(path, normal_form="NFD").pairs) == [("cafe\u0301", "a\u0308iti")]
-    assert list(Lexicon.read(path, lowercase=False, normal_form=None).pairs) == [("Cafe\u0301", "ÄITI")]
+    assert list(Lexicon.load(path).pairs) == [("café", "äiti")]
+    assert list(Lexicon.load(path, lowercase=False).pairs) == [("Café", "ÄITI")]
+    assert list(Lexicon.load(path, normal_form="NFD").pairs) == [("cafe\u0301", "a\u0308iti")]
+    assert list(Lexicon.load(path, lowercase=False, normal_form=None).pairs) == [("Cafe\u0301", "ÄITI")]
 
 
 def test_broken_lines_are_counted_numbered_and_capped(tmp_path: Path) -> None:
     good = "".join(f"a{i}\tb{i}\n" for i in range(40))
-    lexicon = Lexicon.read(written(tmp_path, "only\n\tempty\n" + good + "x\t\n" * 28 + "a0\tb0\tthird\n"))
+    lexicon = Lexicon.load(written(tmp_path, "only\n\tempty\n" + good + "x\t\n" * 28 + "a0\tb0\tthird\n"))
     report = lexicon.report
     assert report is not None and len(lexicon) == 41
     assert (report.broken, report.lines, report.extra_columns, report.repeated) == (30, 71, 1, 1)
@@ -80,7 +80,7 @@ def test_broken_lines_are_counted_numbered_and_capped(tmp_path: Path) -> None:
 
 
 def test_three_words_divided_by_spaces_are_broken_not_guessed(tmp_path: Path) -> None:
-    report = Lexicon.read(written(tmp_path, "dog koira\nice cream jäätelö\ncat kissa\n")).report
+    report = Lexicon.load(written(tmp_path, "dog koira\nice cream jäätelö\ncat kissa\n")).report
     assert report is not None and report.broken_lines == ((2, "3 words where two are expected"),)
 
 
@@ -89,12 +89,12 @@ def test_three_words_divided_by_spaces_are_broken_not_guessed(tmp_path: Path) ->
 )
 def test_broken_json_lines(tmp_path: Path, record: str) -> None:
     good = '{"source": "a", "target": "b"}\n'
-    report = Lexicon.read(written(tmp_path, good + good + record, "a.jsonl")).report
+    report = Lexicon.load(written(tmp_path, good + good + record, "a.jsonl")).report
     assert report is not None and [number for number, _ in report.broken_lines] == [3]
 
 
 def test_broken_csv_rows(tmp_path: Path) -> None:
-    report = Lexicon.read(written(tmp_path, "a,b\nc\n\nd,e\n,f\ng,h\n", "a.csv")).report
+    report = Lexicon.load(written(tmp_path, "a,b\nc\n\nd,e\n,f\ng,h\n", "a.csv")).report
     assert report is not None and [number for number, _ in report.broken_lines] == [2, 5]
 
 
@@ -113,13 +113,13 @@ def test_broken_csv_rows(tmp_path: Path) -> None:
 def test_hopeless_files_are_refused_in_one_sentence(tmp_path: Path, content: bytes, reason: str) -> None:
     path = written(tmp_path, content)
     with pytest.raises(BilexError) as caught:
-        Lexicon.read(path)
+        Lexicon.load(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ") and reason in message and "\n" not in message
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:
     with pytest.raises(BilexError, match=r"none\.tsv: cannot be read \(No such file"):
-        Lexicon.read(tmp_path / "none.tsv")
+        Lexicon.load(tmp_path / "none.tsv")
     with pytest.raises(BilexError, match="cannot be read"):
-        Lexicon.read(tmp_path)
+        Lexicon.load(tmp_path)

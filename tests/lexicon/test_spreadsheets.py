@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 
 PAIRS = [("dog", "koira"), ("cat", "kissa"), ("house", "talo")]
@@ -29,18 +29,18 @@ def test_whatever_a_spreadsheet_writes_is_read(
 ) -> None:
     rows = [header, *PAIRS] if header else PAIRS
     path = written(tmp_path, "".join(delimiter.join(row) + "\r\n" for row in rows), name, encoding)
-    lexicon = Lexicon.read(path)
+    lexicon = Lexicon.load(path)
     assert list(lexicon.pairs) == PAIRS
     assert lexicon.report is not None and lexicon.report.header == header
 
 
 def test_excels_own_line_about_the_delimiter(tmp_path: Path) -> None:
-    assert list(Lexicon.read(written(tmp_path, "sep=;\ndog;koira\ncat;kissa\n")).pairs) == PAIRS[:2]
+    assert list(Lexicon.load(written(tmp_path, "sep=;\ndog;koira\ncat;kissa\n")).pairs) == PAIRS[:2]
 
 
 def test_commas_inside_cells_do_not_outvote_semicolons(tmp_path: Path) -> None:
     path = written(tmp_path, "en;fi\ndog;koira, hauva\ncat;kissa, katti\n")
-    assert list(Lexicon.read(path, split=",").pairs) == [
+    assert list(Lexicon.load(path, split=",").pairs) == [
         ("dog", "koira"),
         ("dog", "hauva"),
         ("cat", "kissa"),
@@ -59,22 +59,22 @@ def test_commas_inside_cells_do_not_outvote_semicolons(tmp_path: Path) -> None:
     ],
 )
 def test_columns_by_number_name_and_language(tmp_path: Path, text: str, options: dict) -> None:
-    assert list(Lexicon.read(written(tmp_path, text), **options).pairs) == PAIRS
+    assert list(Lexicon.load(written(tmp_path, text), **options).pairs) == PAIRS
 
 
 def test_codes_are_words_in_a_plain_list_unless_they_are_expected(tmp_path: Path) -> None:
     path = written(tmp_path, "it\tse\ndog\tkoira\n", "words.tsv")
-    assert list(Lexicon.read(path).pairs) == [("it", "se"), ("dog", "koira")]
+    assert list(Lexicon.load(path).pairs) == [("it", "se"), ("dog", "koira")]
     path = written(tmp_path, "fi\ten\nkoira\tdog\n", "words.tsv")
-    assert list(Lexicon.read(path, languages=("en", "fi")).pairs) == [("dog", "koira")]
+    assert list(Lexicon.load(path, languages=("en", "fi")).pairs) == [("dog", "koira")]
 
 
 def test_several_translations_in_a_cell_are_pointed_out_and_split_when_asked_to(tmp_path: Path) -> None:
     path = written(tmp_path, "dog\tkoira; hauva\ncat\tkissa; katti\nhouse\ttalo; koti\n", "words.tsv")
-    report = Lexicon.read(path).report
+    report = Lexicon.load(path).report
     assert report is not None and "3 cells" in report.sentence() and "--split ';'" in report.sentence()
-    lexicon = Lexicon.read(path, split=";")
-    assert lexicon.golds()["dog"] == ("koira", "hauva") and len(lexicon) == 6
+    lexicon = Lexicon.load(path, split=";")
+    assert lexicon.translations()["dog"] == ("koira", "hauva") and len(lexicon) == 6
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,19 @@ def test_several_translations_in_a_cell_are_pointed_out_and_split_when_asked_to(
 )
 def test_columns_that_are_not_there(tmp_path: Path, columns: tuple[str, str], reason: str) -> None:
     with pytest.raises(BilexError, match=reason):
-        Lexicon.read(written(tmp_path, "english,finnish\ndog,koira\n"), columns=columns)
+        Lexicon.load(written(tmp_path, "english,finnish\ndog,koira\n"), columns=columns)
 
 
 @pytest.mark.parametrize("suffix", [".ods", ".vec"])
 def test_unknown_suffixes_are_refused(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(BilexError, match="suffix names no dictionary format"):
-        Lexicon(PAIRS).write(tmp_path / f"words{suffix}")
+        Lexicon(PAIRS).save(tmp_path / f"words{suffix}")
     assert not list(tmp_path.iterdir())
 
 
 def test_verdicts(tmp_path: Path) -> None:
     text = "dog\tkoira\ncat\tkoira\tno\nhouse\ttalo\tyes\nriver\tjärvi\tWrong\nlake\tjärvi\tperhaps\n"
-    lexicon = Lexicon.read(written(tmp_path, text, "words.tsv"), verdicts=True)
+    lexicon = Lexicon.load(written(tmp_path, text, "words.tsv"), verdicts=True)
     assert list(lexicon.pairs) == [("dog", "koira"), ("house", "talo")]
     assert list(lexicon.rejected) == [("cat", "koira"), ("river", "järvi")]
     assert lexicon.report is not None

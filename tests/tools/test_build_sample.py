@@ -71,7 +71,7 @@ def test_seeds_and_test_words_are_disjoint(tool: ModuleType, monkeypatch: pytest
     finnish = [f"f{i}" for i in range(20)]
     support = {f"e{i}": tool.Counter({f"f{i}": 4, f"f{(i + 1) % 20}": 1, "unknown": 9}) for i in range(20)}
     seeds, test = tool.divide(words, finnish, support)
-    assert test.leaks(seeds).touched == 0 and len(test.golds()) == 5
-    assert all(len(golds) == 2 for golds in test.golds().values())
-    assert not {"e0", "e1"} & set(test.golds())
+    assert test.leaks(seeds).touched == 0 and len(test.translations()) == 5
+    assert all(len(golds) == 2 for golds in test.translations().values())
+    assert not {"e0", "e1"} & set(test.translations())
     assert len(seeds) > 0 and all(int(b[1:]) == int(a[1:]) for a, b in seeds.pairs)

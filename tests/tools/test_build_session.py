@@ -14,8 +14,8 @@ def test_every_command_of_the_session_is_run_and_noted(tmp_path: Path) -> None:
     world = planted(500, 12, 0.5)
     for side, vectors in (("en", world.source), ("fi", world.target)):
         vectors.save(tmp_path / side)
-    world.pairs(0, 300).write(tmp_path / "seeds.tsv")
-    world.pairs(300, 500).write(tmp_path / "test.tsv")
+    world.pairs(0, 300).save(tmp_path / "seeds.tsv")
+    world.pairs(300, 500).save(tmp_path / "test.tsv")
     steps = [
         ("Learn.", "bilex align en.vec fi.vec --seeds seeds.tsv --method procrustes -o en-fi"),
         ("Translate.", f"bilex translate en-fi {world.source.index_to_key[0]} -k 2"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tools" / "fuzz_readers.py"

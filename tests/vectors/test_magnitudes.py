@@ -10,7 +10,7 @@ import torch
 
 from bilex.aligners import get_method
 from bilex.aligners.unit_rows import UnitRows
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from bilex.vectors.magnitudes import unit_rows
 from planted import planted

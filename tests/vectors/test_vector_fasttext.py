@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors import Subwords, WordVectors, fasttext
 from bilex.vectors.ngrams import ngram_buckets
 from bilex.vectors.options import LoadOptions

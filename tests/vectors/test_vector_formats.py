@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors, folder
 from bilex.vectors.formats import format_of_name
 from bilex.vectors.sniff import sniff

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import StoredRows, row_blocks
 from bilex.vectors.tensor_file import read_tensors, write_matrix
@@ -91,7 +91,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from bilex.aligners.unit_rows import UnitRows
-from bilex.machine import peak_memory
+from bilex.core.machine import peak_memory
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import write_blocks
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors, text
 from bilex.vectors.options import LoadOptions
 from bilex.vectors.source import memory_source

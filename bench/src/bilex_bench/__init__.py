@@ -3,4 +3,4 @@
 A distribution of its own, which adds the commands `bilex benchmark` and `bilex data` when it is installed.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

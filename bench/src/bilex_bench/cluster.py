@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.events import Begun, Event, Finished, Lost, Step
 from bilex_bench.schedule import Job
 from bilex_bench.worker import work_on

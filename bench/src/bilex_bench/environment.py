@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import bilex
-from bilex.machine import library_versions, peak_memory, processor, total_memory
+from bilex.core.machine import library_versions, peak_memory, processor, total_memory
 
 _GIGABYTE = 1 << 30
 _CLEAR, _FORGET_PEAK = Path("/proc/self/clear_refs"), "5"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from bilex.progress import Task
+from bilex.core.progress import Task
 from bilex_bench.results import Result
 from bilex_bench.setups import Setup
 

@@ -15,10 +15,10 @@ import numpy as np
 from safetensors import SafetensorError
 
 from bilex.aligners.checkpoint import fingerprint
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
+from bilex.core.progress import Progress
+from bilex.fit import Fitted, Recipe, fit
 from bilex.lexicon import Lexicon
-from bilex.progress import Progress
-from bilex.recipe import Fitted, Recipe, fit
 from bilex.vectors import WordVectors
 
 NAME_LETTERS = 24

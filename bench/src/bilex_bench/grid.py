@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bilex.aligners import get_method
-from bilex.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name
 from bilex_bench.datasets import NO_SEEDS, DataFolder
 from bilex_bench.grid_schema import ALL, Common, DataEntry, MethodEntry
 from bilex_bench.setups import Setup

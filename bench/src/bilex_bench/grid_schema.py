@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from bilex.aligners import get_method
+from bilex.core.errors import BilexError
 from bilex.encoders.presets import DEFAULT_MIXING
-from bilex.errors import BilexError
 from bilex_bench.setups import Mixing
 
 ALL = "all"

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bilex.safe_console import SafeConsole
+from bilex.core.safe_console import SafeConsole
 from bilex_bench.events import Ended, Moved, News, Retried, Started
 from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.setups import Setup

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
-from bilex.machine import processor, total_memory
+from bilex.core.machine import processor, total_memory
 from bilex_bench.events import Begun, Event, Finished, Lost
 from bilex_bench.schedule import Job
 from bilex_bench.worker import serve

@@ -6,7 +6,7 @@ import tomllib
 from importlib import resources
 from pathlib import Path
 
-from bilex.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name
 
 # In the order in which a reader meets them.
 _NAMES = (

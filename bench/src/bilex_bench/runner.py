@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.datasets import DataFolder
 from bilex_bench.events import News
 from bilex_bench.live import View

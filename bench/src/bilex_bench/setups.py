@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from bilex.visible import visible
+from bilex.core.visible import escape_control_characters
 
 Mixing = float | Literal["auto"]
 
@@ -52,7 +52,7 @@ class Setup:
 
     def __post_init__(self) -> None:
         # Grids and results files come from others; on a terminal and in tables their labels are one line.
-        object.__setattr__(self, "label", visible(" ".join(self.label.split())))
+        object.__setattr__(self, "label", escape_control_characters(" ".join(self.label.split())))
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bilex.core.errors import BilexError
+from bilex.core.files import read_json, write_json
+from bilex.core.manifest import manifest_folder, verify_manifest
+from bilex.core.progress import Progress
 from bilex.encoders.presets import TuningSettings, lightened
-from bilex.errors import BilexError
-from bilex.files import read_json, write_json
-from bilex.progress import Progress
-from bilex.recipe import Fitted, Recipe, fit
-from bilex.sealed import check_seal, sealed_folder
+from bilex.fit import Fitted, Recipe, fit
 from bilex.vectors import WordVectors
 from bilex_bench.fits import NAME_LETTERS, UNREADABLE, Problem
 from bilex_bench.store_codec import plain
@@ -167,7 +167,7 @@ def _store(stage: FinishedStage, home: Path) -> None:
 
     source, target = stage.encoded
     tensors = {**stage.combination.state(), "source": source, "target": target}
-    with sealed_folder(home, _KIND) as temporary:
+    with manifest_folder(home, _KIND) as temporary:
         save_file({name: np.ascontiguousarray(rows) for name, rows in tensors.items()}, temporary / _TENSORS)
         write_json(temporary / _ABOUT, {"chooses": stage.chooses, "report": stage.report})
 
@@ -179,7 +179,7 @@ def _stored(home: Path) -> FinishedStage | None:
     from bilex.encoders.combine import Combination
 
     with contextlib.suppress(*UNREADABLE):
-        if not check_seal(home, _KIND):
+        if not verify_manifest(home, _KIND):
             return None
         about, tensors = read_json(home / _ABOUT), load_file(home / _TENSORS)
         encoded = (tensors["source"], tensors["target"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.evaluation import Prediction
 from bilex_bench import store_checksums as checksums
 from bilex_bench import store_codec as codec

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.store_codec import digest
 
 _TABLES = ("labels", "predictions", "results", "samples")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import filelock
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 
 @contextlib.contextmanager

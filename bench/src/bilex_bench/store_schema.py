@@ -6,7 +6,7 @@ import sqlite3
 from importlib import resources
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 VERSION = 1
 _APPLICATION = int.from_bytes(b"bilx", "big")

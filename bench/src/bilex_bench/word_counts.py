@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bilex.errors import BilexError
-from bilex.files import read_json
+from bilex.core.errors import BilexError
+from bilex.core.files import read_json
 from bilex.vectors.folder import CONFIG
 from bilex.vectors.sniff import sniff_source
 from bilex.vectors.source import open_source

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.lexicon import Lexicon
-from bilex.space import Space
+from bilex.model.space import Space
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import Matrix
 from bilex_bench.results import WordSample

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
+from bilex.core.typed_json import as_json
 from bilex.evaluation import evaluate
+from bilex.fit import Fitted, Recipe
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, Progress
-from bilex.recipe import Fitted, Recipe
-from bilex.space import Space
-from bilex.typed_json import as_json
+from bilex.model.space import Space
 from bilex_bench.environment import PeakMemory
 from bilex_bench.fits import Problem, fitted
 from bilex_bench.results import Result, WordSample, now

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bilex.device import resolve_device
-from bilex.errors import BilexError
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
+from bilex.core.temporaries import remove_abandoned
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, Progress
-from bilex.temporaries import remove_abandoned
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors
 from bilex_bench.environment import environment

@@ -13,8 +13,8 @@ import torch
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.report import AlignerReport
-from bilex.device import resolve_device
-from bilex.progress import Progress
+from bilex.core.device import resolve_device
+from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:

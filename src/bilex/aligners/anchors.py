@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from bilex.aligners.base import Pairs
-from bilex.similarity import neighbourhoods, top_k
-from bilex.similarity.search import AnyRows, Floats
+from bilex.search import neighbourhoods, top_k
+from bilex.search.search import AnyRows, Floats
 
 # Words of each language that are looked at, at most.
 _FREQUENT = 20_000

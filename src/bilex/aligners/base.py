@@ -21,11 +21,11 @@ from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
 from bilex.aligners.report import AlignerReport
 from bilex.aligners.reported import ReportedAs
-from bilex.errors import BilexError, nearest_name
-from bilex.gpu_memory import enough_memory
+from bilex.core.errors import BilexError, nearest_name
+from bilex.core.gpu_memory import enough_memory
+from bilex.core.locks import exclusive_lock
+from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
-from bilex.one_user import only_user
-from bilex.progress import SILENT, Progress
 from bilex.vectors import WordVectors
 from bilex.vectors.magnitudes import check_finite
 
@@ -182,7 +182,7 @@ class Aligner(ABC):
             check_finite(side)
         wrong = lexicon if lexicon is not None else Lexicon([])
         self.rejected_ = wrong.rejected_index(source.key_to_index, target.key_to_index)
-        with only_user(checkpoint), enough_memory():
+        with exclusive_lock(checkpoint), enough_memory():
             self._fit(source, target, pairs, progress, checkpoint)
         self._refuse_not_finite()
         return self

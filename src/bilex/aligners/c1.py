@@ -33,8 +33,8 @@ from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.rejected import known_negatives, without_pairs
 from bilex.aligners.reported import ReportedAs
 from bilex.aligners.unit_rows import UnitRows
-from bilex.device import resolve_device
-from bilex.progress import Progress
+from bilex.core.device import resolve_device
+from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ class C1(Aligner):
     """Advanced mapping, contrastive updates against hard negatives, and a dictionary that grows.
 
     Every constant of the paper is a setting. Those left at None follow the preset, which picks and scales
-    them by the number of seeds and words (see `c1_settings.constants_for`); "auto" is what `bilex.recipe`
+    them by the number of seeds and words (see `c1_settings.constants_for`); "auto" is what `bilex.fit`
     chooses among presets for, and by itself the same as "paper". Without seeds, the first dictionary is found
     as `aligners.seedless` describes.
 
     Args:
-        preset: "paper", "best", "careful", "quick", "5k", "1k", or "auto", which `bilex.recipe` replaces by
+        preset: "paper", "best", "careful", "quick", "5k", "1k", or "auto", which `bilex.fit` replaces by
             what held-out seeds prefer, and which is "paper" for an aligner that is fitted by itself.
         iterations: Rounds of self-learning (N_iter).
         updates: Contrastive updates a round (N_CL).

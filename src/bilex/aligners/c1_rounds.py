@@ -22,7 +22,7 @@ from bilex.aligners.contrast import Contrast
 from bilex.aligners.induction import without_words_of
 from bilex.aligners.rejected import without_pairs
 from bilex.aligners.unit_rows import UnitRows
-from bilex.progress import Progress
+from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from bilex.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name
 
 # Between 1k and 5k seeds, in the geometric middle, the rules change over.
 MANY_SEEDS = 2236
@@ -178,7 +178,7 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
     twenty are negatives of a pair, and at most one in three are seeds of the last pass.
 
     Args:
-        preset: "paper" for this rule, and "auto" too where no trial chooses (`bilex.recipe`); "best" for it
+        preset: "paper" for this rule, and "auto" too where no trial chooses (`bilex.fit`); "best" for it
             with the options that proved better than the paper's way, and half its updates in steps twice as
             long; "careful" for these, stopped half way; "quick" for it with fewer updates;
             "5k" or "1k" for the paper's constants whatever the seeds.

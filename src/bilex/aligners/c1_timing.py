@@ -10,7 +10,7 @@ import numpy as np
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.base import Pairs
 from bilex.aligners.unit_rows import UnitRows
-from bilex.device import resolve_device
+from bilex.core.device import resolve_device
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:

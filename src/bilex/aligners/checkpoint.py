@@ -13,10 +13,10 @@ import torch
 
 import bilex
 from bilex.aligners.base import Pairs
-from bilex.errors import BilexError
-from bilex.files import read_json, write_json
-from bilex.progress import SILENT, Progress
-from bilex.sealed import check_seal, keeping, sealed_folder
+from bilex.core.errors import BilexError
+from bilex.core.files import read_json, write_json
+from bilex.core.manifest import keeping, manifest_folder, verify_manifest
+from bilex.core.progress import SILENT, Progress
 from bilex.vectors import WordVectors
 
 _KIND = "bilex-checkpoint-3"
@@ -89,7 +89,7 @@ class Checkpoint:
         Raises:
             BilexError: The checkpoint belongs to other data or settings, or cannot be read.
         """
-        if self.folder is None or not check_seal(self.folder, _KIND):
+        if self.folder is None or not verify_manifest(self.folder, _KIND):
             return None
         state = read_json(self.folder / _STATE)
         if state["identity"] != self.identity:
@@ -112,7 +112,7 @@ class Checkpoint:
             return
         from safetensors.torch import save_file
 
-        with keeping(self.folder, self.progress), sealed_folder(self.folder, _KIND) as folder:
+        with keeping(self.folder, self.progress), manifest_folder(self.folder, _KIND) as folder:
             kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
             save_file(kept, folder / _TENSORS)
             write_json(folder / _STATE, {"identity": self.identity, "state": state})

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from bilex.similarity.stochastic import StochasticMatcher
-from bilex.similarity.threads import single_threaded_torch
+from bilex.search.stochastic import StochasticMatcher
+from bilex.search.threads import single_threaded_torch
 
 COLLAPSED = 0.25
 """Below this share of recovered pairs the languages were most likely not brought together."""
@@ -54,7 +54,7 @@ def _covariance(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.
     """
     if x.device.type != "cpu" or len(pairs) <= (rows := int(pairs[:, 0].max()) + 1):
         return x[pairs[:, 0]].T @ y[pairs[:, 1]]
-    from bilex.similarity.stochastic_kernels import add_rows
+    from bilex.search.stochastic_kernels import add_rows
 
     partners = torch.zeros(rows, y.shape[1])
     add_rows(pairs.numpy(), y.contiguous().numpy(), partners.numpy())

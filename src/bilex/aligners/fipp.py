@@ -23,8 +23,8 @@ from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
 from bilex.aligners.reported import ReportedAs
-from bilex.device import resolve_device
-from bilex.progress import Progress
+from bilex.core.device import resolve_device
+from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
 Matrix = npt.NDArray[np.float64]

@@ -8,9 +8,9 @@ import torch
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.maps import Array
-from bilex.device import resolve_device
-from bilex.similarity import top_k
-from bilex.similarity.search import placed
+from bilex.core.device import resolve_device
+from bilex.search import top_k
+from bilex.search.search import placed
 
 Scores = npt.NDArray[np.float32]
 

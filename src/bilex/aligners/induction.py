@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from bilex.aligners.base import Pairs
-from bilex.similarity import neighbourhoods, top_k
-from bilex.similarity.search import AnyRows, Floats
+from bilex.search import neighbourhoods, top_k
+from bilex.search.search import AnyRows, Floats
 
 
 class Induced(NamedTuple):

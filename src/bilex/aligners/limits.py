@@ -7,7 +7,7 @@ import types
 from collections.abc import Mapping
 from typing import Any, Literal, Union, get_args, get_origin
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 # The least and the greatest value of a setting; None for no bound.
 Limits = Mapping[str, tuple[float | None, float | None]]

@@ -33,11 +33,11 @@ from bilex.aligners.small_networks import (
     linear,
     side_by_side,
 )
-from bilex.device import resolve_device
-from bilex.errors import BilexError
-from bilex.progress import Progress
-from bilex.replay import own_stream
-from bilex.similarity import csls_top_k, neighbourhoods
+from bilex.core.cuda_graphs import own_stream
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.progress import Progress
+from bilex.search import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
 
 # What an autoencoder depends on, besides the vectors and which of the two languages it is.
@@ -285,7 +285,7 @@ class LNMap(Aligner):
         return Mapper(there.eval(), used)
 
     def _new_mapper(self, random: torch.Generator) -> torch.nn.Sequential:
-        from bilex.dropout import Dropout
+        from bilex.aligners.dropout import Dropout
 
         return torch.nn.Sequential(
             linear(self.latent, self.hidden, random),

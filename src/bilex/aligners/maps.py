@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors.magnitudes import LONGEST, SHORTEST, unit_rows
 from bilex.vectors.stored import StoredRows
 

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.progress import Progress
+from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
 _SAYS_NOTHING = 1e-10  # of the greatest singular value; float32 vectors give 1e-16 where there is nothing

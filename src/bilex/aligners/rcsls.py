@@ -21,11 +21,11 @@ from bilex.aligners.maps import Array, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
 from bilex.aligners.reported import ReportedAs
-from bilex.device import resolve_device
-from bilex.errors import BilexError
-from bilex.progress import Progress
-from bilex.similarity import top_k
-from bilex.similarity.search import placed
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.progress import Progress
+from bilex.search import top_k
+from bilex.search.search import placed
 from bilex.vectors import WordVectors
 
 Matrix = npt.NDArray[np.float64]

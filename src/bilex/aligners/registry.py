@@ -14,7 +14,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from bilex.aligners.base import Aligner
-from bilex.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

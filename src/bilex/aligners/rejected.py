@@ -9,7 +9,7 @@ import torch
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.unit_rows import UnitRows
-from bilex.similarity.hard_negatives import Nearest
+from bilex.search.hard_negatives import Nearest
 
 
 def without_pairs(pairs: Pairs, rejected: Pairs) -> Pairs:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bilex.typed_json import other_entries
+from bilex.core.typed_json import other_entries
 
 
 @dataclass(frozen=True, kw_only=True)

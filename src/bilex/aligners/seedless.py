@@ -25,9 +25,9 @@ from bilex.aligners.romanised import romanised
 from bilex.aligners.small import small_vocabularies
 from bilex.aligners.starts import identical_strings, numerals
 from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
+from bilex.core.progress import Progress
 from bilex.lexicon import Lexicon
-from bilex.progress import Progress
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:

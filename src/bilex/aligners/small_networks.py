@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import torch
 
 from bilex.aligners.checkpoint import Checkpoint
-from bilex.progress import Progress
-from bilex.replay import ReplayedPass
+from bilex.core.cuda_graphs import ReplayedPass
+from bilex.core.progress import Progress
 
 Result = TypeVar("Result")
 Gradients = Callable[["torch.Tensor"], "torch.Tensor"]  # quoted: torch is not loaded for the list of methods
@@ -56,7 +56,7 @@ def linear(before: int, after: int, random: torch.Generator) -> torch.nn.Linear:
 
 def half_autoencoder(widths: list[int], dropout: float, random: torch.Generator) -> torch.nn.Sequential:
     """Linear layers with PReLU and dropout between them."""
-    from bilex.dropout import Dropout
+    from bilex.aligners.dropout import Dropout
 
     layers: list[torch.nn.Module] = []
     for before, after in itertools.pairwise(widths):

@@ -11,8 +11,8 @@ import scipy.linalg
 from bilex.aligners.base import Pairs
 from bilex.aligners.maps import Array
 from bilex.aligners.preparation import unit_center_unit
-from bilex.errors import BilexError
-from bilex.similarity import csls_top_k, neighbourhoods
+from bilex.core.errors import BilexError
+from bilex.search import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
 
 _NUMERAL = re.compile(r"[0-9]+")

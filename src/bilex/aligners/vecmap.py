@@ -25,11 +25,11 @@ from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
 from bilex.aligners.reported import ReportedAs
 from bilex.aligners.starts import identical_strings, unsupervised_similarity_distributions
-from bilex.device import resolve_device
-from bilex.errors import BilexError
-from bilex.progress import Progress
-from bilex.similarity.search import placed
-from bilex.similarity.stochastic import Matches, StochasticMatcher
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.progress import Progress
+from bilex.search.search import placed
+from bilex.search.stochastic import Matches, StochasticMatcher
 from bilex.vectors import WordVectors
 
 _SECONDS_KEPT = 10.0

@@ -48,8 +48,8 @@ def run(arguments: Sequence[str]) -> int:
         import click
 
         from bilex.cli.group import commands
-        from bilex.errors import BilexError, BilexWarning
-        from bilex.gpu_memory import enough_memory
+        from bilex.core.errors import BilexError, BilexWarning
+        from bilex.core.gpu_memory import enough_memory
     except KeyboardInterrupt as sign:
         return _ended(sign, "")
     try:
@@ -83,9 +83,9 @@ def _ended(sign: BaseException, left: str) -> int:
 
 def _say(sentence: str, code: int) -> int:
     with contextlib.suppress(OSError, ValueError):
-        from bilex.visible import visible
+        from bilex.core.visible import escape_control_characters
 
-        sys.stderr.write(f"bilex: {visible(sentence)}\n")
+        sys.stderr.write(f"bilex: {escape_control_characters(sentence)}\n")
     return code
 
 
@@ -130,7 +130,7 @@ def _write_whole() -> None:
 def _output_failed(error: OSError) -> int:
     """The exit code when stdout takes no more: its reader went away, or the disk is full.
 
-    Files are written through `bilex.files`, which reports its own errors; any other error is raised.
+    Files are written through `bilex.core.files`, which reports its own errors; any other error is raised.
     """
     if error.errno != errno.EPIPE and error.errno not in _NO_ROOM:
         raise error

@@ -25,15 +25,15 @@ from bilex.cli.options import (
     words_limit_option,
     write_json_line,
 )
+from bilex.core.errors import BilexError
+from bilex.core.files import check_writable
+from bilex.core.languages import two_languages
+from bilex.core.locks import exclusive_lock
 from bilex.encoders.presets import DEFAULT_MIXING
-from bilex.errors import BilexError
-from bilex.files import check_writable
-from bilex.languages import two_languages
-from bilex.one_user import only_user
-from bilex.recipe.settings import DEFAULT_METHOD
+from bilex.fit.settings import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from bilex.recipe import Recipe
+    from bilex.fit import Recipe
 
 _SHOWN_WORDS = 8
 _OLD_LIGHT = "cpu"
@@ -162,8 +162,8 @@ def command(
     from bilex.cli.console import interruptible, progress
     from bilex.cli.settings import parse_settings
     from bilex.encoders.processes import is_first_process
-    from bilex.recipe import fit
-    from bilex.translator import Translator
+    from bilex.fit import fit
+    from bilex.model import Translator
 
     model = _checked_output(output, force, dry_run)
     if checkpoint:
@@ -230,9 +230,9 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
     if output is None:
         raise click.UsageError("Missing option '-o': name the model folder to write.")
     check_writable(output)
-    click.get_current_context().with_resource(only_user(output))
-    from bilex.translator.saved import is_model
-    from bilex.translator.storage import check_destination
+    click.get_current_context().with_resource(exclusive_lock(output))
+    from bilex.model.saved import is_model
+    from bilex.model.storage import check_destination
 
     check_destination(output)
     if is_model(output) and not force:
@@ -263,7 +263,7 @@ def _recipe(
     Raises:
         BilexError: A value makes no sense, or one about the language model was given without any.
     """
-    from bilex.recipe import Recipe
+    from bilex.fit import Recipe
 
     if lm is None and (mixing is not None or tuning is not None):
         given = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"
@@ -288,7 +288,7 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
     """A few translations, what the held-out seeds say, and what to do next."""
     from bilex.cli.console import show, warn
     from bilex.cli.tables import answers_table, calibration_lines, unseen_words
-    from bilex.translator.expectation import sentences
+    from bilex.model.expectation import sentences
 
     words = unseen_words(translator, _SHOWN_WORDS)
     answers = translator.translate(words, 3)

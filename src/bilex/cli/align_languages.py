@@ -21,11 +21,11 @@ from bilex.cli.options import (
     seed_option,
     words_limit_option,
 )
-from bilex.errors import BilexError
-from bilex.languages import language_of_file
+from bilex.core.errors import BilexError
+from bilex.core.languages import language_of_file
 
 if TYPE_CHECKING:
-    from bilex.many.saved import Two
+    from bilex.model.many.saved import Two
 
 FLAG = "--languages"
 _FEWEST = 2
@@ -122,10 +122,10 @@ def command(
     from bilex.aligners.c1 import C1
     from bilex.cli.console import interruptible, progress
     from bilex.cli.settings import parse_settings
-    from bilex.files import check_writable
-    from bilex.many.dictionaries import read_dictionaries
-    from bilex.many.fitting import align_languages
-    from bilex.many.mapping import check_connected
+    from bilex.core.files import check_writable
+    from bilex.model.many.dictionaries import read_dictionaries
+    from bilex.model.many.fitting import align_languages
+    from bilex.model.many.mapping import check_connected
 
     if checkpoint:
         check_writable(Path(checkpoint) / "rounds")

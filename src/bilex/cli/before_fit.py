@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bilex.cli.options import write_json_line
-from bilex.progress import duration
+from bilex.core.progress import duration
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
+    from bilex.core.progress import Progress
     from bilex.lexicon import Lexicon
-    from bilex.progress import Progress
     from bilex.vectors import WordVectors
 
 _WORTH_SAYING = 20.0
@@ -38,7 +38,7 @@ def say_how_long(
         calibrate: Whether confidences are learned.
         lm: The language model, whose time is reported when it starts.
     """
-    from bilex.translator.estimate import estimated_seconds
+    from bilex.model.estimate import estimated_seconds
 
     seconds = estimated_seconds(aligner, source, target, lexicon, calibrate=calibrate)
     if seconds > _WORTH_SAYING:
@@ -63,8 +63,8 @@ def show_plan(
     as_json: bool,
 ) -> None:
     """What a fit would work on and how long it would take; the arguments are those of `say_how_long`."""
-    from bilex.languages import language_name
-    from bilex.translator.estimate import estimated_seconds
+    from bilex.core.languages import language_name
+    from bilex.model.estimate import estimated_seconds
 
     seconds = estimated_seconds(aligner, source, target, lexicon, calibrate=calibrate)
     plan: dict[str, Any] = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.cli.options import examples
-from bilex.errors import BilexError
-from bilex.recipe.settings import DEFAULT_METHOD
+from bilex.core.errors import BilexError
+from bilex.fit.settings import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -11,9 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bilex.progress import Progress
-from bilex.safe_console import SafeConsole
-from bilex.visible import visible
+from bilex.core.progress import Progress
+from bilex.core.safe_console import SafeConsole
+from bilex.core.visible import escape_control_characters
 
 _WIDTH_IN_PIPES = 160
 
@@ -35,13 +35,13 @@ def show(what: RenderableType) -> None:
 
 def warn(sentence: str) -> None:
     """Write a warning to stderr."""
-    text = Text(visible(f"warning: {sentence}"), style="yellow")
+    text = Text(escape_control_characters(f"warning: {sentence}"), style="yellow")
     SafeConsole(stderr=True, soft_wrap=True).print(text)
 
 
 def progress() -> Progress:
     """Bars on a terminal, lines elsewhere."""
-    from bilex.progress_display import BarProgress, LineProgress
+    from bilex.core.progress_display import BarProgress, LineProgress
 
     return BarProgress() if sys.stderr.isatty() else LineProgress()
 

@@ -12,8 +12,8 @@ from bilex.cli.dictionaries import DictionaryLayout, conversion_options
 from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_options
 from bilex.cli.kinds import kind_of
 from bilex.cli.options import check_readable, examples, limit_option, read_vectors
-from bilex.errors import BilexError
-from bilex.visible import visible
+from bilex.core.errors import BilexError
+from bilex.core.visible import escape_control_characters
 
 
 @click.command(
@@ -87,7 +87,7 @@ def command(
     output = output or str(old_output)
     check_readable(input_file)
     from bilex.cli.console import progress
-    from bilex.files import check_not_an_input, check_writable
+    from bilex.core.files import check_not_an_input, check_writable
     from bilex.vectors.formats import files_read, files_written
 
     check_not_an_input(output, input_file)
@@ -106,7 +106,9 @@ def command(
     if preprocess:
         vectors = vectors.preprocessed(*preprocess)
     vectors.save(output, form, dtype=dtype)
-    sys.stderr.write(visible(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.") + "\n")
+    sys.stderr.write(
+        escape_control_characters(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.") + "\n"
+    )
 
 
 def _convert_dictionary(
@@ -118,7 +120,7 @@ def _convert_dictionary(
     limit: int | None,
     lowercase: bool,
 ) -> None:
-    from bilex.files import check_writable
+    from bilex.core.files import check_writable
     from bilex.lexicon.formats import format_of, write
 
     written_as = format_of(output, form)
@@ -126,6 +128,6 @@ def _convert_dictionary(
     dictionary = layout.read_entries(path, lowercase, writing.languages)
     kept = dictionary.with_entries(dictionary.entries[:limit])
     report = write(output, kept, written_as.name, writing.options)
-    sys.stderr.write(visible(f"Wrote {report.written:,} pairs to {output}.") + "\n")
+    sys.stderr.write(escape_control_characters(f"Wrote {report.written:,} pairs to {output}.") + "\n")
     if report.left_out:
-        sys.stderr.write(visible(report.sentence()) + "\n")
+        sys.stderr.write(escape_control_characters(report.sentence()) + "\n")

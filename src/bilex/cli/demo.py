@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bilex.cli.options import check_device, device_option, examples
-from bilex.recipe.settings import DEFAULT_METHOD
+from bilex.fit.settings import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,14 +45,14 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     from bilex.aligners import get_method
     from bilex.cli.console import progress, show
     from bilex.cli.tables import answers_table, calibration_lines
+    from bilex.core.files import write_text
     from bilex.data import sample_path
     from bilex.evaluation import evaluate
-    from bilex.files import write_text
+    from bilex.fit import Recipe, fit
     from bilex.lexicon import Lexicon
-    from bilex.recipe import Recipe, fit
-    from bilex.space import Space
-    from bilex.translator import Translator
-    from bilex.translator.storage import check_destination
+    from bilex.model import Translator
+    from bilex.model.space import Space
+    from bilex.model.storage import check_destination
     from bilex.vectors import WordVectors
 
     model = Path(output) / "en-fi"
@@ -60,10 +60,10 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     listener = progress()
     sample = sample_path()
     english, finnish = WordVectors.load(sample / "en"), WordVectors.load(sample / "fi")
-    seeds, test = Lexicon.read(sample / "seeds.tsv"), Lexicon.read(sample / "test.tsv")
+    seeds, test = Lexicon.load(sample / "seeds.tsv"), Lexicon.load(sample / "test.tsv")
     listener.say(
         f"English {len(english):,} words, Finnish {len(finnish):,} words, {len(seeds):,} seed pairs, "
-        f"{len(test.golds()):,} test words, method {method}{f' and {lm}' if lm else ''}."
+        f"{len(test.translations()):,} test words, method {method}{f' and {lm}' if lm else ''}."
     )
     recipe = Recipe(
         method=method,
@@ -84,7 +84,7 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     results[name] = evaluate(translator.space, test, train=seeds, progress=listener)
     with listener.task("Writing the model"):
         translator.save(model)
-    translator.lexicon(mutual=True, progress=listener).write(Path(output) / "en-fi.tsv")
+    translator.lexicon(mutual=True, progress=listener).save(Path(output) / "en-fi.tsv")
     write_text(Path(output) / "scores.json", results[name].to_json() + "\n")
     show(_accuracies(results))
     unlike = [found.source for found in results[name].forward.predictions if not found.identical]
@@ -112,7 +112,7 @@ def _accuracies(results: dict[str, Evaluation]) -> Table:
             ("Finnish to English", result.backward),
         ):
             for search, label in (("nn", "NN"), ("csls", "CSLS")):
-                figures = found.figures[search] or {}
+                figures = found.metrics[search] or {}
                 low, high = found.intervals[search]["p@1"]
                 table.add_row(
                     name,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bilex.errors import BilexError
-from bilex.format_names import DICTIONARY_FORMATS
+from bilex.core.errors import BilexError
+from bilex.core.format_names import DICTIONARY_FORMATS
 
 if TYPE_CHECKING:
     from bilex.lexicon import Lexicon
@@ -35,7 +35,7 @@ class DictionaryLayout:
         from bilex.cli.console import warn
         from bilex.lexicon import Lexicon
 
-        lexicon = Lexicon.read(
+        lexicon = Lexicon.load(
             path,
             self.format,
             lowercase=lowercase,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
     from bilex.lexicon.entries import Languages
@@ -63,7 +63,7 @@ def dictionary_output_options(function: Callable[..., Any]) -> Callable[..., Any
 def _languages(text: str | None) -> Languages:
     if text is None:
         return None, None
-    from bilex.languages import code_of
+    from bilex.core.languages import code_of
 
     codes = [code_of(code) or code.strip().lower() for code in text.split(",")]
     if len(codes) != 2 or not all(codes) or codes[0] == codes[1]:

@@ -18,12 +18,12 @@ from bilex.cli.options import (
     write_json_line,
 )
 from bilex.cli.pairs import pair_options
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
     from bilex.lexicon import Lexicon
-    from bilex.space import Direction
-    from bilex.translator import Translator
+    from bilex.model import Translator
+    from bilex.model.space import Direction
 
 _FEW = 0.5
 
@@ -88,7 +88,7 @@ def command(
     elif test_dictionary is None:
         _show_judgement(model, source, target, words, device, as_json)
     else:
-        from bilex.many.opening import open_pair
+        from bilex.model.many.opening import open_pair
 
         translator, direction = open_pair(model, source, target, device)
         one, other = translator.provenance.languages
@@ -112,7 +112,7 @@ def _check_one_way(dictionary: str | None, tests: str | None, plot: str | None, 
     if words is not None and (dictionary is not None or tests is not None):
         raise BilexError("--words is for an evaluation without a dictionary; leave the dictionary out.")
     if plot is not None:
-        from bilex.files import check_writable
+        from bilex.core.files import check_writable
 
         check_writable(plot)
 
@@ -162,12 +162,12 @@ def _show_matrix(
 ) -> None:
     """Every pair of a model of many languages that there is a test dictionary of."""
     from bilex.cli.console import progress, show
+    from bilex.core.files import write_text
     from bilex.evaluation.heat_map import heat_map
     from bilex.evaluation.matrix import evaluate_pairs
-    from bilex.files import write_text
-    from bilex.many import ManyLanguages
-    from bilex.many.dictionaries import read_dictionaries
-    from bilex.many.opening import open_model
+    from bilex.model.many import ManyLanguages
+    from bilex.model.many.dictionaries import read_dictionaries
+    from bilex.model.many.opening import open_model
 
     many = open_model(model, device)
     if not isinstance(many, ManyLanguages):
@@ -190,9 +190,9 @@ def _show_judgement(
     """What can be known without a test dictionary: of two languages, or of every two that had seeds."""
     from bilex.cli.console import progress, show
     from bilex.evaluation.without_gold import judge
-    from bilex.many.opening import open_model, open_pair
-    from bilex.translator import Translator
-    from bilex.translator.filters import read_words
+    from bilex.model import Translator
+    from bilex.model.filters import read_words
+    from bilex.model.many.opening import open_model, open_pair
 
     opened = open_model(model, device)
     direction: Direction = "forward"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from bilex.translator import Translator
-    from bilex.translator.filters import WordFilter
+    from bilex.model import Translator
+    from bilex.model.filters import WordFilter
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Filters:
 
     def of(self, translator: Translator) -> WordFilter | None:
         """The filter for a model; None where nothing is left out."""
-        from bilex.translator.filters import read_tags, read_words, word_filter
+        from bilex.model.filters import read_tags, read_words, word_filter
 
         return word_filter(
             translator,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import bilex
-from bilex.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -25,14 +25,12 @@ _SUMMARIES = {
     "convert": "Convert vectors or dictionaries between formats.",
     "info": "Describe a vector file, a dictionary or a model.",
     "methods": "List the alignment methods and their settings.",
-    "serve": "Review, correct, retrain and publish a dictionary in the browser.",
-    "review": "Decisions about a model's dictionary from the shell: export, import, status, agreement.",
     "completion": "Let your shell complete what you type.",
     "demo": "Align the packaged sample, and show what comes out.",
     "prepare": "Compile and convert now what the first run would otherwise.",
 }
 # Commands of distributions that are installed on their own; they register in the entry-point group.
-_ELSEWHERE = {"benchmark": "bilex-bench", "data": "bilex-bench"}
+_ELSEWHERE = {"benchmark": "bench", "data": "bench", "serve": "workbench", "review": "workbench"}
 
 # \b makes click leave the lines of a paragraph as they are.
 _HELP = """Word translation for every language pair.
@@ -117,10 +115,10 @@ class OpenCommands(LazyCommands):
         if cmd_name in registered:
             return self._load(registered[cmd_name])
         if cmd_name in _ELSEWHERE:
-            home = _ELSEWHERE[cmd_name]
+            folder = _ELSEWHERE[cmd_name]
             raise BilexError(
-                f"'bilex {cmd_name}' is part of {home}, which is not installed here; "
-                f"run: pip install {home} (in a copy of the repository: pip install ./bench)."
+                f"'bilex {cmd_name}' is part of bilex-{folder}, which is not installed here; "
+                f"run: pip install bilex-{folder} (in a copy of the repository: pip install ./{folder})."
             )
         return None
 

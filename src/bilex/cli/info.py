@@ -17,11 +17,11 @@ from bilex.cli.options import (
     read_vectors,
     write_json_line,
 )
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
-    from bilex.translator import Translator
-    from bilex.translator.saved import Description
+    from bilex.model import Translator
+    from bilex.model.saved import Description
 
 _FIRST_WORDS = 8
 
@@ -127,7 +127,7 @@ def _readable(value: Any) -> str:
 def _show_many(path: str, verify: bool, as_json: bool) -> None:
     """A model of many languages on one screen."""
     from bilex.cli.many_output import summary
-    from bilex.many.saved import describe_many
+    from bilex.model.many.saved import describe_many
 
     found = {**summary(describe_many(path, verify=verify)), "checksums_compared": verify}
     title = f"{path}: model of {len(found['languages'])} languages"
@@ -137,11 +137,11 @@ def _show_many(path: str, verify: bool, as_json: bool) -> None:
 def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, verify: bool, as_json: bool) -> None:
     """A model on one screen, or everything about it, or its doubtful seeds."""
     if doubtful:
-        from bilex.translator import Translator
+        from bilex.model import Translator
 
         _show_doubtful(Translator.load(path), count, as_json)
         return
-    from bilex.translator.saved import describe
+    from bilex.model.saved import describe
 
     found = describe(path, verify=verify)
     if as_json:
@@ -155,8 +155,8 @@ def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, verify:
 
 def _summary(path: str, found: Description, verified: bool) -> dict[str, Any]:
     """What a person wants to know first."""
-    from bilex.translator.card import known
-    from bilex.translator.expectation import sentences
+    from bilex.model.card import known
+    from bilex.model.expectation import sentences
 
     made, seeds = found.provenance, found.seeds
     form, lm = made.trial.form, made.language_model
@@ -182,7 +182,7 @@ def _summary(path: str, found: Description, verified: bool) -> dict[str, Any]:
 
 def _show_doubtful(translator: Translator, count: int, as_json: bool) -> None:
     from bilex.cli.console import show
-    from bilex.translator.doubt import doubtful_seeds
+    from bilex.model.doubt import doubtful_seeds
 
     found = doubtful_seeds(translator, count)
     if as_json:
@@ -258,7 +258,7 @@ def _dictionary(
 
     lexicon = layout.read(path, lowercase)
     report = lexicon.report
-    golds = lexicon.golds()
+    golds = lexicon.translations()
     found: dict[str, Any] = {
         "pairs": len(lexicon),
         "source_words": len(golds),

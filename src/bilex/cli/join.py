@@ -28,8 +28,8 @@ def command(models: tuple[str, ...], output: str, force: bool, as_json: bool) ->
     check_readable(*models)
     check_output(output, force, models)
     from bilex.cli.console import progress
-    from bilex.many.joining import join
-    from bilex.translator import Translator
+    from bilex.model import Translator
+    from bilex.model.many.joining import join
 
     listener = progress()
     many = join({model: Translator.load(model) for model in dict.fromkeys(models)})

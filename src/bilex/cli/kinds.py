@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 _OF_SEVERAL_FILES = (".idx", ".dz")
 _OF_VECTORS_TOO = (".txt",)
@@ -25,8 +25,8 @@ def kind_of(path: Path) -> str:
         BilexError: It cannot be read.
     """
     if path.is_dir():
-        from bilex.translator.model_folder import is_many
-        from bilex.translator.saved import is_model
+        from bilex.model.model_folder import is_many
+        from bilex.model.saved import is_model
 
         return "model" if is_model(path) else "many" if is_many(path) else "vectors"
     if path.suffix.lower() in _dictionary_suffixes():

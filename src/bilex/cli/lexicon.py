@@ -19,13 +19,13 @@ from bilex.cli.options import (
 )
 from bilex.cli.pairs import SeveralValues, from_option, to_languages_option
 from bilex.cli.ranks import ranks_of_text
-from bilex.errors import BilexError
-from bilex.format_names import WRITTEN_FORMATS
-from bilex.visible import visible
+from bilex.core.errors import BilexError
+from bilex.core.format_names import WRITTEN_FORMATS
+from bilex.core.visible import escape_control_characters
 
 if TYPE_CHECKING:
     from bilex.lexicon.entries import Languages
-    from bilex.space import Direction
+    from bilex.model.space import Direction
 
 
 @click.command(
@@ -112,11 +112,11 @@ def command(
     wanted = ranks_of_text(ranks, "--ranks")
     check_device(device)
     from bilex.cli.console import progress
-    from bilex.files import check_not_a_part, check_writable
+    from bilex.core.files import check_not_a_part, check_writable
     from bilex.lexicon.formats import format_of
-    from bilex.many import storage as many_storage
-    from bilex.many.opening import open_pair
-    from bilex.translator import saved
+    from bilex.model import saved
+    from bilex.model.many import storage as many_storage
+    from bilex.model.many.opening import open_pair
 
     if output is not None:
         for own_files in (saved.own_files, many_storage.own_files):
@@ -127,7 +127,7 @@ def command(
         raise BilexError(f"{written.noun} is no text; name a file to write with -o.")
     options: dict[str, Any] = {
         "k": count,
-        "method": retrieval,
+        "retrieval": retrieval,
         "mutual": mutual,
         "min_score": min_score,
         "min_confidence": min_confidence,
@@ -157,9 +157,9 @@ def command(
     if output is None:
         sys.stdout.write(found.text(written.name, languages=languages, options=writing.options))
         return
-    report = found.write(output, written.name, languages=languages, options=writing.options)
+    report = found.save(output, written.name, languages=languages, options=writing.options)
     seeds = sum(entry.known for entry in found)
     wrote = f"Wrote {report.written:,} pairs to {output}, {seeds:,} of them known from the seeds."
-    sys.stderr.write(visible(wrote) + "\n")
+    sys.stderr.write(escape_control_characters(wrote) + "\n")
     if report.left_out:
-        sys.stderr.write(visible(report.sentence()) + "\n")
+        sys.stderr.write(escape_control_characters(report.sentence()) + "\n")

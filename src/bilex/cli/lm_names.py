@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from bilex.core.errors import BilexError, nearest_name
 from bilex.encoders.presets import OFFLINE_ENCODER, PRESETS
-from bilex.errors import BilexError, nearest_name
 
 _HUB_ADDRESS = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+|[\w.-]+)/?")
 

@@ -6,7 +6,7 @@ import platform
 from typing import Any
 
 import bilex
-from bilex.machine import available_memory, cache_folder, library_versions, processor, total_memory
+from bilex.core.machine import available_memory, cache_folder, library_versions, processor, total_memory
 
 _GIGABYTE = 1 << 30
 
@@ -15,7 +15,7 @@ def machine_facts() -> dict[str, Any]:
     """The processor, memory, GPU and libraries as plain values."""
     import torch
 
-    from bilex.arithmetic import outcomes
+    from bilex.search.arithmetic import outcomes
 
     here = processor()
     return {

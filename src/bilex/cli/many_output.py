@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bilex.cli.options import write_json_line
-from bilex.errors import BilexError
-from bilex.typed_json import as_json
+from bilex.core.errors import BilexError
+from bilex.core.typed_json import as_json
 
 if TYPE_CHECKING:
-    from bilex.many import ManyLanguages
-    from bilex.many.saved import ManyDescription
+    from bilex.model.many import ManyLanguages
+    from bilex.model.many.saved import ManyDescription
 
 
 def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
@@ -20,9 +20,9 @@ def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
     Raises:
         BilexError: It is an input, a model already and --force was not given, or something else.
     """
-    from bilex.files import check_not_an_input
-    from bilex.many.storage import check_destination
-    from bilex.translator.model_folder import is_many
+    from bilex.core.files import check_not_an_input
+    from bilex.model.many.storage import check_destination
+    from bilex.model.model_folder import is_many
 
     check_not_an_input(output, *inputs)
     check_destination(output)
@@ -53,14 +53,14 @@ def summary(found: ManyDescription) -> dict[str, Any]:
 
 def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
     """What was made, and what to do next."""
-    from bilex.many.saved import ManyDescription
+    from bilex.model.many.saved import ManyDescription
 
     found = ManyDescription.of(many)
     if as_json:
         write_json_line({"model": output, **summary(found)}, indent=2)
         return
     from bilex.cli.console import show
-    from bilex.languages import language_name
+    from bilex.core.languages import language_name
 
     for two, (forward, backward) in _held_out(found).items():
         a, b = map(language_name, two)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bilex.errors import BilexError
-from bilex.files import check_ordinary
-from bilex.visible import encodable
+from bilex.core.errors import BilexError
+from bilex.core.files import check_ordinary
+from bilex.core.visible import encodable
 
 if TYPE_CHECKING:
+    from bilex.core.progress import Progress
     from bilex.lexicon import Coverage, Lexicon
-    from bilex.progress import Progress
     from bilex.vectors import WordVectors
 
 
@@ -171,7 +171,7 @@ def check_device(device: str) -> None:
     """
     if device in ("auto", "cpu"):
         return
-    from bilex.device import resolve_device
+    from bilex.core.device import resolve_device
 
     resolve_device(device)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bilex.languages import code_of
+from bilex.core.languages import code_of
 
 _FROM = "The language of the words, by code or name, such as en."
 _TO = "The language to translate to."

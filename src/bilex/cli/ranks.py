@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 
 def ranks_of_text(text: str, option: str) -> tuple[int, int | None]:

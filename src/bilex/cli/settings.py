@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from bilex.aligners import Aligner
-from bilex.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name
 
 _TRUE, _FALSE, _NONE = ("true", "yes", "on", "1"), ("false", "no", "off", "0"), ("none", "null")
 

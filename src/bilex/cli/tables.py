@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from bilex.translator import Answer, Translation, Translator
+from bilex.model import Answer, Translation, Translator
 
 
 def answers_table(

@@ -23,11 +23,11 @@ from bilex.cli.options import (
     write_json_line,
 )
 from bilex.cli.pairs import pair_options
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
-    from bilex.translator import Answer, Translator
-    from bilex.translator.unknown import Side
+    from bilex.model import Answer, Translator
+    from bilex.model.unknown import Side
 
 _FORMATS = ("table", "tsv", "jsonl")
 _WORDS = re.compile(r'"([^"]+)"|(\S+)')
@@ -113,7 +113,7 @@ def command(
 
     wanted = ranks_of_text(answer_ranks, "--answer-ranks")
     check_device(device)
-    from bilex.many.opening import open_pair
+    from bilex.model.many.opening import open_pair
 
     translator, direction = open_pair(model, source, target, device, direction)  # type: ignore[arg-type]
     in_terminal = sys.stdout.isatty()
@@ -170,7 +170,7 @@ def _translated(translator: Translator, words: Iterable[str], overrides: _Overri
         list(words),
         overrides.count,
         direction=overrides.direction,
-        method=overrides.retrieval,
+        retrieval=overrides.retrieval,
         model_only=overrides.model_only,
         keep=overrides.keep if (first, last) == (1, None) else within,
     )

@@ -15,7 +15,7 @@ from bilex.cli.options import (
     seed_option,
     write_json_line,
 )
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 _SUBWORDS_NONE = "none"
 
@@ -145,7 +145,7 @@ def command(
 
 def _language(given: str | None, names: tuple[str, ...]) -> str | None:
     """The code of the language: as given, or what the names of the files agree on."""
-    from bilex.languages import code_of, language_of_file
+    from bilex.core.languages import code_of, language_of_file
 
     if given is not None:
         code = code_of(given)

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress, Task
 from bilex.corpus.phrases import JOINER, Bigram, PhraseCounts, find_phrases, join_phrases
 from bilex.corpus.reading import LeftOut, read_texts
 from bilex.corpus.scripts import ScriptCount, can_segment
 from bilex.corpus.tokens import Tokeniser
-from bilex.errors import BilexError
-from bilex.progress import SILENT, Progress, Task
 
 _MOSTLY = 0.3
 _ENOUGH_LETTERS = 100_000

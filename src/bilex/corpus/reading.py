@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bilex.errors import BilexError
-from bilex.progress import Task
+from bilex.core.errors import BilexError
+from bilex.core.progress import Task
 from bilex.vectors.source import SUFFIXES, Source, open_source
 
 _CHUNK = 1 << 20

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 # Ranges of code points, the name that a message uses, and the language whose rules ICU is asked for.
 _SCRIPTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 Architecture = Literal["skipgram", "cbow"]
 

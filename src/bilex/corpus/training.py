@@ -17,13 +17,13 @@ from typing import IO, Any
 
 import numpy as np
 
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_file, check_not_an_input, check_writable
+from bilex.core.machine import available_memory
+from bilex.core.progress import SILENT, Progress
+from bilex.core.temporaries import temporary_folder
 from bilex.corpus.preparing import Preparation, Prepared, prepare
 from bilex.corpus.settings import TrainingSettings
-from bilex.errors import BilexError
-from bilex.files import atomic_file, check_not_an_input, check_writable
-from bilex.machine import available_memory
-from bilex.progress import SILENT, Progress
-from bilex.temporaries import temporary_folder
 from bilex.vectors import WordVectors
 from bilex.vectors.formats import files_written, format_of_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 
 def sample_path() -> Path:

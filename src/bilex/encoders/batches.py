@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from bilex.core.errors import BilexError
 from bilex.encoders.loss import contrastive_loss, whole_batch_loss
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.tokens import Integers, PackedWords, TokenTable, pack, to_device
-from bilex.errors import BilexError
 
 
 @dataclass(frozen=True)

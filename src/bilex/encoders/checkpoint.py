@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from bilex.aligners.checkpoint import Checkpoint
-from bilex.progress import SILENT, Progress
+from bilex.core.progress import SILENT, Progress
 
 _WEIGHT, _MOMENT = "weight.", "moment."
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from bilex.core.files import atomic_file
+from bilex.core.manifest import keeping
+from bilex.core.progress import SILENT, Progress
 from bilex.encoders.model import WordEncoder, dtype_in_force
 from bilex.encoders.presets import Precision
 from bilex.encoders.tokens import TokenTable
-from bilex.files import atomic_file
-from bilex.progress import SILENT, Progress
-from bilex.sealed import keeping
 
 Floats = npt.NDArray[np.float32]
 KEPT_BYTES = 4 << 30

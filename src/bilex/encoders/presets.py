@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from bilex.errors import BilexError
-from bilex.files import read_json
+from bilex.core.errors import BilexError
+from bilex.core.files import read_json
 
 Pooling = Literal["cls", "mean"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -22,7 +22,7 @@ DEFAULT_ENCODER = "bert-base-multilingual-uncased"
 OFFLINE_ENCODER = "e5-small-q4"
 READING_FILE = "bilex_encoder.json"
 
-# λ where the user names none: "auto", the choice of the held-out trial (`bilex.recipe`), or a number.
+# λ where the user names none: "auto", the choice of the held-out trial (`bilex.fit`), or a number.
 DEFAULT_MIXING: Mixing = "auto"
 # The greatest usual λ of a lightly tuned encoder, best on held-out seeds (docs/stage-c2.md).
 LIGHT_MIXING = 0.3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from bilex.core.typed_json import as_json
 from bilex.encoders.presets import TuningSettings
-from bilex.typed_json import as_json
 
 
 @dataclass(kw_only=True)

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from bilex.device import resolve_device
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import (
     DEFAULT_ENCODER,
@@ -16,8 +18,6 @@ from bilex.encoders.presets import (
     lightened,
     prior_mixing,
 )
-from bilex.errors import BilexError
-from bilex.progress import SILENT, Progress
 
 
 @dataclass(kw_only=True)
@@ -27,7 +27,7 @@ class StageC2:
     Args:
         lm: The encoder: a hub name, a model folder, or "e5-small-q4"; or an encoder that is open already,
             which is copied and itself stays as it is.
-        mixing: λ; "auto" is for `bilex.recipe.fit` and `Translator.fit`, whose held-out trial chooses it;
+        mixing: λ; "auto" is for `bilex.fit.fit` and `Translator.fit`, whose held-out trial chooses it;
             None is "auto" there, and the encoder's usual λ in `run_stage_c2`.
         tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
         tuning: How it is tuned; None takes the encoder's preset.
@@ -68,10 +68,10 @@ class StageC2:
         """λ as a number: the one given, or the usual one of an encoder.
 
         Raises:
-            BilexError: It is to be chosen on held-out seeds, which `bilex.recipe.fit` does.
+            BilexError: It is to be chosen on held-out seeds, which `bilex.fit.fit` does.
         """
         if self.mixing == "auto":
-            raise BilexError("λ = auto is chosen on held-out seeds by bilex.recipe.fit; give a number here.")
+            raise BilexError("λ = auto is chosen on held-out seeds by bilex.fit.fit; give a number here.")
         if self.mixing is not None:
             return float(self.mixing)
         return prior_mixing(encoder.preset, self.preset_in_force)

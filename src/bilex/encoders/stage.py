@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from bilex.aligners.base import Aligner, Pairs
+from bilex.core.errors import BilexError
+from bilex.core.locks import exclusive_lock
+from bilex.core.progress import SILENT, Progress, duration
 from bilex.encoders.card import card_text
 from bilex.encoders.combine import Both, Combination, aligned_views, unit_rows
 from bilex.encoders.encodings import encode_cached
@@ -21,10 +24,7 @@ from bilex.encoders.report import StageReport
 from bilex.encoders.settings import StageC2
 from bilex.encoders.tokens import TokenTable
 from bilex.encoders.tuning import Pace, Tuner
-from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.one_user import only_user
-from bilex.progress import SILENT, Progress, duration
 from bilex.vectors import WordVectors
 
 __all__ = ["StageC2", "StageReport", "StageResult", "run_stage_c2"]
@@ -93,7 +93,7 @@ def run_stage_c2(
     Raises:
         BilexError: The encoder cannot be had, or there are too few pairs.
     """
-    with only_user(checkpoint):
+    with exclusive_lock(checkpoint):
         return _run_stage_c2(aligner, source, target, lexicon, stage or StageC2(), progress, checkpoint)
 
 

@@ -14,6 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from bilex.core.cuda_graphs import ReplayedPass, own_stream
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress, Task
 from bilex.encoders.batches import Batch, Batches
 from bilex.encoders.checkpoint import load_checkpoint, save_checkpoint
 from bilex.encoders.exchange import Exchange
@@ -22,16 +25,13 @@ from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.tokens import Integers, TokenTable
 from bilex.encoders.trimming import trimmed_embeddings
-from bilex.errors import BilexError
-from bilex.progress import SILENT, Progress, Task
-from bilex.replay import ReplayedPass, own_stream
 
 
 @dataclass
 class TuningReport:
     """What happened: the mean loss of each epoch, pairs used, and sentences about anything unusual.
 
-    `replayed` counts the updates whose kernels a GPU replayed as a whole (`bilex.replay`).
+    `replayed` counts the updates whose kernels a GPU replayed as a whole (`bilex.core.cuda_graphs`).
     """
 
     losses: list[float] = field(default_factory=list)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bilex.errors import BilexError
-from bilex.evaluation.phrases import with_phrase_figures
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
+from bilex.evaluation.phrases import with_phrase_metrics
 from bilex.evaluation.result import Evaluation
 from bilex.evaluation.scoring import METHODS, Scoring
 from bilex.lexicon import Lexicon
-from bilex.phrases import Composer, missing_phrases, space_composer, with_phrases
-from bilex.progress import SILENT, Progress
-from bilex.space import CSLS_NEIGHBOURS, Space
+from bilex.model.composed import Composer, missing_phrases, space_composer, with_phrases
+from bilex.model.space import CSLS_NEIGHBOURS, Space
 
 
 def evaluate(
@@ -49,7 +49,7 @@ def evaluate(
         BilexError: No pair of the dictionary has both words in the vectors, or a setting is senseless.
 
     Examples:
-        >>> evaluate(space, Lexicon.read("test.tsv")).forward.figures["csls"]["p@1"]  # doctest: +SKIP
+        >>> evaluate(space, Lexicon.load("test.tsv")).forward.metrics["csls"]["p@1"]  # doctest: +SKIP
         0.409
     """
     if not precision_at or min(precision_at) < 1 or bootstrap < 0:
@@ -73,6 +73,6 @@ def evaluate(
         backward = scoring.direction("backward", lexicon.swapped(), swapped_train, task)
     if wider is not space:
         beyond = replace(scoring, space=wider)
-        forward = with_phrase_figures(forward, beyond, "forward", lexicon, train, space)
-        backward = with_phrase_figures(backward, beyond, "backward", lexicon.swapped(), swapped_train, space)
+        forward = with_phrase_metrics(forward, beyond, "forward", lexicon, train, space)
+        backward = with_phrase_metrics(backward, beyond, "backward", lexicon.swapped(), swapped_train, space)
     return Evaluation(forward, backward, lexicon.name, settings)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 
+from bilex.core.languages import language_name
 from bilex.evaluation.matrix import LanguageMatrix
-from bilex.languages import language_name
 
 _CELL, _MARGIN, _TOP = 72, 110, 70
 _PALE, _FULL = (247, 251, 255), (8, 69, 148)

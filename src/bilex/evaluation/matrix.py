@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bilex.core.languages import language_name
+from bilex.core.progress import SILENT, Progress
 from bilex.evaluation.core import evaluate
 from bilex.evaluation.result import DirectionResult
-from bilex.languages import language_name
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from bilex.many import ManyLanguages
+    from bilex.model.many import ManyLanguages
 
 Two = tuple[str, str]
 
@@ -37,7 +37,7 @@ class LanguageMatrix:
     def share(self, source: str, target: str, method: str = "csls") -> float | None:
         """P@1 from one language to another; None where there was no test dictionary."""
         found = self.results.get((source, target))
-        figures = found.figures[method] if found else None
+        figures = found.metrics[method] if found else None
         return figures["p@1"] if figures else None
 
     def mean(self, method: str = "csls") -> float:

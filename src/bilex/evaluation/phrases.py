@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from bilex.evaluation.figures import mean_figures
+from bilex.core.progress import SILENT
+from bilex.evaluation.metrics import mean_metrics
 from bilex.evaluation.result import DirectionResult, Group, Prediction
 from bilex.evaluation.scoring import METHODS, Scoring
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT
-from bilex.space import Direction, Space
+from bilex.model.space import Direction, Space
 
 ASKED, ANSWERED = "phrases", "words that only phrases translate"
 
 
-def with_phrase_figures(
+def with_phrase_metrics(
     result: DirectionResult,
     scoring: Scoring,
     direction: Direction,
@@ -38,7 +38,7 @@ def with_phrase_figures(
         words: The space without composed phrases.
     """
     query_side, key_side = words.sides(direction)
-    golds = lexicon.golds()
+    golds = lexicon.translations()
     wanted = {
         query
         for query, found in golds.items()
@@ -61,4 +61,4 @@ def with_phrase_figures(
 
 def _group(predictions: list[Prediction], precision_at: tuple[int, ...]) -> Group:
     ranks = {method: np.array([p.ranks[method] for p in predictions], np.int64) for method in METHODS}
-    return Group(len(predictions), {m: mean_figures(ranks[m], precision_at) for m in METHODS})
+    return Group(len(predictions), {m: mean_metrics(ranks[m], precision_at) for m in METHODS})

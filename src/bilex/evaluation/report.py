@@ -6,7 +6,7 @@ from rich.console import Group as Renderables
 from rich.console import RenderableType
 from rich.table import Table
 
-from bilex.evaluation.figures import Figures
+from bilex.evaluation.metrics import Metrics
 from bilex.evaluation.result import DirectionResult, Evaluation
 
 _METHOD_NAMES = {"nn": "NN", "csls": "CSLS"}
@@ -23,7 +23,7 @@ def render(evaluation: Evaluation, languages: tuple[str, str] = ("source", "targ
 
 
 def _conventions(evaluation: Evaluation, languages: tuple[str, str]) -> Table:
-    measured = [evaluation.forward.figures, *(group.figures for group in evaluation.forward.phrases.values())]
+    measured = [evaluation.forward.metrics, *(group.metrics for group in evaluation.forward.phrases.values())]
     first = next(figures for methods in measured for figures in methods.values() if figures)
     table = Table(title=evaluation.dictionary, title_justify="left")
     table.add_column("direction")
@@ -40,14 +40,14 @@ def _conventions(evaluation: Evaluation, languages: tuple[str, str]) -> Table:
             table.add_row(
                 direction,
                 label,
-                *_percentages(result.figures[method], len(first)),
+                *_percentages(result.metrics[method], len(first)),
                 f"{100 * low:.1f}–{100 * high:.1f}" if low is not None and high is not None else "",
                 str(result.covered),
                 "covered words (standard)",
             )
         others = [("all words, uncovered wrong", result.total, result.oov_as_error)]
         if result.leak_free is not None:
-            others.append(("covered, not in the seeds", result.leak_free.covered, result.leak_free.figures))
+            others.append(("covered, not in the seeds", result.leak_free.covered, result.leak_free.metrics))
         for name, words, figures in others:
             table.add_row(direction, "CSLS", *_percentages(figures["csls"], len(first)), "", str(words), name)
         table.add_section()
@@ -64,7 +64,7 @@ def _breakdown(evaluation: Evaluation, languages: tuple[str, str]) -> Table:
         groups["spelt differently"] = result.different
         groups |= {f"{name} (composed)": group for name, group in result.phrases.items()}
         for name, group in groups.items():
-            table.add_row(direction, name, str(group.covered), _percentages(group.figures["csls"])[0])
+            table.add_row(direction, name, str(group.covered), _percentages(group.metrics["csls"])[0])
         table.add_section()
     return table
 
@@ -74,6 +74,6 @@ def _directions(evaluation: Evaluation, languages: tuple[str, str]) -> list[tupl
     return [(f"{one} to {other}", evaluation.forward), (f"{other} to {one}", evaluation.backward)]
 
 
-def _percentages(figures: Figures | None, count: int = 1) -> list[str]:
-    """Figures in per cent; dashes where there was nothing to count."""
+def _percentages(figures: Metrics | None, count: int = 1) -> list[str]:
+    """Metrics in per cent; dashes where there was nothing to count."""
     return [f"{100 * value:.1f}" for value in figures.values()] if figures else ["–"] * count

@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bilex.evaluation.figures import Figures, Intervals
+from bilex.evaluation.metrics import Intervals, Metrics
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Methods = dict[str, Figures | None]
+Methods = dict[str, Metrics | None]
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Group:
     """The figures over some of the covered source words."""
 
     covered: int
-    figures: Methods
+    metrics: Methods
 
     def as_dict(self) -> dict[str, Any]:
         """`covered` and one entry a retrieval method."""
-        return {"covered": self.covered, **self.figures}
+        return {"covered": self.covered, **self.metrics}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class DirectionResult:
     """One direction of an evaluation.
 
     Attributes:
-        figures: By retrieval method ("nn", "csls"), over the covered source words: the standard.
+        metrics: By retrieval method ("nn", "csls"), over the covered source words: the standard.
         intervals: 95 % bootstrap intervals of these; empty if none were asked for.
         covered: Distinct source words with at least one pair that has both words in the vectors.
         total: All distinct source words.
@@ -72,7 +72,7 @@ class DirectionResult:
         phrase_predictions: The answers to these, one by one.
     """
 
-    figures: Methods
+    metrics: Methods
     intervals: dict[str, Intervals]
     covered: int
     total: int
@@ -91,7 +91,7 @@ class DirectionResult:
     def as_dict(self) -> dict[str, Any]:
         """Everything but the single predictions, ready for JSON."""
         return {
-            **self.figures,
+            **self.metrics,
             "covered": self.covered,
             "total": self.total,
             "pairs": self.pairs,
@@ -114,7 +114,7 @@ class DirectionResult:
 class Evaluation:
     """How well a space translates the words of a test dictionary, both ways.
 
-    The primary figure is `forward.figures["csls"]["p@1"]`.
+    The primary figure is `forward.metrics["csls"]["p@1"]`.
 
     Attributes:
         forward: Source to target.

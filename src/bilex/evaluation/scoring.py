@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bilex.evaluation.figures import Ranks, bootstrap_intervals, mean_figures
+from bilex.core.progress import Task
+from bilex.evaluation.metrics import Ranks, bootstrap_intervals, mean_metrics
 from bilex.evaluation.result import DirectionResult, Group, Prediction
 from bilex.lexicon import Lexicon
 from bilex.lexicon.ranks import BANDS, band_of
-from bilex.progress import Task
-from bilex.similarity.ranking import ranks_of
-from bilex.space import Direction, Retrieval, Space
+from bilex.model.space import Direction, Retrieval, Space
+from bilex.search.ranking import ranks_of
 
 METHODS: tuple[Retrieval, ...] = ("nn", "csls")
 
@@ -54,7 +54,7 @@ class Scoring:
                 asked.queries,
                 max(self.precision_at),
                 direction=direction,
-                method=method,
+                retrieval=method,
                 neighbours=self.neighbours,
             )
             task.advance()
@@ -66,21 +66,21 @@ class Scoring:
         def group(belongs: Callable[[Prediction], bool]) -> Group:
             chosen = np.array([belongs(p) for p in predictions], bool)
             return Group(
-                int(chosen.sum()), {m: mean_figures(ranks[m][chosen], self.precision_at) for m in METHODS}
+                int(chosen.sum()), {m: mean_metrics(ranks[m][chosen], self.precision_at) for m in METHODS}
             )
 
         bands = {band: group(lambda p, band=band: p.band == band) for band in BANDS}  # type: ignore[misc]
-        total = len(lexicon.golds())
+        total = len(lexicon.translations())
         return DirectionResult(
-            figures={m: mean_figures(ranks[m], self.precision_at) for m in METHODS},
+            metrics={m: mean_metrics(ranks[m], self.precision_at) for m in METHODS},
             intervals=self._intervals(ranks),
             covered=len(asked.words),
             total=total,
             pairs=len(set(lexicon.pairs)),
             pairs_covered=len(asked.golds),
-            oov_as_error={m: mean_figures(ranks[m], self.precision_at, total) for m in METHODS},
+            oov_as_error={m: mean_metrics(ranks[m], self.precision_at, total) for m in METHODS},
             per_pair={
-                m: mean_figures(np.repeat(pair_ranks[m], asked.repeats), self.precision_at) for m in METHODS
+                m: mean_metrics(np.repeat(pair_ranks[m], asked.repeats), self.precision_at) for m in METHODS
             },
             leak_free=group(lambda p: not p.leaked) if train is not None else None,
             bands={band: found for band, found in bands.items() if found.covered},

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bilex.aligners.procrustes import common_rotations
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
+from bilex.fit.calibration import DIRECTIONS, ask
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, Progress
-from bilex.recipe.calibration import DIRECTIONS, ask
-from bilex.space import Direction, Floats, Rows, Space
-from bilex.translator import Translator
-from bilex.translator.expectation import share_interval
-from bilex.translator.way_back import taken_back, way_back
+from bilex.model import Translator
+from bilex.model.expectation import share_interval
+from bilex.model.inverse_map import inverse_map, taken_back
+from bilex.model.space import Direction, Floats, Rows, Space
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _predicted(translator: Translator, progress: Progress) -> dict[Direction, Sh
 
     The vectors are those before the model's maps, which have seen all seeds.
     """
-    backs = way_back(translator, "source"), way_back(translator, "target")
+    backs = inverse_map(translator, "source"), inverse_map(translator, "target")
     if not all(back.steps for back in backs):
         return {}
     sides = translator.space.source, translator.space.target
@@ -231,7 +231,7 @@ def _predicted(translator: Translator, progress: Progress) -> dict[Direction, Sh
         taken_back(side.head(_VOCABULARY), back) for side, back in zip(sides, backs, strict=True)
     )
     usable = translator.seeds.covered(source.key_to_index, target.key_to_index)
-    words = sorted(usable.golds())
+    words = sorted(usable.translations())
     if len(words) < _FEWEST_PAIRS:
         return {}
     np.random.default_rng(0).shuffle(words)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bilex.data_frames import Tabular
-from bilex.errors import BilexError
-from bilex.files import check_ordinary
+from bilex.core.data_frames import Tabular
+from bilex.core.errors import BilexError
+from bilex.core.files import check_ordinary
 from bilex.lexicon.coverage import Coverage, measure
 from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
 from bilex.lexicon.leaks import LeakReport, find_leaks
@@ -43,7 +43,7 @@ class Lexicon(Tabular):
 
     Examples:
         >>> lexicon = Lexicon([("dog", "koira"), ("cat", "kissa"), ("cat", "katti")])
-        >>> lexicon.golds()["cat"]
+        >>> lexicon.translations()["cat"]
         ('kissa', 'katti')
     """
 
@@ -66,7 +66,7 @@ class Lexicon(Tabular):
         return f"{len(self):,} pairs of {self.name}{rejected}"
 
     def _repr_html_(self) -> str:
-        from bilex.notebook import html_table
+        from bilex.core.notebook import html_table
 
         return html_table(("source", "target"), self.pairs, _SHOWN_ROWS, self._caption())
 
@@ -82,7 +82,7 @@ class Lexicon(Tabular):
         return Lexicon([*self.pairs, *new.pairs], names, self.report, spelt, rejected)
 
     @classmethod
-    def read(
+    def load(
         cls,
         path: str | Path,
         format: str | None = None,
@@ -183,7 +183,7 @@ class Lexicon(Tabular):
         rejected = tuple(pair for pair in joined.rejected if pair not in right)
         return Lexicon(joined.pairs, joined.name, joined.report, joined.spelt, rejected)
 
-    def write(
+    def save(
         self, path: str | Path, format: str | None = None, *, languages: Languages = (None, None)
     ) -> None:
         """Write the pairs, atomically.
@@ -200,7 +200,7 @@ class Lexicon(Tabular):
 
         formats.write(path, Dictionary([Entry(*pair) for pair in self.pairs], languages), format)
 
-    def golds(self) -> dict[str, tuple[str, ...]]:
+    def translations(self) -> dict[str, tuple[str, ...]]:
         """Every source word with its distinct translations, both in file order."""
         found: dict[str, dict[str, None]] = {}
         for source, target in self.pairs:

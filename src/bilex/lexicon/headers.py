@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bilex.errors import BilexError, nearest_name
-from bilex.languages import code_of, is_code, is_language_name
+from bilex.core.errors import BilexError, nearest_name
+from bilex.core.languages import code_of, is_code, is_language_name
 from bilex.lexicon.entries import one_line
 
 _SOURCE_NAMES = frozenset(("source", "src", "source word", "from", "word", "term", "lemma", "headword"))

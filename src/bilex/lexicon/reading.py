@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
+from bilex.core.visible import encodable
 from bilex.lexicon.entries import Entry, Languages, Pair
-from bilex.visible import encodable
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors.core import WordVectors
 from bilex.vectors.report import LoadReport
 from bilex.vectors.stored import FloatMatrix

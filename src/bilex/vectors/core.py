@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
-from bilex.progress import SILENT, Progress
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
 from bilex.vectors.stored import Matrix, StoredRows
 
 if TYPE_CHECKING:

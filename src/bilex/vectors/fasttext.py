@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bilex.errors import BilexError
-from bilex.progress import SILENT, Progress
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
 from bilex.vectors.collector import Collector
 from bilex.vectors.core import WordVectors
 from bilex.vectors.mapped import mapped_file

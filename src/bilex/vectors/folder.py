@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bilex.errors import BilexError
-from bilex.files import atomic_folder, check_replaceable, json_text, read_json, sha256
-from bilex.progress import SILENT, Progress
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_folder, check_replaceable, json_text, read_json, sha256
+from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import Step, WordVectors, lowercased_first
 from bilex.vectors.magnitudes import largest_numbers
 from bilex.vectors.options import MAX_NGRAM, LoadOptions

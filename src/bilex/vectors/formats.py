@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bilex.errors import BilexError
-from bilex.files import check_ordinary
-from bilex.progress import SILENT, Progress
-from bilex.temporaries import restore
+from bilex.core.errors import BilexError
+from bilex.core.files import check_ordinary
+from bilex.core.progress import SILENT, Progress
+from bilex.core.temporaries import restore
 from bilex.vectors.core import WordVectors
 from bilex.vectors.npy import WORD_LIST_SUFFIXES
 from bilex.vectors.options import LoadOptions

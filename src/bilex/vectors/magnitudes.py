@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors.stored import FloatMatrix, row_blocks
 
 if TYPE_CHECKING:

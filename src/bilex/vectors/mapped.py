@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 
 def mapped_file(path: Path) -> mmap.mmap:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bilex.compiling import njit
+from bilex.core.compiling import njit
 
 _OFFSET = np.uint32(2166136261)
 _PRIME = np.uint32(16777619)

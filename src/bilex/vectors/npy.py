@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
-from bilex.files import atomic_file, write_text
-from bilex.progress import SILENT, Progress
-from bilex.temporaries import beginning, holding
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_file, write_text
+from bilex.core.progress import SILENT, Progress
+from bilex.core.temporaries import beginning, holding
 from bilex.vectors.collector import Collector
 from bilex.vectors.core import WordVectors
 from bilex.vectors.mapped import mapped_file

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bilex.compiling import njit
+from bilex.core.compiling import njit
 
 FINE, BROKEN, UNSURE, BLANK = 0, 1, 2, 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 MAX_DIM = 65536
 MAX_NGRAM = 255

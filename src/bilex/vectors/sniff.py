@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors.source import Source, open_source
 
 FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")

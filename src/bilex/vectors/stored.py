@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 FloatMatrix = npt.NDArray[np.float32]
 RowChoice: TypeAlias = int | slice | npt.NDArray[Any] | list[int]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors.mapped import mapped_file
 from bilex.vectors.stored import FloatMatrix
 

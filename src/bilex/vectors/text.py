@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bilex.errors import BilexError
-from bilex.files import atomic_file
-from bilex.progress import SILENT, Progress
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_file
+from bilex.core.progress import SILENT, Progress
 from bilex.vectors.collector import Collector, cautious
 from bilex.vectors.core import WordVectors
 from bilex.vectors.options import MAX_DIM, LoadOptions

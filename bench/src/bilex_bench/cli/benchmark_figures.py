@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bilex.cli.options import examples
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 _KINDS = ("heat-map", "lambda", "frequency", "time", "tsne")
 _ENDINGS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
@@ -45,7 +45,7 @@ def command(results: str, output: str, kinds: tuple[str, ...], endings: str) -> 
     bilex-bench[report].
     """
     from bilex.cli.console import progress, show, warn
-    from bilex.files import atomic_file, write_text
+    from bilex.core.files import atomic_file, write_text
     from bilex_bench.figures import draw_figures
     from bilex_bench.store import ResultsStore
 

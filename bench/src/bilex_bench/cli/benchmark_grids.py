@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from bilex.cli.options import examples, json_option, write_json_line
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 
 @click.command(
@@ -36,7 +36,7 @@ def command(name: str | None, output: str | None, as_json: bool) -> None:
         sys.stdout.write(text)
         return
     from bilex.cli.console import show
-    from bilex.files import write_text
+    from bilex.core.files import write_text
 
     if Path(output).exists():
         raise BilexError(f"{output}: exists already; choose another name or remove it first.")

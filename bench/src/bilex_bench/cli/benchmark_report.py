@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bilex.cli.options import examples
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 
 @click.command(
@@ -36,7 +36,7 @@ def command(results: str, output: str, words: bool) -> None:
             f"{output}: is a folder; name the page to write in it, such as {output}/report.html."
         )
     from bilex.cli.console import progress, show
-    from bilex.files import check_not_an_input, check_writable, write_text
+    from bilex.core.files import check_not_an_input, check_writable, write_text
     from bilex_bench.report import report_page
     from bilex_bench.store import ResultsStore
 

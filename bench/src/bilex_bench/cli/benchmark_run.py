@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bilex.cli.options import check_device, command_line, examples
-from bilex.errors import BilexError, nearest_name
-from bilex.progress import duration
+from bilex.core.errors import BilexError, nearest_name
+from bilex.core.progress import duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +56,7 @@ class _Execution:
     @cached_property
     def on_gpu(self) -> bool:
         """Whether families run on a GPU."""
-        from bilex.device import resolve_device
+        from bilex.core.device import resolve_device
 
         return self.gpus != 0 if self.ray else resolve_device(self.device).type == "cuda"
 

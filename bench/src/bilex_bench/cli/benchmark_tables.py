@@ -47,8 +47,8 @@ def command(
     """
     import sys
 
-    from bilex.errors import BilexError
-    from bilex.files import write_text
+    from bilex.core.errors import BilexError
+    from bilex.core.files import write_text
     from bilex_bench.store import ResultsStore
     from bilex_bench.tables import TABLE_NAMES, build_tables
 

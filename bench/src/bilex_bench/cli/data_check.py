@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bilex.cli.options import examples, json_option, write_json_line
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
     from rich.table import Table

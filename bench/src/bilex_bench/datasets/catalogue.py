@@ -11,7 +11,7 @@ from importlib import resources
 from itertools import permutations, zip_longest
 from typing import Any
 
-from bilex.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name
 from bilex_bench.datasets.layouts import LANGUAGE
 
 Languages = tuple[str, ...]

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
-from bilex.progress import SILENT, Progress
 from bilex_bench.datasets.folder import DataFolder
 from bilex_bench.datasets.loading import load_vectors
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import httpx
 
 import bilex
-from bilex.errors import BilexError
-from bilex.files import write_text
-from bilex.progress import SILENT, Progress
+from bilex.core.errors import BilexError
+from bilex.core.files import write_text
+from bilex.core.progress import SILENT, Progress
 
 Watcher = Callable[[bytes], bool]
 

@@ -8,9 +8,9 @@ import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from bilex.errors import BilexError
-from bilex.files import atomic_file
-from bilex.progress import SILENT, Progress
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_file
+from bilex.core.progress import SILENT, Progress
 from bilex_bench.datasets.catalogue import DICTIONARIES, VECTORS, KnownData, RemoteFile
 from bilex_bench.datasets.download import download
 from bilex_bench.datasets.first_words import download_words

@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from bilex.errors import BilexError
-from bilex.files import atomic_file
-from bilex.progress import SILENT, Progress
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_file
+from bilex.core.progress import SILENT, Progress
 from bilex_bench.datasets.download import drop_part, fetch_part, part_of
 
 _BLOCK = 1 << 20

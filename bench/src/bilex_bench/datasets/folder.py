@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bilex.core.errors import BilexError
 from bilex.data import sample_path
-from bilex.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex_bench.datasets.layouts import ALL, Dictionaries, PairFiles, find_dictionaries
 from bilex_bench.datasets.vector_files import find_vectors, names_looked_for, vectors_of_pattern
@@ -202,7 +202,7 @@ class DataFolder:
 
 
 def _read(path: Path, swapped: bool) -> Lexicon:
-    lexicon = Lexicon.read(path)
+    lexicon = Lexicon.load(path)
     return lexicon.swapped() if swapped else lexicon
 
 

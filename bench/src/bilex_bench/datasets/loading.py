@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bilex.errors import BilexError
-from bilex.files import written_plainly
-from bilex.progress import SILENT, Progress
-from bilex.temporaries import one_at_a_time
+from bilex.core.errors import BilexError
+from bilex.core.files import written_plainly
+from bilex.core.progress import SILENT, Progress
+from bilex.core.temporaries import one_at_a_time
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import CONFIG
 from bilex.vectors.npy import WORD_LIST_SUFFIXES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.vectors.folder import CONFIG
 from bilex.vectors.source import SUFFIXES
 from bilex_bench.datasets.layouts import LANGUAGE

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bilex.progress import SILENT, Progress
+from bilex.core.progress import SILENT, Progress
 from bilex_bench.figures import frequency, heat_map, lambda_curves, time_accuracy, tsne
 from bilex_bench.figures.board import Board
 from bilex_bench.figures.drawing import Drawing, Mark, house_style

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex_bench.figures.palette import GRID, INK, MUTED, PAPER
 
 if TYPE_CHECKING:

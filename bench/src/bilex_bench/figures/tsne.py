@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bilex.progress import SILENT, Progress
+from bilex.core.progress import SILENT, Progress
 from bilex_bench.figures.board import Board, slug
 from bilex_bench.figures.drawing import Described, Drawing, Mark, marks_of, missing_extra, new_figure
 from bilex_bench.figures.palette import MUTED, SOURCE, TARGET

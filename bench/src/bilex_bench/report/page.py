@@ -13,8 +13,8 @@ import jinja2
 from markupsafe import Markup
 
 import bilex
-from bilex.errors import BilexError
-from bilex.progress import SILENT, Progress
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
 from bilex_bench.figures import FIGURES, Drawing, draw_figures
 from bilex_bench.figures.board import Board, slug
 from bilex_bench.report import facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bilex_bench.reported import PAPER_MIXING, counterpart, reported_average
-from bilex_bench.tables.means import NN_AND_CSLS, PARTS, figures_table, mean_figures, present
+from bilex_bench.tables.means import NN_AND_CSLS, PARTS, figures_table, mean_metrics, present
 from bilex_bench.tables.paper import language_groups
 from bilex_bench.tables.sheet import Method, Sheet, is_ablation
 from bilex_bench.tables.table import Cell, Column, Figures, Table, Text
@@ -20,7 +20,7 @@ def ablation_tables(sheet: Sheet) -> list[Table]:
     for seeds in chosen.seeds:
         for name, those in language_groups(present(chosen, seeds)):
             figures = (
-                _beside(mean_figures(m, those, seeds, NN_AND_CSLS, compared=False), sheet, m, seeds, name)
+                _beside(mean_metrics(m, those, seeds, NN_AND_CSLS, compared=False), sheet, m, seeds, name)
                 for m in chosen.methods
             )
             rows.append([Text(seeds), Text(name), *figures])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 
-from bilex.errors import BilexError, nearest_name
+from bilex.core.errors import BilexError, nearest_name
 from bilex.evaluation import Prediction
 from bilex_bench.results import DirectionName, Result
 from bilex_bench.tables.ablation import ablation_tables

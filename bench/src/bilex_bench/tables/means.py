@@ -17,7 +17,7 @@ PARTS = ("NN", "CSLS")
 SAME_DIRECTIONS = "a mean goes over the same directions as ours"
 
 
-def mean_figures(
+def mean_metrics(
     method: Method,
     directions: Sequence[Direction],
     seeds: str,

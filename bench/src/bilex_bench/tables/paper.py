@@ -11,7 +11,7 @@ from bilex_bench.tables.means import (
     PARTS,
     figure_notes,
     figures_table,
-    mean_figures,
+    mean_metrics,
     present,
     with_mean,
 )
@@ -25,7 +25,7 @@ def main_tables(sheet: Sheet) -> list[Table]:
         return []
     chosen = sheet.only(headline_methods(sheet.methods))
     rows: list[list[Cell]] = [
-        [Text(seeds), Text(name), *(mean_figures(m, directions, seeds, CSLS) for m in chosen.methods)]
+        [Text(seeds), Text(name), *(mean_metrics(m, directions, seeds, CSLS) for m in chosen.methods)]
         for seeds in chosen.seeds
         for name, directions in language_groups(present(chosen, seeds))
     ]
@@ -50,7 +50,7 @@ def full_tables(sheet: Sheet) -> list[Table]:
         chosen = sheet.only(m for m in methods if any(name == seeds for _, name in m.runs))
         directions = present(chosen, seeds)
         rows: list[list[Cell]] = [
-            [Text(name), *(mean_figures(m, those, seeds, NN_AND_CSLS) for m in chosen.methods)]
+            [Text(name), *(mean_metrics(m, those, seeds, NN_AND_CSLS) for m in chosen.methods)]
             for name, those in with_mean(directions)
         ]
         tables += figures_table(
@@ -72,7 +72,7 @@ def panlex_tables(sheet: Sheet) -> list[Table]:
     for seeds in sheet.seeds:
         directions = [d for d in present(sheet, seeds) if d.way == "forward"]
         rows += [
-            [Text(seeds), Text(name), *(mean_figures(m, those, seeds, CSLS) for m in sheet.methods)]
+            [Text(seeds), Text(name), *(mean_metrics(m, those, seeds, CSLS) for m in sheet.methods)]
             for name, those in with_mean(directions)
         ]
     return figures_table(
@@ -91,8 +91,8 @@ def leak_free_tables(sheet: Sheet) -> list[Table]:
     for seeds in sheet.seeds:
         directions = present(sheet, seeds)
         for method in without_sweep(sheet.methods):
-            standard = mean_figures(method, directions, seeds, NN_AND_CSLS, compared=False)
-            without = mean_figures(method, directions, seeds, NN_AND_CSLS, leak_free=True, compared=False)
+            standard = mean_metrics(method, directions, seeds, NN_AND_CSLS, compared=False)
+            without = mean_metrics(method, directions, seeds, NN_AND_CSLS, leak_free=True, compared=False)
             if standard.has_any:
                 lost = [
                     None if a is None or b is None else b - a

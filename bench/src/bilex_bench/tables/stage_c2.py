@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bilex_bench.reported import LM_NAMES, PAPER_LM, PAPER_MIXING, counterpart, reported_by_name
 from bilex_bench.setups import Setup
-from bilex_bench.tables.means import CSLS, figures_table, mean_figures, mean_or_none, present, with_mean
+from bilex_bench.tables.means import CSLS, figures_table, mean_metrics, mean_or_none, present, with_mean
 from bilex_bench.tables.sheet import Method, Sheet, is_ablation, same_but
 from bilex_bench.tables.table import Cell, Column, Figures, Table, Text
 
@@ -30,7 +30,7 @@ def over_others_tables(sheet: Sheet) -> list[Table]:
                 if sum((d.pair, seeds) in m.runs for m in stages.methods) > 1
             ]
             rows += [
-                [Text(seeds), Text(name), *(mean_figures(m, those, seeds, CSLS) for m in chosen.methods)]
+                [Text(seeds), Text(name), *(mean_metrics(m, those, seeds, CSLS) for m in chosen.methods)]
                 for name, those in with_mean(directions)
                 if those
             ]
@@ -66,7 +66,7 @@ def language_model_tables(sheet: Sheet) -> list[Table]:
                 for lm in theirs
             ]
             figures = (
-                mean_figures(m, those, seeds, CSLS, compared=not _differs(m.setup)) for m in chosen.methods
+                mean_metrics(m, those, seeds, CSLS, compared=not _differs(m.setup)) for m in chosen.methods
             )
             beside = (Figures((None,), () if value is None else (value,)) for value in reported)
             rows.append([Text(seeds), Text(name), *figures, *beside])
@@ -99,7 +99,7 @@ def mixing_tables(sheet: Sheet) -> list[Table]:
         for by_mixing in swept:
             directions = present(sheet.only(by_mixing.values()), seeds)
             figures = [
-                mean_figures(by_mixing[value], directions, seeds, CSLS, compared=False)
+                mean_metrics(by_mixing[value], directions, seeds, CSLS, compared=False)
                 if value in by_mixing
                 else Figures((None,))
                 for value in values

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from bilex.aligners.dropout import Dropout
 from bilex.aligners.written_out.loops import draw_kept, prelu, prelu_gradient
-from bilex.dropout import Dropout
 
 _KEYS = 2**32
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bilex.compiling import njit
+from bilex.core.compiling import njit
 
 Array = npt.NDArray[Any]
 

@@ -1,7 +1,7 @@
 """Every file format of dictionaries, by name: one module a format, each with its reader and writer.
 
 `read` and `write` are all that the rest of the package uses. A new format is one module with a `FORMAT` here
-and one line in `bilex.format_names`.
+and one line in `bilex.core.format_names`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import functools
 import importlib
 from pathlib import Path
 
-from bilex.errors import BilexError, nearest_name
-from bilex.files import atomic_file
-from bilex.format_names import DICTIONARY_MODULES, WRITTEN_FORMATS
+from bilex.core.errors import BilexError, nearest_name
+from bilex.core.files import atomic_file
+from bilex.core.format_names import DICTIONARY_MODULES, WRITTEN_FORMATS
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, WriteReport
 from bilex.lexicon.reading import Layout, Reading

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
+from bilex.core.visible import encodable, escape_control_characters
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.reading import Layout, Reading
-from bilex.visible import encodable, visible
 
 _SHOWN_OF_A_WORD = 60
 _BYTE_ORDER_MARK = "\ufeff"
@@ -140,7 +140,7 @@ def line_fault(entry: Entry, forbidden: str) -> str:
 def shown(word: str) -> str:
     """A word for a message: quoted, harmless, not too long."""
     cut = word if len(word) <= _SHOWN_OF_A_WORD else f"{word[:_SHOWN_OF_A_WORD]}…"
-    return visible(repr(cut))
+    return escape_control_characters(repr(cut))
 
 
 def grouped(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

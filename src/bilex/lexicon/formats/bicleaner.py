@@ -10,7 +10,7 @@ import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
-from bilex.files import atomic_file
+from bilex.core.files import atomic_file
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped
 from bilex.lexicon.formats.decoding import packed_text_lines

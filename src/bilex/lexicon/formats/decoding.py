@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 
 LONGEST_LINE = 16 << 20
 LARGEST_UNPACKED = 1 << 30

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Entry, Languages
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.comma_separated import csv_line

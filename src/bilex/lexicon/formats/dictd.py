@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry
 from bilex.lexicon.formats.articles import read_article
 from bilex.lexicon.formats.base import DictionaryFormat

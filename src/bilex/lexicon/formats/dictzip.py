@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon.formats.decoding import cannot_be_read
 
 LARGEST_ARTICLE = 1 << 20

@@ -8,12 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from bilex.core.visible import encodable
 from bilex.lexicon.entries import Dictionary, Entry, number_of, one_line
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.decoding import text_lines
 from bilex.lexicon.formats.rows import judged
 from bilex.lexicon.reading import Collector, Layout, Reading
-from bilex.visible import encodable
 
 _TEXTS = ("part_of_speech", "status", "provenance")
 _RANKS = ("source_rank", "target_rank")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Languages
 from bilex.lexicon.formats.xml_reading import Node, elements
 from bilex.lexicon.reading import Layout

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bilex.errors import BilexError
-from bilex.languages import code_of
+from bilex.core.errors import BilexError
+from bilex.core.languages import code_of
 from bilex.lexicon.entries import Entry, number_of, one_line
 from bilex.lexicon.formats.decoding import decode, is_comment
 from bilex.lexicon.headers import Columns, find_columns, is_header

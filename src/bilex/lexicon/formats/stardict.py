@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from bilex.errors import BilexError
-from bilex.files import atomic_file
+from bilex.core.errors import BilexError
+from bilex.core.files import atomic_file
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.articles import read_article
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped, line_fault

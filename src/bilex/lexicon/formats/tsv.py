@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bilex.languages import is_code
+from bilex.core.languages import is_code
 from bilex.lexicon.entries import Dictionary, Entry, number_text
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, line_fault
 from bilex.lexicon.formats.decoding import is_comment

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry
 from bilex.lexicon.formats.base import DictionaryFormat
 from bilex.lexicon.formats.decoding import text_lines

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from bilex.errors import BilexError
+from bilex.core.errors import BilexError
 from bilex.lexicon.formats.decoding import cannot_be_read
 
 DEEPEST = 64

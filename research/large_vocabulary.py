@@ -1,0 +1,484 @@
+"""Two languages of millions of words with a known answer: building them, aligning, exporting, memory.
+
+    python -m research.large_vocabulary build OUT --words 2000000 --dtype float16
+    python -m research.large_vocabulary compare OUT DATA           how like real vectors they are
+    python -m research.large_vocabulary run OUT --words 2000000    align with c1, save, load, mutual export
+    python -m research.large_vocabulary slice OUT --words 500000   parts of the same, scaled up
+    python -m research.large_vocabulary storage OUT DATA           what float16 and int8 cost in accuracy
+    python -m research.large_vocabulary text OUT --words 2000000   OUT/source.vec, 4 decimals
+    python -m research.large_vocabulary load OUT/source.vec        time and peak memory of loading it
+
+**The vocabulary.** A word's meaning is the mean of the language, a topic, a narrower field inside it, and a
+part of its own, each Gaussian with variances that fall as a power of the dimension; topics and fields have
+sizes by Zipf's law. The constants were set so that the spectrum and the similarities of neighbours are
+near those of the Finnish and the Russian vectors (`compare` shows them side by side).
+**The two languages.** In each, a share of the word's own part is noise of that language, a share that grows
+with the rank; the target is rotated as well. A share of the words has no partner: the target has another
+word there. Inside a block the target's order of frequency differs from the source's.
+Every block follows from the number of the block alone, so that nothing larger than a block is ever held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.model.space import CSLS_NEIGHBOURS, Space
+from bilex.vectors.stored import row_blocks
+
+Floats = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+
+DIM, BLOCK = 300, 1 << 15
+TOPIC, FIELD, MEAN = 0.34, 0.28, 0.05  # shares of the variance; the rest is the word's own
+WORDS_A_TOPIC, WORDS_A_FIELD = 300, 20
+SPECTRUM = 0.75
+# The share of noise in a word's own part: of the first word, and what each factor of ten in the rank adds.
+NOISE = (0.78, 0.05)
+LONELY = 0.15
+SEEDS, SEED_RANKS, TEST_WORDS = 5000, 10_000, 500
+BANDS = (0, 10_000, 50_000, 200_000, 500_000, 1_000_000, 2_000_000)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A planted problem, given block by block.
+
+    Args:
+        words: Words of each language.
+        seed: Of everything that is random.
+    """
+
+    words: int
+    seed: int = 0
+
+    @property
+    def blocks(self) -> range:
+        """The numbers of the blocks."""
+        return range(-(-self.words // BLOCK))
+
+    def ranks(self, block: int) -> Rows:
+        """The meanings of a block, most frequent first, counted from 0."""
+        return np.arange(block * BLOCK, min((block + 1) * BLOCK, self.words))
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The standard deviation of each dimension; the squares add up to 1."""
+        variances = (np.arange(DIM) + 2.0) ** -SPECTRUM
+        return np.asarray(np.sqrt(variances / variances.sum()), np.float32)
+
+    @cached_property
+    def rotation(self) -> Floats:
+        """What takes the source's space to the target's."""
+        return np.linalg.qr(self._random(1).standard_normal((DIM, DIM)))[0].astype(np.float32)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """What all words of the language have in common."""
+        direction = self._random(2).standard_normal(DIM)
+        return np.asarray(np.sqrt(MEAN) * direction / np.linalg.norm(direction), np.float32)
+
+    @cached_property
+    def topics(self) -> Floats:
+        """One centre a topic."""
+        return self._normal(self._random(3), max(1, self.words // WORDS_A_TOPIC))
+
+    @cached_property
+    def fields(self) -> tuple[Floats, Rows]:
+        """One centre a field, without its topic, and the topic of each."""
+        count = max(1, self.words // WORDS_A_FIELD)
+        topic = _zipf(self._random(4), len(self.topics), count)
+        return self._normal(self._random(5), count), topic
+
+    def meanings(self, block: int, part: int = 0) -> tuple[Floats, Floats]:
+        """What the words of a block mean, as the part that is like their neighbours' and their own.
+
+        Args:
+            block: The block.
+            part: 1 gives other words for the same ranks.
+        """
+        random = self._random(6, block, part)
+        centres, topic = self.fields
+        field = _zipf(random, len(centres), len(self.ranks(block)))
+        own = self._normal(random, len(field))
+        shared = np.float32(np.sqrt(FIELD)) * centres[field]
+        shared += np.float32(np.sqrt(TOPIC)) * self.topics[topic[field]]
+        shared += self.mean
+        return shared, own
+
+    def lonely(self, block: int) -> npt.NDArray[np.bool_]:
+        """Which meanings of a block the target has no word for."""
+        return self._random(7, block).random(len(self.ranks(block))) < LONELY
+
+    def order(self, block: int) -> Rows:
+        """The meanings of a block, as places in it, in the order of their frequency in the target."""
+        jitter = self._random(8, block).normal(0, 0.3, len(self.ranks(block)))
+        return np.argsort(np.log(self.ranks(block) + 1.0) + jitter)
+
+    def source_rows(self, block: int) -> Floats:
+        """The source's vectors of a block."""
+        return self._seen(*self.meanings(block), block, 0)
+
+    def target_rows(self, block: int) -> Floats:
+        """The target's vectors of a block, in the target's order."""
+        meaning, lonely = self.meanings(block), self.lonely(block)
+        for known, other in zip(meaning, self.meanings(block, 1), strict=True):
+            known[lonely] = other[lonely]
+        return (self._seen(*meaning, block, 1) @ self.rotation)[self.order(block)]
+
+    def source_words(self) -> list[str]:
+        """Words of nine letters and digits."""
+        return [f"s{rank:08d}" for rank in range(self.words)]
+
+    def target_words(self) -> list[str]:
+        """The words of the target in its order; the number is that of the meaning."""
+        words = []
+        for block in self.blocks:
+            order, lonely = self.order(block), self.lonely(block)
+            for place in order.tolist():
+                words.append(f"{'x' if lonely[place] else 't'}{block * BLOCK + place:08d}")
+        return words
+
+    def pairs(self, first: int, last: int, count: int) -> list[tuple[str, str]]:
+        """Some of the true pairs with meanings of these ranks."""
+        alone = np.concatenate(
+            [self.lonely(block) for block in self.blocks[first // BLOCK : last // BLOCK + 1]]
+        )
+        start = first // BLOCK * BLOCK
+        known = np.flatnonzero(~alone[first - start : last - start]) + first
+        chosen = np.sort(self._random(9, first).permutation(known)[:count])
+        return [(f"s{rank:08d}", f"t{rank:08d}") for rank in chosen.tolist()]
+
+    def _seen(self, shared: Floats, own: Floats, block: int, language: int) -> Floats:
+        """Unit vectors of words whose own part is mixed with noise of the language."""
+        noise = self._normal(self._random(10, block, language), len(own))
+        share = np.minimum(1, NOISE[0] + NOISE[1] * np.log10(1 + self.ranks(block) / 1000))[:, None]
+        rows: Floats = own * np.sqrt(1 - share).astype(np.float32) + noise * np.sqrt(share).astype(np.float32)
+        rows *= np.float32(np.sqrt(1 - TOPIC - FIELD - MEAN))
+        rows += shared
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows
+
+    def _normal(self, random: np.random.Generator, count: int) -> Floats:
+        return random.standard_normal((count, DIM), dtype=np.float32) * self.spread
+
+    def _random(self, *what: int) -> np.random.Generator:
+        return np.random.Generator(np.random.SFC64([self.seed, *what]))
+
+
+def _zipf(random: np.random.Generator, kinds: int, count: int) -> Rows:
+    """Draws among `kinds` things whose probability falls with their number, the first ones levelled off."""
+    weights = np.cumsum(1 / (np.arange(kinds) + 0.02 * kinds + 5))
+    return np.asarray(np.searchsorted(weights, random.random(count) * weights[-1]), np.int64)
+
+
+def build(options: argparse.Namespace) -> None:
+    """Write both languages, the seeds and the test pairs."""
+    from bilex.lexicon import Lexicon
+    from bilex.vectors.folder import write_blocks
+
+    problem = Planted(options.words, options.seed)
+    started = time.perf_counter()
+    sides = {
+        "source": (problem.source_words(), map(problem.source_rows, problem.blocks)),
+        "target": (problem.target_words(), map(problem.target_rows, problem.blocks)),
+    }
+    _ = problem.spread, problem.rotation, problem.mean, problem.topics, problem.fields  # shared by both
+    write = partial(write_blocks, dim=DIM, dtype=options.dtype, preprocessing=("unit",))
+    with ThreadPoolExecutor() as pool:
+        for written in [
+            pool.submit(write, options.out / side, words, blocks=blocks)
+            for side, (words, blocks) in sides.items()
+        ]:
+            written.result()
+    seed_ranks = min(SEED_RANKS, options.words)
+    seeds = problem.pairs(0, seed_ranks, min(SEEDS, seed_ranks // 2))
+    known = {source for source, _ in seeds}
+    asked = [
+        pair
+        for first, last in bands(options.words)
+        for pair in problem.pairs(first, last, TEST_WORDS if first else 2 * SEEDS)
+        if pair[0] not in known
+    ]
+    Lexicon(seeds).save(options.out / "seeds.tsv")
+    Lexicon(asked).save(options.out / "test.tsv")
+    report("build", words=options.words, seconds=round(time.perf_counter() - started, 1), peak=peak())
+
+
+def bands(words: int) -> list[tuple[int, int]]:
+    """Ranges of ranks to ask for, the last one cut off at the end of the vocabulary."""
+    return [(a, min(b, words)) for a, b in itertools.pairwise(BANDS) if a < words]
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Spectrum and similarities of neighbours, of the planted source and of two real languages."""
+    from bilex.vectors import WordVectors
+    from research.packed import read_vectors
+
+    planted = WordVectors.load(options.out / "source")
+    report("compare", language="planted", **statistics(np.asarray(planted.vectors)))
+    for language in ("fi", "ru"):
+        vectors = read_vectors(options.data, language, len(planted)).vectors
+        report("compare", language=language, **statistics(np.asarray(vectors)))
+
+
+def statistics(rows: Floats, asked: int = 600) -> dict[str, Any]:
+    """How the variance is spread, and how near the neighbours of frequent and of rare words are."""
+    values = np.linalg.eigvalsh(np.cov(rows[::4].T))[::-1]
+    values = values * (DIM / values.sum())
+    found: dict[str, Any] = {
+        "words": len(rows),
+        "mean": round(float(np.linalg.norm(rows.mean(axis=0))), 3),
+        "eigenvalues": {n: round(float(values[n - 1]), 2) for n in (1, 2, 5, 10, 20, 50, 100, 200, 300)},
+    }
+    random = np.random.default_rng(0)
+    for first, last in ((0, 5000), (5000, 50_000), (50_000, 200_000), (200_000, 2_000_000)):
+        if first >= len(rows):
+            break
+        queries = random.choice(np.arange(first, min(last, len(rows))), asked, replace=False)
+        scores = rows[queries] @ rows.T
+        scores[np.arange(asked), queries] = -1
+        best = -np.sort(-np.partition(scores, -100, axis=1)[:, -100:], axis=1)
+        names = {"1st": best[:, 0], "10th": best[:, 9], "100th": best[:, 99], "sd of all": scores.std(1)}
+        found[f"neighbours, ranks {first:,}-{last:,}"] = {
+            name: round(float(numbers.mean()), 3) for name, numbers in names.items()
+        }
+    return found
+
+
+def run(options: argparse.Namespace) -> None:
+    """Align, save, load and export, as the commands do; each step's time and peak memory."""
+    from bilex.aligners.c1 import C1
+    from bilex.evaluation import evaluate
+    from bilex.lexicon import Lexicon
+    from bilex.model import Translator
+    from bilex.vectors import WordVectors
+
+    overrides = {name: json.loads(value) for name, _, value in (s.partition("=") for s in options.set)}
+    with step("open"):
+        source, target = (
+            WordVectors.load(options.out / side, limit=options.words, lowercase=True)
+            for side in ("source", "target")
+        )
+        seeds = Lexicon.load(options.out / "seeds.tsv")
+    aligner = C1(device=options.device, **overrides)
+    with step("fit, map, neighbourhoods" + (", confidences" if options.calibrate else "")) as found:
+        translator = Translator.fit(aligner, source, target, seeds, calibrate=options.calibrate)
+        found |= {"fit of c1": aligner.report_.seconds, "history": len(aligner.report_.history)}
+    with step("check") as found:
+        found["furthest from float64"] = furthest_term(translator.space)
+    with step("save"):
+        translator.save(options.out / "model")
+    del translator, source, target
+    with step("load, checksums compared"):
+        translator = Translator.load(options.out / "model", device=options.device)
+    with step("translate one word"):
+        translator.translate("s00000500")
+    with step("evaluate by band") as found:
+        test = Lexicon.load(options.out / "test.tsv")
+        for first, last in bands(options.words):
+            pairs = [pair for pair in test.pairs if first <= int(pair[0][1:]) < last][:TEST_WORDS]
+            figures = evaluate(translator.space, Lexicon(pairs), bootstrap=0).as_dict()
+            found[f"P@1 csls, ranks {first:,}-{last:,}"] = [
+                round(100 * figures[side]["csls"]["p@1"], 1) for side in ("forward", "backward")
+            ]
+    with step("mutual export") as found:
+        dictionary = translator.lexicon(mutual=True)
+        dictionary.save(options.out / "mutual.tsv")
+        right = sum(entry.target == "t" + entry.source[1:] for entry in dictionary)
+        found |= {"pairs": len(dictionary), "right %": round(100 * right / max(1, len(dictionary)), 1)}
+
+
+def furthest_term(space: Space, asked: int = 64) -> float:
+    """The largest difference of some CSLS terms, in either language, from those of plain float64."""
+    terms, furthest = space.neighbourhoods(), 0.0
+    for own, (query_side, key_side) in zip(
+        terms, (space.sides("forward"), space.sides("backward")), strict=True
+    ):
+        rows = np.linspace(0, len(query_side) - 1, asked).astype(np.int64)
+        queries = np.asarray(query_side.vectors[rows], np.float64)
+        best = np.empty((asked, 0))
+        for block in row_blocks(key_side.vectors):
+            scores = np.concatenate([best, queries @ block.astype(np.float64).T], axis=1)
+            best = np.partition(scores, -CSLS_NEIGHBOURS, axis=1)[:, -CSLS_NEIGHBOURS:]
+        furthest = max(furthest, float(np.abs(best.mean(axis=1) - own[rows]).max()))
+    return furthest
+
+
+def slices(options: argparse.Namespace) -> None:
+    """The parts of `run` that grow with the vocabulary, on a share of the source words, scaled up."""
+    import torch
+
+    from bilex.aligners.maps import Linear, Map, Unit
+    from bilex.model.space import map_words
+    from bilex.search import KeySearch, neighbourhoods
+    from bilex.vectors import WordVectors
+
+    identity = Map([Unit(), Linear(np.eye(DIM)), Unit()])
+    with step("open and map"):
+        source, target = (
+            np.asarray(map_words(WordVectors.load(options.out / side, limit=options.words), identity).vectors)
+            for side in ("source", "target")
+        )
+    part = source[:: max(1, len(source) // options.queries)]
+    scale = len(source) / len(part)
+    neighbourhoods(part[:500], target[:5000], device=options.device)  # compiles
+
+    def timed(name: str, factor: float, work: Any) -> None:
+        started = time.perf_counter()
+        work()
+        seconds = time.perf_counter() - started
+        report(name, measured=round(seconds, 1), whole=round(seconds * factor), peak=peak())
+
+    def product() -> None:
+        left, right = torch.from_numpy(part), torch.from_numpy(target)
+        for i in range(0, len(left), 2048):
+            for j in range(0, len(right), 8192):
+                torch.mm(left[i : i + 2048], right[j : j + 8192].T)
+
+    timed("bare float32 product", scale, product)
+    timed(
+        "neighbourhoods, both directions", scale, lambda: neighbourhoods(part, target, device=options.device)
+    )
+    keys = KeySearch(target, key_penalty=np.zeros(len(target), np.float32), device=options.device)
+    keys.top_k(part[:10], 2)
+    timed("best translations, one direction", scale, lambda: keys.top_k(part, 2))
+
+
+def storage(options: argparse.Namespace) -> None:
+    """Accuracy of c1 on real vectors that were stored in each of the three kinds of numbers.
+
+    The vectors of the data folder come in int8 already, so that a second rounding to int8 would change
+    nothing; a random rotation of each language, which no method depends on, takes them off that grid.
+    """
+    from bilex.aligners import get_method
+    from bilex.vectors import WordVectors
+    from bilex.vectors.tensor_file import DTYPES
+    from research.packed import read_dictionary, read_vectors
+    from research.scoring import four_metrics
+
+    for pair in options.pairs:
+        sides = [read_vectors(options.data, language, options.words) for language in pair.split("-")]
+        seeds = read_dictionary(options.data, pair, "train.freq.5k")
+        test = read_dictionary(options.data, pair, "test.freq.2k")
+        for dtype in DTYPES:
+            stored = []
+            for number, side in enumerate(sides):
+                rotated = np.asarray(side.vectors) @ Planted(1, seed=number).rotation
+                folder = options.out / dtype / f"{pair}-{number}"
+                WordVectors(side.index_to_key, rotated).save(folder, "safetensors", dtype=dtype)
+                stored.append(WordVectors.load(folder))
+            aligner = get_method("c1")(device=options.device).fit(stored[0], stored[1], seeds)
+            space = Space.from_aligner(aligner, stored[0], stored[1])
+            words = [len(side) for side in stored]
+            report("storage", pair=pair, dtype=dtype, words=words, accuracy=four_metrics(space, test))
+
+
+def write_text(options: argparse.Namespace) -> None:
+    """The source language as word2vec text with four decimals, as fastText's files have."""
+    problem = Planted(options.words, options.seed)
+    line = " ".join(["%.4f"] * DIM) + "\n"
+    words = problem.source_words()
+    with (options.out / "source.vec").open("w", encoding="utf-8") as file:
+        file.write(f"{problem.words} {DIM}\n")
+        for block in problem.blocks:
+            rows = problem.source_rows(block)
+            for start in range(0, len(rows), 1024):
+                part = rows[start : start + 1024].tolist()
+                first = block * BLOCK + start
+                chosen = words[first : first + len(part)]
+                file.write(
+                    "".join([f"{word} {line % tuple(row)}" for word, row in zip(chosen, part, strict=True)])
+                )
+
+
+def load(options: argparse.Namespace) -> None:
+    """Load a file of vectors; the rise of the peak memory against the size of the matrix."""
+    from bilex.vectors import WordVectors
+
+    tiny = options.out.parent / "tiny.vec"
+    tiny.write_text("2 2\na 1 2\nb 3 4\n", encoding="utf-8")
+    WordVectors.load(tiny)  # imports
+    before, started = peak(), time.perf_counter()
+    vectors = WordVectors.load(options.out, lowercase=options.lowercase)
+    seconds = time.perf_counter() - started
+    matrix = len(vectors) * vectors.dim * 4 / 1e9
+    rise = peak()["host_gb"] - before["host_gb"]
+    report("load", seconds=round(seconds, 1), matrix_gb=matrix, rise_gb=rise, ratio=round(rise / matrix, 3))
+
+
+def peak() -> dict[str, float]:
+    """Peak memory in GB so far, of the process and of the GPU if one is used."""
+    torch = sys.modules.get("torch")
+    found = {"host_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 2)}
+    status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    kinds = {
+        line.split(":")[0]: int(line.split()[1]) * 1024 / 1e9 for line in status if line.startswith("Rss")
+    }
+    found |= {"now_anonymous_gb": round(kinds["RssAnon"], 2), "now_file_gb": round(kinds["RssFile"], 2)}
+    if torch is not None and torch.cuda.is_available():
+        found["gpu_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
+    return found
+
+
+@contextmanager
+def step(name: str) -> Iterator[dict[str, Any]]:
+    """Report how long a step took and what was found in it."""
+    found: dict[str, Any] = {}
+    started = time.perf_counter()
+    yield found
+    report(name, seconds=round(time.perf_counter() - started, 1), **found, peak=peak())
+
+
+def report(what: str, **figures: Any) -> None:
+    """One JSON line."""
+    print(json.dumps({"step": what, **figures}), flush=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Do what the first word says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    doing = {
+        "build": build,
+        "compare": compare,
+        "run": run,
+        "slice": slices,
+        "text": write_text,
+        "load": load,
+        "storage": storage,
+    }
+    parser.add_argument("what", choices=doing)
+    parser.add_argument("out", type=Path, help="the folder of the problem; for load, the file")
+    parser.add_argument("data", type=Path, nargs="?", help="for compare and storage: the data folder")
+    parser.add_argument("--pairs", nargs="+", default=["en-ru", "fi-ru"], help="for storage")
+    parser.add_argument("--words", type=int, default=2_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", default="float16", choices=["float32", "float16", "int8"])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--queries", type=int, default=8192, help="for slice: source words that ask")
+    parser.add_argument("--calibrate", action="store_true", help="for run: learn confidences too")
+    parser.add_argument("--lowercase", action="store_true", help="for load")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=JSON", help="settings of c1")
+    options = parser.parse_args(arguments)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    doing[options.what](options)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

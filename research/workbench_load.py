@@ -1,0 +1,272 @@
+"""The workbench under load: start, translations by many clients, pages of the table, memory.
+
+    python -m research.workbench_load --words 200000 --work /tmp/load
+
+A planted model of that many words a language is made in the work folder (once). A server is started on it
+with an empty table: so many clients at once ask for translations of random words, each asking again as soon
+as it has its answer, while the table is being filled. Then the server is left alone for --idle seconds, in
+which it fills at full speed. It is started once more on a table that was filled beforehand with random
+translations, by the server's own code: answers are looked up now, and pages of the table are asked for.
+Clients are coroutines of one process that do next to nothing with an answer, since they share the processor
+with the server; the processor time of both is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import psutil
+
+from bilex.aligners.maps import Map, Unit
+from bilex.model import Translator
+from bilex.model.known import Proposals
+from bilex.model.provenance import Provenance
+from bilex.model.space import Rows, Space
+from bilex.vectors import WordVectors
+from bilex_workbench.engine import Engine
+from bilex_workbench.precompute import Precompute
+from bilex_workbench.schema import review_file
+from bilex_workbench.store import Store
+
+TOKEN = "load-test-token"
+PORT = 8799
+_DIMENSION = 300
+_NOISE = 1.2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the model, measure, print one line of JSON for each measurement."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--words", type=int, default=200_000)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--requests", type=int, default=100, help="of each client")
+    parser.add_argument("--idle", type=float, default=20, help="seconds in which only the table is filled")
+    parser.add_argument("--no-table", action="store_true", help="measure nothing with a filled table")
+    options = parser.parse_args(arguments)
+    model = options.work / f"planted-{options.words}"
+    if not model.exists():
+        make_model(model, options.words)
+    _while_filling(model, options)
+    if not options.no_table:
+        _with_table(model, options)
+    return 0
+
+
+def _while_filling(model: Path, options: argparse.Namespace) -> None:
+    for path in model.parent.glob(review_file(model).name + "*"):
+        path.unlink()
+    with running(model) as server:
+        until(lambda: ask("/api/model")["state"] == "ready", 60, 0.02)
+        say("first translation", seconds=round(until(lambda: bool(ask("/api/translate?word=w0s")), 60), 2))
+        measure_translations("searched", server, options)
+        say("memory after searches", **memory(server, model))
+        done = ask("/api/model")["entries"]["done"]
+        time.sleep(options.idle)
+        more = ask("/api/model")["entries"]["done"] - done
+        say("filling alone", words_a_second=round(more / options.idle, 1) if options.idle else None)
+        say("memory while filling", **memory(server, model))
+
+
+def _with_table(model: Path, options: argparse.Namespace) -> None:
+    fill_table(model)
+    with running(model) as server:
+        until(lambda: bool(ask("/api/model")["entries"]["complete"]), 60, 0.02)
+        measure_translations("looked up", server, options)
+        measure_pages(options.words)
+        say("memory with the table", **memory(server, model))
+
+
+def make_model(folder: Path, words: int) -> None:
+    """Random vectors and the same with noise; the CSLS terms are random too, which no timing depends on."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((words, _DIMENSION), dtype=np.float32)
+    y = x + np.float32(_NOISE) * rng.standard_normal((words, _DIMENSION), dtype=np.float32)
+    sides = []
+    for rows, ending in ((x, "s"), (y, "t")):
+        np.divide(rows, np.linalg.norm(rows, axis=1, keepdims=True), out=rows)
+        sides.append(WordVectors([f"w{number}{ending}" for number in range(words)], rows, ("unit",)))
+    space = Space(sides[0], sides[1])
+    r_source, r_target = (rng.uniform(0.2, 0.25, words).astype(np.float32) for _ in sides)
+    space.keep_neighbourhoods(r_source, r_target)
+    Translator(space, Map([Unit()]), Map([Unit()]), provenance=Provenance(method="planted")).save(folder)
+
+
+def fill_table(model: Path) -> None:
+    """A table as filling leaves it, with random translations, which no timing of the table depends on."""
+    store = Store(review_file(model))
+    engine = Engine(model, store)
+    rng = np.random.default_rng(1)
+
+    def propose(queries: Rows, k: int) -> Proposals:
+        found = Proposals.blank(len(queries), k)
+        found.rows[:] = rng.integers(0, len(engine.space.target), found.rows.shape)
+        found.scores[:] = -np.sort(-rng.uniform(0, 1, found.rows.shape).astype(np.float32))
+        found.confidence[:] = found.scores
+        return found
+
+    with mock.patch.object(Translator, "proposer", lambda *_: propose):
+        Precompute(engine).run()
+    engine.close()
+    store.close()
+
+
+@contextmanager
+def running(model: Path) -> Iterator[psutil.Process]:
+    """A server on the model; how long it took to answer is printed."""
+    command = [sys.executable, "-m", "bilex", "serve", str(model), "--port", str(PORT), "--token", TOKEN]
+    began = time.perf_counter()
+    server = subprocess.Popen(
+        [*command, "--no-browser"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        until(_answers, 60, 0.01)
+        say("first page", seconds=round(time.perf_counter() - began, 2))
+        yield psutil.Process(server.pid)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _answers() -> bool:
+    """Whether the page, its script and what it asks for first are all there."""
+    try:
+        return all(len(fetch(path)) > 0 for path in ("/", "/app.js", "/api/model"))
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def until(true: Callable[[], bool], seconds: float, pause: float = 0.5) -> float:
+    """Wait until something is true; the seconds that it took are returned."""
+    began = time.perf_counter()
+    while not true() and time.perf_counter() - began < seconds:
+        time.sleep(pause)
+    return time.perf_counter() - began
+
+
+def fetch(path: str) -> bytes:
+    """One answer of the server."""
+    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
+        answer = connection.getresponse()
+        body = answer.read()
+    finally:
+        connection.close()
+    if answer.status != HTTPStatus.OK:
+        raise http.client.HTTPException(f"{path}: {answer.status}")
+    return body
+
+
+def ask(path: str) -> Any:
+    """One answer of the interface."""
+    return json.loads(fetch(path))
+
+
+def measure_translations(name: str, server: psutil.Process, options: argparse.Namespace) -> None:
+    """The time of a translation when so many clients ask at once, each on a connection of its own."""
+    times: list[float] = []
+    began, own, used = time.perf_counter(), time.process_time(), _processor_time(server)
+    asyncio.run(_clients(options, times))
+    per_second = len(times) / (time.perf_counter() - began)
+    say(
+        f"translation, {name}",
+        clients=options.clients,
+        a_second=round(per_second),
+        **quantiles(times),
+        server_cpu_ms=round(1000 * (_processor_time(server) - used) / len(times), 2),
+        client_cpu_ms=round(1000 * (time.process_time() - own) / len(times), 2),
+    )
+
+
+def _processor_time(process: psutil.Process) -> float:
+    used = process.cpu_times()
+    return float(used.user + used.system)
+
+
+async def _clients(options: argparse.Namespace, times: list[float]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number in range(options.clients):
+            group.create_task(_client(number, options.requests, options.words, times))
+
+
+async def _client(number: int, requests: int, words: int, times: list[float]) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+    choice = random.Random(number)
+    for _ in range(requests):
+        path = f"/api/translate?word=w{choice.randrange(words)}s&k=5"
+        began = time.perf_counter()
+        writer.write(
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        body = await reader.readexactly(length)
+        times.append(time.perf_counter() - began)
+        assert body.count(b'"score"') == 5, body
+    writer.close()
+
+
+def measure_pages(entries: int) -> None:
+    """The time of a page of the table, for several orders, filters and places."""
+    for query in ("sort=source_rank", "sort=-confidence", "sort=score", "q=99&sort=source", "mutual=true"):
+        times = []
+        for number in range(20):
+            offset = number * max(1, entries // 25)
+            began = time.perf_counter()
+            ask(f"/api/entries?limit=100&offset={offset}&{query}")
+            times.append(time.perf_counter() - began)
+        say("page of the table", query=query, **quantiles(times))
+
+
+def quantiles(times: list[float]) -> dict[str, float]:
+    """Median and 99th percentile in milliseconds."""
+    cuts = statistics.quantiles(times, n=100, method="inclusive")
+    return {
+        "requests": len(times),
+        "median_ms": round(1000 * cuts[49], 1),
+        "p99_ms": round(1000 * cuts[98], 1),
+    }
+
+
+def memory(process: psutil.Process, model: Path) -> dict[str, float]:
+    """What the server holds, and held at most so far, beside the size of the model's files."""
+    size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    held = process.memory_info().rss
+    peak = held
+    status = Path(f"/proc/{process.pid}/status")
+    if status.is_file():
+        line = next(line for line in status.read_text(encoding="utf-8").splitlines() if "VmHWM" in line)
+        peak = 1024 * int(line.split()[1])
+    return {
+        "resident_mb": round(held / 2**20),
+        "peak_mb": round(peak / 2**20),
+        "files_mb": round(size / 2**20),
+        "peak_ratio": round(peak / size, 2),
+    }
+
+
+def say(what: str, **values: Any) -> None:
+    """One line."""
+    print(json.dumps({"what": what, **values}), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What every other package builds on: errors, files, locks, manifests, progress, devices and languages."""

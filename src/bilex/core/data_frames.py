@@ -1,0 +1,73 @@
+"""Columns as tables of pandas, polars and Arrow; none of the three needs to be installed for the rest."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bilex.core.errors import BilexError
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+
+class Tabular(ABC):
+    """What has columns, and can be had as a table of three libraries."""
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The values of each column; None where there is none."""
+
+    @abstractmethod
+    def column_types(self) -> Mapping[str, type]:
+        """The type of each column's values: str, int, float or bool."""
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The columns as a pandas DataFrame.
+
+        Raises:
+            BilexError: pandas is not installed.
+        """
+        frame: pandas.DataFrame = _library("pandas").DataFrame(self._lists())
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """The columns as a polars DataFrame; None becomes null.
+
+        Raises:
+            BilexError: polars is not installed.
+        """
+        library = _library("polars")
+        kinds = {str: library.String, int: library.Int64, float: library.Float64, bool: library.Boolean}
+        frame: polars.DataFrame = library.DataFrame(self._lists(), schema=self._schema(kinds))
+        return frame
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The columns as an Arrow table; None becomes null.
+
+        Raises:
+            BilexError: pyarrow is not installed.
+        """
+        library = _library("pyarrow")
+        kinds = {str: library.string(), int: library.int64(), float: library.float64(), bool: library.bool_()}
+        schema = library.schema(list(self._schema(kinds).items()))
+        table: pyarrow.Table = library.table(self._lists(), schema=schema)
+        return table
+
+    def _lists(self) -> dict[str, list[Any]]:
+        return {name: list(cells) for name, cells in self.columns().items()}
+
+    def _schema(self, kinds: Mapping[type, Any]) -> dict[str, Any]:
+        types = self.column_types()
+        return {name: kinds[types[name]] for name in self.columns()}
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise BilexError(f"{name} is not installed here; run: pip install {name}") from error

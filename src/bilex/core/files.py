@@ -1,0 +1,329 @@
+"""Writing files so that a reader never meets half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from bilex.core.errors import BilexError
+from bilex.core.exchange import exchange, sync_file, sync_folder, sync_tree
+from bilex.core.temporaries import one_at_a_time, put_aside, restore, temporary_file, temporary_folder
+
+OwnFiles = Callable[[Path], Collection[str]]
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NUMPY_WROTE_LESS = re.compile(r"\d+ requested and \d+ written")  # it gives no number
+_LARGEST_JSON = 256 << 20
+
+
+@contextlib.contextmanager
+def written_plainly(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusal to write `path` into one sentence.
+
+    Raises:
+        BilexError: Something in the block could not be written.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        if _error_number(error) in _DISK_FULL:
+            raise BilexError(
+                f"{path}: the disk is full; nothing was written there; free some space and run again."
+            ) from error
+        raise BilexError(f"{path}: cannot be written ({getattr(error, 'strerror', '') or error}).") from error
+
+
+def _error_number(error: OSError | SafetensorError) -> int | None:
+    """The operating system's number of an error; safetensors gives it only in its message."""
+    if isinstance(error, OSError):
+        return errno.ENOSPC if _NUMPY_WROTE_LESS.search(str(error)) else error.errno
+    stated = re.search(r"os error (\d+)", str(error))
+    return int(stated[1]) if stated else None
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that takes its name when the block ends well.
+
+    After an error or Ctrl-C the temporary file is removed and an earlier `path` is as it was; after a power
+    cut the old or the new content is there. What a link points to is replaced, not the link.
+
+    Raises:
+        BilexError: The file cannot be written, or is a folder, a device or a pipe.
+    """
+    path = _followed(Path(path))
+    with written_plainly(path):
+        if path.exists() and not path.is_file():
+            kind = "a folder" if path.is_dir() else "a device or a pipe"
+            raise BilexError(f"{path}: is {kind}, a file is to be written there; choose another name.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_file(path) as temporary:
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            sync_file(temporary)
+            temporary.replace(path)
+            sync_folder(path.parent)
+
+
+def nothing_of_ours(folder: Path) -> Collection[str]:
+    """For `atomic_folder`: no earlier folder may be replaced, except an empty one."""
+    return ()
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
+    """Yield a temporary folder beside `path` that takes its name when the block ends well.
+
+    At any moment, also after a kill or a power cut, `path` is the old folder or the new one, each whole.
+
+    Args:
+        path: The folder to make. Where it is a link to a folder, that folder is replaced.
+        own_files: From an earlier folder at `path` to the files in it that this format wrote, going by its
+            own marker; it is replaced only if it holds nothing else.
+
+    Raises:
+        BilexError: The folder cannot be written, or holds what may not be replaced.
+    """
+    path = _followed(Path(path))
+    check_replaceable(path, own_files)
+    with written_plainly(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_folder(path) as temporary:
+            yield temporary
+            _open_to_others(temporary)
+            sync_tree(temporary)
+            with one_at_a_time(path):  # another process may end with the same name
+                check_replaceable(path, own_files)
+                _put_in_place(temporary, path)
+            sync_folder(path.parent)
+
+
+def link_or_copy(source: Path, destination: Path) -> None:
+    """The same file under a second name: a link where the disk can do that, else a copy."""
+    try:
+        os.link(source, destination)
+    except OSError:
+        shutil.copy2(source, destination)
+
+
+def check_replaceable(path: Path, own_files: OwnFiles) -> None:
+    """Make sure that a folder can be written at a path without loss of anything that is not ours.
+
+    Args:
+        path: The folder to be written.
+        own_files: As in `atomic_folder`.
+
+    Raises:
+        BilexError: There is a file, or a folder with something else in it.
+    """
+    restore(path)
+    with written_plainly(path):
+        if not path.exists():
+            return
+        if not path.is_dir():
+            raise BilexError(f"{path}: is a file, a folder is to be written there; choose another name.")
+        found = sorted(_files_in(path))
+        ours = own_files(path) if found else ()
+    foreign = [name for name in found if name not in ours]
+    if foreign and not ours:
+        raise BilexError(
+            f"{path}: is a folder with other things in it ('{foreign[0]}'); choose another name."
+        )
+    if foreign:
+        raise BilexError(
+            f"{path}: holds '{foreign[0]}', which bilex did not write there; move it away or choose another "
+            "name."
+        )
+
+
+def check_writable(path: str | Path) -> None:
+    """Make sure, before the work, that a file or folder can be written at a path.
+
+    Raises:
+        BilexError: It cannot, and why.
+    """
+    path = _followed(Path(path))
+    with written_plainly(path):
+        with contextlib.suppress(FileNotFoundError):
+            path.lstat()  # refuses names that are too long, and parents that are files
+        parent = path.parent
+        while not parent.exists():
+            parent = parent.parent
+        with temporary_file(parent / path.name):
+            pass
+
+
+def check_not_an_input(output: str | Path, *inputs: str | Path) -> None:
+    """Make sure that a result does not overwrite what it is made from.
+
+    Raises:
+        BilexError: The output is one of the inputs, under this or another name.
+    """
+    written = Path(output).resolve()
+    for given in map(Path, inputs):
+        read = given.resolve()
+        if written == read or (written.exists() and read.exists() and written.samefile(read)):
+            raise BilexError(f"{output}: is an input of this command; choose another name for the output.")
+
+
+def check_not_a_part(output: str | Path, folder: str | Path, own_files: OwnFiles) -> None:
+    """Make sure that a result does not overwrite a file of the folder that it is made from.
+
+    Raises:
+        BilexError: It would.
+    """
+    written, read = Path(output).resolve(), Path(folder).resolve()
+    if written.is_relative_to(read) and written.relative_to(read).as_posix() in own_files(read):
+        raise BilexError(f"{output}: is a file of {folder}, which is read; choose another name.")
+
+
+def _files_in(folder: Path) -> Iterator[str]:
+    """Everything in a folder but folders, by its path from there; links count as files."""
+    for inner, folders, files in os.walk(folder):
+        links = [name for name in folders if Path(inner, name).is_symlink()]
+        for name in (*files, *links):
+            yield Path(inner, name).relative_to(folder).as_posix()
+
+
+def _followed(path: Path) -> Path:
+    """The place that a link points to, or the path itself."""
+    with written_plainly(path):
+        return path.resolve() if path.is_symlink() else path
+
+
+def _put_in_place(new: Path, path: Path) -> None:
+    """Put folder `new` in the place of `path`; an older folder is at `new` or gone afterwards."""
+    if not path.exists():
+        new.replace(path)
+        return
+    if exchange(new, path):
+        return
+    with put_aside(path) as aside:
+        try:
+            path.replace(aside)
+            new.replace(path)
+        finally:
+            if not path.exists():  # an error or Ctrl-C came between the two
+                aside.replace(path)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _open_to_others(folder: Path) -> None:
+    """Give all that is in a folder the modes that the user's umask asks for; some writers make it private."""
+    mask = _umask()
+    folder.chmod(0o777 & ~mask)
+    for path in folder.rglob("*"):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write `text` as UTF-8, atomically."""
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` as indented JSON, atomically."""
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON that every reader takes: a number that is not finite becomes null."""
+    return json.dumps(_finite(value), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """Plain values for JSON: numpy's numbers and arrays as Python's, NaN and infinities as None."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return value if isinstance(value, (str, int, bool)) or value is None else str(value)
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        BilexError: The file is missing, is not JSON, or is too large or too deep to be one of ours.
+    """
+    path = Path(path)
+    try:
+        return json.loads(read_small(path, _LARGEST_JSON).decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        what = "nested too deep" if isinstance(error, RecursionError) else error
+        raise BilexError(f"{path}: is not valid JSON ({what}); restore it or make it again.") from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def check_ordinary(path: str | Path) -> None:
+    """Make sure that a path which is about to be read is a file or folder, if there is anything at it.
+
+    Pipes and devices never end or never begin, and readers look at a file more than once.
+
+    Raises:
+        BilexError: It is a pipe, a socket or a device.
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return  # whoever opens it says why it cannot be read
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise BilexError(f"{path}: is a pipe or a device; write what comes from it into a file first.")
+
+
+def read_small(path: Path, largest: int) -> bytes:
+    """The bytes of an ordinary file that may not be larger than so many bytes.
+
+    Raises:
+        BilexError: It is missing, larger, or a folder, a device or a pipe.
+    """
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise BilexError(f"{path}: is not an ordinary file; put the file itself there.")
+        if found.st_size > largest:
+            raise BilexError(f"{path}: has {found.st_size:,} bytes, which is too large for such a file.")
+        return path.read_bytes()
+    except OSError as error:
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def sha256(path: str | Path) -> str:
+    """The SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        OSError: The file cannot be read, or is a folder, a device or a pipe.
+    """
+    digest = hashlib.sha256()
+    if not Path(path).is_file() and Path(path).exists():
+        raise OSError(errno.EINVAL, "not an ordinary file", str(path))
+    with Path(path).open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,164 @@
+"""What a fit was made from, how, and what came of it: the content of a model's card."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import bilex
+from bilex.aligners.report import AlignerReport, StoredReport
+from bilex.core.machine import processor
+from bilex.core.typed_json import as_json, from_json
+from bilex.encoders.report import StageReport
+from bilex.fit.decisions import TrialReport
+from bilex.fit.expectation import NOT_MEASURED, Expectation
+from bilex.lexicon import Lexicon
+from bilex.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from bilex.aligners.base import Aligner
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitReport:
+    """Everything that is remembered of a fit; what is not known has a default that says so.
+
+    Attributes:
+        method: The aligner's name.
+        method_summary: What it is, in a line.
+        settings: Its settings.
+        seeds_optional: Whether it can do without a seed dictionary.
+        report: What it says about its fit; from a file, its `StoredReport`.
+        fit_seconds: What fitting it took; NaN where that is not known.
+        resumed: Whether the work went on from a checkpoint, so that its seconds are those of a part.
+        source_file: Where the source vectors came from, if from a file.
+        target_file: Likewise.
+        source_dim: The dimension of the source vectors; None where that is not known.
+        target_dim: Likewise.
+        source_preprocessing: What was done to the source vectors when they were read.
+        target_preprocessing: Likewise.
+        seeds: What the seed dictionary is called.
+        seed_pairs: Its pairs.
+        seed_pairs_covered: Of these, those with both words in the vectors.
+        expectation: How many held-out seed words were translated rightly.
+        trial: What the held-out trial found.
+        language_model: What stage C2 says about itself; None without a language model.
+        bilex_version: Of the program.
+        python_version: Of Python.
+        processor: Where it was computed.
+        arithmetic: In which precision, by the kind of work.
+        made: When, in UTC.
+    """
+
+    method: str = "unknown"
+    method_summary: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds_optional: bool = False
+    report: AlignerReport = field(default_factory=AlignerReport)
+    fit_seconds: float = math.nan
+    source_file: str | None = None
+    target_file: str | None = None
+    source_dim: int | None = None
+    target_dim: int | None = None
+    source_preprocessing: tuple[str, ...] = ()
+    target_preprocessing: tuple[str, ...] = ()
+    seeds: str = "no seeds"
+    seed_pairs: int = 0
+    seed_pairs_covered: int = 0
+    expectation: Expectation = NOT_MEASURED
+    trial: TrialReport = field(default_factory=TrialReport)
+    language_model: StageReport | None = None
+    resumed: bool = False
+    bilex_version: str = "?"
+    python_version: str = "?"
+    processor: str = "a CPU"
+    arithmetic: Mapping[str, str] = field(default_factory=dict)
+    made: str = "?"
+
+    @classmethod
+    def of(
+        cls,
+        aligner: Aligner,
+        source: WordVectors,
+        target: WordVectors,
+        seeds: Lexicon,
+        seconds: float,
+        expectation: Expectation,
+        trial: TrialReport,
+        language_model: StageReport | None = None,
+        *,
+        resumed: bool = False,
+    ) -> FitReport:
+        """The report of a fitted aligner.
+
+        Args:
+            aligner: The aligner.
+            source: Source vectors.
+            target: Target vectors.
+            seeds: The seed pairs.
+            seconds: What fitting took.
+            expectation: What held-out seeds say.
+            trial: What the held-out trial found.
+            language_model: What stage C2 says.
+            resumed: Whether the work went on from a checkpoint.
+        """
+        from bilex.search.arithmetic import used
+
+        return cls(
+            method=aligner.name,
+            method_summary=aligner.summary,
+            settings=aligner.settings(),
+            seeds_optional=not aligner.needs_seeds,
+            report=aligner.report_,
+            fit_seconds=round(seconds, 2),
+            source_file=source.report.source if source.report else None,
+            target_file=target.report.source if target.report else None,
+            source_dim=source.dim,
+            target_dim=target.dim,
+            source_preprocessing=tuple(source.preprocessing),
+            target_preprocessing=tuple(target.preprocessing),
+            seeds=seeds.name,
+            seed_pairs=len(seeds),
+            seed_pairs_covered=len(seeds.index(source.key_to_index, target.key_to_index)),
+            expectation=expectation,
+            trial=trial,
+            language_model=language_model,
+            resumed=resumed,
+            bilex_version=bilex.__version__,
+            python_version=platform.python_version(),
+            processor=processor().name,
+            arithmetic=used(),
+            made=now(),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; without a language model nothing is said about one."""
+        stored = as_json(self)
+        if self.language_model is None:
+            del stored["language_model"]
+        return stored
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], kind: type[AlignerReport] = StoredReport) -> Self:
+        """What `as_dict` gave, now or in an earlier version.
+
+        Args:
+            stored: The object.
+            kind: The class of the aligner's report, where it is known.
+
+        Raises:
+            TypeError: It was changed.
+        """
+        report = from_json(kind, stored.get("report", {}))
+        return replace(from_json(cls, stored), report=report)
+
+
+def now() -> str:
+    """The time in UTC, as reports write it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,42 @@
+"""Lemmas: the headword that a form is listed under, by simplemma's tables of about 50 languages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from bilex.core.errors import BilexError
+
+Lemmatiser = Callable[[str], str]
+
+
+def lemmatiser(language: str | None) -> Lemmatiser:
+    """A function from a form to its lemma, lower-cased; a word that is not known is its own lemma.
+
+    Args:
+        language: The code of the language.
+
+    Raises:
+        BilexError: simplemma is not installed, or does not know the language.
+    """
+    try:
+        import simplemma
+        from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
+    except ImportError as error:
+        raise BilexError("lemmas need simplemma; run: pip install 'bilex[lemmas]'") from error
+    if language is None:
+        raise BilexError(
+            "lemmas need to know the two languages, and the model does not say them; name them, for example "
+            "with --languages en,fi."
+        )
+    if language not in SUPPORTED_LANGUAGES:
+        raise BilexError(
+            f"there are no lemmas for '{language}'; simplemma has {', '.join(sorted(SUPPORTED_LANGUAGES))}."
+        )
+
+    @cache
+    def lemma(word: str) -> str:
+        found: str = simplemma.lemmatize(word, lang=language)
+        return found.lower()
+
+    return lemma

@@ -1,0 +1,133 @@
+"""The card of a model: from what, how and how well it was made, for people."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING
+
+from bilex.core.visible import escape_control_characters
+from bilex.model.expectation import sentences
+
+if TYPE_CHECKING:
+    from bilex.model.provenance import Provenance
+    from bilex.model.translator import Translator
+
+_LOOKED_AT = 1000  # words, for one of letters alone that can be pasted into a shell
+
+
+def card(translator: Translator) -> str:
+    """The README.md of a model folder."""
+    made = translator.provenance
+    parts = [
+        f"# A bilex translation model: {' and '.join(map(_shown, translator.languages))}",
+        _from_what(translator, made),
+        _how(made),
+        _how_well(translator),
+        _use(translator),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _from_what(translator: Translator, made: Provenance) -> str:
+    space = translator.space
+    case = "lower-cased" if translator.lowercase else "case kept"
+    rows = [
+        (translator.languages[0], made.source_file, len(space.source), made.source_dim),
+        (translator.languages[1], made.target_file, len(space.target), made.target_dim),
+    ]
+    lines = [
+        "## From what",
+        "",
+        "| language | vectors | words | dimension |",
+        "|---|---|---|---|",
+        *(
+            f"| {_shown(side)} | {_shown(file or 'given in a program')} | {words:,} | {known(dim)} |"
+            for side, file, words, dim in rows
+        ),
+        "",
+        f"Seed dictionary: {_shown(made.seeds)}; {made.seed_pairs_covered} of its {made.seed_pairs} "
+        f"pairs have both words in the vectors. Words are {case}.",
+    ]
+    return "\n".join(lines)
+
+
+def known(number: float | None) -> str:
+    """A number of a model's memory, or a question mark."""
+    return "?" if number is None or math.isnan(number) else str(number)
+
+
+def _how(made: Provenance) -> str:
+    lines = [
+        "## How",
+        "",
+        f"Method `{made.method}`: {made.method_summary}. Fitted in {known(made.fit_seconds)} s with bilex "
+        f"{made.bilex_version} on {made.made}.",
+    ]
+    if made.arithmetic:
+        jobs = ", ".join(f"{job} in {precision}" for job, precision in made.arithmetic.items())
+        lines.append(f"Computed on {made.processor}: {jobs}.")
+    lm = made.language_model
+    if lm is not None:
+        tuned = "tuned on" if lm.tuned else "not tuned; combined through"
+        lines.append(
+            f"Combined (stage C2) with the language model `{lm.lm}`, {tuned} {lm.pairs} pairs "
+            f"of which {lm.seed_pairs} are seeds; its weight λ is {lm.mixing}."
+        )
+    trial = made.trial
+    if trial.form is not None or trial.mixing is not None:
+        lines.append(f"Decided on {trial.held_out_words} held-out seed words: {trial.note}.")
+    if made.settings:
+        lines += ["", "| setting | value |", "|---|---|"]
+        lines += [f"| {_shown(name)} | {_shown(value)} |" for name, value in made.settings.items()]
+    return "\n".join(lines)
+
+
+def _how_well(translator: Translator) -> str:
+    calibration, made = translator.calibration, translator.provenance
+    lines = ["## How well", "", *sentences(made, "THIS_FOLDER"), ""]
+    if not calibration.parts:
+        return "\n".join([*lines, f"There are no confidences: {calibration.note}."])
+    lines += [
+        "On seed words held out of a second fit, made for this table and the confidences only (the model "
+        "itself learned from all seeds); no test dictionary was looked at. These are words of the kind "
+        "that the seed dictionary holds, as a rule frequent ones.",
+        "",
+        "| direction | search | held-out words | P@1 | calibration error | of exact confidences |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (direction, method), part in calibration.parts.items():
+        languages = " to ".join(map(_shown, made.language_names(direction)))
+        lines.append(
+            f"| {languages} | {method.upper()} | {part.words} | {part.accuracy:.1%} | {part.error:.3f} "
+            f"| {part.error_by_chance:.3f} |"
+        )
+    lines += [
+        "",
+        "*Calibration error* is the mean gap between stated confidence and accuracy (expected calibration "
+        "error, ten bins, cross-validated); the last column is what exactly true confidences would show "
+        "on so few words.",
+    ]
+    return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    """Text of others inside Markdown: one line that ends no cell and is no HTML."""
+    text = html.escape(escape_control_characters(" ".join(str(value).split())), quote=False)
+    return text.replace("|", "\\|").replace("`", "'")
+
+
+def _use(translator: Translator) -> str:
+    frequent = translator.space.source.index_to_key[:_LOOKED_AT]
+    word = next((word for word in frequent if word.isalpha()), "WORD")
+    return "\n".join(
+        [
+            "## Use",
+            "",
+            "```",
+            f"bilex translate THIS_FOLDER {word}",
+            "bilex lexicon THIS_FOLDER -o dictionary.tsv --mutual",
+            "bilex evaluate THIS_FOLDER test-dictionary.tsv",
+            "```",
+        ]
+    )

@@ -1,0 +1,128 @@
+"""Which words may stand in answers and dictionaries: numbers, names, stop words, parts of speech."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bilex.core.errors import BilexError
+from bilex.model.unknown import Side
+
+if TYPE_CHECKING:
+    from bilex.model.translator import Translator
+
+Keep = Callable[[str, Side], bool]
+Tagger = Callable[[str, Side], str | None]
+
+
+@dataclass(frozen=True)
+class WordFilter:
+    """Says of a word of either language whether it may stand in a dictionary.
+
+    Args:
+        numbers: Whether words with a digit may.
+        names: Whether names may: words that their vocabulary knows with a capital only, or more often so.
+        stop_words: Words that may not, in either language, compared lower-cased.
+        tagger: Says a word's part of speech, or None where it does not know.
+        parts_of_speech: Only words of these, as the tagger calls them; words that it does not know may not.
+            Without any, the tagger is not asked.
+        vocabularies: For names: word to row in each language.
+    """
+
+    numbers: bool = True
+    names: bool = True
+    stop_words: Collection[str] = frozenset()
+    tagger: Tagger | None = None
+    parts_of_speech: Collection[str] = frozenset()
+    vocabularies: dict[Side, dict[str, int]] = field(default_factory=dict)
+
+    def __call__(self, word: str, side: Side) -> bool:
+        """Whether a word may stand there."""
+        if not self.numbers and any(character.isdigit() for character in word):
+            return False
+        if self.stop_words and word.lower() in self.stop_words:
+            return False
+        if not self.names and self._is_name(word, side):
+            return False
+        if self.parts_of_speech:
+            tag = self.tagger(word, side) if self.tagger is not None else None
+            return tag is not None and tag.casefold() in self.parts_of_speech
+        return True
+
+    def _is_name(self, word: str, side: Side) -> bool:
+        if not word[:1].isupper():
+            return False
+        rows = self.vocabularies.get(side, {})
+        return word.lower() not in rows or rows[word] < rows[word.lower()]
+
+
+def word_filter(
+    translator: Translator,
+    *,
+    numbers: bool = True,
+    names: bool = True,
+    stop_words: Collection[str] = frozenset(),
+    tagger: Tagger | None = None,
+    parts_of_speech: Collection[str] = frozenset(),
+) -> WordFilter | None:
+    """A filter for a model's words, or None if every word may stand.
+
+    The arguments are those of `WordFilter`.
+
+    Raises:
+        BilexError: Names are to be left out of a model that keeps no capitals, or parts of speech are named
+            without a tagger.
+    """
+    if not names and translator.lowercase:
+        raise BilexError(
+            "this model was lower-cased, so names cannot be recognised; align again with --keep-case."
+        )
+    if parts_of_speech and tagger is None:
+        raise BilexError("parts of speech are not known; give a file of words and tags with --tags.")
+    if numbers and names and not stop_words and not parts_of_speech:
+        return None
+    space = translator.space
+    return WordFilter(
+        numbers,
+        names,
+        frozenset(word.lower() for word in stop_words),
+        tagger,
+        frozenset(tag.casefold() for tag in parts_of_speech),
+        {"source": space.source.key_to_index, "target": space.target.key_to_index},
+    )
+
+
+def read_words(path: str | Path) -> frozenset[str]:
+    """The words of a file, one a line.
+
+    Raises:
+        BilexError: It cannot be read.
+    """
+    return frozenset(line.strip() for line in _lines(path) if line.strip() and not line.startswith("# "))
+
+
+def read_tags(*paths: str | Path) -> Tagger:
+    """A tagger out of files with a word, a tab and its part of speech on each line, for both languages.
+
+    Raises:
+        BilexError: A file cannot be read, or a line has no tab.
+    """
+    tags: dict[str, str] = {}
+    for path in paths:
+        for number, line in enumerate(_lines(path), 1):
+            word, tab, tag = line.partition("\t")
+            if line.strip() and not tab:
+                raise BilexError(
+                    f"{path}: line {number} has no tab; each line should be a word, a tab and its tag."
+                )
+            tags.setdefault(word.strip(), tag.split("\t")[0].strip())
+    return lambda word, side: tags.get(word) or tags.get(word.lower())
+
+
+def _lines(path: str | Path) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BilexError(f"{path}: cannot be read as UTF-8 text ({error}).") from error

@@ -1,0 +1,170 @@
+"""Known translations first, rejected ones never: what people have said goes before what a model finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.core.errors import BilexError
+from bilex.fit.calibration import Calibration
+from bilex.fit.logistic import Numbers
+from bilex.lexicon import Lexicon
+from bilex.model.space import Direction, Floats, Retrieval, Rows, Space
+
+Truths = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """The best answers of some queries, one query a row.
+
+    Attributes:
+        scores: CSLS or similarity. They fall along a row among known and among other answers.
+        rows: Rows of the key vocabulary; −1 where a query has no further answer.
+        confidence: The model's confidence in what it found; NaN for known answers and where none was learned.
+        known: Whether each answer is a known translation.
+    """
+
+    scores: Floats
+    rows: Rows
+    confidence: Numbers
+    known: Truths
+
+    @classmethod
+    def blank(cls, queries: int, width: int) -> Proposals:
+        """No answers yet."""
+        none = np.full((queries, width), np.nan)
+        return cls(none.astype(np.float32), np.full(none.shape, -1), none, np.zeros(none.shape, bool))
+
+    def put(self, places: Truths, found: Proposals) -> None:
+        """Take over the answers of the queries at some places."""
+        for name, part in vars(self).items():
+            part[places] = getattr(found, name)[:, : part.shape[1]]
+
+    def put_known_first(
+        self, place: int, known: Rows, scores: Floats, found: Proposals, number: int, others: Truths
+    ) -> None:
+        """Give one query its known answers, then as many others of query `number` of `found` as fit."""
+        width = self.rows.shape[1]
+        first = min(len(known), width)
+        self.rows[place, :first], self.scores[place, :first] = known[:first], scores[:first]
+        self.known[place, :first] = True
+        rest = np.flatnonzero(others)[: width - first]
+        cut = slice(first, first + len(rest))
+        self.rows[place, cut] = found.rows[number, rest]
+        self.scores[place, cut] = found.scores[number, rest]
+        self.confidence[place, cut] = found.confidence[number, rest]
+
+
+Proposer = Callable[[Any, int], Proposals]
+
+
+@dataclass(frozen=True)
+class KnownPairs:
+    """What is known about the words of two vocabularies, by row: translations, and pairs that are none.
+
+    Args:
+        right: For each direction, the known answers of a query.
+        wrong: For each direction, its rejected answers.
+    """
+
+    right: dict[Direction, dict[int, list[int]]]
+    wrong: dict[Direction, dict[int, list[int]]]
+
+    @classmethod
+    def of(cls, lexicon: Lexicon, space: Space) -> KnownPairs:
+        """The pairs of a list that have both words in a space.
+
+        Args:
+            lexicon: The seeds, corrections included.
+            space: The two vocabularies.
+        """
+        places = space.source.key_to_index, space.target.key_to_index
+        right, wrong = lexicon.index(*places), lexicon.rejected_index(*places)
+        return cls(
+            {"forward": _by_query(right), "backward": _by_query(right[:, ::-1])},
+            {"forward": _by_query(wrong), "backward": _by_query(wrong[:, ::-1])},
+        )
+
+    def proposer(
+        self, space: Space, calibration: Calibration, direction: Direction, retrieval: Retrieval
+    ) -> Proposer:
+        """A function of rows and k: the k best answers of each, known ones by falling score, then found ones.
+
+        Confidences are those of the model's own ranking; taking rejected words out changes none.
+
+        Args:
+            space: Where to search.
+            calibration: From scores to confidences.
+            direction: Who asks.
+            retrieval: How answers are ranked.
+        """
+        right, wrong = self.right[direction], self.wrong[direction]
+        own = own_proposer(space, calibration, direction, retrieval)
+
+        def propose(queries: Rows, k: int) -> Proposals:
+            touched = np.array([row in right or row in wrong for row in queries.tolist()], bool)
+            if not touched.any():
+                return own(queries, k)
+            asked = queries[touched].tolist()
+            deeper = k + max(len(right.get(row, ())) + len(wrong.get(row, ())) for row in asked)
+            found = own(queries[touched], deeper)
+            width = min(k, len(space.sides(direction)[1]))
+            whole = Proposals.blank(len(queries), width)
+            if not touched.all():
+                whole.put(~touched, own(queries[~touched], k))
+            for place, row in zip(np.flatnonzero(touched).tolist(), enumerate(asked), strict=True):
+                number, query = row
+                known = np.array(right.get(query, ()), np.int64)
+                scores = space.scores(
+                    np.full(len(known), query), known, direction=direction, retrieval=retrieval
+                )
+                order = np.argsort(-scores, kind="stable")
+                others = ~np.isin(found.rows[number], [*right.get(query, ()), *wrong.get(query, ())])
+                whole.put_known_first(place, known[order], scores[order], found, number, others)
+            return whole
+
+        return propose
+
+
+def own_proposer(
+    space: Space,
+    calibration: Calibration,
+    direction: Direction,
+    retrieval: Retrieval,
+    *,
+    confident: bool = True,
+) -> Proposer:
+    """A function of queries and k: the k best answers of each by the model alone.
+
+    Args:
+        space: Where to search.
+        calibration: From scores to confidences.
+        direction: Who asks.
+        retrieval: How answers are ranked.
+        confident: Whether confidences hold for such queries.
+    """
+    search = space.searcher(direction=direction, retrieval=retrieval)
+
+    def propose(queries: Rows | Floats, k: int) -> Proposals:
+        if k < 1:
+            raise BilexError(f"{k} translations were asked for; ask for at least 1.")
+        scores, rows = search(queries, max(k, 2))
+        confidence = calibration.confidence(scores, direction, retrieval) if confident else None
+        if confidence is None:
+            confidence = np.full(scores.shape, np.nan)
+        known = np.zeros(rows.shape, bool)
+        return Proposals(scores[:, :k], rows[:, :k], confidence[:, :k], known[:, :k])
+
+    return propose
+
+
+def _by_query(pairs: npt.NDArray[np.int64]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for query, answer in dict.fromkeys(map(tuple, pairs.tolist())):
+        found.setdefault(query, []).append(answer)
+    return found

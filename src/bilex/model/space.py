@@ -1,0 +1,313 @@
+"""Two vocabularies in one space, however they came to be there.
+
+A space knows no method and no file: only the vectors of two languages that may be compared, and how
+(`metric`). Whoever made them (an aligner, or an aligner and a language model combined) is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.core.errors import BilexError
+from bilex.search import KeySearch, mean_of_best, neighbourhoods
+from bilex.vectors import WordVectors
+from bilex.vectors.core import row_norms
+
+if TYPE_CHECKING:
+    import torch
+
+    from bilex.aligners.base import Aligner, Metric
+    from bilex.aligners.maps import Map
+
+Floats = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+Direction = Literal["forward", "backward"]
+Retrieval = Literal["csls", "nn"]
+Searcher = Callable[[Rows | Floats, int], tuple[Floats, Rows]]
+
+CSLS_NEIGHBOURS = 10
+
+
+class SearchableKeys(Protocol):
+    """Keys that are ready for any number of searches."""
+
+    def top_k(self, queries: Floats, k: int) -> tuple[Floats, Rows]:
+        """Scores and rows of the k best keys of each query."""
+
+
+@dataclass(eq=False)
+class Space:
+    """The vectors of two languages in one space.
+
+    Args:
+        source: Source words with their vectors in the common space.
+        target: Target words likewise.
+        metric: "cosine" (rows are made unit here, unless `preprocessing` ends with "unit", which says
+            that they are) or "dot" (rows are taken as they are).
+        device: Where searches run: "auto", "cpu" or "cuda".
+
+    Raises:
+        BilexError: The dimensions differ, a language has no words, or the metric is not known.
+    """
+
+    source: WordVectors
+    target: WordVectors
+    metric: Metric = "cosine"
+    device: str = "auto"
+    _means: dict[int, tuple[Floats, Floats]] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.source.dim != self.target.dim:
+            raise BilexError(
+                f"vectors of dimension {self.source.dim} and {self.target.dim} are not in one space; "
+                "align them first."
+            )
+        if not len(self.source) or not len(self.target):
+            raise BilexError("a space needs at least one word in each language; one of the two is empty.")
+        if self.metric not in ("cosine", "dot"):
+            raise BilexError(f"metric '{self.metric}' is not known; use cosine or dot.")
+        if self.metric == "cosine":
+            self.source = _with_unit_rows(self.source)
+            self.target = _with_unit_rows(self.target)
+
+    @classmethod
+    def from_maps(
+        cls,
+        source: WordVectors,
+        target: WordVectors,
+        source_map: Map,
+        target_map: Map,
+        *,
+        metric: Metric = "cosine",
+        device: str = "auto",
+    ) -> Space:
+        """Map two whole vocabularies into the common space.
+
+        Args:
+            source: Source vectors as they came from their file.
+            target: Target vectors likewise.
+            source_map: Takes source vectors into the common space.
+            target_map: Takes target vectors there.
+            metric: How vectors are compared in that space.
+            device: Where searches run.
+        """
+        mapped_source = map_words(source, source_map, metric, device)
+        mapped_target = map_words(target, target_map, metric, device)
+        return cls(mapped_source, mapped_target, metric, device)
+
+    @classmethod
+    def from_aligner(cls, aligner: Aligner, source: WordVectors, target: WordVectors) -> Space:
+        """Apply a fitted aligner's maps to two whole vocabularies.
+
+        Args:
+            aligner: A fitted aligner; its metric and device are taken over.
+            source: Source vectors as they came from their file.
+            target: Target vectors likewise.
+        """
+        return cls.from_maps(
+            source,
+            target,
+            aligner.source_map_,
+            aligner.target_map_,
+            metric=aligner.metric,
+            device=aligner.device,
+        )
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the common space."""
+        return self.source.dim
+
+    def sides(self, direction: Direction) -> tuple[WordVectors, WordVectors]:
+        """The query and the key language of a direction.
+
+        Raises:
+            BilexError: The direction is neither "forward" nor "backward".
+        """
+        if direction == "forward":
+            return self.source, self.target
+        if direction == "backward":
+            return self.target, self.source
+        raise BilexError(f"direction '{direction}' is not known; use forward or backward.")
+
+    def neighbourhoods(self, k: int = CSLS_NEIGHBOURS) -> tuple[Floats, Floats]:
+        """CSLS's terms r of every source and of every target word; computed once, then kept."""
+        if k not in self._means:
+            self._means[k] = neighbourhoods(self.source.vectors, self.target.vectors, k, device=self.device)
+        return self._means[k]
+
+    def keep_neighbourhoods(self, r_source: Floats, r_target: Floats, k: int = CSLS_NEIGHBOURS) -> None:
+        """Take over terms that were computed earlier, as when a model is loaded.
+
+        Raises:
+            BilexError: There is not one number for each word.
+        """
+        if r_source.shape != (len(self.source),) or r_target.shape != (len(self.target),):
+            raise BilexError(
+                f"CSLS terms of shape {r_source.shape} and {r_target.shape} do not fit vocabularies of "
+                f"{len(self.source)} and {len(self.target)} words; make the model again."
+            )
+        self._means[k] = (r_source, r_target)
+
+    def search(
+        self,
+        queries: Rows | Floats,
+        k: int = 10,
+        *,
+        direction: Direction = "forward",
+        retrieval: Retrieval = "csls",
+        neighbours: int = CSLS_NEIGHBOURS,
+    ) -> tuple[Floats, Rows]:
+        """The k best words of the other language for each query.
+
+        Args:
+            queries: Row numbers of the query language (whole numbers, one axis), or vectors in the
+                common space (floats, one a row).
+            k: How many answers a query.
+            direction: "forward" asks with source words, "backward" with target words.
+            retrieval: "csls", or "nn" for the plain similarity.
+            neighbours: The k of CSLS's r.
+
+        Returns:
+            Scores and rows of the key language, best first, each of shape (queries, k).
+
+        Raises:
+            BilexError: An unknown direction or retrieval, k below 1, or vectors of another dimension.
+        """
+        return self.searcher(direction=direction, retrieval=retrieval, neighbours=neighbours)(queries, k)
+
+    def searcher(
+        self,
+        *,
+        direction: Direction = "forward",
+        retrieval: Retrieval = "csls",
+        neighbours: int = CSLS_NEIGHBOURS,
+    ) -> Searcher:
+        """A function of queries and k that does what `search` does, for many calls in one direction.
+
+        The key vocabulary is made ready for searching once, which is a good part of a search of
+        few words.
+
+        Raises:
+            BilexError: An unknown direction or method.
+        """
+        if retrieval not in ("csls", "nn"):
+            raise BilexError(f"retrieval '{retrieval}' is not known; use csls or nn.")
+        query_side, _ = self.sides(direction)
+        r_queries: Floats | None = None
+        r_keys: Floats | None = None
+        if retrieval == "csls":
+            terms = self.neighbourhoods(neighbours)
+            r_queries, r_keys = terms if direction == "forward" else terms[::-1]
+        keys = self._keys(direction, r_keys)
+
+        def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
+            if k < 1:
+                raise BilexError(f"{k} answers were asked for; ask for at least 1.")
+            by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
+            vectors = np.asarray(query_side.vectors[queries]) if by_row else self._checked(queries)
+            scores, rows = keys.top_k(vectors, k)
+            if r_queries is None:
+                return scores, rows
+            query_mean = (
+                np.asarray(r_queries[queries])
+                if by_row
+                else self._mean_of_best(vectors, direction, neighbours)
+            )
+            return scores - query_mean[:, None], rows
+
+        return search
+
+    def _keys(self, direction: Direction, penalty: Floats | None) -> SearchableKeys:
+        """The keys of a direction, made ready for any number of searches."""
+        return KeySearch(self.sides(direction)[1].vectors, key_penalty=penalty, device=self.device)
+
+    def _mean_of_best(self, vectors: Floats, direction: Direction, neighbours: int) -> Floats:
+        """CSLS's term of vectors that are no words of the space."""
+        return mean_of_best(vectors, self.sides(direction)[1].vectors, neighbours, device=self.device)
+
+    def scores(
+        self,
+        queries: Rows,
+        answers: Rows,
+        *,
+        direction: Direction = "forward",
+        retrieval: Retrieval = "csls",
+        neighbours: int = CSLS_NEIGHBOURS,
+    ) -> Floats:
+        """The score of each query with one answer, as `search` would give it.
+
+        Args:
+            queries: Rows of the query language.
+            answers: One row of the key language for each.
+            direction: "forward" asks with source words, "backward" with target words.
+            retrieval: "csls", or "nn" for the plain similarity.
+            neighbours: The k of CSLS's r.
+        """
+        query_side, key_side = self.sides(direction)
+        similar: Floats = np.einsum(
+            "ij,ij->i", np.asarray(query_side.vectors[queries]), np.asarray(key_side.vectors[answers])
+        )
+        if retrieval == "nn" or not len(queries):
+            return similar
+        r_source, r_target = self.neighbourhoods(neighbours)
+        r_queries, r_keys = (r_source, r_target) if direction == "forward" else (r_target, r_source)
+        csls: Floats = 2 * similar - r_queries[queries] - r_keys[answers]
+        return csls
+
+    def _checked(self, vectors: Rows | Floats) -> Floats:
+        """Query vectors, made unit where the metric is the cosine."""
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
+            raise BilexError(
+                f"query vectors of shape {vectors.shape} do not fit a space of dimension {self.dim}; "
+                "map them into the space first."
+            )
+        rows = np.ascontiguousarray(vectors, dtype=np.float32)
+        return rows / row_norms(rows)[:, None] if self.metric == "cosine" else rows
+
+
+def map_words(words: WordVectors, into: Map, metric: Metric = "cosine", device: str = "cpu") -> WordVectors:
+    """A vocabulary in the common space: mapped, and unit where the metric is the cosine.
+
+    Args:
+        words: Vectors as they came from their file.
+        into: The map of their language.
+        metric: How vectors are compared in the common space.
+        device: Where to compute: "auto", "cpu" or "cuda".
+    """
+    gpu = _gpu(device)
+    if gpu is not None and metric == "cosine":
+        from bilex.aligners.maps import Map, Unit
+
+        return WordVectors(
+            words.index_to_key, Map([*into.steps, Unit()])(words.vectors, device=gpu), ("unit",)
+        )
+    mapped = np.ascontiguousarray(into(words.vectors, device=gpu), dtype=np.float32)
+    if metric != "cosine":
+        return WordVectors(words.index_to_key, mapped)
+    mapped /= row_norms(mapped)[:, None]
+    return WordVectors(words.index_to_key, mapped, ("unit",))
+
+
+def _gpu(device: str) -> torch.device | None:
+    """The GPU that a word for a device means; None for the host."""
+    if device == "cpu":  # and torch is not even imported
+        return None
+    from bilex.core.device import resolve_device
+
+    found = resolve_device(device)
+    return None if found.type == "cpu" else found
+
+
+def _with_unit_rows(words: WordVectors) -> WordVectors:
+    """The same words with unit rows; nothing is copied where they are known to be unit."""
+    if words.preprocessing and words.preprocessing[-1] == "unit":
+        return words
+    units = np.array(words.vectors, np.float32)
+    units /= row_norms(units)[:, None]
+    return WordVectors(words.index_to_key, units, (*words.preprocessing, "unit"))

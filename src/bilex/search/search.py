@@ -1,0 +1,250 @@
+"""Top-k search, the mean of the k best, and CSLS: the public functions of this package."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.machine import available_memory
+from bilex.search import few
+from bilex.vectors.stored import Matrix, StoredRows, row_blocks
+
+if TYPE_CHECKING:
+    import torch
+
+    from bilex.search import cpu, gpu
+
+Floats = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+_PLACED_AT_ONCE = 1 << 16
+AnyRows: TypeAlias = "npt.NDArray[np.float32] | StoredRows | torch.Tensor"
+
+
+def default_memory(device: torch.device) -> int:
+    """Bytes for working blocks: an eighth of the memory that is free, between 64 MiB and 2 GiB."""
+    if device.type == "cuda":
+        import torch
+
+        return _share_of(torch.cuda.mem_get_info(device)[0])
+    return _share_of(available_memory())
+
+
+def _share_of(free: int) -> int:
+    return int(min(max(free // 8, 1 << 26), 1 << 31))
+
+
+def top_k(
+    queries: AnyRows,
+    keys: AnyRows,
+    k: int,
+    *,
+    key_penalty: Floats | None = None,
+    device: str | torch.device = "auto",
+    memory: int | None = None,
+) -> tuple[Floats, Rows]:
+    """For each query the k keys of highest score, best first.
+
+    The score is the dot product q·y, or 2·q·y − penalty(y) when `key_penalty` is given ("half CSLS":
+    the penalty is the mean similarity of y to its neighbours). Scores are those of float64 arithmetic,
+    rounded to float32; ties go to the lower index. Rows are taken as they are: give unit rows for
+    cosines.
+
+    Args:
+        queries: One query a row, as a numpy array or a torch tensor.
+        keys: One key a row, likewise.
+        k: How many; if there are fewer keys, all of them.
+        key_penalty: One number a key.
+        device: "auto", "cpu" or "cuda".
+        memory: Bytes that the working blocks may take; None follows the memory that there is.
+
+    Returns:
+        Scores and key indices, each of shape (queries, k).
+
+    Raises:
+        BilexError: The widths differ, k is not positive, or a vector is not finite.
+    """
+    return KeySearch(keys, key_penalty=key_penalty, device=device, memory=memory).top_k(queries, k)
+
+
+class KeySearch:
+    """Keys that are searched more than once: rounded, and brought to the device, only once.
+
+    Args:
+        keys: One key a row, as a numpy array, a torch tensor or rows stored in a file.
+        key_penalty: One number a key; see `top_k`.
+        device: "auto", "cpu" or "cuda".
+        memory: Bytes that the working blocks may take; None follows the memory that there is.
+    """
+
+    def __init__(
+        self,
+        keys: AnyRows,
+        *,
+        key_penalty: Floats | None = None,
+        device: str | torch.device = "auto",
+        memory: int | None = None,
+    ) -> None:
+        self._keys, self._penalty, self._memory = keys, key_penalty, memory
+        self._asked_for = device
+
+    @cached_property
+    def _device(self) -> torch.device:
+        return resolve_device(self._asked_for)
+
+    def top_k(self, queries: AnyRows, k: int) -> tuple[Floats, Rows]:
+        """For each query the k keys of highest score; see `bilex.search.top_k`.
+
+        Raises:
+            BilexError: The widths differ, k is not positive, or a vector is not finite.
+        """
+        _check(queries, self._keys, k)
+        k = min(k, len(self._keys))
+        at_once = self._asked_for in ("auto", "cpu") and few.are_few(len(queries), len(self._keys))
+        if at_once and _no_tensor(queries) and _no_tensor(self._keys):
+            return few.top_k(array(queries), self._keys, k, self._penalty)
+        where, memory = self._device, _or_default(self._memory, self._device)
+        if not len(queries) or not len(self._keys):
+            return np.zeros((len(queries), k), np.float32), np.zeros((len(queries), k), np.int64)
+        if where.type == "cpu":
+            return self._on_cpu.top_k(array(queries), k, memory)
+        scores, rows = self._on_gpu.top_k(placed(queries, where), k, memory)
+        return scores.cpu().numpy(), rows.cpu().numpy()
+
+    @cached_property
+    def _on_cpu(self) -> cpu.KeySearch:
+        from bilex.search import cpu
+
+        return cpu.KeySearch(array(self._keys), self._penalty)
+
+    @cached_property
+    def _on_gpu(self) -> gpu.KeySearch:
+        from bilex.search import gpu
+
+        penalty = None if self._penalty is None else placed(self._penalty, self._device)
+        return gpu.KeySearch(placed(self._keys, self._device), penalty)
+
+
+def mean_of_best(
+    queries: AnyRows,
+    keys: AnyRows,
+    k: int = 10,
+    *,
+    device: str | torch.device = "auto",
+    memory: int | None = None,
+) -> Floats:
+    """For each query the mean of its k highest dot products with the keys (CSLS's r)."""
+    scores, _ = top_k(queries, keys, k, device=device, memory=memory)
+    return _mean(scores)
+
+
+def neighbourhoods(
+    source: AnyRows,
+    target: AnyRows,
+    k: int = 10,
+    *,
+    device: str | torch.device = "auto",
+    memory: int | None = None,
+) -> tuple[Floats, Floats]:
+    """CSLS's two terms, r of every source row and r of every target row, from one pass.
+
+    Args:
+        source: One source vector a row.
+        target: One target vector a row.
+        k: Neighbours in the mean.
+        device: "auto", "cpu" or "cuda".
+        memory: Bytes that the working blocks may take; None follows the memory that there is.
+
+    Returns:
+        One mean a source row, one mean a target row.
+    """
+    _check(source, target, k)
+    where = resolve_device(device)
+    memory = _or_default(memory, where)
+    if not len(source) or not len(target):
+        return np.zeros(len(source), np.float32), np.zeros(len(target), np.float32)
+    if where.type == "cpu":
+        from bilex.search import cpu
+
+        forward, _, backward, _ = cpu.top_k_both_ways(array(source), array(target), k, memory)
+        return _mean(forward), _mean(backward)
+    from bilex.search import gpu
+
+    x, y = placed(source, where), placed(target, where)
+    means = gpu.neighbourhoods(x, y, k, memory)
+    return means[0].cpu().numpy(), means[1].cpu().numpy()
+
+
+def csls_top_k(
+    queries: AnyRows,
+    keys: AnyRows,
+    k: int,
+    *,
+    query_mean: Floats,
+    key_mean: Floats,
+    device: str | torch.device = "auto",
+    memory: int | None = None,
+) -> tuple[Floats, Rows]:
+    """For each query the k keys of highest CSLS, 2·q·y − r(q) − r(y), best first.
+
+    Args:
+        queries: One query a row.
+        keys: One key a row.
+        k: How many.
+        query_mean: r of each query.
+        key_mean: r of each key.
+        device: "auto", "cpu" or "cuda".
+        memory: Bytes for the working blocks.
+
+    Returns:
+        CSLS scores and key indices, each of shape (queries, k).
+    """
+    scores, rows = top_k(queries, keys, k, key_penalty=key_mean, device=device, memory=memory)
+    return scores - np.asarray(query_mean, np.float32)[:, None], rows
+
+
+def _check(queries: AnyRows, keys: AnyRows, k: int) -> None:
+    if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
+        raise BilexError(f"vectors of shapes {queries.shape} and {keys.shape} cannot be compared row by row.")
+    if k < 1:
+        raise BilexError(f"k must be at least 1, not {k}.")
+
+
+def _or_default(memory: int | None, device: torch.device) -> int:
+    return default_memory(device) if memory is None else memory
+
+
+def _no_tensor(rows: AnyRows) -> TypeGuard[Matrix]:
+    """Whether rows are an array or lie in a file, and are no tensor; for that torch need not be loaded."""
+    return isinstance(rows, (np.ndarray, StoredRows))
+
+
+def array(rows: AnyRows) -> Floats:
+    """Rows as a numpy array; an array is not copied."""
+    return np.asarray(rows) if isinstance(rows, (np.ndarray, StoredRows)) else rows.cpu().numpy()
+
+
+def placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
+    """Rows as a tensor on a device; memory-mapped ones are not copied on the CPU, so only to be read."""
+    if not isinstance(rows, (np.ndarray, StoredRows)):
+        return rows.to(device)
+    import torch
+
+    if isinstance(rows, StoredRows):
+        whole = torch.empty(rows.shape, device=device)
+        for number, block in enumerate(row_blocks(rows, _PLACED_AT_ONCE)):
+            start = number * _PLACED_AT_ONCE
+            whole[start : start + len(block)] = torch.from_numpy(block)
+        return whole
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(np.ascontiguousarray(rows, np.float32)).to(device)
+
+
+def _mean(scores: Floats) -> Floats:
+    return np.asarray(scores.mean(axis=1, dtype=np.float64), np.float32)

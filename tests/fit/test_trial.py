@@ -1,0 +1,330 @@
+"""The held-out trial: what it decides, that it is honest, and what it does where it cannot be held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bilex.aligners.c1 import C1
+from bilex.aligners.lnmap import LNMap
+from bilex.aligners.procrustes import Procrustes
+from bilex.aligners.vecmap import VecMapSemi
+from bilex.core.errors import BilexError
+from bilex.encoders.combine import unit_rows
+from bilex.fit import Recipe, evidence, fit, trial
+from bilex.fit.calibration import Records, ask
+from bilex.fit.decisions import Decisions
+from bilex.fit.halves import halves
+from bilex.fit.scoring import word_scores
+from bilex.lexicon import Lexicon
+from bilex.model.space import Space
+from planted import Planted, planted
+
+SHORT = {"iterations": 1, "negatives": 5}
+
+
+@pytest.fixture(scope="module")
+def world() -> Planted:
+    return planted(500, 12, 0.5)
+
+
+def pairs_of(lexicon: Lexicon, side: int) -> set[str]:
+    return {pair[side] for pair in lexicon.pairs}
+
+
+def test_the_form_that_held_out_words_prefer_is_fitted(
+    world: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe(settings=SHORT, device="cpu")
+    for preferred in ("careful", "best"):
+        monkeypatch.setattr(evidence, "choose_form", lambda scores, name=preferred: name)
+        fitted = fit(recipe, world.source, world.target, world.pairs(0, 300))
+        assert fitted.report.trial.form == fitted.aligner.settings()["preset"] == preferred
+        assert fitted.report.report.constants.updates == (26 if preferred == "best" else 13)
+        assert set(fitted.report.trial.form_scores) == {"careful", "best"}
+        by_hand = C1(preset=preferred, device="cpu", **SHORT).fit(
+            world.source, world.target, world.pairs(0, 300)
+        )
+        assert np.array_equal(fitted.source_map.matrix, by_hand.source_map_.matrix)
+    assert fitted.calibration.parts
+
+
+@pytest.mark.parametrize(
+    ("settings", "candidates"),
+    [
+        ({}, ["careful", "best"]),
+        ({"preset": "paper"}, ["paper"]),
+        ({"preset": "best"}, ["best"]),
+        ({"preset": "quick"}, ["quick"]),
+    ],
+)
+def test_only_auto_is_chosen(settings: dict[str, Any], candidates: list[str]) -> None:
+    assert list(evidence.candidates(C1(**settings))) == candidates
+    assert list(evidence.candidates(Procrustes())) == ["procrustes"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "seeds", "updates"),
+    [("best", 5000, 25), ("careful", 5000, 12), ("best", 1000, 12), ("careful", 1000, 6), ("careful", 0, 6)],
+)
+def test_candidates_make_fewer_updates_in_one_pass(preset: str, seeds: int, updates: int) -> None:
+    whole = C1(preset=preset).pinned(seeds, 200_000)
+    short = evidence.shortened(whole).settings()
+    assert short == {**whole.settings(), "updates": updates, "anchors": 0}
+
+
+@pytest.mark.parametrize(("preset", "updates"), [("paper", 25), ("quick", 9)])
+def test_candidates_at_the_papers_rate_take_longer_steps(preset: str, updates: int) -> None:
+    whole = C1(preset=preset).pinned(5000, 200_000).settings()
+    short = evidence.shortened(C1(**whole)).settings()
+    assert (short["updates"], short["learning_rate"], short["decay"]) == (updates, 3.0, 0.99**2)
+    changed = {name for name in whole if short[name] != whole[name]}
+    assert changed == {"updates", "learning_rate", "decay"}
+
+
+def test_candidates_without_updates_stay_as_they_are() -> None:
+    without = C1(updates=0, preset="best").pinned(1000, 200_000)
+    assert evidence.shortened(without).settings() == without.settings()
+    assert evidence.shortened(Procrustes()).settings() == Procrustes().settings()
+    impatient = VecMapSemi(patience=5, growth=4.0, frequent=5000)
+    assert evidence.shortened(VecMapSemi()).settings() == impatient.settings()
+    smaller = VecMapSemi(patience=3, growth=8.0, frequent=100)
+    assert evidence.shortened(smaller).settings() == smaller.settings()
+    assert evidence.shortened(LNMap()).settings() == LNMap(mapper_steps=1000, round_epochs=3).settings()
+    fewer = LNMap(mapper_steps=1, round_epochs=2)
+    assert evidence.shortened(fewer).settings() == fewer.settings()
+
+
+def test_forms_that_do_the_same_are_not_compared(world: Planted) -> None:
+    recipe = Recipe(settings={**SHORT, "updates": 4}, device="cpu")
+    fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))
+    assert fitted.report.trial.form is None and not fitted.report.trial.form_scores
+    assert fitted.aligner.settings()["preset"] == "careful"
+
+
+def test_candidates_learn_neither_word_nor_answer_of_the_held_out(
+    world: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[Lexicon] = []
+    asked: list[Lexicon] = []
+    original = C1.fit
+
+    def spy(self: C1, source: Any, target: Any, lexicon: Lexicon, **rest: Any) -> C1:
+        learned.append(lexicon)
+        return original(self, source, target, lexicon, **rest)
+
+    def watched(space: Space, held_out: Lexicon) -> Records:
+        asked.append(held_out)
+        return ask(space, held_out)
+
+    monkeypatch.setattr(C1, "fit", spy)
+    monkeypatch.setattr(trial, "ask", watched)
+    several = [(a, world.target.index_to_key[i + 7]) for i, (a, _) in enumerate(world.pairs(0, 60).pairs)]
+    seeds = Lexicon([*world.pairs(0, 300).pairs, *several])
+    fit(Recipe(settings=SHORT, device="cpu"), world.source, world.target, seeds)
+    *candidates, whole = learned
+    assert len(candidates) == 2 and set(whole.pairs) == set(seeds.pairs)
+    for side in (0, 1):
+        questions = set().union(*(pairs_of(part, side) for part in asked))
+        assert questions
+        for lexicon in candidates:
+            assert not pairs_of(lexicon, side) & questions
+
+
+def test_each_half_is_asked_of_what_the_other_chose(world: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two halves are made to choose differently; the spaces asked must be those of the other half."""
+    preferred = iter(["careful", "careful", "best"])  # all words, the first half, the second half
+    asked: list[tuple[Space, Lexicon]] = []
+
+    def watched(space: Space, held_out: Lexicon) -> Records:
+        asked.append((space, held_out))
+        return ask(space, held_out)
+
+    fits: dict[str, C1] = {}
+    original = C1.fit
+
+    def spy(self: C1, *args: Any, **rest: Any) -> C1:
+        fits.setdefault(self.preset, self)
+        return original(self, *args, **rest)
+
+    monkeypatch.setattr(C1, "fit", spy)
+    monkeypatch.setattr(evidence, "choose_form", lambda scores: next(preferred))
+    monkeypatch.setattr(trial, "ask", watched)
+    seeds = world.pairs(0, 300)
+    decisions = trial.decide(
+        Recipe(settings=SHORT, device="cpu"), C1(device="cpu", **SHORT), world.source, world.target, seeds
+    )
+    assert decisions.report.form == "careful"
+    (of_second, first), (of_first, second) = asked
+    assert not set(first.pairs) & set(second.pairs)
+    held_out = evidence.hold_out(seeds, world.source.key_to_index, world.target.key_to_index, 0.1, 0)
+    assert held_out is not None and {*first.pairs, *second.pairs} == set(held_out[1].pairs)
+    for space, form in ((of_second, "best"), (of_first, "careful")):
+        expected = Space.from_aligner(fits[form], world.source, world.target)
+        assert np.array_equal(space.source.vectors, expected.source.vectors)
+    assert decisions.calibration.parts["forward", "csls"].words == len(held_out[1].translations())
+
+
+def test_halves_share_no_word() -> None:
+    pairs = [(f"a{i}", f"b{i}") for i in range(50)] + [(f"a{i}", f"b{i + 1}") for i in range(0, 40, 4)]
+    one, other = halves(Lexicon(pairs), 0)
+    assert sorted([*one.pairs, *other.pairs]) == sorted(pairs)
+    assert abs(len(one) - len(other)) <= 3
+    for side in (0, 1):
+        assert not pairs_of(one, side) & pairs_of(other, side)
+
+
+@pytest.mark.parametrize(
+    ("count", "mixing", "calibrates"), [(99, None, False), (150, None, False), (200, None, True)]
+)
+def test_few_seeds_take_the_prior_and_say_so(
+    world: Planted, count: int, mixing: None, calibrates: bool
+) -> None:
+    fitted = fit(Recipe(settings=SHORT, device="cpu"), world.source, world.target, world.pairs(0, count))
+    assert fitted.report.trial.ran is (count >= 100)
+    assert bool(fitted.calibration.parts) is calibrates
+    if count < 100:
+        assert (
+            "99 seed words in the vectors are too few to hold some out (100 are needed)"
+            in fitted.report.trial.note
+        )
+        assert fitted.report.trial.form == "careful"
+    if not calibrates:
+        assert (
+            f"need 200 seed words that are in the vectors, and there are {count}" in fitted.calibration.note
+        )
+
+
+def test_a_candidate_that_breaks_is_left_out_and_named(
+    world: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = C1.fit
+
+    def broken(self: C1, *args: Any, **rest: Any) -> C1:
+        if self.preset in failing:
+            raise BilexError(f"{self.preset} broke.")
+        return original(self, *args, **rest)
+
+    monkeypatch.setattr(C1, "fit", broken)
+    recipe = Recipe(settings=SHORT, device="cpu")
+    aligner = recipe.aligner()
+    failing = {"best"}
+    some = trial.decide(recipe, aligner, world.source, world.target, world.pairs(0, 250))
+    assert some.report.ran and some.report.failed == {"best": "best broke."}
+    assert some.settings == {"preset": "careful"} and some.calibration.parts
+    failing = {"best", "careful"}
+    none = trial.decide(recipe, aligner, world.source, world.target, world.pairs(0, 250))
+    assert not none.report.ran and "no candidate could be fitted (careful broke.)" in none.report.note
+    assert none.settings == {"preset": "careful"} and not none.calibration.parts
+
+
+def test_confidences_that_fail_do_not_undo_the_choice(
+    world: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(space: Space, held_out: Lexicon) -> Records:
+        raise BilexError("no answers.")
+
+    monkeypatch.setattr(trial, "ask", broken)
+    monkeypatch.setattr(evidence, "choose_form", lambda scores: "best")
+    recipe = Recipe(settings=SHORT, device="cpu")
+    made = trial.decide(recipe, recipe.aligner(), world.source, world.target, world.pairs(0, 250))
+    assert made.settings == {"preset": "best"} and made.report.ran
+    assert made.calibration.note == "not calibrated: no answers."
+
+
+def test_nothing_is_tried_where_nothing_is_open(world: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[object] = []
+    original = C1.fit
+    monkeypatch.setattr(
+        C1, "fit", lambda self, *args, **rest: fits.append(self) or original(self, *args, **rest)
+    )
+    recipe = Recipe(settings={**SHORT, "preset": "paper"}, calibrate=False, device="cpu")
+    fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))
+    assert len(fits) == 1 and not fitted.report.trial.ran
+
+
+def test_a_recipe_may_leave_the_form_as_the_aligner_has_it(world: Planted) -> None:
+    """By itself "auto" is the paper's form; the trial would take another."""
+    recipe = Recipe(settings=SHORT, choose_form=False, calibrate=False, device="cpu")
+    fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))
+    by_hand = C1(**SHORT, device="cpu").fit(world.source, world.target, world.pairs(0, 250))
+    assert not fitted.report.trial.ran and fitted.report.settings["preset"] == "auto"
+    assert np.array_equal(fitted.source_map.matrix, by_hand.source_map_.matrix)
+
+
+def test_the_choice_of_lambda() -> None:
+    """Half the prior, half what held-out words say less what they flatter the language model by."""
+    curve = {0.0: 0.46, 0.1: 0.48, 0.2: 0.5, 0.3: 0.48, 0.4: 0.46}
+    assert evidence.choose_mixing(curve, prior=0.4) == 0.25
+    assert evidence.choose_mixing(dict.fromkeys(curve, 0.3), prior=0.3) == 0.25
+    lonely = {0.0: 0.30, 0.1: 0.44, 0.2: 0.30, 0.3: 0.40, 0.4: 0.41, 0.5: 0.40}
+    assert evidence.choose_mixing(lonely, prior=0.3) == 0.3, "a single high value is noise"
+    clear = {0.0: 0.1, 0.1: 0.2, 0.2: 0.3, 0.3: 0.4, 0.4: 0.5, 0.5: 0.6, 0.6: 0.7, 0.7: 0.8, 0.8: 0.9}
+    assert evidence.choose_mixing(clear, prior=0.2) == 0.7, "going half way would lose much"
+    useless = {0.0: 0.5, 0.1: 0.4, 0.2: 0.3, 0.3: 0.2}
+    assert evidence.choose_mixing(useless, prior=0.4) == 0.0
+
+
+def test_the_prior_gives_way_to_a_clear_difference_only() -> None:
+    assert evidence.choose_form({"careful": 0.5, "best": 0.5}) == "careful"
+    assert evidence.choose_form({"careful": 0.5, "best": 0.504}) == "careful"
+    assert evidence.choose_form({"careful": 0.5, "best": 0.51}) == "best"
+
+
+def test_what_is_held_out() -> None:
+    lexicon = Lexicon([(f"a{i}", f"b{i}") for i in range(3000)])
+    rows = {word: row for row, word in enumerate(f"{side}{i}" for side in "ab" for i in range(3000))}
+    for count, share, expected in ((99, 0.1, None), (100, 0.1, 20), (1000, 0.1, 200), (3000, 0.1, 300)):
+        split = evidence.hold_out(lexicon.head(count), rows, rows, share, 0)
+        if expected is None:
+            assert split is None
+        else:
+            assert split is not None and len(split[1]) == expected
+            assert not set(split[0].pairs) & set(split[1].pairs)
+
+
+def test_the_score_counts_the_best_gold_of_a_word() -> None:
+    source = np.eye(4, 6, dtype=np.float32)
+    target = unit_rows(np.concatenate([np.eye(4, 6), np.eye(4, 6) + 0.5 * np.roll(np.eye(4, 6), 1, axis=1)]))
+    scores = word_scores(source, target, np.array([[0, 0], [0, 5]]), "cpu")
+    assert scores.forward.tolist() == [1.0]
+    assert scores.targets.tolist() == [0, 5] and scores.backward[0] == 1.0
+    similarity = target @ source.T
+    r = np.sort(similarity, axis=0)[-10:].mean(axis=0)
+    order = np.argsort(-(2 * similarity[5] - r), kind="stable").tolist()
+    assert scores.backward[1] == pytest.approx(1 / (1 + order.index(0)))
+    assert scores.mean(np.array([[0, 0]])) == 1.0
+
+
+def test_an_interrupted_fit_does_not_repeat_the_trial(
+    world: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe(settings=SHORT, device="cpu")
+    seeds = world.pairs(0, 250)
+    original = C1.fit
+
+    def interrupted(self: C1, *args: Any, **rest: Any) -> C1:
+        if rest.get("checkpoint") is not None:
+            raise KeyboardInterrupt
+        return original(self, *args, **rest)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(C1, "fit", interrupted)
+        fit(recipe, world.source, world.target, seeds, checkpoint=tmp_path / "state")
+    whole = fit(recipe, world.source, world.target, seeds)
+    with monkeypatch.context() as patched:
+        patched.setattr("bilex.fit.fitting.decide", lambda *_, **__: pytest.fail("tried again"))
+        resumed = fit(recipe, world.source, world.target, seeds, checkpoint=tmp_path / "state")
+    assert resumed.calibration == whole.calibration
+    assert np.array_equal(resumed.source_map.matrix, whole.source_map.matrix)
+    other = fit(recipe, world.source, world.target, world.pairs(0, 240), checkpoint=tmp_path / "other")
+    assert other.report.trial.held_out_words == 48
+
+
+def test_decisions_survive_json(world: Planted) -> None:
+    recipe = Recipe(settings=SHORT, device="cpu")
+    made = trial.decide(recipe, recipe.aligner(), world.source, world.target, world.pairs(0, 250))
+    assert Decisions.from_dict(made.as_dict()) == made

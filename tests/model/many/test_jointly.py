@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bilex.aligners.c1 import C1
+from bilex.core.errors import BilexError
+from bilex.core.progress import Silent
+from bilex.lexicon import Lexicon
+from bilex.model.many import ManyLanguages, jointly
+from bilex.model.many.fitting import align_languages
+from bilex.model.many.jointly import fit_jointly
+from bilex.model.many.trial import decide, split_together
+from bilex.model.space import Space, map_words
+from bilex.vectors import WordVectors
+from many_planted import PlantedMany, planted_many, share_right
+
+SHORT = {"device": "cpu", "preset": "best", "updates": 4, "iterations": 2}
+
+
+def _aligned(vocabularies: dict[str, WordVectors], seeds: dict[tuple[str, str], Lexicon]) -> ManyLanguages:
+    return align_languages(vocabularies, seeds, C1(**SHORT), calibrated=False)
+
+
+def test_languages_without_seeds_of_their_own_are_translated_through_the_others(world: PlantedMany) -> None:
+    seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "fr", "ru")}
+    many = _aligned(world.vocabularies, seeds)
+    test = world.pairs("fi", "ru", 400, 800)
+    assert share_right(many.pair("fi", "ru").space, test) > 0.7
+
+
+def test_a_pair_with_few_seeds_is_helped_by_the_others() -> None:
+    world = planted_many("en fi fr", noise=0.8)
+    few = world.pairs("fi", "fr", 0, 25)
+    seeds = {
+        ("fi", "fr"): few,
+        ("en", "fi"): world.pairs("en", "fi", 0, 400),
+        ("en", "fr"): world.pairs("en", "fr", 0, 400),
+    }
+    test = world.pairs("fi", "fr", 400, 800)
+    together = _aligned(world.vocabularies, seeds)
+    two = {code: world.vocabularies[code] for code in ("fi", "fr")}
+    alone = _aligned(two, {("fi", "fr"): few})
+    gain = share_right(together.pair("fi", "fr").space, test) - share_right(
+        alone.pair("fi", "fr").space, test
+    )
+    assert gain > 0.1
+
+
+def test_rejected_pairs_are_not_learned_from(world: PlantedMany) -> None:
+    en, fi = world.vocabularies["en"].index_to_key, world.vocabularies["fi"].index_to_key
+    wrong = [(en[row], fi[row]) for row in range(200, 800)]
+    two = {code: world.vocabularies[code] for code in ("en", "fi")}
+    seeds = Lexicon(world.pairs("en", "fi", 0, 200).pairs, "seeds", rejected=tuple(wrong))
+    many = _aligned(two, {("en", "fi"): seeds})
+    found = many.provenance.report.pairs_of_the_last_round["en-fi"]
+    free = _aligned(two, {("en", "fi"): world.pairs("en", "fi", 0, 200)})
+    assert found < free.provenance.report.pairs_of_the_last_round["en-fi"] / 2
+
+
+def test_languages_of_different_dimensions_are_aligned(world: PlantedMany) -> None:
+    narrow = WordVectors(
+        world.vocabularies["fr"].index_to_key,
+        planted_many("fr", dim=20, noise=0.1).vocabularies["fr"].vectors[:, :16],
+    )
+    vocabularies = {"en": world.vocabularies["en"], "fr": narrow}
+    many = _aligned(vocabularies, {("en", "fr"): world.pairs("en", "fr", 0, 400)})
+    mapped = many.pair("en", "fr").map_vectors(narrow, "target")
+    assert mapped.dim == many.vocabularies["en"].dim == 20
+
+
+def test_confidences_come_from_words_that_no_dictionary_showed_the_second_fit(world: PlantedMany) -> None:
+    language_pairs = [("en", "fi"), ("en", "ru"), ("fi", "ru")]
+    seeds = {two: world.pairs(*two, 0, 500) for two in language_pairs}
+    learned, held_out = split_together(seeds, seed=3)
+    for two in language_pairs:
+        assert 50 <= len(held_out[two]) <= 200
+    seen = {
+        (code, word)
+        for two, pairs in learned.items()
+        for pair in pairs.pairs
+        for code, word in zip(two, pair, strict=True)
+    }
+    hidden = {
+        (code, word)
+        for two, pairs in held_out.items()
+        for pair in pairs.pairs
+        for code, word in zip(two, pair, strict=True)
+    }
+    assert not seen & hidden
+    many = align_languages({c: world.vocabularies[c] for c in ("en", "fi", "ru")}, seeds, C1(**SHORT))
+    answer = many.translate(world.vocabularies["fi"].index_to_key[700], "fi", "ru", 1)
+    assert answer[0].confidence is not None
+
+
+def test_seeds_that_leave_a_language_apart_are_refused(world: PlantedMany) -> None:
+    with pytest.raises(BilexError, match="no pairs connect 'fr' with 'en'"):
+        align_languages(
+            world.vocabularies,
+            {("en", "fi"): world.pairs("en", "fi", 0, 100), ("fr", "ru"): world.pairs("fr", "ru", 0, 100)},
+        )
+
+
+def test_two_languages_are_aligned_as_c1_aligns_them(world: PlantedMany) -> None:
+    two = {code: world.vocabularies[code] for code in ("en", "fi")}
+    seeds = world.pairs("en", "fi", 0, 700)
+    joint = fit_jointly(two, {("en", "fi"): seeds}, C1(**SHORT))
+    alone = C1(**SHORT).fit(two["en"], two["fi"], seeds)
+    for code, other in (("en", alone.source_map_), ("fi", alone.target_map_)):
+        mapped, expected = (np.asarray(map_words(two[code], m).vectors) for m in (joint.maps[code], other))
+        between = np.linalg.lstsq(mapped, expected, rcond=None)[0]
+        np.testing.assert_allclose(between @ between.T, np.eye(20), atol=0.02)  # equal but for a rotation
+        np.testing.assert_allclose(mapped @ between, expected, atol=0.02)
+
+
+def test_seeds_of_two_languages_through_a_third_are_used(world: PlantedMany) -> None:
+    three = {code: world.vocabularies[code] for code in ("en", "fi", "ru")}
+    seeds = {("en", "fi"): world.pairs("en", "fi", 0, 300), ("ru", "en"): world.pairs("ru", "en", 100, 400)}
+    report = fit_jointly(three, seeds, C1(**{**SHORT, "updates": 0, "iterations": 1})).report
+    assert report.composed_pairs == {"fi-ru": 200}
+
+
+def test_the_trial_keeps_the_plain_mapping_where_contrast_does_harm(
+    world: PlantedMany, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "fr", "ru")}
+
+    def harm(self: C1, contrast: object, maps: tuple[object, object], rate: float) -> object:
+        return (maps[0] * 0 + 1, maps[1] * 0 + 1), 1.0  # type: ignore[operator]
+
+    monkeypatch.setattr(C1, "update", harm)
+    decisions = decide(world.vocabularies, seeds, C1(device="cpu"))
+    assert decisions.report.form == "mapping"
+    assert decisions.settings["updates"] == 0
+    assert decisions.calibrations["en", "ru"].parts
+
+
+class _Interrupting(Silent):
+    """Stops the fit when its second round begins, as Ctrl-C does."""
+
+    def task(self, name: str, total: float | None = None) -> object:  # type: ignore[override]
+        if name.startswith("Round 2"):
+            raise KeyboardInterrupt
+        return super().task(name, total)
+
+
+def test_an_interrupted_fit_goes_on_where_it_stopped(world: PlantedMany, tmp_path: Path) -> None:
+    seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "ru")}
+    three = {code: world.vocabularies[code] for code in ("en", "fi", "ru")}
+    with pytest.raises(KeyboardInterrupt):
+        fit_jointly(three, seeds, C1(**SHORT), progress=_Interrupting(), checkpoint=tmp_path / "fit")
+    resumed = fit_jointly(three, seeds, C1(**SHORT), checkpoint=tmp_path / "fit")
+    expected = fit_jointly(three, seeds, C1(**SHORT))
+    for code, map_ in resumed.maps.items():
+        np.testing.assert_array_equal(map_.matrix, expected.maps[code].matrix)
+    with pytest.raises(BilexError, match="other vectors, seeds or settings"):
+        fit_jointly(
+            three,
+            {("en", "fi"): seeds["en", "fi"], ("en", "ru"): world.pairs("en", "ru", 0, 9)},
+            C1(**SHORT),
+            checkpoint=tmp_path / "fit",
+        )
+
+
+def test_many_pairs_of_languages_are_contrasted_a_group_at_a_time(
+    world: PlantedMany, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "fr", "ru")}
+    monkeypatch.setattr(jointly, "_AT_ONCE", 2)
+    fit = fit_jointly(world.vocabularies, seeds, C1(**SHORT))
+    assert [len(losses) for losses in fit.report.losses] == [4, 4]
+    together = {code: map_words(words, fit.maps[code]) for code, words in world.vocabularies.items()}
+    space = Space(together["fi"], together["ru"])
+    assert share_right(space, world.pairs("fi", "ru", 400, 800)) > 0.7

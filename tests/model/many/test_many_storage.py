@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bilex.aligners.c1 import C1
+from bilex.core.errors import BilexError
+from bilex.model import Translator
+from bilex.model.many import ManyLanguages
+from bilex.model.many.fitting import align_languages
+from bilex.model.many.saved import ManyDescription, describe_many
+from bilex.vectors import Subwords
+from many_planted import PlantedMany
+
+
+@pytest.fixture(scope="module")
+def saved(joined: ManyLanguages, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "many"
+    joined.save(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(saved: Path, tmp_path: Path) -> Path:
+    shutil.copytree(saved, tmp_path / "many")
+    return tmp_path / "many"
+
+
+def test_a_loaded_model_answers_as_the_saved_one(joined: ManyLanguages, saved: Path) -> None:
+    loaded = ManyLanguages.load(saved)
+    assert loaded.languages == joined.languages
+    words = joined.vocabularies["ru"].index_to_key[380:420]
+    before, after = (model.translate(words, "ru", "en") for model in (joined, loaded))
+    assert [a.as_dict() for a in before] == [a.as_dict() for a in after]
+    assert loaded.provenance.report == joined.provenance.report
+
+
+@pytest.mark.parametrize("part", ["languages/fi/vectors.safetensors", "maps.safetensors", "seeds/en-fi.json"])
+def test_a_damaged_file_is_named(copied: Path, part: str) -> None:
+    content = bytearray((copied / part).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copied / part).write_bytes(content)
+    with pytest.raises(BilexError, match=part):
+        ManyLanguages.load(copied)
+
+
+def test_a_model_is_described_as_it_is_without_being_opened(joined: ManyLanguages, saved: Path) -> None:
+    assert describe_many(saved, verify=False) == ManyDescription.of(ManyLanguages.load(saved))
+    assert describe_many(saved, verify=True).words == {
+        code: len(words) for code, words in joined.vocabularies.items()
+    }
+
+
+def test_a_description_reads_the_whole_model_only_when_asked_to(copied: Path) -> None:
+    part = copied / "languages/fi/vectors.safetensors"
+    content = bytearray(part.read_bytes())
+    content[-1] ^= 1
+    part.write_bytes(content)
+    describe_many(copied, verify=False)
+    with pytest.raises(BilexError, match=part.name):
+        describe_many(copied, verify=True)
+    part.write_bytes(content[:-1])
+    with pytest.raises(BilexError, match=part.name):
+        describe_many(copied, verify=False)
+
+
+@pytest.mark.parametrize("part", ["config.json", "languages/ru/config.json", "seeds/en-fi.json"])
+def test_what_a_description_reads_is_compared_with_its_checksum(copied: Path, part: str) -> None:
+    with (copied / part).open("a", encoding="utf-8") as file:
+        file.write(" ")
+    with pytest.raises(BilexError, match=part):
+        describe_many(copied, verify=False)
+
+
+def test_a_missing_file_is_named(copied: Path) -> None:
+    (copied / "maps.safetensors").unlink()
+    with pytest.raises(BilexError, match=r"maps\.safetensors"):
+        ManyLanguages.load(copied)
+
+
+def test_the_card_may_be_edited_and_is_then_not_overwritten(joined: ManyLanguages, copied: Path) -> None:
+    card = copied / "README.md"
+    assert "English, Finnish, French and Russian" in card.read_text(encoding="utf-8")
+    card.write_text("my own words", encoding="utf-8")
+    assert ManyLanguages.load(copied).languages == ["en", "fi", "fr", "ru"]
+    with pytest.raises(BilexError, match=r"README\.md"):
+        joined.save(copied)
+    assert card.read_text(encoding="utf-8") == "my own words"
+
+
+def test_a_folder_of_other_things_is_never_replaced(joined: ManyLanguages, tmp_path: Path) -> None:
+    (tmp_path / "diary.txt").write_text("dear diary")
+    with pytest.raises(BilexError, match="other things"):
+        joined.save(tmp_path)
+    assert (tmp_path / "diary.txt").exists()
+
+
+def test_an_earlier_model_is_replaced(joined: ManyLanguages, copied: Path) -> None:
+    joined.save(copied)
+    assert ManyLanguages.load(copied).languages == joined.languages
+
+
+def test_a_newer_format_and_other_folders_are_refused_in_a_sentence(copied: Path, tmp_path: Path) -> None:
+    config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
+    (copied / "config.json").write_text(json.dumps({**config, "format_version": 99}), encoding="utf-8")
+    with pytest.raises(BilexError, match="format version 99"):
+        ManyLanguages.load(copied)
+    with pytest.raises(BilexError, match="several languages"):
+        ManyLanguages.load(tmp_path / "nothing")
+
+
+def test_a_model_of_two_says_that_this_is_one_of_many(saved: Path) -> None:
+    with pytest.raises(BilexError, match="--from and --to"):
+        Translator.load(saved)
+
+
+def test_unknown_words_are_read_from_their_n_grams(world: PlantedMany, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    spelt = Subwords(rng.normal(size=(50, 20)).astype(np.float32), 3, 4)
+    vocabularies = {"en": replace(world.vocabularies["en"], subwords=spelt), "fi": world.vocabularies["fi"]}
+    many = align_languages(
+        vocabularies,
+        {("en", "fi"): world.pairs("en", "fi", 0, 400)},
+        C1(device="cpu", updates=0),
+        calibrated=False,
+    )
+    many.save(tmp_path / "many")
+    loaded = ManyLanguages.load(tmp_path / "many")
+    answer = loaded.translate("unheardof", "en", "fi", 1)
+    assert answer.origin == "subwords"
+    assert answer[0].word == many.translate("unheardof", "en", "fi", 1)[0].word
+    assert not loaded.translate("unheardof", "fi", "en", 1).known

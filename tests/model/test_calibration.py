@@ -1,0 +1,145 @@
+"""Confidences that mean what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bilex.aligners.procrustes import Procrustes
+from bilex.fit.calibration import Records, _retrieve, ask
+from bilex.fit.logistic import Logistic, error_by_chance, expected_calibration_error, features
+from bilex.lexicon import Lexicon
+from bilex.model import Calibration, Translator
+from bilex.model.space import Space
+from planted import Planted, planted
+
+
+def falling(rng: np.random.Generator, queries: int, k: int) -> np.ndarray:
+    return -np.sort(-rng.normal(size=(queries, k)), axis=1)
+
+
+def test_features_by_hand() -> None:
+    assert features([[3.0, 1.0, 0.5]])[0].tolist() == [[3, 2, 0], [1, 0, -2], [0.5, 0, -2.5]]
+    assert features([[3.0]])[0].tolist() == [[3, 0, 0]]
+
+
+def test_the_fit_recovers_a_planted_model() -> None:
+    rng = np.random.default_rng(0)
+    truth = Logistic(-1.0, (1.5, 2.0, 0.7))
+    scores = falling(rng, 20_000, 3)
+    right = rng.random(scores.shape) < truth(scores)
+    fitted = Logistic.fit(scores, right)
+    assert np.abs(fitted(scores) - truth(scores)).mean() < 0.01
+
+
+def test_the_fit_is_a_minimum_of_the_likelihood() -> None:
+    rng = np.random.default_rng(1)
+    scores = falling(rng, 500, 2)
+    right = rng.random(scores.shape) < Logistic(0.2, (1.0, 1.0, 1.0))(scores)
+
+    def loss(model: Logistic) -> float:
+        p = model(scores)
+        return float(-np.where(right, np.log(p), np.log(1 - p)).sum())
+
+    best = Logistic.fit(scores, right)
+    for direction in np.eye(4):
+        for step in (-0.3, 0.3):
+            bias, *slopes = np.array([best.bias, *best.slopes]) + step * direction
+            assert loss(Logistic(bias, tuple(np.maximum(slopes, 0)))) > loss(best) - 0.2
+
+
+def test_slopes_are_never_negative_even_if_the_data_say_so() -> None:
+    rng = np.random.default_rng(2)
+    scores = falling(rng, 400, 2)
+    fitted = Logistic.fit(scores, rng.random(scores.shape) < Logistic(0.0, (-3.0, 0.0, 0.0))(scores))
+    assert min(fitted.slopes) >= 0
+
+
+def test_all_right_and_all_wrong_stay_finite() -> None:
+    scores = falling(np.random.default_rng(3), 50, 2)
+    assert Logistic.fit(scores, np.ones(scores.shape, bool))(scores).min() > 0.9
+    assert Logistic.fit(scores, np.zeros(scores.shape, bool))(scores).max() < 0.1
+
+
+def test_calibration_error_by_hand() -> None:
+    confidence = np.repeat([0.2, 0.8], 50)
+    right = np.r_[np.arange(50) < 10, np.arange(50) < 20]
+    assert expected_calibration_error(np.repeat([0.0, 1.0], 50), np.repeat([0, 1], 50)) == 0
+    assert expected_calibration_error(np.repeat([0.0, 1.0], 50), np.repeat([1, 0], 50)) == 1
+    shuffled = np.random.default_rng(0).permutation(100)
+    assert 0.2 <= expected_calibration_error(confidence[shuffled], right[shuffled]) < 0.35
+
+
+def test_true_confidences_show_the_error_of_chance() -> None:
+    rng = np.random.default_rng(4)
+    confidence = rng.random(400)
+    measured = [expected_calibration_error(confidence, rng.random(400) < confidence) for _ in range(50)]
+    assert np.mean(measured) == pytest.approx(error_by_chance(confidence), abs=0.01)
+
+
+def test_held_out_retrieval_equals_the_search_of_the_space(world: Planted) -> None:
+    small = planted(90, 10, 0.5)
+    aligner = Procrustes(device="cpu").fit(small.source, small.target, small.pairs(0, 40))
+    space = Space.from_aligner(aligner, small.source, small.target)
+    rows = np.arange(40, 60)
+    for direction in ("forward", "backward"):
+        for method, (scores, found) in _retrieve(space, rows, direction).items():
+            expected = space.search(rows, 5, direction=direction, retrieval=method)
+            assert np.array_equal(found, expected[1])
+            assert np.allclose(scores, expected[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("method", ["csls", "nn"])
+def test_confidence_is_true_for_words_that_nobody_showed(
+    translator: Translator, world: Planted, direction: str, method: str
+) -> None:
+    part = translator.calibration.parts[direction, method]
+    assert 0.2 < part.accuracy < 0.95
+    assert part.words >= 100
+    assert part.error < part.error_by_chance + 0.06
+    unseen = world.pairs(600, 1500)
+    pairs = unseen.pairs if direction == "forward" else unseen.swapped().pairs
+    answers = translator.translate([a for a, _ in pairs], 1, direction=direction, retrieval=method)
+    stated = [answer[0].confidence for answer in answers]
+    right = [answer[0].word == gold for answer, (_, gold) in zip(answers, pairs, strict=True)]
+    assert expected_calibration_error(stated, right) < 0.09
+    assert np.corrcoef(stated, right)[0, 1] > 0.2
+
+
+def test_the_model_itself_learns_from_all_seeds(translator: Translator, world: Planted) -> None:
+    whole = Procrustes(device="cpu").fit(world.source, world.target, world.pairs(0, 600))
+    assert np.array_equal(whole.source_map_.matrix, translator.source_map.matrix)
+
+
+def test_held_out_pairs_were_not_learned_from(world: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[Lexicon] = []
+    original = Procrustes.fit
+
+    def spy(self: Procrustes, source: object, target: object, lexicon: Lexicon, **rest: object) -> Procrustes:
+        learned.append(lexicon)
+        return original(self, source, target, lexicon, **rest)  # type: ignore[arg-type]
+
+    asked: list[Lexicon] = []
+
+    def watched(space: Space, held_out: Lexicon) -> Records:
+        asked.append(held_out)
+        return ask(space, held_out)
+
+    monkeypatch.setattr(Procrustes, "fit", spy)
+    monkeypatch.setattr("bilex.fit.trial.ask", watched)
+    Translator.fit(Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 600))
+    assert [len(lexicon) for lexicon in learned] == [600 - len(asked[0]), 600]
+    assert not {a for a, _ in learned[0].pairs} & {a for a, _ in asked[0].pairs}
+    assert not {b for _, b in learned[0].pairs} & {b for _, b in asked[0].pairs}
+
+
+def test_too_few_seeds_are_reported(world: Planted) -> None:
+    made = Translator.fit(Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 100))
+    assert not made.calibration.parts
+    assert "need 200 seed words" in made.calibration.note
+    assert made.translate(world.source.index_to_key[0])[0].confidence is None
+
+
+def test_calibration_survives_json(translator: Translator) -> None:
+    assert Calibration.from_dict(translator.calibration.as_dict()) == translator.calibration

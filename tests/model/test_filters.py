@@ -1,0 +1,72 @@
+"""Filters of words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bilex.aligners.procrustes import Procrustes
+from bilex.core.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.model import Translator
+from bilex.model.filters import read_tags, read_words, word_filter
+from bilex.vectors import WordVectors
+
+WORDS = ["the", "Paris", "apple", "Apple", "1984", "May", "may", "run"]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 4)).astype(np.float32)
+    words = WordVectors(WORDS, vectors)
+    seeds = Lexicon([(word, word) for word in WORDS[:4]])
+    return Translator.fit(Procrustes(device="cpu"), words, words, seeds, lowercase=False, calibrate=False)
+
+
+def kept(translator: Translator, **overrides: object) -> list[str]:
+    keep = word_filter(translator, **overrides)  # type: ignore[arg-type]
+    assert keep is not None
+    return [word for word in WORDS if keep(word, "source")]
+
+
+def test_numbers_names_and_stop_words(translator: Translator) -> None:
+    assert kept(translator, numbers=False) == [word for word in WORDS if word != "1984"]
+    # "Apple" is rarer than "apple"; "May" is more frequent than "may", and "Paris" has no other spelling.
+    assert kept(translator, names=False) == ["the", "apple", "Apple", "1984", "may", "run"]
+    assert kept(translator, stop_words=["THE", "run"]) == WORDS[1:-1]
+    assert word_filter(translator) is None
+
+
+def test_parts_of_speech(translator: Translator, tmp_path: Path) -> None:
+    (tmp_path / "tags.tsv").write_text("run\tVERB\napple\tNOUN\tmore\n", encoding="utf-8")
+    tagger = read_tags(tmp_path / "tags.tsv")
+    assert kept(translator, tagger=tagger, parts_of_speech=["noun"]) == ["apple", "Apple"]
+    assert kept(translator, tagger=tagger, parts_of_speech=["noun", "verb"]) == ["apple", "Apple", "run"]
+    (tmp_path / "tags.tsv").write_text("run VERB\n")
+    with pytest.raises(BilexError, match="line 1 has no tab"):
+        read_tags(tmp_path / "tags.tsv")
+    with pytest.raises(BilexError, match="--tags"):
+        word_filter(translator, parts_of_speech=["noun"])
+
+
+def test_words_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "stop.txt").write_text("# a comment\nthe\n\n and \n", encoding="utf-8")
+    assert read_words(tmp_path / "stop.txt") == {"the", "and"}
+    with pytest.raises(BilexError, match="cannot be read"):
+        read_words(tmp_path / "nowhere.txt")
+
+
+def test_dictionaries_and_answers_obey(translator: Translator) -> None:
+    keep = word_filter(translator, numbers=False, names=False)
+    pairs = {(e.source, e.target) for e in translator.lexicon(k=8, keep=keep)}
+    assert {a for a, _ in pairs} == {"the", "apple", "Apple", "may", "run"}
+    assert not {b for _, b in pairs} & {"1984", "May"}
+    assert {found.word for found in translator.translate("run", 8, keep=keep)} == {
+        "the",
+        "apple",
+        "Apple",
+        "may",
+        "run",
+    }

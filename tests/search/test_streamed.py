@@ -1,0 +1,95 @@
+"""Searches against keys that stay: exact, whoever multiplies, however many queries and ties there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bilex.core.errors import BilexError
+from bilex.core.machine import Processor
+from bilex.search import few, int8_tiles, streamed, tiles
+from bilex.search.streamed import StreamedKeys
+
+NEEDS_INSTRUCTION = pytest.mark.skipif(
+    int8_tiles.kind() != "vnni", reason="needs a processor with AVX-512 VNNI"
+)
+BOTH = pytest.mark.parametrize("int8_products", [False, pytest.param(True, marks=NEEDS_INSTRUCTION)])
+
+
+def rows(count: int, width: int, seed: int) -> np.ndarray:
+    made = np.random.default_rng(seed).standard_normal((count, width)).astype(np.float32)
+    made[:, 0] *= 20  # one coordinate that outweighs all others, as real vectors have
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def assert_exact(ready: StreamedKeys, asked: np.ndarray, k: int, penalty: np.ndarray | None = None) -> None:
+    scores, found = ready.top_k(asked, k, penalised=penalty is not None)
+    for start in range(0, len(asked), 16):
+        at = slice(start, start + 16)
+        true_scores, true_rows = few.top_k(asked[at], ready.keys, k, penalty)
+        np.testing.assert_array_equal(found[at], true_rows)
+        np.testing.assert_array_equal(scores[at], true_scores)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("keys", "width", "queries", "k"),
+    [(5000, 300, 37, 10), (700, 24, 1, 3), (40, 7, 5, 40), (9001, 30, 33, 7)],
+)
+def test_the_best_keys_are_those_of_float64(
+    keys: int, width: int, queries: int, k: int, int8_products: bool
+) -> None:
+    stay, asked = rows(keys, width, 1), rows(queries, width, 2)
+    penalty = np.random.default_rng(3).uniform(0, 0.5, keys).astype(np.float32)
+    ready = StreamedKeys(stay, penalty, int8_products=int8_products)
+    assert_exact(ready, asked, k, penalty)
+    assert_exact(ready, asked, k)
+
+
+@BOTH
+def test_keys_shared_among_more_threads(int8_products: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "processor", lambda: Processor("many", frozenset(), 5))
+    ready = StreamedKeys(rows(30_000, 12, 12), int8_products=int8_products)
+    assert_exact(ready, rows(3, 12, 13), 6)
+
+
+@BOTH
+def test_many_equal_keys_are_given_in_their_order(int8_products: bool) -> None:
+    stay = np.repeat(rows(3, 16, 4), 1000, axis=0)
+    _, found = StreamedKeys(stay, int8_products=int8_products).top_k(stay[1500:1501], 5)
+    np.testing.assert_array_equal(found, [[1000, 1001, 1002, 1003, 1004]])
+
+
+@BOTH
+def test_keys_of_very_different_lengths(int8_products: bool) -> None:
+    stay = rows(900, 20, 5) * np.geomspace(1e-3, 1e3, 900, dtype=np.float32)[:, None]
+    assert_exact(StreamedKeys(stay, int8_products=int8_products), rows(4, 20, 6), 6)
+
+
+def test_whoever_reads_a_file_is_called_after_each_part() -> None:
+    reads = []
+    ready = StreamedKeys(rows(9000, 8, 7), None, lambda: reads.append(1))
+    made = len(reads)
+    assert made > 1
+    ready.top_k(rows(40, 8, 8), 2)
+    assert len(reads) > made
+
+
+def test_a_row_that_is_not_finite_is_named() -> None:
+    stay = rows(10, 8, 9)
+    stay[6, 2] = np.nan
+    with pytest.raises(BilexError, match="row 6"):
+        StreamedKeys(stay)
+    with pytest.raises(BilexError, match="query"):
+        StreamedKeys(rows(10, 8, 9)).top_k(stay[6:7], 1)
+
+
+def test_products_of_float32_queries() -> None:
+    rng = np.random.default_rng(15)
+    stay = rng.integers(-127, 128, (300, 9)).astype(np.int8)
+    asked, scale = rng.standard_normal((6, 9)).astype(np.float32), rng.random(300).astype(np.float32)
+    made = tiles.empty(300, 9)
+    tiles.put(stay, made, 0)
+    out = np.empty((6, 300), np.float32)
+    tiles.products(made, tiles.filled_up(asked), scale, 0, out)
+    np.testing.assert_allclose(out, asked @ (stay * scale[:, None]).T, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,283 @@
+"""What stands between the network and the workbench: token, Host, Origin, limits, headers of every answer.
+
+A page of another site must not be able to use the server through the user's browser: not by a name that
+points to this machine (DNS rebinding, refused by the Host check), not by a form or script of its own (refused
+by the Origin check and the cookie's SameSite), and not by guessing the port (refused without a token).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import html
+import json
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.exceptions import HTTPException
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEALTH = "/api/health"
+LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
+_CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _CSP,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_HEADER_BYTES = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_BODY_LIMIT = 1 << 20
+_BODY_LIMITS = {"/api/publish/import": 64 << 20, "/api/setup/uploads/": 8 << 20}
+_SLOW = ("/api/job/events", "/api/publish/", "/api/setup/uploads/")
+_FORM_LIMIT = 4096
+
+
+@dataclass(frozen=True)
+class AccessPolicy:
+    """Who may come in.
+
+    Args:
+        token: What a request must carry.
+        hosts: Names under which the server may be addressed, without the port; empty for any.
+        seconds: The longest time for one request.
+    """
+
+    token: str
+    hosts: frozenset[str] = LOCAL
+    seconds: float = 60.0
+
+    @property
+    def cookie(self) -> str:
+        """What the page carries instead of the token: it proves the token and does not contain it."""
+        return hmac.new(self.token.encode(), b"bilex workbench cookie", hashlib.sha256).hexdigest()
+
+    def admits_token(self, given: str) -> bool:
+        """Whether this is the token, compared in constant time."""
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+    def admits_cookie(self, given: str) -> bool:
+        """Whether this is the cookie that the token sets."""
+        return hmac.compare_digest(given.encode(), self.cookie.encode())
+
+
+class AccessDeniedError(Exception):
+    """A request that is answered here.
+
+    Args:
+        status: The status of HTTP.
+        sentence: Why.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+class Safety:
+    """The middleware that applies a `AccessPolicy` to every request.
+
+    Args:
+        app: What it stands before.
+        policy: Who may come in.
+    """
+
+    def __init__(self, app: ASGIApp, policy: AccessPolicy) -> None:
+        self._app, self._policy = app, policy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve, refuse, or let in."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = _headers(scope)
+        sender = _WithHeaders(send)
+        try:
+            self._check_site(headers, scope)
+            if await self._logged_in(scope, headers, receive, sender):
+                return
+            self._check_token(scope, headers)
+            limit = _body_limit(scope["path"])
+            if int(headers.get("content-length") or 0) > limit:
+                raise AccessDeniedError(413, f"The body is larger than {limit:,} bytes.")
+            await self._serve(scope, _limited(receive, limit), sender)
+        except AccessDeniedError as refused:
+            if not sender.started:
+                await self._refuse(scope, headers, sender, refused)
+
+    async def _serve(self, scope: Scope, receive: Receive, sender: _WithHeaders) -> None:
+        slow = scope["path"].startswith(_SLOW)
+        try:
+            async with asyncio.timeout(None if slow else self._policy.seconds):
+                await self._app(scope, receive, sender)
+        except TimeoutError as error:
+            raise AccessDeniedError(504, "The request took too long; ask for less.") from error
+
+    def _check_site(self, headers: dict[str, str], scope: Scope) -> None:
+        """Refuse a name that is not ours, and requests that a page of another site makes.
+
+        Raises:
+            AccessDeniedError: It is one.
+        """
+        host = headers.get("host", "")
+        if self._policy.hosts and _name_of(host) not in self._policy.hosts:
+            raise AccessDeniedError(403, "This server does not go by that host name.")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            raise AccessDeniedError(403, "Requests from pages of other sites are refused.")
+        safe_link = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not safe_link:
+            raise AccessDeniedError(403, "Requests from pages of other sites are refused.")
+
+    async def _logged_in(
+        self, scope: Scope, headers: dict[str, str], receive: Receive, send: _WithHeaders
+    ) -> bool:
+        """Answer the printed link, or the form of the page that asks for the token, with a cookie."""
+        if scope["path"] != "/":
+            return False
+        if scope["method"] == "GET":
+            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+            if not given:
+                return False
+        elif scope["method"] == "POST":
+            body = await _whole(receive)
+            given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+        else:
+            return False
+        if not self._policy.admits_token(given):
+            raise AccessDeniedError(
+                401, "That token is not right; use the link that 'bilex serve' printed last."
+            )
+        cookie = f"{_cookie_name(headers)}={self._policy.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        answer = [(b"location", b"/"), (b"set-cookie", cookie.encode())]
+        await send({"type": "http.response.start", "status": 303, "headers": answer})
+        await send({"type": "http.response.body", "body": b""})
+        return True
+
+    def _check_token(self, scope: Scope, headers: dict[str, str]) -> None:
+        """Refuse a request without token or cookie.
+
+        Raises:
+            AccessDeniedError: It has neither.
+        """
+        if scope["path"] == HEALTH and scope["method"] in ("GET", "HEAD"):
+            return
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._policy.admits_token(given.strip()):
+            return
+        if self._policy.admits_cookie(_cookie(headers)):
+            return
+        raise AccessDeniedError(
+            401, "A token is needed; use the link that 'bilex serve' printed, or a bearer token."
+        )
+
+    async def _refuse(
+        self, scope: Scope, headers: dict[str, str], send: _WithHeaders, refused: AccessDeniedError
+    ) -> None:
+        kind, body = "application/json", json.dumps({"detail": refused.sentence}).encode()
+        if refused.status == 401 and "text/html" in headers.get("accept", "") and scope["path"] == "/":
+            kind, body = "text/html; charset=utf-8", _form(refused.sentence)
+        answer = [(b"content-type", kind.encode())]
+        if refused.status == 401:
+            answer.append((b"www-authenticate", b"Bearer"))
+        await send({"type": "http.response.start", "status": refused.status, "headers": answer})
+        await send({"type": "http.response.body", "body": body})
+
+
+class _WithHeaders:
+    """Sends what it is given, with the headers that every answer has."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            present = {name.lower() for name, _ in message.get("headers", [])}
+            more = [header for header in _HEADER_BYTES if header[0] not in present]
+            message = {**message, "headers": [*message.get("headers", []), *more]}
+        await self._send(message)
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _name_of(host: str) -> str:
+    """A Host header without the port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _cookie_name(headers: dict[str, str]) -> str:
+    """Cookies know no ports, so that two servers on one machine need two names."""
+    try:
+        port = urlsplit(f"//{headers.get('host', '')}").port
+    except ValueError:
+        port = None
+    return f"bilex_{port or 80}"
+
+
+def _cookie(headers: dict[str, str]) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(headers))
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _body_limit(path: str) -> int:
+    return next((limit for prefix, limit in _BODY_LIMITS.items() if path.startswith(prefix)), _BODY_LIMIT)
+
+
+def _limited(receive: Receive, limit: int) -> Receive:
+    """A body that may not grow beyond its limit, whatever its Content-Length said."""
+    received = 0
+
+    async def next_part() -> MutableMapping[str, Any]:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > limit:
+            raise HTTPException(413, f"The body is larger than {limit:,} bytes")
+        return message
+
+    return next_part
+
+
+async def _whole(receive: Receive) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        body += bytes(message.get("body", b""))
+        if len(body) > _FORM_LIMIT:
+            raise AccessDeniedError(413, "That is too long for a token.")
+        if not message.get("more_body"):
+            return body
+
+
+def _form(sentence: str) -> bytes:
+    """A page without script that asks for the token or password."""
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><title>bilex workbench</title>'
+        f"<main><h1>bilex workbench</h1><p>{html.escape(sentence)}</p>"
+        '<form method="post" action="/"><label>Token or password '
+        '<input type="password" name="token" autocomplete="current-password" autofocus></label> '
+        "<button>Open</button></form></main></html>"
+    ).encode()

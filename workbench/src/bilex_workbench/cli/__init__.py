@@ -1,0 +1,1 @@
+"""The commands that the workbench adds to `bilex`: `serve` and `review`."""

@@ -1,0 +1,256 @@
+"""What people decided about a word, and what follows from all of it together."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from bilex_workbench.problems import ProblemError
+from bilex_workbench.store import Store, now
+
+Verdict = Literal["accept", "none", "skip"]
+Kind = Literal["review", "audit", "import", "resolution"]
+STATUSES = ("unreviewed", "accepted", "corrected", "rejected", "skipped", "disagreement")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One decision of one person about one source word.
+
+    Attributes:
+        source: The source word.
+        reviewer: Who decided.
+        verdict: "accept" some translations, "none" of those shown is right, or "skip".
+        accepted: Translations that are right; free text is allowed.
+        rejected: Translations that are wrong.
+        candidates: What was shown, in that order.
+        best: The model's first translation at that time.
+        note: A remark.
+        kind: Where it came from.
+        at: When.
+        undone: When it was taken back; None if it stands.
+        id: Its number in the file; 0 before it is there.
+    """
+
+    source: str
+    reviewer: str
+    verdict: Verdict
+    accepted: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    best: str | None = None
+    note: str = ""
+    kind: Kind = "review"
+    at: str = ""
+    undone: str | None = None
+    id: int = 0
+
+    @classmethod
+    def from_row(cls, row: sqlite3.Row) -> Decision:
+        """A row of the table `decisions`."""
+        values = dict(row)
+        for name in ("accepted", "rejected", "candidates"):
+            values[name] = tuple(json.loads(values[name]))
+        return cls(**values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The decision for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What all standing decisions about a word come to.
+
+    Attributes:
+        status: One of `STATUSES`.
+        accepted: The confirmed translations.
+        rejected: Translations that are confirmed to be wrong.
+        reviewers: Who decided.
+        decisions: How many people did.
+        decided: When the newest decision was made.
+    """
+
+    status: str = "unreviewed"
+    accepted: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    decisions: int = 0
+    decided: str | None = None
+
+
+def rejected_by(verdict: Verdict, accepted: Sequence[str], candidates: Sequence[str]) -> tuple[str, ...]:
+    """The candidates that a decision says to be wrong.
+
+    With "none" all that were shown. With "accept" those that stand above the last accepted one: somebody who
+    accepts the third has read the first two. A typed translation says that all others were read.
+    """
+    if verdict == "none":
+        return tuple(dict.fromkeys(candidates))
+    if verdict == "skip":
+        return ()
+    chosen = set(accepted)
+    typed = any(word not in candidates for word in accepted)
+    places = [place for place, word in enumerate(candidates) if word in chosen]
+    read = candidates if typed or not places else candidates[: places[-1]]
+    return tuple(dict.fromkeys(word for word in read if word not in chosen))
+
+
+def standing(decisions: Iterable[Decision]) -> list[Decision]:
+    """Each person's newest decision that was not taken back; a skip counts only where there is no other."""
+    newest: dict[str, Decision] = {}
+    for decision in decisions:
+        if decision.undone is not None:
+            continue
+        earlier = newest.get(decision.reviewer)
+        if decision.verdict != "skip" or earlier is None or earlier.verdict == "skip":
+            newest[decision.reviewer] = decision
+    return sorted(newest.values(), key=lambda decision: decision.id)
+
+
+def outcome(decisions: Iterable[Decision], best: str | None) -> Outcome:
+    """What the decisions about one word come to.
+
+    People disagree where one accepts a translation that another rejects, or where one accepts and another
+    says that none is right. Otherwise accepted is what somebody accepted. A resolution counts before all.
+
+    Args:
+        decisions: All decisions about the word, oldest first.
+        best: The model's first translation now.
+    """
+    stands = standing(decisions)
+    judged = [decision for decision in stands if decision.verdict != "skip"]
+    if not judged:
+        return Outcome("skipped", decided=stands[-1].at) if stands else Outcome()
+    people = tuple(dict.fromkeys(decision.reviewer for decision in judged))
+    final = [decision for decision in judged if decision.kind == "resolution"]
+    counted = final[-1:] or judged
+    wrong = dict.fromkeys(word for decision in counted for word in decision.rejected)
+    named = dict.fromkeys(word for decision in counted for word in decision.accepted)
+    verdicts = {decision.verdict for decision in counted}
+    if len(verdicts) > 1 or named.keys() & wrong.keys():
+        return Outcome("disagreement", (), (), people, len(people), judged[-1].at)
+    status = "rejected" if not named else "accepted" if best in named else "corrected"
+    return Outcome(status, tuple(named), tuple(wrong), people, len(people), judged[-1].at)
+
+
+def decisions_about(connection: sqlite3.Connection, source: str) -> list[Decision]:
+    """All decisions about a word, oldest first, those taken back included."""
+    rows = connection.execute("SELECT * FROM decisions WHERE source = ? ORDER BY id", (source,))
+    return [Decision.from_row(row) for row in rows]
+
+
+def refresh(connection: sqlite3.Connection, source: str) -> Outcome:
+    """Bring a word's row of the table up to date with the decisions about it."""
+    row = connection.execute("SELECT target FROM entries WHERE source = ?", (source,)).fetchone()
+    found = outcome(decisions_about(connection, source), row["target"] if row else None)
+    noted = connection.execute("SELECT 1 FROM notes WHERE source = ? LIMIT 1", (source,)).fetchone()
+    connection.execute(
+        "UPDATE entries SET status = ?, accepted = ?, reviewers = ?, decisions = ?, decided = ?, noted = ? "
+        "WHERE source = ?",
+        (
+            found.status,
+            _json(found.accepted),
+            _json(found.reviewers),
+            found.decisions,
+            found.decided,
+            int(noted is not None),
+            source,
+        ),
+    )
+    return found
+
+
+def record(connection: sqlite3.Connection, decision: Decision) -> Decision:
+    """Add a decision, within a transaction."""
+    at = decision.at or now()
+    cursor = connection.execute(
+        "INSERT INTO decisions "
+        "(source, reviewer, verdict, accepted, rejected, candidates, best, note, kind, at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            decision.source,
+            decision.reviewer,
+            decision.verdict,
+            _json(decision.accepted),
+            _json(decision.rejected),
+            _json(decision.candidates),
+            decision.best,
+            decision.note,
+            decision.kind,
+            at,
+        ),
+    )
+    if decision.note:
+        set_note(connection, decision.source, decision.reviewer, decision.note)
+    refresh(connection, decision.source)
+    row = connection.execute("SELECT * FROM decisions WHERE id = ?", (cursor.lastrowid,)).fetchone()
+    return Decision.from_row(row)
+
+
+def undo(connection: sqlite3.Connection, reviewer: str, kind: Kind | None = None) -> Decision:
+    """Take back a person's newest decision that stands.
+
+    Args:
+        connection: Within a transaction.
+        reviewer: Who takes back.
+        kind: Only decisions of this kind; None for all but audits, which have their own undo.
+
+    Raises:
+        ProblemError: There is nothing to take back.
+    """
+    which = "kind = ?" if kind else "kind <> ?"
+    row = connection.execute(
+        f"SELECT * FROM decisions WHERE reviewer = ? AND undone IS NULL AND {which} ORDER BY id DESC LIMIT 1",
+        (reviewer, kind or "audit"),
+    ).fetchone()
+    if row is None:
+        raise ProblemError(409, f"'{reviewer}' has no decision left to take back.")
+    return take_back(connection, int(row["id"]))
+
+
+def take_back(connection: sqlite3.Connection, number: int) -> Decision:
+    """Mark a decision as taken back."""
+    connection.execute("UPDATE decisions SET undone = ? WHERE id = ?", (now(), number))
+    row = connection.execute("SELECT * FROM decisions WHERE id = ?", (number,)).fetchone()
+    decision = Decision.from_row(row)
+    refresh(connection, decision.source)
+    return decision
+
+
+def set_note(connection: sqlite3.Connection, source: str, reviewer: str, note: str) -> None:
+    """Keep one note a person and word; an empty one removes it."""
+    if note:
+        connection.execute(
+            "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)", (source, reviewer, note, now())
+        )
+    else:
+        connection.execute("DELETE FROM notes WHERE source = ? AND reviewer = ?", (source, reviewer))
+    refresh(connection, source)
+
+
+def notes_of(store: Store, source: str) -> list[dict[str, Any]]:
+    """The notes about a word, newest first."""
+    query = "SELECT reviewer, note, at FROM notes WHERE source = ? ORDER BY at DESC"
+    return [dict(row) for row in store.all(query, source)]
+
+
+def all_outcomes(store: Store) -> dict[str, Outcome]:
+    """What was decided about every word that somebody decided on, in order of its first decision."""
+    about: dict[str, list[Decision]] = {}
+    for row in store.all("SELECT * FROM decisions ORDER BY id"):
+        about.setdefault(row["source"], []).append(Decision.from_row(row))
+    targets = {
+        row["source"]: row["target"]
+        for row in store.all(
+            "SELECT source, target FROM entries WHERE source IN (SELECT source FROM decisions)"
+        )
+    }
+    return {source: outcome(decisions, targets.get(source)) for source, decisions in about.items()}
+
+
+def _json(words: Iterable[str]) -> str:
+    return json.dumps(list(words), ensure_ascii=False)

@@ -1,0 +1,26 @@
+"""An answer that is an error: a status of HTTP and one sentence."""
+
+from __future__ import annotations
+
+from bilex.core.errors import BilexError
+
+LONGEST_WORD = 1000  # characters; longer words are neither shown nor taken
+MOST_ANSWERS = 100  # of one word
+
+
+class ProblemError(BilexError):
+    """A request that cannot be served.
+
+    Args:
+        status: The status of HTTP.
+        sentence: What is wrong and what to do.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def not_ready() -> ProblemError:
+    """The answer while there is no model."""
+    return ProblemError(503, "No model is open yet; wait until it is loaded, or make one first.")

@@ -1,0 +1,244 @@
+"""Handing the result on: dictionaries, the change log, and the sheet that people fill in without a server."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bilex.lexicon.entries import Dictionary, Entry, Languages
+from bilex.lexicon.formats import DictionaryFormat, WriteOptions, all_formats, format_of, write
+from bilex.lexicon.formats.formulas import defused
+from bilex_workbench.decisions import Decision, all_outcomes
+from bilex_workbench.entries import Filter
+from bilex_workbench.problems import ProblemError
+from bilex_workbench.store import Store
+
+WHICH = ("confirmed", "confident", "all")
+SHEET = ("source", "target", "confidence", "source_rank", "verdict", "note", "reviewer", "decided")
+_MEDIA = {
+    ".tsv": "text/tab-separated-values",
+    ".csv": "text/csv",
+    ".jsonl": "application/x-ndjson",
+    ".txt": "text/plain",
+    ".zip": "application/zip",
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file to hand on.
+
+    Attributes:
+        content: What is in it.
+        suffix: How its name ends.
+        media_type: What a browser calls it.
+    """
+
+    content: bytes
+    suffix: str
+    media_type: str
+
+
+def formats() -> list[dict[str, str]]:
+    """The formats in which a dictionary can be exported: those of `bilex lexicon`."""
+    found = [form for form in all_formats() if form.writable]
+    return [
+        {
+            "name": form.name,
+            "label": form.description,
+            "suffix": _suffix(form),
+            "media_type": _media_type(_suffix(form)),
+        }
+        for form in found
+    ]
+
+
+def _suffix(form: DictionaryFormat) -> str:
+    """How files of a format usually end; some formats have no suffix of their own."""
+    return form.suffixes[0] if form.suffixes else ".txt"
+
+
+def _media_type(suffix: str) -> str:
+    return _MEDIA.get(suffix, "application/octet-stream")
+
+
+def chosen_entries(store: Store, which: str, min_confidence: float | None) -> Iterator[tuple[Entry, bool]]:
+    """The pairs to publish, most frequent source word first, each with whether people confirmed it.
+
+    Args:
+        store: The review file.
+        which: "confirmed" (accepted pairs), "confident" (those, and undecided entries of at least a
+            confidence), or "all" (every entry but rejected ones and disagreements).
+        min_confidence: For "confident".
+
+    Raises:
+        ProblemError: There is no such choice, or no confidence was named.
+    """
+    if which not in WHICH:
+        raise ProblemError(400, f"Which entries '{which}' are is not known; use {', '.join(WHICH)}.")
+    if which == "confident" and min_confidence is None:
+        raise ProblemError(
+            400, "Name the least confidence (min_confidence) of entries that nobody confirmed."
+        )
+    least = min_confidence if which == "confident" else None
+    outcomes = all_outcomes(store)
+    ranks = {
+        row["target"]: row["target_rank"] for row in store.all("SELECT target, target_rank FROM entries")
+    }
+    for row in store.reading.execute("SELECT * FROM entries ORDER BY row"):
+        found = outcomes.pop(row["source"], None)
+        own = Entry(
+            row["source"],
+            row["target"] or "",
+            row["score"],
+            row["confidence"],
+            row["row"] + 1,
+            row["target_rank"],
+            bool(row["known"]),
+        )
+        if found is not None and found.status not in ("unreviewed", "skipped"):
+            for word in found.accepted:
+                if word == own.target:
+                    yield own, True
+                else:
+                    yield (
+                        Entry(own.source, word, 0.0, None, own.source_rank, ranks.get(word) or 0, True),
+                        True,
+                    )
+        elif row["target"] is not None and which != "confirmed" and _sure(own, least):
+            yield own, False
+    for source, found in outcomes.items():  # words that the model does not have
+        for word in found.accepted:
+            yield Entry(source, word, None, None, None, ranks.get(word), True), True
+
+
+def _sure(entry: Entry, least: float | None) -> bool:
+    if least is None or entry.known:
+        return True
+    return entry.confidence is not None and entry.confidence >= least
+
+
+def export(
+    store: Store, form: str, which: str, min_confidence: float | None, languages: Languages = (None, None)
+) -> Exported:
+    """A dictionary in any format of `bilex lexicon`; several files come in one zip archive.
+
+    Pairs that a format cannot hold are left out. In CSV, cells that a spreadsheet would run are defused.
+
+    Args:
+        store: The review file.
+        form: The name of the format.
+        which: As in `chosen_entries`.
+        min_confidence: Likewise.
+        languages: The codes of the two languages, where they are known.
+
+    Raises:
+        ProblemError: The choice is not known.
+        BilexError: The format is not known, or can hold none of the pairs.
+    """
+    chosen = format_of("dictionary", form)
+    entries = [
+        replace(entry, known=entry.known or confirmed, status="accepted" if confirmed else "")
+        for entry, confirmed in chosen_entries(store, which, min_confidence)
+    ]
+    options = WriteOptions(defuse_formulas=form == "csv", skip_unfit=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"dictionary{_suffix(chosen)}"
+        write(path, Dictionary(entries, languages), form, options)
+        files = sorted(one for one in Path(folder).rglob("*") if one.is_file())
+        if len(files) == 1:
+            return Exported(files[0].read_bytes(), _suffix(chosen), _media_type(_suffix(chosen)))
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for one in files:
+                archive.write(one, one.relative_to(folder).as_posix())
+        return Exported(packed.getvalue(), ".zip", _media_type(".zip"))
+
+
+def preview(store: Store, which: str, min_confidence: float | None) -> dict[str, Any]:
+    """How large an export will be, and its beginning."""
+    pairs, confirmed = 0, 0
+    first: list[list[str]] = []
+    for entry, by_people in chosen_entries(store, which, min_confidence):
+        pairs += 1
+        confirmed += by_people
+        if len(first) < 10:
+            first.append([entry.source, entry.target])
+    return {"pairs": pairs, "confirmed": confirmed, "first": first}
+
+
+def change_log(store: Store, form: str) -> str:
+    """Who decided what, when; decisions that were taken back included.
+
+    Raises:
+        ProblemError: The format is not known.
+    """
+    if form not in ("csv", "jsonl"):
+        raise ProblemError(400, f"The change log is written as csv or jsonl, not '{form}'.")
+    decisions = [Decision.from_row(row) for row in store.all("SELECT * FROM decisions ORDER BY id")]
+    if form == "jsonl":
+        return "".join(json.dumps(one.as_dict(), ensure_ascii=False) + "\n" for one in decisions)
+    header = ("id", "at", "reviewer", "source", "verdict", "accepted", "rejected", "note", "kind", "undone")
+    return _csv_text(
+        header,
+        (
+            (
+                one.id,
+                one.at,
+                one.reviewer,
+                one.source,
+                one.verdict,
+                " | ".join(one.accepted),
+                " | ".join(one.rejected),
+                one.note,
+                one.kind,
+                one.undone or "",
+            )
+            for one in decisions
+        ),
+    )
+
+
+def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
+    """Entries as a CSV file to fill in: one row a pair, with yes, no or nothing in the column "verdict"."""
+    condition, values = wanted.condition()
+    outcomes = all_outcomes(store)
+    notes: dict[str, list[str]] = {}
+    for row in store.all("SELECT source, note FROM notes ORDER BY at"):
+        notes.setdefault(row["source"], []).append(row["note"])
+    rows: list[tuple[Any, ...]] = []
+    found = store.reading.execute(
+        f"SELECT * FROM entries WHERE {condition} ORDER BY priority DESC, row LIMIT ?",
+        (*values, -1 if limit is None else limit),
+    )
+    for row in found:
+        known = outcomes.get(row["source"])
+        confidence = "" if row["confidence"] is None else f"{row['confidence']:.4f}"
+        verdicts = {row["target"] or "": ""}
+        if known is not None:
+            verdicts.update(dict.fromkeys(known.rejected, "no"))
+            verdicts.update(dict.fromkeys(known.accepted, "yes"))
+        people = " | ".join(known.reviewers) if known else ""
+        for target, verdict in verdicts.items():
+            sure = confidence if target == row["target"] else ""
+            note = " | ".join(notes.get(row["source"], ()))
+            who = (people, known.decided or "") if known and verdict else ("", "")
+            rows.append((row["source"], target, sure, row["row"] + 1, verdict, note, *who))
+    return _csv_text(SHEET, rows)
+
+
+def _csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A CSV file with a header, all text cells defused."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([defused(cell) if isinstance(cell, str) else cell for cell in row])
+    return buffer.getvalue()

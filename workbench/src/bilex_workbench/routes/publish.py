@@ -1,0 +1,85 @@
+"""Publish: exports, the change log, sheets out and in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from bilex_workbench import publishing
+from bilex_workbench.entries import Filter
+from bilex_workbench.importing import import_sheet
+from bilex_workbench.problems import ProblemError
+from bilex_workbench.routes import Bench, ReviewerQuery, Share, Which
+
+router = APIRouter(tags=["publish"])
+
+
+def _file(content: str | bytes, name: str, media_type: str) -> Response:
+    body = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    kind = f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
+    return Response(body, media_type=kind, headers=headers)
+
+
+@router.get("/api/publish/formats")
+def formats(bench: Bench) -> dict[str, Any]:
+    """The formats of exports."""
+    return {"formats": publishing.formats()}
+
+
+@router.get("/api/publish/export", response_class=Response)
+def export(
+    bench: Bench,
+    form: Annotated[str, Query(alias="format")] = "csv",
+    which: Which = "confirmed",
+    min_confidence: Share = None,
+) -> Response:
+    """The dictionary as a file."""
+    made = publishing.export(bench.store, form, which, min_confidence, bench.languages)
+    return _file(made.content, f"dictionary{made.suffix}", made.media_type)
+
+
+@router.get("/api/publish/preview")
+def preview(bench: Bench, which: Which = "confirmed", min_confidence: Share = None) -> dict[str, Any]:
+    """How large an export will be."""
+    return publishing.preview(bench.store, which, min_confidence)
+
+
+@router.get("/api/publish/changes", response_class=Response)
+def change_log(bench: Bench, form: Annotated[str, Query(alias="format")] = "csv") -> Response:
+    """Who decided what, when."""
+    media_type = "text/csv" if form == "csv" else "application/x-ndjson"
+    return _file(publishing.change_log(bench.store, form), f"changes.{form}", media_type)
+
+
+@router.get("/api/publish/sheet", response_class=Response)
+def sheet(
+    bench: Bench,
+    status: str = "",
+    band: str | None = None,
+    min_confidence: Share = None,
+    max_confidence: Share = None,
+    limit: Annotated[int | None, Query(ge=1)] = None,
+) -> Response:
+    """Entries as CSV to fill in without a server."""
+    wanted = Filter(status=status, min_confidence=min_confidence, max_confidence=max_confidence).within_band(
+        band, bench.bands
+    )
+    return _file(publishing.sheet(bench.store, wanted, limit), "review.csv", "text/csv")
+
+
+@router.post("/api/publish/import")
+async def take_in(
+    bench: Bench, request: Request, reviewer: ReviewerQuery, dry_run: bool = False
+) -> dict[str, Any]:
+    """Take over the verdicts of a filled-in sheet."""
+    try:
+        text = (await request.body()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProblemError(400, "The sheet is not UTF-8; save it as 'CSV UTF-8'.") from error
+    store = bench.store
+    imported = await run_in_threadpool(import_sheet, store, text, reviewer.strip(), dry_run=dry_run)
+    return imported.as_dict()

@@ -1,0 +1,171 @@
+"""The review file: its tables, its version, and the steps from each version to the next."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from bilex.core.errors import BilexError
+
+APPLICATION = 0x62696C78  # "bilx", in the file's header
+SUFFIX = ".review.sqlite"
+
+# Decisions are never deleted: taking one back sets `undone`. Entries and candidates are derived from the
+# model and may be made again at any time; they are keyed by the row of the source word.
+_VERSION_1 = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    source TEXT NOT NULL,
+    reviewer TEXT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('accept', 'none', 'skip')),
+    accepted TEXT NOT NULL,
+    rejected TEXT NOT NULL,
+    candidates TEXT NOT NULL,
+    best TEXT,
+    note TEXT NOT NULL DEFAULT '',
+    kind TEXT NOT NULL CHECK (kind IN ('review', 'audit', 'import', 'resolution')),
+    at TEXT NOT NULL,
+    undone TEXT
+);
+CREATE INDEX decisions_by_source ON decisions (source, id);
+CREATE INDEX decisions_by_reviewer ON decisions (reviewer, id);
+CREATE TABLE notes (
+    source TEXT NOT NULL, reviewer TEXT NOT NULL, note TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (source, reviewer)
+) WITHOUT ROWID;
+CREATE TABLE entries (
+    row INTEGER PRIMARY KEY,
+    source TEXT NOT NULL UNIQUE,
+    target TEXT,
+    source_key TEXT NOT NULL,
+    target_key TEXT,
+    score REAL,
+    model_confidence REAL,
+    confidence REAL,
+    target_rank INTEGER,
+    mutual INTEGER,
+    identical INTEGER NOT NULL DEFAULT 0,
+    known INTEGER NOT NULL DEFAULT 0,
+    priority REAL NOT NULL DEFAULT 0,
+    shuffled INTEGER NOT NULL DEFAULT 0,
+    status TEXT NOT NULL DEFAULT 'unreviewed',
+    accepted TEXT NOT NULL DEFAULT '[]',
+    reviewers TEXT NOT NULL DEFAULT '[]',
+    decisions INTEGER NOT NULL DEFAULT 0,
+    decided TEXT,
+    noted INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX entries_by_status_priority ON entries (status, priority DESC, row);
+CREATE INDEX entries_by_priority ON entries (priority, row);
+CREATE INDEX entries_by_status ON entries (status, row);
+CREATE INDEX entries_by_confidence ON entries (confidence, row);
+CREATE INDEX entries_by_score ON entries (score, row);
+CREATE INDEX entries_by_target_rank ON entries (target_rank, row);
+CREATE INDEX entries_by_source_key ON entries (source_key, row);
+CREATE INDEX entries_by_target_key ON entries (target_key, row);
+CREATE INDEX entries_by_decided ON entries (decided, row);
+CREATE INDEX entries_shuffled ON entries (shuffled, row);
+CREATE TABLE candidates (
+    direction INTEGER NOT NULL, row INTEGER NOT NULL, answers BLOB NOT NULL, PRIMARY KEY (direction, row)
+) WITHOUT ROWID;
+CREATE TABLE audits (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    created TEXT NOT NULL, reviewer TEXT NOT NULL, size INTEGER NOT NULL, strata TEXT NOT NULL
+);
+CREATE TABLE audit_items (
+    audit INTEGER NOT NULL REFERENCES audits (id),
+    number INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    source_rank INTEGER NOT NULL,
+    best TEXT NOT NULL,
+    confidence REAL,
+    stratum INTEGER NOT NULL,
+    shown TEXT NOT NULL,
+    verdict TEXT,
+    is_right INTEGER,
+    decision INTEGER REFERENCES decisions (id),
+    PRIMARY KEY (audit, number)
+) WITHOUT ROWID;
+CREATE TABLE changes (
+    number INTEGER PRIMARY KEY,
+    source TEXT NOT NULL, source_rank INTEGER NOT NULL, before TEXT, after TEXT,
+    confidence_before REAL, confidence_after REAL
+);
+"""
+# Which model an audit is about: its answers say nothing of another model's confidences.
+_VERSION_2 = "ALTER TABLE audits ADD COLUMN model TEXT;"
+# The queue has another order: entries are made again, which leaves decisions as they are.
+_VERSION_3 = "DELETE FROM facts WHERE name = 'entries_of';"
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
+VERSION = len(MIGRATIONS)
+
+
+def review_file(model: str | Path) -> Path:
+    """The review file of a model: beside its folder, never inside it."""
+    folder = Path(model).resolve()
+    return folder.with_name(folder.name + SUFFIX)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection on which a commit returns when the change is on the disk.
+
+    Raises:
+        BilexError: The file cannot be opened.
+    """
+    try:
+        connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+    except sqlite3.Error as error:
+        raise BilexError(f"{path}: cannot be opened as a review file ({error}); restore a copy.") from error
+    return connection
+
+
+def prepare(path: Path) -> None:
+    """Make the review file if it is missing, and bring an older one up to this version.
+
+    Raises:
+        BilexError: It is no review file, is damaged, or comes from a newer bilex.
+    """
+    connection = connect(path)
+    try:
+        _check_kind(connection, path)
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > VERSION:
+            raise BilexError(
+                f"{path}: has review format version {version}, and this bilex reads up to {VERSION}; "
+                "install a newer bilex."
+            )
+        for number in range(version, VERSION):
+            _migrate(connection, number)
+    except sqlite3.DatabaseError as error:
+        raise BilexError(f"{path}: is damaged or no review file ({error}); restore a copy.") from error
+    finally:
+        connection.close()
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse an SQLite file of somebody else.
+
+    Raises:
+        BilexError: It is one.
+    """
+    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    if tables and application != APPLICATION:
+        raise BilexError(f"{path}: is an SQLite file of another program; move it away or rename the model.")
+
+
+def _migrate(connection: sqlite3.Connection, number: int) -> None:
+    """One step, whole or not at all: SQLite's schema changes are part of the transaction."""
+    script = f"BEGIN IMMEDIATE;{MIGRATIONS[number]}PRAGMA user_version={number + 1};COMMIT;"
+    try:
+        connection.execute(f"PRAGMA application_id={APPLICATION}")
+        connection.executescript(script)
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

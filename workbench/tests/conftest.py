@@ -1,0 +1,50 @@
+"""A small planted model, and a client of a server that has it open."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from bilex.aligners import get_method
+from bilex.model import Translator
+from bilex_workbench.state import Settings, Workbench
+from planted import planted
+from workbench_server import serving
+
+
+@pytest.fixture(scope="session")
+def made_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 600 planted words whose confidences were calibrated."""
+    problem = planted(600, noise=1.1)
+    aligner = get_method("procrustes")()
+    translator = Translator.fit(
+        aligner, problem.source, problem.target, problem.pairs(0, 250), languages=("en", "fi"), progress=False
+    )
+    folder = tmp_path_factory.mktemp("models") / "made"
+    translator.save(folder)
+    return folder
+
+
+@pytest.fixture
+def model(made_model: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "en-fi"
+    shutil.copytree(made_model, folder)
+    return folder
+
+
+@pytest.fixture
+def bench(model: Path, tmp_path: Path) -> Iterator[Workbench]:
+    found = Workbench(Settings(work=tmp_path), model)
+    found.wait_until_ready()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def client(bench: Workbench) -> Iterator[TestClient]:
+    with serving(bench) as found:
+        yield found

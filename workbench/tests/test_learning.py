@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bilex.model import Translator
+from bilex_workbench.retraining import is_held_out, previous_folder, retrained_folder
+from bilex_workbench.state import Settings, Workbench
+from workbench_server import right_answer, serving
+
+
+def review(client, bench, count):
+    """A reviewer who knows everything goes through the queue."""
+    for item in client.get("/api/entries", params={"sort": "-priority", "limit": count}).json()["rows"]:
+        source = item["source"]
+        shown = [
+            t["word"]
+            for t in client.get("/api/translate", params={"word": source, "k": 9}).json()["translations"]
+        ]
+        body = {"source": source, "reviewer": "aino", "verdict": "accept", "candidates": shown}
+        answer = client.post("/api/review/decide", json={**body, "accepted": [right_answer(bench, source)]})
+        assert answer.status_code == 200
+
+
+def finish(client, seconds=120):
+    """Follow the events until the job ends; all of them are returned."""
+    found = []
+    with client.stream("GET", "/api/job/events") as stream:
+        kind = ""
+        for line in stream.iter_lines():
+            if line.startswith("event: "):
+                kind = line[7:]
+            elif line.startswith("data: "):
+                found.append((kind, json.loads(line[6:])))
+    return found
+
+
+def test_retraining_keeps_or_discards(client, bench, model, tmp_path):
+    assert client.post("/api/learn", json={}).status_code == 409  # nothing was decided
+    review(client, bench, 120)
+    started = client.post("/api/learn", json={"updates": 5, "held_out": 0.3})
+    assert started.status_code == 202 and started.json()["job"]["kind"] == "learn"
+    assert client.post("/api/learn", json={}).status_code == 409  # one at a time
+    events = finish(client)
+    assert events[-1][0] == "end" and events[-1][1]["state"] == "done", events[-1]
+    assert len({event["phase"] for _, event in events}) > 1
+    waiting = client.get("/api/learn").json()["waiting"]
+    held_out = waiting["held_out"]
+    assert (
+        held_out["words"] > 10
+        and 0 <= held_out["before"] <= 1
+        and held_out["after"] >= held_out["before"] - 0.1
+    )
+    assert waiting["learned_from"]["accepted"] == 120 - held_out["words"]
+    changes = client.get("/api/learn/changes", params={"limit": 500}).json()
+    assert changes["total"] == waiting["changed"] > 0
+    for row in changes["rows"]:
+        assert row["before"] != row["after"]
+        if row["decided"]:  # what was decided is what the new model answers
+            assert row["after"] in row["decided"]
+    generation = client.get("/api/model").json()["generation"]
+    before = model.stat().st_ino
+    assert client.post("/api/learn/keep").status_code == 200
+    bench.wait_until_ready()
+    assert client.get("/api/model").json()["generation"] == generation + 1
+    assert model.stat().st_ino != before and previous_folder(model).is_dir()
+    assert not retrained_folder(model).exists()
+    kept = Translator.load(model, verify=True)
+    assert kept.provenance.retrained.accepted == 120
+    assert client.get("/api/review/status").json()["decisions"] == 120  # never lost
+    row = changes["rows"][0]
+    assert client.get("/api/entry", params={"source": row["source"]}).json()["target"] == row["after"]
+
+
+def test_discard_leaves_the_model_alone(client, bench, model):
+    review(client, bench, 20)
+    files = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
+    client.post("/api/learn", json={"updates": 1})
+    finish(client)
+    assert retrained_folder(model).is_dir()
+    assert client.post("/api/learn/discard").json() == {"waiting": None}
+    assert not retrained_folder(model).exists() and client.get("/api/learn").json() == {"waiting": None}
+    assert {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()} == files
+    assert client.post("/api/learn/keep").status_code == 409
+    assert client.get("/api/review/status").json()["decisions"] == 20
+
+
+def test_cancel_leaves_nothing(client, bench, model):
+    review(client, bench, 5)
+    client.post("/api/learn", json={"updates": 2000})
+    answer = client.post("/api/job/cancel").json()
+    assert answer["job"]["state"] == "cancelled"
+    assert client.post("/api/job/cancel").status_code == 409
+    assert client.get("/api/learn").json() == {"waiting": None}
+    assert not retrained_folder(model).exists()
+
+
+def test_held_out_words_are_the_same_every_time():
+    words = [f"word{number}" for number in range(2000)]
+    chosen = [word for word in words if is_held_out(word, 0.1)]
+    assert 140 < len(chosen) < 260
+    assert set(chosen) <= {word for word in words if is_held_out(word, 0.2)}
+
+
+def fit_and_wait(client, body):
+    started = client.post("/api/setup/fit", json=body)
+    assert started.status_code == 202, started.text
+    events = finish(client)
+    return events[-1][1]
+
+
+@pytest.fixture
+def empty(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    bench = Workbench(Settings(folder=folder, work=tmp_path / "work", upload_limit=1 << 20))
+    (tmp_path / "work").mkdir()
+    with serving(bench) as client:
+        yield client, bench, folder
+
+
+def write_problem(folder, words=260):
+    from planted import planted
+
+    problem = planted(words, dim=8, noise=0.3)
+    problem.source.save(folder / "en.vec", "text")
+    problem.target.save(folder / "fi.vec", "text")
+    problem.pairs(0, 220).save(folder / "seeds.tsv")
+    return problem
+
+
+def test_a_model_from_nothing_with_chosen_and_uploaded_files(empty):
+    client, bench, folder = empty
+    problem = write_problem(folder)
+    listed = client.get("/api/setup/files").json()["entries"]
+    assert [entry["name"] for entry in listed] == ["en.vec", "fi.vec", "seeds.tsv"]
+    content = (folder / "fi.vec").read_bytes()
+    upload = client.post("/api/setup/uploads", json={"name": "../../fi.vec", "size": len(content)}).json()
+    half = len(content) // 2
+    address = f"/api/setup/uploads/{upload['id']}"
+    assert client.put(address, params={"offset": 0}, content=content[:half]).json()["received"] == half
+    wrong = client.put(address, params={"offset": 0}, content=content)
+    assert wrong.status_code == 409 and str(half) in wrong.json()["detail"]
+    body = {
+        "name": "en-fi",
+        "source": {"path": "en.vec"},
+        "target": {"upload": upload["id"]},
+        "seeds": {"path": "seeds.tsv"},
+        "source_language": "en",
+        "target_language": "fi",
+        "method": "procrustes",
+    }
+    early = client.post("/api/setup/fit", json=body)
+    assert early.status_code == 409 and "not complete" in early.json()["detail"]
+    assert client.put(address, params={"offset": half}, content=content[half:]).json()["complete"]
+    job = fit_and_wait(client, body)
+    assert job["state"] == "done", job
+    bench.wait_until_ready()
+    assert client.get("/api/model").json()["source"]["name"] == "English"
+    word = problem.source.index_to_key[240]
+    found = client.get("/api/translate", params={"word": word}).json()
+    assert found["translations"][0]["word"] == problem.target.index_to_key[240]
+    again = client.post("/api/setup/fit", json=body)
+    assert again.status_code == 409 and "already" in again.json()["detail"]
+
+
+def test_a_fit_that_cannot_be_says_why(empty):
+    client, _, folder = empty
+    (folder / "broken.vec").write_text("this is no vector file", encoding="utf-8")
+    write_problem(folder, 100)
+    body = {
+        "name": "x",
+        "source": {"path": "broken.vec"},
+        "target": {"path": "fi.vec"},
+        "method": "procrustes",
+    }
+    job = fit_and_wait(client, body)
+    assert job["state"] == "failed" and "broken.vec" in job["detail"]
+    assert client.get("/api/model").json()["state"] == "none"
+
+
+@pytest.mark.parametrize("path", ["..", "../work", "/etc/passwd", "link/passwd", "nosuch", "a\x00b", "link"])
+def test_paths_never_leave_the_folder(empty, path):
+    client, _, folder = empty
+    (folder / "link").symlink_to("/etc")
+    assert client.get("/api/setup/files", params={"path": path}).status_code == 404
+    body = {"name": "x", "source": {"path": path}, "target": {"path": path}, "method": "procrustes"}
+    assert client.post("/api/setup/fit", json=body).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "a..b", "x" * 200])
+def test_names_never_leave_the_folder(empty, name):
+    client, _, _ = empty
+    answer = client.post("/api/setup/fit", json={"sample": True, "name": name, "method": "procrustes"})
+    assert answer.status_code in (400, 422)
+
+
+def test_uploads_are_limited_and_removed(empty, tmp_path):
+    client, _bench, _ = empty
+    assert client.post("/api/setup/uploads", json={"name": "a", "size": 2 << 20}).status_code == 413
+    upload = client.post("/api/setup/uploads", json={"name": "a.vec", "size": 10}).json()
+    address = f"/api/setup/uploads/{upload['id']}"
+    assert client.put(address, params={"offset": 0}, content=b"x" * 11).status_code == 413
+    kept = list((tmp_path / "work" / ".bilex-uploads").iterdir())
+    assert len(kept) == 1 and kept[0].name == f"{upload['id']}.vec"
+    assert client.delete(address).status_code == 204
+    assert client.get(address).status_code == 404
+    assert not list((tmp_path / "work" / ".bilex-uploads").iterdir())
+
+
+def test_setup_offers_methods_and_the_sample(empty):
+    client, _, folder = empty
+    found = client.get("/api/setup").json()
+    assert found["sample"] and found["folder"] == str(folder)
+    assert {"c1", "procrustes"} <= {method["name"] for method in found["methods"]}
