@@ -72,14 +72,14 @@ def test_only_auto_is_chosen(settings: dict[str, Any], candidates: list[str]) ->
 )
 def test_candidates_make_fewer_updates_in_one_pass(preset: str, seeds: int, updates: int) -> None:
     whole = C1(preset=preset).pinned(seeds, 200_000)
-    short = evidence.shortened(whole).settings()
+    short = evidence.shortened(whole, seeds, 200_000).settings()
     assert short == {**whole.settings(), "updates": updates, "anchors": 0}
 
 
 @pytest.mark.parametrize(("preset", "updates"), [("paper", 25), ("quick", 9)])
 def test_candidates_at_the_papers_rate_take_longer_steps(preset: str, updates: int) -> None:
     whole = C1(preset=preset).pinned(5000, 200_000).settings()
-    short = evidence.shortened(C1(**whole)).settings()
+    short = evidence.shortened(C1(**whole), 5000, 200_000).settings()
     assert (short["updates"], short["learning_rate"], short["decay"]) == (updates, 3.0, 0.99**2)
     changed = {name for name in whole if short[name] != whole[name]}
     assert changed == {"updates", "learning_rate", "decay"}
@@ -87,15 +87,18 @@ def test_candidates_at_the_papers_rate_take_longer_steps(preset: str, updates: i
 
 def test_candidates_without_updates_stay_as_they_are() -> None:
     without = C1(updates=0, preset="best").pinned(1000, 200_000)
-    assert evidence.shortened(without).settings() == without.settings()
-    assert evidence.shortened(Procrustes()).settings() == Procrustes().settings()
+    assert evidence.shortened(without, 1000, 200_000).settings() == without.settings()
+    assert evidence.shortened(Procrustes(), 1000, 200_000).settings() == Procrustes().settings()
+
+
+def test_methods_shorten_themselves_for_a_trial_and_never_lengthen() -> None:
     impatient = VecMapSemi(patience=5, growth=4.0, frequent=5000)
-    assert evidence.shortened(VecMapSemi()).settings() == impatient.settings()
+    assert VecMapSemi().for_trial(1000, 200_000) == impatient
     smaller = VecMapSemi(patience=3, growth=8.0, frequent=100)
-    assert evidence.shortened(smaller).settings() == smaller.settings()
-    assert evidence.shortened(LNMap()).settings() == LNMap(mapper_steps=1000, round_epochs=3).settings()
+    assert smaller.for_trial(1000, 200_000) == smaller
+    assert LNMap().for_trial(1000, 200_000) == LNMap(mapper_steps=1000, round_epochs=3)
     fewer = LNMap(mapper_steps=1, round_epochs=2)
-    assert evidence.shortened(fewer).settings() == fewer.settings()
+    assert fewer.for_trial(1000, 200_000) == fewer
 
 
 def test_forms_that_do_the_same_are_not_compared(world: Planted) -> None:

@@ -141,6 +141,15 @@ class Aligner(ABC):
         """
         return self.clone()
 
+    def for_trial(self, pairs: int, words: int) -> Self:
+        """A copy that takes less time, for a trial on held-out seeds; by default it is not shortened.
+
+        Args:
+            pairs: Usable seed pairs of the whole problem.
+            words: Words in its smaller vocabulary.
+        """
+        return self.clone()
+
     def __repr__(self) -> str:
         changed = {k: v for k, v in self.settings().items() if v != self.settings_fields()[k]}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"

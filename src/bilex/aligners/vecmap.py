@@ -12,7 +12,7 @@ import time
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -32,7 +32,13 @@ from bilex.search.search import placed
 from bilex.search.stochastic import Matches, StochasticMatcher
 from bilex.vectors import WordVectors
 
+if TYPE_CHECKING:
+    from typing import Self
+
 _SECONDS_KEPT = 10.0
+# In a trial: patience, growth and matched words. The confidences learned from shorter self-learning are as
+# good as those of a whole fit (docs/recipe.md).
+_TRIAL_PATIENCE, _TRIAL_GROWTH, _TRIAL_FREQUENT = 5, 4.0, 5_000
 _DIRECTIONS = ("forward", "backward")
 
 
@@ -137,6 +143,14 @@ class _SelfLearning(Aligner):
     def comparisons(self, source: int, target: int, pairs: int) -> float:
         """Some 500 rounds, each of which compares the frequent words."""
         return 750.0 * min(source, self.frequent) * min(target, self.frequent)
+
+    def for_trial(self, pairs: int, words: int) -> Self:
+        """Less patience, faster growth and fewer words."""
+        return self.clone().set_params(
+            patience=min(self.patience, _TRIAL_PATIENCE),
+            growth=max(self.growth, _TRIAL_GROWTH),
+            frequent=min(self.frequent, _TRIAL_FREQUENT),
+        )
 
     @abstractmethod
     def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:

@@ -32,14 +32,6 @@ MARGIN = 0.005
 # wrong with a form shows only in the last rounds.
 WORDS = 20_000
 WAY = 0.45
-# Self-learning in a trial: rounds without improvement after which less is hidden, how many times as much is
-# kept then, and how many words of each language are matched. In a fit these are 50, 2 and 20,000, which takes
-# many times as long; the confidences learned from either are as good (docs/recipe.md).
-PATIENCE, GROWTH, MATCHED = 5, 4.0, 5_000
-# LNMap's mappers make this share of their first steps, and at most so many epochs in each round: P@1 on
-# held-out words is 0.4 lower on average, scores are 4 % lower; with four rounds instead of ten these are 7 %
-# lower (docs/performance.md).
-MAPPER_SHARE, ROUND_EPOCHS = 0.5, 3
 
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # On held-out seeds the language model looks better than on the rarer words that users ask for: their best λ
@@ -89,28 +81,23 @@ def candidates(aligner: Aligner) -> dict[str, Aligner]:
     return {form: type(aligner)(**{**settings, "preset": form}) for form in forms}
 
 
-def shortened(aligner: Aligner) -> Aligner:
-    """A candidate with less to do: one pass, fewer updates, shorter self-learning, where a method has them.
+def shortened(aligner: Aligner, pairs: int, words: int) -> Aligner:
+    """A candidate with less to do: one pass, fewer updates, and what the method itself shortens.
 
     Args:
         aligner: A candidate whose settings are `pinned`.
+        pairs: Usable seed pairs of the whole problem.
+        words: Words in its smaller vocabulary.
     """
-    aligner = in_one_pass(aligner)
+    aligner = in_one_pass(aligner.for_trial(pairs, words))
     settings = aligner.settings()
-    fewer: dict[str, Any] = {}
     steps: dict[str, Any] = {name: settings.get(name) for name in ("updates", "learning_rate", "decay")}
-    if all(steps.values()):
-        if settings.get("preset") not in FORMS:  # the steps of these are long already
-            steps = long_steps(**steps)
-        fewer = {**steps, "updates": updates_of_a_share(WAY, steps["updates"], steps["decay"])}
-    if patience := settings.get("patience"):
-        fewer["patience"] = min(patience, PATIENCE)
-        fewer["growth"] = max(settings["growth"], GROWTH)
-        fewer["frequent"] = min(settings["frequent"], MATCHED)
-    if mapper_steps := settings.get("mapper_steps"):
-        fewer["mapper_steps"] = max(1, round(MAPPER_SHARE * mapper_steps))
-        fewer["round_epochs"] = min(settings["round_epochs"], ROUND_EPOCHS)
-    return type(aligner)(**{**settings, **fewer}) if fewer else aligner
+    if not all(steps.values()):
+        return aligner
+    if settings.get("preset") not in FORMS:  # the steps of these are long already
+        steps = long_steps(**steps)
+    updates = updates_of_a_share(WAY, steps["updates"], steps["decay"])
+    return type(aligner)(**{**settings, **steps, "updates": updates})
 
 
 def in_one_pass(aligner: Aligner) -> Aligner:

@@ -102,7 +102,8 @@ class _Trial:
             f"Trial: {len(held_out.translations())} seed words are held out of smaller fits of "
             f"{self.aligner.name} ({tried})."
         )
-        shorter = {name: evidence.shortened(form) for name, form in self.forms.items()}
+        size = len(self.usable), min(len(self.source), len(self.target))
+        shorter = {name: evidence.shortened(form, *size) for name, form in self.forms.items()}
         self.fits = fit_each(shorter, self.small, learned, self.failed, self.progress)
         if not self.fits:
             return self._priors(f"no candidate could be fitted ({next(iter(self.failed.values()))})")

@@ -79,7 +79,7 @@ def _trial_seconds(
     few_source, few_target = (min(words, evidence.WORDS + pairs) for words in (source, target))
     total = compare * (source + target) * evidence.WORDS if calibrate else 0.0
     for form in forms:
-        candidate = evidence.shortened(form.pinned(pairs, min(source, target)))
+        candidate = evidence.shortened(form.pinned(pairs, min(source, target)), pairs, min(source, target))
         total += unit * candidate.timed_comparisons(few_source, few_target, pairs)
         total += compare * (candidate.comparisons(few_source, few_target, pairs) + few_source * few_target)
         if (few_source, few_target) == (source, target):

@@ -125,10 +125,10 @@ def _forms(c1: C1) -> dict[str, dict[str, Any]]:
 
 def _shortened(c1: C1, vocabularies: Mapping[str, WordVectors], seeds: Mapping[Two, Lexicon]) -> C1:
     """A candidate with fewer updates, as in the trial of two languages."""
-    most = max(map(len, seeds.values()))
-    constants = c1.constants(most, min(map(len, vocabularies.values())))
+    size = max(map(len, seeds.values())), min(map(len, vocabularies.values()))
+    constants = c1.constants(*size)
     steps = {name: getattr(constants, name) for name in ("updates", "learning_rate", "decay")}
-    return C1(**evidence.shortened(C1(**{**c1.settings(), **steps})).settings())
+    return C1(**evidence.shortened(C1(**{**c1.settings(), **steps}), *size).settings())
 
 
 def _score(
