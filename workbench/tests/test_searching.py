@@ -22,13 +22,13 @@ class Recorded:
         self.held = threading.Event()
         self.held.set()
 
-    def translate(self, words, k, *, direction, method):
+    def translate(self, words, k, *, direction, retrieval):
         self.batches.append(list(words))
         self.held.wait(20)
         if "broken" in words:
             raise BilexError("this word is broken.")
         found = tuple(
-            Translation(f"{place} {direction} {method}", 1.0, None, place + 1) for place in range(k)
+            Translation(f"{place} {direction} {retrieval}", 1.0, None, place + 1) for place in range(k)
         )
         return [Answer(word, found, "vocabulary") for word in words]
 
@@ -60,8 +60,9 @@ def test_what_is_asked_during_a_search_is_the_next_one(searches, recorded):
     async def ask_all():
         recorded.held.clear()
         first = asyncio.create_task(searches.answer("first", 1, "forward", "csls"))
-        while not recorded.batches:
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(20):
+            while not recorded.batches:
+                await asyncio.sleep(0.001)
         others = [asyncio.create_task(searches.answer(word, 1, "forward", "csls")) for word in "abcd"]
         await asyncio.sleep(0.01)
         recorded.held.set()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PATH = "/api/translate"
 _NUMBERS = frozenset(str(number) for number in range(1, MOST_ANSWERS + 1))
 _DIRECTIONS: dict[str, Direction] = {name: name for name in get_args(Direction)}
-_METHODS: dict[str, Retrieval] = {name: name for name in get_args(Retrieval)}
+_RETRIEVALS: dict[str, Retrieval] = {name: name for name in get_args(Retrieval)}
 
 
 class _Wanted(NamedTuple):
@@ -67,7 +67,7 @@ def _wanted(scope: Scope) -> _Wanted | None:
     given = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
     word, k = given.get("word", ""), given.get("k", "5")
     direction = _DIRECTIONS.get(given.get("direction", "forward"))
-    retrieval = _METHODS.get(given.get("method", "csls"))
+    retrieval = _RETRIEVALS.get(given.get("retrieval", "csls"))
     if direction is None or retrieval is None or not 0 < len(word) <= LONGEST_WORD or k not in _NUMBERS:
         return None
     return _Wanted(word, direction, int(k), retrieval)

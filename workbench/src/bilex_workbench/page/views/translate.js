@@ -88,7 +88,7 @@ class TranslateView {
     }
     this.running = new AbortController();
     try {
-      const found = await api.get("translate", { word, direction, k: LISTED, method: retrieval }, this.running.signal);
+      const found = await api.get("translate", { word, direction, k: LISTED, retrieval }, this.running.signal);
       this.first = found.translations[0]?.word ?? null;
       this.drawAnswer(found);
     } catch (error) {

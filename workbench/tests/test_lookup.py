@@ -142,7 +142,7 @@ def test_many_at_once_get_what_each_would_get_alone(client, bench):
     assert found == [[one.word for one in alone.translate(word, 11)] for word in words]
 
 
-@pytest.mark.parametrize("query", ["k=3", "k=11", "k=4&direction=backward", "k=2&method=nn"])
+@pytest.mark.parametrize("query", ["k=3", "k=11", "k=4&direction=backward", "k=2&retrieval=nn"])
 def test_translations_with_and_without_the_framework_are_the_same(client, bench, query):
     word = bench.engine.space.source.index_to_key[310]
     quick = client.get(f"/api/translate?word={word}&{query}")
