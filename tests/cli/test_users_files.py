@@ -129,14 +129,6 @@ def test_a_word_list_of_something_else_is_not_overwritten(
     assert [path.name for path in tmp_path.iterdir()] == ["en.txt"]
 
 
-def test_a_lexicon_is_not_written_over_its_model(model: Path, capsys: Captured) -> None:
-    before = contents(model)
-    assert "is a file of" in refused(capsys, "lexicon", model, "-o", model / "config.json")
-    assert contents(model) == before
-    assert run(["lexicon", str(model), "-o", str(model / "dictionary.tsv"), "--ranks", "1-20"]) == 0
-    assert run(["lexicon", str(model), "-o", str(model / "dictionary.tsv"), "--ranks", "1-30"]) == 0
-
-
 @pytest.mark.parametrize("output", ["file/model", "/proc/model", "x" * 300])
 def test_an_output_that_cannot_be_written_is_reported_before_the_fit(
     files: Files, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, output: str

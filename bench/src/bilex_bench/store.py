@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
+from bilex.core.files import check_output
 from bilex.evaluation import Prediction
 from bilex_bench import store_checksums as checksums
 from bilex_bench import store_codec as codec
@@ -76,6 +77,7 @@ class ResultsStore:
         if path.is_dir():
             raise BilexError(f"{path}: is a folder; a results file is one SQLite file.")
         if create:
+            check_output(path, folder=path.exists())  # a database of another kind is refused by name below
             _make_folder(path.parent)
         elif path.stat().st_size < _SMALLEST_FILE:
             raise BilexError(f"{path}: is not a results file; choose another name.")

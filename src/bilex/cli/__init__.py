@@ -49,12 +49,14 @@ def run(arguments: Sequence[str]) -> int:
 
         from bilex.cli.group import commands
         from bilex.core.errors import BilexError, BilexWarning
+        from bilex.core.files import protected_inputs
         from bilex.core.gpu_memory import enough_memory
     except KeyboardInterrupt as sign:
         return _ended(sign, "")
     try:
         with (
             enough_memory(),
+            protected_inputs(),
             _shown_plainly(BilexWarning),
             commands.make_context("bilex", list(arguments), obj=tuple(arguments)) as context,
         ):

@@ -11,6 +11,7 @@ from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_opti
 from bilex.cli.filter_options import Filters, filter_options
 from bilex.cli.options import (
     check_device,
+    check_readable,
     device_option,
     direction_options,
     examples,
@@ -111,16 +112,13 @@ def command(
     """
     wanted = ranks_of_text(ranks, "--ranks")
     check_device(device)
+    check_readable(*filters.stop_words, *filters.tags)
     from bilex.cli.console import progress
-    from bilex.core.files import check_not_a_part, check_writable
+    from bilex.core.files import check_writable
     from bilex.lexicon.formats import format_of
-    from bilex.model import saved
-    from bilex.model.many import storage as many_storage
     from bilex.model.many.opening import open_pair
 
     if output is not None:
-        for own_files in (saved.own_files, many_storage.own_files):
-            check_not_a_part(output, model, own_files)
         check_writable(output)
     written = format_of(output or "-", form)
     if output is None and written.pieces is None:

@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,92 @@ from safetensors import SafetensorError
 
 from bilex.core.errors import BilexError
 from bilex.core.exchange import exchange, sync_file, sync_folder, sync_tree
-from bilex.core.temporaries import one_at_a_time, put_aside, restore, temporary_file, temporary_folder
+from bilex.core.temporaries import (
+    ASIDE,
+    NEW,
+    one_at_a_time,
+    put_aside,
+    restore,
+    temporary_file,
+    temporary_folder,
+)
 
 OwnFiles = Callable[[Path], Collection[str]]
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NUMPY_WROTE_LESS = re.compile(r"\d+ requested and \d+ written")  # it gives no number
 _LARGEST_JSON = 256 << 20
+MANIFEST = "bilex-files.json"  # the list of files in folders that bilex keeps for itself
+_REVIEWS = re.compile(r"\.review\.sqlite(-wal|-shm|-journal)?$", re.IGNORECASE)
+_SQLITE, _SQLITE_PARTS = b"SQLite format 3\0", re.compile("(.+)-(?:wal|shm|journal)")
+_BESIDE_MODELS = (".previous", ".retrained")
+_inputs: ContextVar[set[Path] | None] = ContextVar("inputs", default=None)
+
+
+@contextlib.contextmanager
+def protected_inputs() -> Iterator[None]:
+    """For one command: refuse to write any file that it reads (see `check_ordinary`) in this thread."""
+    token = _inputs.set(set())
+    try:
+        yield
+    finally:
+        _inputs.reset(token)
+
+
+def check_output(path: str | Path, *, folder: bool = False) -> None:
+    """Make sure that writing a path destroys no input of this command and no part of a model.
+
+    All writers of this module call it. Inside a folder that is being made everything may be written.
+
+    Args:
+        path: The file or folder to write.
+        folder: Whether a folder is to be written.
+
+    Raises:
+        BilexError: The path may not be written, and why.
+    """
+    with written_plainly(Path(path)):
+        place = Path(path).resolve()
+        for outer in place.parents:
+            if outer.name.endswith(NEW):
+                return
+            if _is_ours(outer):
+                raise BilexError(f"{path}: is inside {outer}, which bilex made; choose another name.")
+        if place.name.endswith((NEW, ASIDE)):
+            raise BilexError(f"{path}: is a name of temporary files of bilex; choose another name.")
+        if _REVIEWS.search(place.name):
+            raise BilexError(f"{path}: is the name of a review database; choose another name.")
+        beside = place.suffix in _BESIDE_MODELS and (not folder or _inputs.get() is not None)
+        if beside and _is_ours(place.with_suffix("")):
+            raise BilexError(f"{path}: belongs to the model {place.stem}; choose another name.")
+        if not folder and (_is_sqlite(place) or _is_part_of_sqlite(place)):
+            raise BilexError(f"{path}: is a database, which is not replaced; choose another name.")
+        check_not_an_input(path, *(_inputs.get() or ()))
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is a model, vectors, an encoder or a checkpoint that bilex wrote."""
+    if (folder / MANIFEST).is_file():
+        return True
+    config = folder / "config.json"
+    try:
+        found = read_json(config) if config.is_file() else None
+    except BilexError:
+        return False
+    return isinstance(found, dict) and str(found.get("format")).startswith("bilex-")
+
+
+def _is_sqlite(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def _is_part_of_sqlite(path: Path) -> bool:
+    """Whether a name is that of the log or the shared memory of a database that is there."""
+    found = _SQLITE_PARTS.fullmatch(path.name)
+    return found is not None and _is_sqlite(path.with_name(found[1]))
 
 
 @contextlib.contextmanager
@@ -64,6 +144,7 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
         BilexError: The file cannot be written, or is a folder, a device or a pipe.
     """
     path = _followed(Path(path))
+    check_output(path)
     with written_plainly(path):
         if path.exists() and not path.is_file():
             kind = "a folder" if path.is_dir() else "a device or a pipe"
@@ -128,6 +209,7 @@ def check_replaceable(path: Path, own_files: OwnFiles) -> None:
     Raises:
         BilexError: There is a file, or a folder with something else in it.
     """
+    check_output(path, folder=True)
     restore(path)
     with written_plainly(path):
         if not path.exists():
@@ -155,6 +237,7 @@ def check_writable(path: str | Path) -> None:
         BilexError: It cannot, and why.
     """
     path = _followed(Path(path))
+    check_output(path, folder=path.is_dir())
     with written_plainly(path):
         with contextlib.suppress(FileNotFoundError):
             path.lstat()  # refuses names that are too long, and parents that are files
@@ -176,17 +259,6 @@ def check_not_an_input(output: str | Path, *inputs: str | Path) -> None:
         read = given.resolve()
         if written == read or (written.exists() and read.exists() and written.samefile(read)):
             raise BilexError(f"{output}: is an input of this command; choose another name for the output.")
-
-
-def check_not_a_part(output: str | Path, folder: str | Path, own_files: OwnFiles) -> None:
-    """Make sure that a result does not overwrite a file of the folder that it is made from.
-
-    Raises:
-        BilexError: It would.
-    """
-    written, read = Path(output).resolve(), Path(folder).resolve()
-    if written.is_relative_to(read) and written.relative_to(read).as_posix() in own_files(read):
-        raise BilexError(f"{output}: is a file of {folder}, which is read; choose another name.")
 
 
 def _files_in(folder: Path) -> Iterator[str]:
@@ -284,7 +356,8 @@ def _refuse_constant(name: str) -> None:
 def check_ordinary(path: str | Path) -> None:
     """Make sure that a path which is about to be read is a file or folder, if there is anything at it.
 
-    Pipes and devices never end or never begin, and readers look at a file more than once.
+    Pipes and devices never end or never begin, and readers look at a file more than once. A file becomes one
+    that the present command may not write (`protected_inputs`).
 
     Raises:
         BilexError: It is a pipe, a socket or a device.
@@ -295,6 +368,9 @@ def check_ordinary(path: str | Path) -> None:
         return  # whoever opens it says why it cannot be read
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise BilexError(f"{path}: is a pipe or a device; write what comes from it into a file first.")
+    inputs = _inputs.get()
+    if inputs is not None and stat.S_ISREG(mode):
+        inputs.add(Path(path))
 
 
 def read_small(path: Path, largest: int) -> bytes:

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_folder, check_replaceable, json_text, read_json, sha256
+from bilex.core.files import MANIFEST, atomic_folder, check_replaceable, json_text, read_json, sha256
 from bilex.core.progress import Progress
 from bilex.core.temporaries import remove_abandoned
-
-MANIFEST = "bilex-files.json"
 
 
 @contextlib.contextmanager

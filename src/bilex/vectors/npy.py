@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, write_text
+from bilex.core.files import atomic_file, check_ordinary, write_text
 from bilex.core.progress import SILENT, Progress
 from bilex.core.temporaries import beginning, holding
 from bilex.vectors.collector import Collector
@@ -47,6 +47,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
             f"{path}: has no word list beside it; put the words, one a line, "
             f"into {lists[0].name} or {lists[1].name}."
         )
+    check_ordinary(words_path)
     try:
         words = words_path.read_bytes()
     except OSError as error:

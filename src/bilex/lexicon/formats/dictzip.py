@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bilex.core.errors import BilexError
+from bilex.core.files import check_ordinary
 from bilex.lexicon.formats.decoding import cannot_be_read
 
 LARGEST_ARTICLE = 1 << 20
@@ -39,6 +40,7 @@ def articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, bytes
     Raises:
         BilexError: The file cannot be read or unpacked, or articles overlap so much that it cannot be meant.
     """
+    check_ordinary(path)
     wanted = sorted(set(places))
     try:
         with path.open("rb") as file:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file
+from bilex.core.files import atomic_file, check_ordinary
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.articles import read_article
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped, line_fault
@@ -104,6 +104,7 @@ def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _index_bytes(path: Path) -> bytes:
+    check_ordinary(path)
     try:
         if path.suffix == ".gz":
             with gzip.open(path) as file:

@@ -52,13 +52,12 @@ def command(
     output: str | None,
 ) -> None:
     """Export what was reviewed of MODEL's dictionary."""
-    from bilex.core.files import atomic_file, check_not_a_part, check_writable
-    from bilex.model.saved import own_files, read_provenance
+    from bilex.core.files import atomic_file, check_writable
+    from bilex.model.saved import read_provenance
     from bilex_workbench import publishing
     from bilex_workbench.entries import Filter
 
     if output is not None:
-        check_not_a_part(output, model, own_files)
         check_writable(output)
     chosen = form or (_format_of(output, what) if output else None)
     languages = read_provenance(Path(model)).languages
