@@ -116,10 +116,9 @@ def build(
 def table(result: Evaluation, reports: Sequence[TrainingReport]) -> str:
     """What was read, and the accuracy, as text."""
     lines = [report.sentence() for report in reports]
-    for name, found in (("forward", result.forward), ("backward", result.backward)):
-        figures = found.metrics["csls"] or {}
-        shown = ", ".join(f"{figure.upper()} {100 * value:.1f} %" for figure, value in figures.items())
-        lines.append(f"{name}: {shown} of {found.covered} words")
+    for direction, found in (("forward", result.forward), ("backward", result.backward)):
+        shown = ", ".join(f"{name.upper()} {100 * value:.1f} %" for name, value in found.csls.items())
+        lines.append(f"{direction}: {shown} of {found.covered} words")
     return "\n".join(lines)
 
 

@@ -27,8 +27,7 @@ import numpy as np
 from bilex.aligners.c1 import C1
 from bilex.core.errors import BilexError
 from bilex.evaluation import evaluate
-from bilex.evaluation.heat_map import heat_map
-from bilex.evaluation.matrix import evaluate_pairs
+from bilex.evaluation.matrix import evaluate_pairs, heat_map
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.many.core import ManyLanguages
@@ -138,7 +137,7 @@ class Study:
         """P@1 in %: forward nearest neighbour and CSLS, backward likewise."""
         found = evaluate(space, self.test(two), bootstrap=0)
         sides = (found.forward, found.backward)
-        return [round(100 * (side.metrics[s] or {})["p@1"], 2) for side in sides for s in SEARCHES]
+        return [round(100 * metrics.p_at_1, 2) for side in sides for metrics in (side.nn, side.csls)]
 
 
 def full(study: Study) -> None:

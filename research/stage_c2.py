@@ -32,7 +32,7 @@ from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import positive_pairs
 from bilex.encoders.presets import OFFLINE_ENCODER, TuningPreset
 from bilex.encoders.stage import StageC2, run_stage_c2
-from bilex.evaluation.core import evaluate
+from bilex.evaluation import evaluate
 from bilex.fit.evidence import MIXING_GRID as GRID
 from bilex.fit.settings import Recipe
 from bilex.fit.trial import decide

@@ -11,8 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from bilex.evaluation.metrics import bootstrap_intervals, mean_metrics
-from bilex.evaluation.result import DirectionResult, Evaluation, Group, Prediction
+from bilex.evaluation.result import (
+    DirectionResult,
+    Evaluation,
+    Group,
+    Prediction,
+    bootstrap_intervals,
+    mean_metrics,
+)
 from bilex.lexicon.ranks import BANDS
 from bilex_bench.results import Result, WordSample
 from bilex_bench.setups import Setup

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bilex.core.errors import BilexError
 from bilex.evaluation import evaluate
-from bilex.evaluation.metrics import bootstrap_intervals, mean_metrics
+from bilex.evaluation.result import bootstrap_intervals, mean_metrics
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
@@ -119,6 +119,17 @@ def test_denominators_by_hand() -> None:
     assert result.metrics["nn"]["p@2"] == pytest.approx(3 / 3)  # c: z, then x before y by index
     assert result.metrics["nn"]["mrr"] == pytest.approx((1 + 1 + 1 / 2) / 3)
     assert {p.source: p.golds for p in result.predictions} == {"a": ("x", "z"), "b": ("y",), "c": ("x",)}
+
+
+def test_metrics_are_attributes_and_json() -> None:
+    space = make_space()
+    found = evaluate(space, make_lexicon(space), bootstrap=0)
+    assert found.csls.p_at_1 == found.forward.csls["p@1"] == found.as_dict()["forward"]["csls"]["p@1"]
+    assert found.nn.mrr == found.forward.nn["mrr"] != found.backward.nn.mrr
+    assert dir(found.csls) == ["mrr", "p_at_1", "p_at_10", "p_at_5"]
+    assert json.loads(found.to_json())["backward"]["nn"] == found.backward.nn
+    with pytest.raises(AttributeError, match="p_at_10"):
+        found.csls.p_at_2  # noqa: B018
 
 
 def test_leaked_words_are_left_out_in_each_direction() -> None:

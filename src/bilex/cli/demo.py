@@ -111,16 +111,15 @@ def _accuracies(results: dict[str, Evaluation]) -> Table:
             ("English to Finnish", result.forward),
             ("Finnish to English", result.backward),
         ):
-            for search, label in (("nn", "NN"), ("csls", "CSLS")):
-                figures = found.metrics[search] or {}
+            for search, label, metrics in (("nn", "NN", found.nn), ("csls", "CSLS", found.csls)):
                 low, high = found.intervals[search]["p@1"]
                 table.add_row(
                     name,
                     direction,
                     label,
-                    f"{figures['p@1']:.1%}",
+                    f"{metrics.p_at_1:.1%}",
                     f"{low:.1%}–{high:.1%}",
-                    f"{figures['p@5']:.1%}",
+                    f"{metrics.p_at_5:.1%}",
                     str(found.covered),
                 )
     return table

@@ -163,8 +163,7 @@ def _show_matrix(
     """Every pair of a model of many languages that there is a test dictionary of."""
     from bilex.cli.console import progress, show
     from bilex.core.files import write_text
-    from bilex.evaluation.heat_map import heat_map
-    from bilex.evaluation.matrix import evaluate_pairs
+    from bilex.evaluation.matrix import evaluate_pairs, heat_map
     from bilex.model.many import ManyLanguages
     from bilex.model.many.dictionaries import read_dictionaries
     from bilex.model.many.opening import open_model

@@ -1,6 +1,6 @@
-"""How well a space translates: figures under every usual convention, with their uncertainty."""
+"""How well a space translates: metrics under every usual convention, with their uncertainty."""
 
-from bilex.evaluation.core import evaluate
-from bilex.evaluation.result import DirectionResult, Evaluation, Group, Prediction
+from bilex.evaluation.result import DirectionResult, Evaluation, Group, Metrics, Prediction
+from bilex.evaluation.scoring import evaluate
 
-__all__ = ["DirectionResult", "Evaluation", "Group", "Prediction", "evaluate"]
+__all__ = ["DirectionResult", "Evaluation", "Group", "Metrics", "Prediction", "evaluate"]

@@ -1,17 +1,94 @@
-"""What an evaluation found, as objects, a dict and JSON."""
+"""What an evaluation found: metrics with intervals, predictions, tables and JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bilex.evaluation.metrics import Intervals, Metrics
+import numpy as np
+import numpy.typing as npt
+
+from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
+
+Ranks = npt.NDArray[np.int64]
+Intervals = dict[str, tuple[float, float]]
+
+_REPLICATES_AT_ONCE = 64
+_RETRIEVAL_NAMES = {"nn": "NN", "csls": "CSLS"}
+
+
+class Metrics(dict[str, float]):
+    """Fractions between 0 and 1 by name, "p@1" to "mrr"; also as attributes, `p_at_1` to `mrr`.
+
+    Examples:
+        >>> Metrics({"p@1": 0.5, "mrr": 0.6}).p_at_1
+        0.5
+    """
+
+    def __getattr__(self, name: str) -> float:
+        try:
+            return self[name.replace("p_at_", "p@")]
+        except KeyError:
+            raise AttributeError(f"there is no metric '{name}'; there are {', '.join(dir(self))}") from None
+
+    def __dir__(self) -> list[str]:  # for tab completion
+        return [name.replace("@", "_at_") for name in self]
+
 
 Methods = dict[str, Metrics | None]
+
+
+def _per_query(ranks: Ranks, precision_at: Sequence[int]) -> npt.NDArray[np.float64]:
+    """What each query adds to each metric, shape (queries, metrics)."""
+    return np.stack([*(ranks <= n for n in precision_at), 1.0 / ranks], axis=1).astype(np.float64)
+
+
+def mean_metrics(ranks: Ranks, precision_at: Sequence[int], denominator: int | None = None) -> Metrics | None:
+    """Precision at n and mean reciprocal rank; None when there is nothing to divide by.
+
+    Args:
+        ranks: The rank of the best right answer of each query, from 1.
+        precision_at: The n of each precision.
+        denominator: Divide by this instead of the number of queries, so that queries without an answer
+            count as failures.
+    """
+    count = len(ranks) if denominator is None else denominator
+    if not count:
+        return None
+    names = [*(f"p@{n}" for n in precision_at), "mrr"]
+    sums = _per_query(ranks, precision_at).sum(axis=0)
+    return Metrics({name: float(value) / count for name, value in zip(names, sums, strict=True)})
+
+
+def bootstrap_intervals(
+    ranks: Ranks, precision_at: Sequence[int], *, replicates: int, seed: int, level: float = 0.95
+) -> Intervals:
+    """Percentile bootstrap intervals of the metrics, resampling the queries.
+
+    Args:
+        ranks: The rank of the best right answer of each query, from 1; at least one.
+        precision_at: The n of each precision.
+        replicates: How many resamplings.
+        seed: Fixes them.
+        level: The share of the resampled metrics inside the interval.
+    """
+    values = _per_query(ranks, precision_at)
+    count = len(values)
+    generator = np.random.default_rng(seed)
+    means = np.empty((replicates, values.shape[1]))
+    for start in range(0, replicates, _REPLICATES_AT_ONCE):
+        size = min(_REPLICATES_AT_ONCE, replicates - start)
+        times = generator.multinomial(count, np.full(count, 1 / count), size=size)
+        means[start : start + size] = times @ values / count
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    names = [*(f"p@{n}" for n in precision_at), "mrr"]
+    return {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -19,7 +96,7 @@ class Prediction:
     """The answers to one test word.
 
     Attributes:
-        source: The word asked for.
+        source: The word.
         golds: Its translations in the test dictionary that the vectors know.
         band: Its frequency band.
         identical: Whether a gold is spelt as the word itself.
@@ -39,13 +116,13 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Group:
-    """The figures over some of the covered source words."""
+    """The metrics over some of the covered source words."""
 
     covered: int
     metrics: Methods
 
     def as_dict(self) -> dict[str, Any]:
-        """`covered` and one entry a retrieval method."""
+        """`covered` and one entry per retrieval method."""
         return {"covered": self.covered, **self.metrics}
 
 
@@ -55,21 +132,20 @@ class DirectionResult:
 
     Attributes:
         metrics: By retrieval method ("nn", "csls"), over the covered source words: the standard.
-        intervals: 95 % bootstrap intervals of these; empty if none were asked for.
+        intervals: 95 % bootstrap intervals of these; empty without resampling.
         covered: Distinct source words with at least one pair that has both words in the vectors.
         total: All distinct source words.
         pairs: All distinct pairs.
         pairs_covered: Those with both words in the vectors.
-        oov_as_error: The figures over all distinct source words, the uncovered ones counted as wrong.
-        per_pair: The figures over the covered pairs, each gold alone (the convention of xling-eval).
-        leak_free: Without the source words that have a pair in the training dictionary; None when no
-            training dictionary was given.
+        oov_as_error: The metrics over all distinct source words, the uncovered ones counted as wrong.
+        per_pair: The metrics over the covered pairs, each gold alone (the convention of xling-eval).
+        leak_free: Without the source words that have a pair in the training dictionary; None without one.
         bands: By frequency band of the source word.
         identical: Words that have a gold spelt like themselves.
         different: The others.
         predictions: The answers word by word.
-        phrases: By kind, the figures for phrases that the vocabularies lack and that were composed.
-        phrase_predictions: The answers to these, one by one.
+        phrases: By kind, the metrics for composed phrases that the vocabularies lack.
+        phrase_predictions: The answers to these.
     """
 
     metrics: Methods
@@ -87,6 +163,22 @@ class DirectionResult:
     predictions: tuple[Prediction, ...]
     phrases: dict[str, Group] = field(default_factory=dict)
     phrase_predictions: tuple[Prediction, ...] = ()
+
+    @property
+    def csls(self) -> Metrics:
+        """The standard metrics with CSLS retrieval, as in `result.csls.p_at_1`."""
+        return self._standard("csls")
+
+    @property
+    def nn(self) -> Metrics:
+        """The standard metrics with nearest-neighbour retrieval."""
+        return self._standard("nn")
+
+    def _standard(self, retrieval: str) -> Metrics:
+        found = self.metrics[retrieval]
+        if found is None:
+            raise BilexError("no word of the test dictionary is in the vectors; only phrases were evaluated.")
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the single predictions, ready for JSON."""
@@ -112,15 +204,15 @@ class DirectionResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well a space translates the words of a test dictionary, both ways.
+    """How well a space translates the words of a test dictionary, in both directions.
 
-    The primary figure is `forward.metrics["csls"]["p@1"]`.
+    The primary metric is `evaluation.csls.p_at_1`, which is `evaluation.forward.csls.p_at_1`.
 
     Attributes:
         forward: Source to target.
         backward: Target to source, with the same dictionary swapped.
         dictionary: The name of the test dictionary.
-        settings: The arguments that the figures depend on.
+        settings: The arguments that the metrics depend on.
     """
 
     forward: DirectionResult
@@ -128,11 +220,21 @@ class Evaluation:
     dictionary: str
     settings: dict[str, Any]
 
+    @property
+    def csls(self) -> Metrics:
+        """The forward metrics with CSLS retrieval."""
+        return self.forward.csls
+
+    @property
+    def nn(self) -> Metrics:
+        """The forward metrics with nearest-neighbour retrieval."""
+        return self.forward.nn
+
     def as_dict(self, *, predictions: bool = False) -> dict[str, Any]:
         """Everything as plain values, fractions between 0 and 1.
 
         Args:
-            predictions: Whether the answers word by word come along.
+            predictions: Whether to include the answers word by word.
         """
         result: dict[str, Any] = {}
         for name, direction in (("forward", self.forward), ("backward", self.backward)):
@@ -147,11 +249,70 @@ class Evaluation:
         return json.dumps(self.as_dict(predictions=predictions), ensure_ascii=False, indent=2)
 
     def table(self, languages: tuple[str, str] = ("source", "target")) -> RenderableType:
-        """Tables for a rich console: the figures, and their breakdown.
+        """Two tables for a rich console: the metrics by convention, and P@1 by kind of word.
 
         Args:
             languages: The names of the two languages.
         """
-        from bilex.evaluation.report import render
+        from rich.console import Group as Renderables
 
-        return render(self, languages)
+        one, other = languages
+        directions = [(f"{one} to {other}", self.forward), (f"{other} to {one}", self.backward)]
+        return Renderables(self._conventions(directions), _breakdown(directions))
+
+    def _conventions(self, directions: list[tuple[str, DirectionResult]]) -> Table:
+        from rich.table import Table
+
+        measured = [self.forward.metrics, *(group.metrics for group in self.forward.phrases.values())]
+        first = next(metrics for methods in measured for metrics in methods.values() if metrics)
+        table = Table(title=self.dictionary, title_justify="left")
+        table.add_column("direction")
+        table.add_column("search")
+        for name in first:
+            table.add_column(name.upper(), justify="right")
+        table.add_column(f"95 % of {next(iter(first)).upper()}", justify="right")
+        table.add_column("words", justify="right")
+        table.add_column("counted over")
+        for direction, result in directions:
+            for method, label in _RETRIEVAL_NAMES.items():
+                intervals = result.intervals.get(method)
+                low, high = next(iter(intervals.values())) if intervals else (None, None)
+                table.add_row(
+                    direction,
+                    label,
+                    *_percentages(result.metrics[method], len(first)),
+                    f"{100 * low:.1f}–{100 * high:.1f}" if low is not None and high is not None else "",
+                    str(result.covered),
+                    "covered words (standard)",
+                )
+            others = [("all words, uncovered wrong", result.total, result.oov_as_error)]
+            if (free := result.leak_free) is not None:
+                others.append(("covered, not in the seeds", free.covered, free.metrics))
+            for name, words, metrics in others:
+                cells = _percentages(metrics["csls"], len(first))
+                table.add_row(direction, "CSLS", *cells, "", str(words), name)
+            table.add_section()
+        return table
+
+
+def _breakdown(directions: list[tuple[str, DirectionResult]]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="P@1 with CSLS by kind of word", title_justify="left")
+    table.add_column("direction")
+    table.add_column("words")
+    table.add_column("number", justify="right")
+    table.add_column("P@1", justify="right")
+    for direction, result in directions:
+        groups = {f"rank {band}": group for band, group in result.bands.items()}
+        groups |= {"spelt alike": result.identical, "spelt differently": result.different}
+        groups |= {f"{name} (composed)": group for name, group in result.phrases.items()}
+        for name, group in groups.items():
+            table.add_row(direction, name, str(group.covered), _percentages(group.metrics["csls"])[0])
+        table.add_section()
+    return table
+
+
+def _percentages(metrics: Metrics | None, count: int = 1) -> list[str]:
+    """Metrics in per cent; dashes where there was nothing to count."""
+    return [f"{100 * value:.1f}" for value in metrics.values()] if metrics else ["–"] * count
