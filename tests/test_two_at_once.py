@@ -66,13 +66,6 @@ def test_a_lock_leaves_nothing_behind_and_works_through_links(tmp_path: Path) ->
     assert names(tmp_path) == ["link", "real"] and names(tmp_path / "real") == []
 
 
-def test_the_processes_of_one_start_share_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with exclusive_lock(tmp_path / "x"):
-        monkeypatch.setenv("RANK", "1")
-        with exclusive_lock(tmp_path / "x"):
-            assert len(names(tmp_path)) == 1
-
-
 def test_two_fits_never_share_a_checkpoint(tmp_path: Path) -> None:
     world = planted(200, 10)
     data = world.source, world.target, world.pairs(0, 50)

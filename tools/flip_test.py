@@ -31,8 +31,7 @@ from bilex.aligners import get_method
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.core.errors import BilexError
 from bilex.core.manifest import verify_manifest
-from bilex.encoders.encodings import encode_cached
-from bilex.encoders.model import WordEncoder
+from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
 from bilex.encoders.stage import StageC2
 from bilex.lexicon import Lexicon

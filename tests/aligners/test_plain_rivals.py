@@ -36,8 +36,8 @@ def data(tmp_path: Path) -> Path:
         np.savez(vectors / f"{name}.npz", q=np.round(side.vectors / scale).astype(np.int8), scale=scale)
         (vectors / f"{name}.txt").write_text("".join(f"{word}\n" for word in side.index_to_key))
     everything = world.seeds(300)
-    everything.head(150).write(pairs / "yacle.train.freq.5k.en-fr.tsv")
-    everything.head(60).write(pairs / "yacle.train.freq.1k.en-fr.tsv")
+    everything.head(150).save(pairs / "yacle.train.freq.5k.en-fr.tsv")
+    everything.head(60).save(pairs / "yacle.train.freq.1k.en-fr.tsv")
     Lexicon(everything.pairs[150:]).save(pairs / "yacle.test.freq.2k.en-fr.tsv")
     return tmp_path
 

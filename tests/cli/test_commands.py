@@ -103,17 +103,6 @@ def test_align_json(files: Files, tmp_path: Path, capsys: Captured) -> None:
     assert len(Translator.load(tmp_path / "m").space.source) == 500
 
 
-def test_of_several_processes_only_the_first_writes(
-    files: Files, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = ("align", files.source, files.target, "--seeds", files.seeds, "-o", tmp_path / "m")
-    for rank, written in (("1", False), ("0", True)):
-        monkeypatch.setenv("RANK", rank)
-        assert bilex(*command, "--method", "procrustes", "--no-calibrate") == 0
-        assert (tmp_path / "m").exists() == written
-        assert bool(capsys.readouterr().out) == written
-
-
 def test_upper_case_is_lowered_unless_kept(files: Files, tmp_path: Path) -> None:
     shouted = tmp_path / "seeds.tsv"
     shouted.write_text(files.seeds.read_text().upper())

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -297,48 +293,3 @@ def test_pairs_of_unreadable_words_are_dropped(make_encoder: Callable[..., WordE
     empty = encoder.tokenise([" ", " "])
     with pytest.raises(BilexError, match="into nothing"):
         Tuner(encoder, empty, empty, pairs, STILL)
-
-
-_CHILD = """
-import torch
-from tiny_encoders import character_tokenizer, tiny_model
-from test_contrastive_tuning import STILL, run_short_of_memory, tuner_for
-from bilex.encoders.model import WordEncoder
-from bilex.encoders.presets import EncoderPreset, Reading
-from bilex.encoders.processes import is_first_process, join_processes
-torch.set_num_threads(1)
-join_processes()
-for short_of_memory in (False, True):
-    encoder = WordEncoder(tiny_model("bert"), character_tokenizer(),
-                          EncoderPreset(reading=Reading(pooling="mean", max_length=8)), "tiny", "cpu")
-    tuner = tuner_for(encoder, STILL)
-    assert tuner.exchange.world == 2
-    if short_of_memory and not is_first_process():
-        run_short_of_memory(tuner)
-    report = tuner.run()
-    assert report.micro_batch == (1 if short_of_memory else 4), report.micro_batch
-    if is_first_process():
-        encoder.save({out!r} + "/short" * short_of_memory, "two processes")
-"""
-
-
-def test_two_processes_learn_what_one_learns(
-    make_encoder: Callable[..., WordEncoder], tmp_path: Path
-) -> None:
-    """Also where one of them runs out of memory, which makes both take smaller parts."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    script = _CHILD.format(out=str(tmp_path / "out"))
-    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", script], env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        )
-        for rank in range(2)
-    ]
-    assert [child.wait(120) for child in children] == [0, 0]
-    alone = make_encoder()
-    tuner_for(alone, STILL).run()
-    for folder in ("out", "out/short"):
-        assert_same_weights(WordEncoder.load(tmp_path / folder, device="cpu"), alone)

@@ -12,8 +12,7 @@ import pytest
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError
 from bilex.encoders import stage as stage_module
-from bilex.encoders.encodings import encode_cached
-from bilex.encoders.model import WordEncoder
+from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.stage import StageC2, run_stage_c2
 from bilex.lexicon import Lexicon
@@ -77,7 +76,7 @@ def test_the_stage_improves_on_the_aligner_alone(stage: StageC2) -> None:
 def test_lambda_auto_is_left_to_the_recipe(stage: StageC2) -> None:
     source, target, lexicon = languages()
     aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
-    with pytest.raises(BilexError, match=r"bilex\.recipe\.fit; give a number"):
+    with pytest.raises(BilexError, match=r"bilex\.fit\.fit; give a number"):
         run_stage_c2(aligner, source, target, lexicon, replace(stage, mixing="auto"))
 
 

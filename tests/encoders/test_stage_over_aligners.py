@@ -142,7 +142,7 @@ def test_the_demo_with_a_language_model(
     sample = tmp_path / "sample"
     source.save(sample / "en")
     target.save(sample / "fi")
-    lexicon.head(200).write(sample / "seeds.tsv")
+    lexicon.head(200).save(sample / "seeds.tsv")
     Lexicon(lexicon.pairs[200:]).save(sample / "test.tsv")
     monkeypatch.setattr("bilex.data.sample_path", lambda: sample)
     out = tmp_path / "out"

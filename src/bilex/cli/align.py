@@ -161,7 +161,6 @@ def command(
     from bilex.aligners import get_method
     from bilex.cli.console import interruptible, progress
     from bilex.cli.settings import parse_settings
-    from bilex.encoders.processes import is_first_process
     from bilex.fit import fit
     from bilex.model import Translator
 
@@ -211,8 +210,6 @@ def command(
             progress=listener,
             checkpoint=Path(checkpoint) if checkpoint else None,
         )
-    if not is_first_process():
-        return
     translator = Translator.of(fitted, source, target, lowercase=lowercase, languages=languages)
     with listener.task("Writing the model"):
         translator.save(model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +13,10 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.core.errors import BilexError
 from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress, duration
-from bilex.encoders.card import card_text
 from bilex.encoders.combine import Both, Combination, aligned_views, unit_rows
-from bilex.encoders.encodings import encode_cached
-from bilex.encoders.model import WordEncoder
+from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.pairs import TrainingPairs, training_pairs
 from bilex.encoders.presets import TuningSettings
-from bilex.encoders.processes import join_processes
 from bilex.encoders.report import StageReport
 from bilex.encoders.settings import StageC2
 from bilex.encoders.tokens import TokenTable
@@ -107,7 +104,6 @@ def _run_stage_c2(
     checkpoint: Path | None,
 ) -> StageResult:
     started = time.monotonic()
-    join_processes()
     encoder = stage.open(progress)
     mixing = stage.mixing_for(encoder)
     static = aligned_views(aligner, source, target)
@@ -233,3 +229,44 @@ class _Run:
                 f"The tokenizer of {self.encoder.name} turns {len(empty)} words into nothing (the first is "
                 f"'{empty[0]}'): they keep their static vectors alone."
             )
+
+
+def card_text(encoder: WordEncoder, report: StageReport) -> str:
+    """The README.md of a tuned encoder: what it is, how it was made, how it is used.
+
+    Args:
+        encoder: The tuned encoder.
+        report: The report of its stage C2 run.
+    """
+    reading = encoder.preset.reading
+    tuning = asdict(report.tuning) if report.tuning else {}
+    losses = ", ".join(f"{loss:.4f}" for loss in report.losses)
+    if losses:
+        losses += f", computed in {report.arithmetic}"
+    pooled = "the first token" if reading.pooling == "cls" else "the mean over all tokens"
+    settings = "\n".join(f"| {name} | {value} |" for name, value in tuning.items())
+    return f"""---
+base_model: {encoder.name}
+library_name: transformers
+tags: [bilingual-lexicon-induction, word-translation]
+---
+# {encoder.name}, tuned for word translation
+
+A language model tuned by bilex (stage C2 of Li et al., ACL 2022) on {report.pairs} word pairs,
+{report.induced_pairs} of them induced, with hard negatives from the space of the aligner
+`{report.aligner or "none"}`.
+
+A word's vector is {pooled} in the last layer, from at most {reading.max_length} tokens, special ones
+included, of the text `{reading.template.replace("{}", "word")}`.
+
+Mean loss of each epoch: {losses or "not tuned"}.
+
+| setting | value |
+|---|---|
+{settings}
+
+```python
+from bilex.encoders import WordEncoder
+vectors = WordEncoder.load("THIS FOLDER").encode(["house", "talo"])
+```
+"""

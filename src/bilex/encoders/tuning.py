@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -14,17 +15,17 @@ import numpy as np
 import torch
 from torch import nn
 
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.core.cuda_graphs import ReplayedPass, own_stream
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
 from bilex.encoders.batches import Batch, Batches
-from bilex.encoders.checkpoint import load_checkpoint, save_checkpoint
-from bilex.encoders.exchange import Exchange
 from bilex.encoders.model import WordEncoder, autocast, dtype_in_force
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.tokens import Integers, TokenTable
-from bilex.encoders.trimming import trimmed_embeddings
+
+_WEIGHT, _MOMENT = "weight.", "moment."
 
 
 @dataclass
@@ -89,7 +90,6 @@ class Tuner:
         self.on_pace = on_pace
         self.batches = Batches(source_tokens, target_tokens, pairs)
         self.report = TuningReport(pairs=len(self.batches), dropped=self.batches.dropped)
-        self.exchange = Exchange()
         self.micro_batch = settings.batch_size
         self.updates = 0
         self.replay: ReplayedPass[Batch] | None = None
@@ -126,7 +126,6 @@ class Tuner:
         )
         stamp = self._stamp() if self.checkpoint else {}
         first, self.report.losses = load_checkpoint(self.checkpoint, module, optimiser, stamp)
-        self.exchange.join(module)
         if self._can_replay():
             self._start_replaying(module)
         steps_an_epoch = -(-len(self.batches) // settings.batch_size)
@@ -141,10 +140,7 @@ class Tuner:
                     self.updates = epoch * steps_an_epoch
                     return
                 self.report.losses.append(loss)
-                if self.exchange.rank == 0:
-                    save_checkpoint(
-                        self.checkpoint, module, optimiser, stamp, self.report.losses, self.progress
-                    )
+                save_checkpoint(self.checkpoint, module, optimiser, stamp, self.report.losses, self.progress)
 
     def _stamp(self) -> dict[str, Any]:
         """What a checkpoint must agree with to be taken up: settings, pairs with their tokens, encoder."""
@@ -161,7 +157,7 @@ class Tuner:
         settings = self.settings
         seed = settings.seed + epoch
         order = np.random.default_rng(seed).permutation(len(self.batches))
-        torch.manual_seed(seed * 1000 + self.exchange.rank)
+        torch.manual_seed(seed * 1000)
         module.train()
         losses: list[float] = []
         waiting: Callable[[], float] | None = None
@@ -194,37 +190,23 @@ class Tuner:
         """One optimiser step; where memory runs out, the batch is cut in smaller parts and done again."""
         while True:
             optimiser.zero_grad(set_to_none=self.replay is None)
-            loss = self._attempt(module, chosen)
-            if loss is not None:
+            try:
+                loss = self._gradients(module, chosen)
                 break
-            self._halve()
-        self.exchange.average_gradients()
+            except torch.cuda.OutOfMemoryError:
+                self._halve()
         optimiser.step()
         self.updates += 1
-        return self.exchange.sum(loss)
-
-    def _attempt(self, module: nn.Module, chosen: Integers) -> torch.Tensor | None:
-        """As `_gradients`; None if the memory of any process is too small for that."""
-        try:
-            loss = self._gradients(module, chosen)
-        except torch.cuda.OutOfMemoryError:
-            loss = None
-        return loss if self.exchange.all_managed(loss is not None, self.encoder.device) else None
+        return loss
 
     def _gradients(self, module: nn.Module, chosen: Integers) -> torch.Tensor:
-        """Gather the gradients of this process's share of `chosen`, in parts.
-
-        Returns:
-            This share's part of the mean loss over `chosen`. The gradients are those of that part times the
-            number of processes, since they will be averaged.
-        """
+        """Add up the gradients of `chosen`, in parts; returns the mean loss."""
         device = self.encoder.device
-        mine = chosen[self.exchange.rank :: self.exchange.world]
         if self.replay is not None and len(chosen) == self.settings.batch_size:
-            return self.replay(self.batches.lay_out(mine, device, few_shapes=True))
+            return self.replay(self.batches.lay_out(chosen, device, few_shapes=True))
         total = torch.zeros((), device=device)
-        for start in range(0, len(mine), self.micro_batch):
-            batch = self.batches.lay_out(mine[start : start + self.micro_batch], device)
+        for start in range(0, len(chosen), self.micro_batch):
+            batch = self.batches.lay_out(chosen[start : start + self.micro_batch], device)
             total += self._pass(module, batch, len(chosen))
         return total
 
@@ -233,12 +215,12 @@ class Tuner:
         with autocast(self.encoder.device, self.dtype):
             vectors = module(batch.words)
         loss = batch.loss(vectors, self.settings) / pairs
-        torch.autograd.backward(loss * self.exchange.world)
+        torch.autograd.backward(loss)
         return loss.detach()
 
     def _can_replay(self) -> bool:
         """Whether steps can be recorded: on one GPU, with an encoder that takes all words at once."""
-        return self.encoder.device.type == "cuda" and self.exchange.world == 1 and self.encoder.module.packed
+        return self.encoder.device.type == "cuda" and self.encoder.module.packed
 
     def _start_replaying(self, module: nn.Module) -> None:
         """From now on whole batches are recorded and replayed; gradients stay at one place in memory."""
@@ -316,3 +298,105 @@ def _read_later(value: torch.Tensor) -> Callable[[], float]:
         return float(host)
 
     return read
+
+
+def save_checkpoint(
+    folder: Path | None,
+    module: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    stamp: dict[str, Any],
+    losses: list[float],
+    progress: Progress,
+) -> None:
+    """Write weights, the optimiser's moments and the losses so far; nothing where `folder` is None.
+
+    A full disk does not end the tuning: the earlier state stays, which is reported.
+    """
+    if folder is None:
+        return
+    moments = {
+        f"{_MOMENT}{number}.{name}": torch.as_tensor(value)
+        for number, state in optimiser.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+    weights = {f"{_WEIGHT}{name}": weight for name, weight in module.named_parameters()}
+    _checkpoint(folder, stamp, progress).save({**weights, **moments}, losses=losses)
+
+
+def load_checkpoint(
+    folder: Path | None, module: nn.Module, optimiser: torch.optim.Optimizer, stamp: dict[str, Any]
+) -> tuple[int, list[float]]:
+    """Take up a run with the same `stamp`.
+
+    Returns:
+        How many epochs are done and their losses: 0 and none where there is nothing to take up.
+
+    Raises:
+        BilexError: The checkpoint is damaged, or the folder holds something else.
+    """
+    kept = _checkpoint(folder, stamp).load(of_another="ignore") if folder is not None else None
+    if kept is None:
+        return 0, []
+    weights, moments = (
+        {name.removeprefix(prefix): t for name, t in kept.tensors.items() if name.startswith(prefix)}
+        for prefix in (_WEIGHT, _MOMENT)
+    )
+    own = dict(module.named_parameters())
+    if {n: w.shape for n, w in weights.items()} != {n: p.shape for n, p in own.items()}:
+        return 0, []
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(weights[name])
+    current = optimiser.state_dict()
+    current["state"] = {}
+    for name, value in moments.items():
+        number, part = name.split(".", 1)
+        current["state"].setdefault(int(number), {})[part] = value
+    optimiser.load_state_dict(current)
+    losses = list(kept.state["losses"])
+    return len(losses), losses
+
+
+def _checkpoint(folder: Path | None, stamp: dict[str, Any], progress: Progress = SILENT) -> Checkpoint:
+    identity = hashlib.sha256(json.dumps(stamp, sort_keys=True, default=str).encode()).hexdigest()
+    return Checkpoint(folder, identity, progress)
+
+
+def trimmed_embeddings(
+    encoder: Any, tokens: TokenTable, rows: Integers
+) -> tuple[TokenTable, Callable[[float, int], None]]:
+    """Replace the encoder's token embeddings by those that some words use.
+
+    Args:
+        encoder: A transformers encoder, changed in place.
+        tokens: The tokens of many words.
+        rows: The words of `tokens` that will be used.
+
+    Returns:
+        The tokens with new numbers (only those of words in `rows` mean anything), and a function of
+        (decay an update, updates) that puts the whole embedding back.
+    """
+    whole: nn.Embedding = encoder.get_input_embeddings()
+    ids = tokens.ids[np.unique(rows)]
+    lengths = tokens.lengths[np.unique(rows)]
+    used = np.unique(ids[np.arange(ids.shape[1]) < lengths[:, None]])
+    padding = whole.padding_idx
+    if padding is not None:
+        used = np.union1d(used, [padding])
+    renumbered = np.zeros(whole.num_embeddings, np.int32)
+    renumbered[used] = np.arange(len(used))
+    chosen = torch.from_numpy(used.astype(np.int64)).to(whole.weight.device)
+    small = nn.Embedding(
+        len(used), whole.embedding_dim, None if padding is None else int(renumbered[padding])
+    ).to(whole.weight)
+    with torch.no_grad():
+        small.weight.copy_(whole.weight[chosen])
+    encoder.set_input_embeddings(small)
+
+    def restore(decay: float, updates: int) -> None:
+        with torch.no_grad():
+            whole.weight.mul_(decay**updates)
+            whole.weight[chosen] = small.weight
+        encoder.set_input_embeddings(whole)
+
+    return TokenTable(renumbered[tokens.ids], tokens.lengths), restore

@@ -132,9 +132,6 @@ def _opened_stage(recipe: Recipe, encoder: WordEncoder | None, progress: Progres
     stage = recipe.stage(encoder)
     if stage is None or encoder is not None:
         return stage
-    from bilex.encoders.processes import join_processes
-
-    join_processes()
     return replace(stage, lm=stage.open(progress))
 
 
@@ -152,7 +149,6 @@ def _decisions(
     if checkpoint is None:
         return decide(recipe, aligner, source, target, lexicon, stage=stage, progress=progress)
     from bilex.aligners.checkpoint import Checkpoint
-    from bilex.encoders.processes import is_first_process
 
     pairs = np.zeros((0, 2), np.int64)
     if lexicon is not None:
@@ -163,8 +159,7 @@ def _decisions(
     if kept is not None:
         return Decisions.from_dict(kept.state)
     decisions = decide(recipe, aligner, source, target, lexicon, stage=stage, progress=progress)
-    if is_first_process():
-        state.save({}, **decisions.as_dict())
+    state.save({}, **decisions.as_dict())
     return decisions
 
 
