@@ -237,7 +237,7 @@ def check_writable(path: str | Path) -> None:
         BilexError: It cannot, and why.
     """
     path = _followed(Path(path))
-    check_output(path, folder=path.is_dir())
+    check_output(path, folder=not path.is_file())
     with written_plainly(path):
         with contextlib.suppress(FileNotFoundError):
             path.lstat()  # refuses names that are too long, and parents that are files
