@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,8 +143,8 @@ def test_what_is_known_about_a_pair_comes_back(name: str, tmp_path: Path) -> Non
     write(path, Dictionary([full, Entry("cat", "kissa", 0.25)], LANGUAGES), name)
     back = {entry.source: entry for entry in read(path, Layout(), name).entries}
     speech = "n" if name == "apertium" else "noun"
-    assert vars(back["dog"]) == vars(full) | {"part_of_speech": speech}
-    assert vars(back["cat"]) == vars(Entry("cat", "kissa", 0.25))
+    assert back["dog"] == replace(full, part_of_speech=speech)
+    assert back["cat"] == Entry("cat", "kissa", 0.25)
 
 
 def test_tab_separated_text_keeps_score_confidence_and_origin(tmp_path: Path) -> None:
@@ -215,6 +216,47 @@ def test_a_workbook_never_holds_a_formula(tmp_path: Path) -> None:
             ("=1+1", "s", defuse),
             ("@b", "s", defuse),
         ]
+
+
+@pytest.mark.parametrize("name", WRITTEN_FORMATS)
+@pytest.mark.parametrize("end", ["\r", "\n", "\x85", "\u2028", "\x0b", "\x1b"])
+def test_no_word_ends_a_line_or_hides_a_formula(name: str, end: str, tmp_path: Path) -> None:
+    """A carriage return in a word began a row of its own, whose first cell nothing defused."""
+    path = tmp_path / f"d{SUFFIXES[name]}"
+    dictionary = Dictionary([Entry("dog", f"koira{end}=cmd()"), Entry(f"cat{end}=1", "kissa")], LANGUAGES)
+    with pytest.raises(
+        BilexError, match=r"does not fit into .* \(a (line end|control character) in a word\)"
+    ):
+        write(path, dictionary, name)
+    options = WriteOptions(skip_unfit=True, defuse_formulas=True)
+    report = write(path, Dictionary([*dictionary.entries, Entry("ice", "jää")], LANGUAGES), name, options)
+    assert report.written == 1 and sum(count for _, count in report.left_out) == 2
+    remarks = Entry("dog", "koira", 0.5, 0.5, None, None, True, f"n{end}=1", f"ok{end}=2", f"x{end}=3")
+    write(path, Dictionary([remarks], LANGUAGES), name)
+    packed = (".dz", ".xlsx", ".gz")
+    for file in (one for one in tmp_path.iterdir() if one.suffix not in packed and end != "\n"):
+        assert name == "bicleaner" or end.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("d.csv", 'source,target\r\ndog,"koira\r=cmd()"\r\nice,jää\r\n'),
+        ("d.csv", 'source,target\ndog,"koira\n=cmd()"\nice,jää\n'),
+        ("d.jsonl", '{"source": "dog", "target": "koira\\r=cmd()"}\n{"source": "ice", "target": "jää"}\n'),
+        ("d.tsv", "dog\tkoira\x1b[2J\nice\tjää\n"),
+        (
+            "d.dix",
+            "<dictionary><e><p><l>dog</l><r>koira&#x85;b</r></p></e><e><p><l>ice</l><r>jää</r></p></e></dictionary>",
+        ),
+        ("d.anki", "#separator:tab\n#html:true\ndog\tkoira&#13;=cmd()\nice\tjää\n"),
+    ],
+)
+def test_words_with_control_characters_are_not_read(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(text.encode())
+    lexicon = Lexicon.load(tmp_path / name)
+    assert list(lexicon.pairs) == [("ice", "jää")]
+    assert lexicon.report is not None and "in a word" in lexicon.report.sentence()
 
 
 def test_limits_of_deepl(tmp_path: Path) -> None:

@@ -53,9 +53,10 @@ def test_words_of_a_tab_file_may_hold_spaces(tmp_path: Path) -> None:
     assert list(Lexicon.load(written(tmp_path, "ice cream\tjäätelö\n")).pairs) == [("ice cream", "jäätelö")]
 
 
-def test_unusual_line_separators_stay_inside_words(tmp_path: Path) -> None:
+def test_unusual_line_separators_end_no_line_and_are_in_no_word(tmp_path: Path) -> None:
     lexicon = Lexicon.load(written(tmp_path, "a\u2028b\tc\x0bd\ne\tf\n"))
-    assert list(lexicon.pairs) == [("a\u2028b", "c\x0bd"), ("e", "f")]
+    assert list(lexicon.pairs) == [("e", "f")]
+    assert lexicon.report is not None and lexicon.report.left_out == (("a line end in a word", 1),)
 
 
 def test_casing_and_normal_forms(tmp_path: Path) -> None:

@@ -12,13 +12,16 @@ Pair = tuple[str, str]
 Languages = tuple[str | None, str | None]
 
 UNKNOWN_LANGUAGE = "und"
+LONGEST_WORD = 100_000
 _CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 _MARK_OF_A_PART = ";"
-_NOT_IN_A_NOTE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
+# Control characters, line ends, halves of characters and noncharacters: no word or note may hold them.
+FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+HALVES = re.compile("[\ud800-\udfff]")
 _NUMBERS = {"confidence": float, "score": float, "source_rank": int, "target_rank": int, "sense": int}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One pair of a dictionary.
 
@@ -137,7 +140,7 @@ class Dictionary:
 
 def one_line(text: str) -> str:
     """A text without line ends and control characters, for notes in a file."""
-    return " ".join(_NOT_IN_A_NOTE.sub(" ", text).split())
+    return " ".join(FORBIDDEN.sub(" ", text).split())
 
 
 def number_text(value: float | None) -> str:
@@ -152,3 +155,17 @@ def number_of(text: str, kind: type = float) -> float | int | None:
         return value if math.isfinite(value) else None
     except (ValueError, OverflowError):  # no number, or a whole one beyond all floats
         return None
+
+
+def word_fault(word: str) -> str:
+    """Why a word can stand in no dictionary, as a part of a sentence; empty if it can."""
+    if not word:
+        return "one of the two words is missing"
+    if len(word) > LONGEST_WORD:
+        return f"a word of more than {LONGEST_WORD:,} characters"
+    found = FORBIDDEN.search(word)
+    if found is None:
+        return ""
+    if HALVES.match(found[0]):
+        return "half of a character (a lone surrogate) in a word"
+    return "a line end in a word" if found[0] in "\n\r\u2028\u2029" else "a control character in a word"

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from bilex.core.errors import BilexError
-from bilex.core.visible import encodable
-from bilex.lexicon.entries import Entry, Languages, Pair
+from bilex.lexicon.entries import FORBIDDEN, Entry, Languages, Pair, one_line, word_fault
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 BROKEN_LINES_KEPT = 20
-LONGEST_WORD = 100_000
-MOST_PAIRS = 20_000_000
-_MOST_PAIRS_A_UNIT = 10_000
+MOST_PAIRS = 10_000_000
+MOST_PAIRS_PER_UNIT = 1_000
+_TEXTS = ("part_of_speech", "status", "provenance")
 _SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
 _FEW_CELLS, _SHARE_OF_CELLS = 3, 0.02
 _REASONS_SHOWN = 4
@@ -166,36 +165,42 @@ class Collector:
             entries: Its pairs; a word may be several, to be divided as the layout says.
             rejected: Whether the unit says that the pairs are wrong.
         """
-        found: list[Entry] = []
+        divided = self._divided(entries) if self.layout.split else entries
+        found = list(itertools.islice(divided, MOST_PAIRS_PER_UNIT + 1))
+        if len(found) > MOST_PAIRS_PER_UNIT:
+            self.leave_out(number, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
+            return
         fault = "one of the two words is missing"
-        for entry in self._divided(entries) if self.layout.split else entries:
+        kept: list[Entry] = []
+        for entry in found:
             source, target = entry.source.strip(), entry.target.strip()
-            wrong = _fault_of(source) or _fault_of(target)
+            wrong = word_fault(source) or word_fault(target)
             if wrong:
                 fault = wrong
-            elif source == entry.source and target == entry.target:
-                found.append(entry)
-            else:
-                found.append(dataclasses.replace(entry, source=source, target=target))
-        if not found:
+                continue
+            changed = (
+                {}
+                if (source, target) == (entry.source, entry.target)
+                else {"source": source, "target": target}
+            )
+            for name in _TEXTS:
+                if FORBIDDEN.search(getattr(entry, name)):
+                    changed[name] = one_line(getattr(entry, name))
+            kept.append(dataclasses.replace(entry, **changed) if changed else entry)  # type: ignore[arg-type]
+        if not kept:
             self.leave_out(number, fault)
             return
         self._count += 1
-        (self.rejected if rejected else self.entries).extend(found)
+        (self.rejected if rejected else self.entries).extend(kept)
         if len(self.entries) + len(self.rejected) > MOST_PAIRS:
             raise BilexError(f"{self.path}: holds more than {MOST_PAIRS:,} pairs; give a part of it.")
 
     def _divided(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """The entries of cells with several words, up to as many as one place may hold."""
-        pairs = (
-            (entry, source, target)
-            for entry in entries
-            for source, target in itertools.product(
-                self.layout.divided(entry.source), self.layout.divided(entry.target)
-            )
-        )
-        for entry, source, target in itertools.islice(pairs, _MOST_PAIRS_A_UNIT):
-            yield dataclasses.replace(entry, source=source, target=target)
+        """The entries of cells with several words."""
+        for entry in entries:
+            sources, targets = self.layout.divided(entry.source), self.layout.divided(entry.target)
+            for source, target in itertools.product(sources, targets):
+                yield dataclasses.replace(entry, source=source, target=target)
 
     def leave_out(self, number: int, reason: str) -> None:
         """Count a unit that holds no pair."""
@@ -256,16 +261,6 @@ def respelt(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm |
         return unicodedata.normalize(normal_form, word) if normal_form else word
 
     return [(spell(source), spell(target)) for source, target in pairs]
-
-
-def _fault_of(word: str) -> str:
-    if not word:
-        return "one of the two words is missing"
-    if len(word) > LONGEST_WORD:
-        return f"a word of more than {LONGEST_WORD:,} characters"
-    if word.isascii() or encodable(word) == word:
-        return ""
-    return "half of a character (a lone surrogate) in a word"
 
 
 def _several(pairs: list[Pair]) -> tuple[int, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 
 from bilex.lexicon.entries import Dictionary, Entry, Languages
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, all_formats, format_of, write
+from bilex.lexicon.formats.comma_separated import csv_line
 from bilex.lexicon.formats.formulas import defused
 from bilex_workbench.decisions import Decision, all_outcomes
 from bilex_workbench.entries import Filter
@@ -236,9 +236,7 @@ def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
 
 def _csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A CSV file with a header, all text cells defused."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
+    lines = [csv_line(header)]
     for row in rows:
-        writer.writerow([defused(cell) if isinstance(cell, str) else cell for cell in row])
-    return buffer.getvalue()
+        lines.append(csv_line([defused(cell) if isinstance(cell, str) else cell for cell in row]))
+    return "".join(lines)

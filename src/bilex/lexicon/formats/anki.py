@@ -19,7 +19,7 @@ _MARKUP = re.compile(r"<[^<>]*>")
 _REFERENCES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "#": "&#35;"}
 )
-_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff\ufdd0-\ufdef]")
+_REFUSED = re.compile("[\ufdd0-\ufdef]")
 _SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|", "colon": ":"}
 _MOST_DIGITS = 6
 _TAGS = {"known": "bilex::known", "found": "bilex::found"}
@@ -100,7 +100,7 @@ def _escaped(word: str) -> str:
 
 
 def _fault(entry: Entry) -> str:
-    return "a control character in a word" if _REFUSED.search(entry.source + entry.target) else ""
+    return "a noncharacter in a word" if _REFUSED.search(entry.source + entry.target) else ""
 
 
 FORMAT = DictionaryFormat(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bilex.core.errors import BilexError
-from bilex.core.visible import encodable, escape_control_characters
-from bilex.lexicon.entries import Dictionary, Entry
+from bilex.core.visible import escape_control_characters
+from bilex.lexicon.entries import FORBIDDEN, Dictionary, Entry, one_line, word_fault
 from bilex.lexicon.reading import Layout, Reading
 
 _SHOWN_OF_A_WORD = 60
@@ -104,19 +105,24 @@ class DictionaryFormat:
                 left_out[reason] += 1
                 continue
             translated.add(entry.source)
-            kept.append(entry)
+            kept.append(_one_line_texts(entry))
         if dictionary.entries and not kept:
             raise BilexError(f"none of the {len(dictionary.entries):,} pairs fits into {self.noun}.")
         return dictionary.with_entries(kept), WriteReport(len(kept), tuple(left_out.most_common()))
+
+
+def _one_line_texts(entry: Entry) -> Entry:
+    """The entry, its remarks without line ends and control characters."""
+    texts = {name: getattr(entry, name) for name in ("part_of_speech", "status", "provenance")}
+    changed = {name: one_line(text) for name, text in texts.items() if FORBIDDEN.search(text)}
+    return dataclasses.replace(entry, **changed) if changed else entry  # type: ignore[arg-type]
 
 
 def common_fault(word: str) -> str:
     """Why no format could give a word back; empty if some can."""
     if not word.strip():
         return "an empty word"
-    if word != word.strip():
-        return "a blank before or after a word"
-    return "half of a character (a lone surrogate)" if encodable(word) != word else ""
+    return word_fault(word) or ("a blank before or after a word" if word != word.strip() else "")
 
 
 def line_fault(entry: Entry, forbidden: str) -> str:
@@ -124,11 +130,9 @@ def line_fault(entry: Entry, forbidden: str) -> str:
 
     Args:
         entry: The pair.
-        forbidden: Characters, beside line ends, that have another meaning in such a line.
+        forbidden: Characters that have another meaning in such a line.
     """
     for word in (entry.source, entry.target):
-        if "\n" in word or "\r" in word:
-            return "a line end in a word"
         if word.startswith(_BYTE_ORDER_MARK):
             return "a byte order mark before a word"
         for char in forbidden:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bilex.lexicon.entries import Dictionary, Entry
+from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.formulas import defused
 from bilex.lexicon.formats.rows import read_rows
@@ -27,15 +27,15 @@ def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         yield csv_line(cells)
 
 
-def csv_line(cells: list[str]) -> str:
-    """One row of CSV, quoted where it must be."""
+def csv_line(cells: Sequence[object]) -> str:
+    """One row of CSV, quoted where it must be.
+
+    Until Python 3.13 a writer quotes carriage returns only if its line ends have one; spreadsheets end rows
+    there.
+    """
     buffer = io.StringIO(newline="")
-    csv.writer(buffer, lineterminator="\n").writerow(cells)
-    return buffer.getvalue()
-
-
-def _fault(entry: Entry) -> str:
-    return "a carriage return in a word" if "\r" in entry.source + entry.target else ""
+    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
+    return buffer.getvalue().removesuffix("\r\n") + "\n"
 
 
 FORMAT = DictionaryFormat(
@@ -45,5 +45,4 @@ FORMAT = DictionaryFormat(
     noun="a CSV file",
     read=_read,
     pieces=_pieces,
-    fault=_fault,
 )

@@ -13,6 +13,7 @@ from bilex.core.errors import BilexError
 
 LONGEST_LINE = 16 << 20
 LARGEST_UNPACKED = 1 << 30
+MOST_TIMES_LARGER, _SMALL = 200, 16 << 20
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -65,13 +66,33 @@ def packed_text_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
             for number, line in _numbered(path, unpacked):
-                if unpacked.tell() > LARGEST_UNPACKED:
-                    raise BilexError(f"{path}: unpacks into more than 1 GB; give a part of it.")
+                check_unpacked(path, unpacked.tell(), file.tell())
                 yield number, line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BilexError(f"{path}: is not gzip, or damaged; pack it again with gzip.") from error
     except OSError as error:
         raise cannot_be_read(path, error) from error
+
+
+def check_unpacked(path: Path, unpacked: int, packed: int, largest: int = LARGEST_UNPACKED) -> None:
+    """Refuse what unpacks into too much, or into so much more than text does that it is meant to harm.
+
+    Args:
+        path: The file, for the message.
+        unpacked: The bytes unpacked so far.
+        packed: The bytes that they were unpacked from.
+        largest: The most that it may unpack into.
+
+    Raises:
+        BilexError: It is so.
+    """
+    if unpacked > largest:
+        raise BilexError(f"{path}: unpacks into more than {largest >> 20:,} MB; give a part of it.")
+    if unpacked > max(_SMALL, MOST_TIMES_LARGER * packed):
+        raise BilexError(
+            f"{path}: unpacks into more than {MOST_TIMES_LARGER} times its size, which no dictionary does; "
+            "give another file."
+        )
 
 
 def _numbered(path: Path, file: IO[bytes] | gzip.GzipFile) -> Iterator[tuple[int, str]]:

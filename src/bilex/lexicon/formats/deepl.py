@@ -6,7 +6,6 @@ of UTF-8 a word, one translation a word, no control characters or line ends, no 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from bilex.lexicon.reading import Collector, Layout, Reading
 
 LARGEST_GLOSSARY = 10 << 20
 LARGEST_WORD = 1024
-_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def _read(path: Path, layout: Layout) -> Reading:
@@ -57,8 +55,6 @@ def _fault(entry: Entry) -> str:
     for word in (entry.source, entry.target):
         if len(word.encode("utf-8")) > LARGEST_WORD:
             return f"a word of more than {LARGEST_WORD:,} bytes"
-        if _REFUSED.search(word):
-            return "a control character in a word"
         if word.startswith("\ufeff"):
             return "a byte order mark before a word"
     return ""

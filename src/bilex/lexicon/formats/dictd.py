@@ -12,7 +12,7 @@ from bilex.lexicon.formats.base import DictionaryFormat
 from bilex.lexicon.formats.decoding import text_lines
 from bilex.lexicon.formats.dictzip import Place, articles
 from bilex.lexicon.formats.stardict import stem_of
-from bilex.lexicon.reading import Collector, Layout, Reading
+from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
 
 _DIGITS = {
     char: value
@@ -20,7 +20,6 @@ _DIGITS = {
 }
 _ABOUT_THE_DATABASE = ("00database", "00-database")
 _MOST_DIGITS = 10
-_MOST_PAIRS = 10_000
 
 
 def _read(path: Path, layout: Layout) -> Reading:
@@ -33,8 +32,8 @@ def _read(path: Path, layout: Layout) -> Reading:
             collector.leave_out(number, "an article that is not there or larger than 1 MB")
             continue
         article = read_article(data.decode("utf-8", "replace"), word)
-        if len(article.translations) > _MOST_PAIRS:
-            collector.leave_out(number, f"more than {_MOST_PAIRS:,} pairs in one place")
+        if len(article.translations) > MOST_PAIRS_PER_UNIT:
+            collector.leave_out(number, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
         elif article.translations:
             speech = article.part_of_speech
             collector.add(

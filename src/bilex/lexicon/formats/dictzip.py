@@ -14,10 +14,9 @@ from typing import BinaryIO
 
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
-from bilex.lexicon.formats.decoding import cannot_be_read
+from bilex.lexicon.formats.decoding import LARGEST_UNPACKED, cannot_be_read, check_unpacked
 
 LARGEST_ARTICLE = 1 << 20
-LARGEST_UNPACKED = 4 << 30
 _BLOCK = 1 << 16
 _GZIP = b"\x1f\x8b"
 _MOST_OVERLAP = 16
@@ -79,10 +78,14 @@ def _cut(path: Path, wanted: list[Place], blocks: Iterator[bytes]) -> Iterator[t
 
 def _unpacked(path: Path, file: BinaryIO) -> Iterator[bytes]:
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    total = 0
     try:
         while packed := file.read(_BLOCK):
             while packed:
-                yield unpacker.decompress(packed, _BLOCK)
+                block = unpacker.decompress(packed, _BLOCK)
+                total += len(block)
+                check_unpacked(path, total, file.tell())
+                yield block
                 packed = unpacker.unconsumed_tail
                 if unpacker.eof:
                     return

@@ -12,11 +12,10 @@ from pathlib import Path
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped, line_fault
 from bilex.lexicon.formats.decoding import text_lines
-from bilex.lexicon.reading import Collector, Layout, Reading
+from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
 
 _WITH_MEANING = re.compile(r"[\\,=>#]")
 _ARROW = "=>"
-_MOST_PAIRS_A_LINE = 10_000
 
 
 def _read(path: Path, layout: Layout) -> Reading:
@@ -37,8 +36,8 @@ def _take(collector: Collector, number: int, line: str) -> None:
         collector.leave_out(number, "not exactly one '=>' in it")
         return
     sources, targets = ([_plain(word.strip()) for word in _divided(side, ",")] for side in sides)
-    if len(sources) * len(targets) > _MOST_PAIRS_A_LINE:
-        collector.leave_out(number, f"more than {_MOST_PAIRS_A_LINE:,} pairs in one place")
+    if len(sources) * len(targets) > MOST_PAIRS_PER_UNIT:
+        collector.leave_out(number, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
         return
     collector.add(number, [Entry(source, target) for source in sources for target in targets])
 

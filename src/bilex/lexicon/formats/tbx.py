@@ -12,12 +12,11 @@ from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.languages import marked_languages, matches, two_languages
 from bilex.lexicon.formats.xml_reading import Node, elements
 from bilex.lexicon.formats.xml_writing import DECLARATION, escape, quoteattr, xml_fault
-from bilex.lexicon.reading import Collector, Layout, Reading
+from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
 
 _NOUN = "a TBX file"
 _ROOTS, _CONCEPTS = ("martif", "tbx", "TBX"), ("termEntry", "conceptEntry")
 _LANGUAGES, _TERMS = ("langSet", "langSec"), ("tig", "ntig", "termSec")
-_MOST_PAIRS = 10_000
 # What TBX-Basic allows as part of speech, by what others call it.
 _PARTS_OF_SPEECH = {
     **dict.fromkeys(("n", "noun", "subst", "nn"), "noun"),
@@ -44,8 +43,8 @@ def _read(path: Path, layout: Layout) -> Reading:
         )
         if not sources or not targets:
             collector.leave_out(concept.line, "not in both languages")
-        elif len(sources) * len(targets) > _MOST_PAIRS:
-            collector.leave_out(concept.line, f"more than {_MOST_PAIRS:,} pairs in one place")
+        elif len(sources) * len(targets) > MOST_PAIRS_PER_UNIT:
+            collector.leave_out(concept.line, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
         else:
             pairs = itertools.product(sources, targets)
             collector.add(concept.line, [_entry(source, target) for source, target in pairs])

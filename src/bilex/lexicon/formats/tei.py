@@ -12,11 +12,10 @@ from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.languages import matches, short
 from bilex.lexicon.formats.xml_reading import Node, elements
 from bilex.lexicon.formats.xml_writing import DECLARATION, escape, quoteattr, xml_fault
-from bilex.lexicon.reading import Collector, Layout, Reading
+from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
 
 _TRANSLATION_KINDS = ("trans", "translation", "translationEquivalent")
 _OTHER_FORMS = ("infl", "inflected", "variant")
-_MOST_PAIRS = 10_000
 _NAMESPACE = "http://www.tei-c.org/ns/1.0"
 
 
@@ -73,8 +72,8 @@ def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
         collector.leave_out(entry.line, "no headword")
     elif not translations:
         collector.leave_out(entry.line, "no translation")
-    elif len(heads) * len(translations) > _MOST_PAIRS:
-        collector.leave_out(entry.line, f"more than {_MOST_PAIRS:,} pairs in one place")
+    elif len(heads) * len(translations) > MOST_PAIRS_PER_UNIT:
+        collector.leave_out(entry.line, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
     else:
         speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
         targets = [_entry(node, speech) for node in translations]

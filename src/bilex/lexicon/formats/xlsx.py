@@ -1,156 +1,224 @@
-"""XLSX workbooks (extra `xlsx`: openpyxl): the first sheet, a row a pair."""
+"""XLSX workbooks: the first sheet, one pair per row.
+
+A workbook is a zip archive of XML. Its parts are read as streams with the bounds of `xml_reading`, so that
+neither time nor memory depends on what a small file unpacks into.
+"""
 
 from __future__ import annotations
 
+import posixpath
 import re
-import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO
+from xml.sax.saxutils import escape
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
-from bilex.lexicon.formats.decoding import cannot_be_read
+from bilex.lexicon.formats.decoding import cannot_be_read, check_unpacked
 from bilex.lexicon.formats.rows import Row, take_rows
 from bilex.lexicon.formats.tables import table_rows
+from bilex.lexicon.formats.xml_reading import Node, elements
+from bilex.lexicon.formats.xml_writing import DECLARATION
 from bilex.lexicon.reading import Collector, Layout, Reading
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_576, 256, 32_767
-LARGEST_UNPACKED = 1 << 29
-_BLOCK = 1 << 20
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-_ESCAPE = re.compile("_x[0-9A-Fa-f]{4}_")
-_UTF_8 = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*<(?!\?xml[^>]*encoding\s*=\s*[\"'](?!utf-?8|us-ascii))", re.IGNORECASE
-)
+LARGEST_PART = 1 << 28
+MOST_TEXT = 1 << 27  # of all shared strings, with what Python needs for each
+_COST_OF_A_STRING = 64
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+_COLUMN = re.compile("[A-Z]{1,3}")
+_PHONETIC = frozenset(("rPh", "phoneticPr"))
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 
 
 def _read(path: Path, layout: Layout) -> Reading:
-    _check_archive(path)
-    openpyxl = _library()
     collector = Collector(path, "xlsx", layout, "rows", "row", expected="source and target", strict=True)
     try:
-        with path.open("rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and extensions, which no pair depends on
-            workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            return take_rows(collector, _rows(workbook.worksheets[0]), spreadsheet=True)
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            sheet, strings = _parts(path, archive)
+            shared = _shared_strings(path, archive, strings)
+            return take_rows(collector, _rows(path, archive, sheet, shared), spreadsheet=True)
     except BilexError:
         raise
-    except Exception as error:  # openpyxl raises whatever a damaged part makes it stumble over
-        raise BilexError(
-            f"{path}: is no workbook that can be read ({type(error).__name__}); save it again."
-        ) from error
-
-
-def _rows(sheet: Any) -> Iterator[Row]:
-    """The rows with words in them, as wide as the sheet says or else up to their last word."""
-    said = sheet.max_column
-    width = min(said or MOST_COLUMNS, MOST_COLUMNS)
-    before: object = None
-    for number, row in enumerate(sheet.iter_rows(max_col=width, values_only=True), 1):
-        if number > MOST_ROWS:
-            return
-        if row is before:  # openpyxl fills a gap between rows, which may be of millions, with one object
-            continue
-        before = row
-        cells = tuple("" if cell is None else str(cell) for cell in row)
-        if not said:
-            cells = cells[: max((place for place, cell in enumerate(cells, 1) if cell), default=0)]
-        if any(cell.strip() for cell in cells):
-            yield Row(number, cells, "" if len(cells) > 1 else "fewer than two columns")
-
-
-def _check_archive(path: Path) -> None:
-    """Refuse what is no workbook, unpacks into too much, or has parts that declare a document type.
-
-    Raises:
-        BilexError: It is so.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            if "[Content_Types].xml" not in archive.namelist():
-                raise BilexError(f"{path}: is an archive, not a workbook; save the sheet as .xlsx or CSV.")
-            if sum(member.file_size for member in members) > LARGEST_UNPACKED:
-                raise BilexError(f"{path}: unpacks into more than 512 MB; give a smaller workbook.")
-            for member in members:
-                if member.filename.lower().endswith((".xml", ".rels")):
-                    _check_part(path, archive, member)
     except OSError as error:
         raise cannot_be_read(path, error) from error
-    except BilexError:
-        raise
-    except Exception as error:  # zipfile and zlib raise many things on damaged archives
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
         raise BilexError(
             f"{path}: is no workbook, or damaged ({type(error).__name__}); save it again."
         ) from error
 
 
-def _check_part(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    before, size = b"", 0
-    with archive.open(member) as part:
-        while block := part.read(_BLOCK):
-            if not size and not _UTF_8.match(block):
-                raise BilexError(
-                    f"{path}: its part {member.filename[:60]!r} is not XML in UTF-8; save it again."
-                )
-            size += len(block)
-            if b"<!DOCTYPE" in before + block:
-                raise BilexError(f"{path}: declares a document type, which no workbook does; it is not read.")
-            if size > member.file_size:
-                raise BilexError(f"{path}: unpacks into more than it says; it is damaged.")
-            before = block[-16:]
-
-
-def _library() -> Any:
+def _open(path: Path, archive: zipfile.ZipFile, name: str) -> IO[bytes]:
     try:
-        import openpyxl
-    except ImportError as error:
+        part = archive.getinfo(name)
+    except KeyError as error:
         raise BilexError(
-            "workbooks need the package openpyxl; install it with: pip install 'bilex[xlsx]', or use CSV."
+            f"{path}: is no workbook, it lacks {name[:60]!r}; save the sheet as .xlsx or CSV."
         ) from error
-    return openpyxl
+    check_unpacked(path, part.file_size, part.compress_size, LARGEST_PART)
+    return archive.open(part)
+
+
+def _parts(path: Path, archive: zipfile.ZipFile) -> tuple[str, str]:
+    """The names of the first sheet's part and of the part of shared strings, "" if there is none."""
+    book = "xl/workbook.xml"
+    sheets = elements(path, ("workbook",), ("sheet",), part=_open(path, archive, book))
+    first = next(iter([sheet.attributes.get("id", "") for sheet in sheets]), None)
+    links = elements(
+        path, ("Relationships",), ("Relationship",), part=_open(path, archive, "xl/_rels/workbook.xml.rels")
+    )
+    sheet = strings = ""
+    for link in links:
+        target = posixpath.normpath(posixpath.join("/xl", link.attributes.get("Target", ""))).lstrip("/")
+        if link.attributes.get("Id") == first:
+            sheet = target
+        elif link.attributes.get("Type", "").endswith("/sharedStrings"):
+            strings = target
+    if not sheet:
+        raise BilexError(f"{path}: is a workbook without a sheet; save it again.")
+    return sheet, strings
+
+
+def _shared_strings(path: Path, archive: zipfile.ZipFile, name: str) -> list[str]:
+    """The texts that cells refer to by number."""
+    if not name or name not in archive.namelist():
+        return []
+    found: list[str] = []
+    size = 0
+    for node in elements(path, ("sst",), ("si",), part=_open(path, archive, name)):
+        found.append(_text(node))
+        size += len(found[-1]) + _COST_OF_A_STRING
+        if size > MOST_TEXT:
+            raise BilexError(f"{path}: holds more than {MOST_TEXT >> 20} MB of text; give a part of it.")
+    return found
+
+
+def _rows(path: Path, archive: zipfile.ZipFile, name: str, shared: list[str]) -> Iterator[Row]:
+    """The rows with words in them, as wide as the widest so far."""
+    width, number = 0, 0
+    for count, node in enumerate(
+        elements(path, ("worksheet",), ("row",), part=_open(path, archive, name)), 1
+    ):
+        if count > MOST_ROWS:
+            raise BilexError(f"{path}: holds more than {MOST_ROWS:,} rows; give a part of it.")
+        stated = node.attributes.get("r", "")
+        number = int(stated) if stated.isdecimal() and len(stated) < 10 else number + 1
+        cells: dict[int, str] = {}
+        place = 0
+        for cell in node.children("c"):
+            place = _place(cell.attributes.get("r", ""), place)
+            if place < MOST_COLUMNS:
+                cells[place] = _value(cell, shared)
+            place += 1
+        if any(value.strip() for value in cells.values()):
+            width = max(width, *(place + 1 for place, value in cells.items() if value))
+            row = tuple(cells.get(place, "") for place in range(width))
+            yield Row(number, row, "" if width > 1 else "fewer than two columns")
+
+
+def _place(reference: str, following: int) -> int:
+    """The column, from 0, of a cell such as "B7"; the following one if it has no reference."""
+    letters = _COLUMN.match(reference)
+    if letters is None:
+        return following
+    place = 0
+    for letter in letters[0]:
+        place = 26 * place + ord(letter) - ord("A") + 1
+    return place - 1
+
+
+def _value(cell: Node, shared: list[str]) -> str:
+    kind = cell.attributes.get("t", "n")
+    if kind == "inlineStr":
+        return "".join(_text(node) for node in cell.children("is"))
+    value = "".join(node.text(fold=False) for node in cell.children("v"))
+    if kind == "s":
+        known = value.strip().isdecimal() and len(value) < 10 and int(value) < len(shared)
+        return shared[int(value)] if known else ""
+    if kind == "b":
+        return {"1": "TRUE", "0": "FALSE"}.get(value.strip(), "")
+    return "" if kind == "e" else _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+
+
+def _text(node: Node) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), node.text(without=_PHONETIC, fold=False))
 
 
 def _save(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
-    """Write one sheet; every cell is text, never a formula, and marked as text where that is asked for."""
-    openpyxl = _library()
+    """Write one sheet; every cell is text or a number, never a formula."""
     if len(dictionary.entries) >= MOST_ROWS:
         raise BilexError(f"{path}: a sheet holds {MOST_ROWS - 1:,} pairs; write fewer, or CSV.")
-    workbook = openpyxl.Workbook(write_only=True)
-    sheet = workbook.create_sheet("dictionary")
-    for row in table_rows(dictionary):
-        sheet.append([_cell(openpyxl, sheet, value, options) for value in row])
-    with atomic_file(path) as temporary:
-        workbook.save(temporary)
+    with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in _FIXED_PARTS.items():
+            archive.writestr(zipfile.ZipInfo(name), DECLARATION + text, zipfile.ZIP_DEFLATED)
+        sheet = zipfile.ZipInfo("xl/worksheets/sheet1.xml")
+        sheet.compress_type = zipfile.ZIP_DEFLATED
+        with archive.open(sheet, "w", force_zip64=True) as part:
+            part.write(f'{DECLARATION}<worksheet xmlns="{_MAIN}"><sheetData>\n'.encode())
+            for row in table_rows(dictionary):
+                cells = "".join(_cell(value, options) for value in row)
+                part.write(f"<row>{cells}</row>\n".encode())
+            part.write(b"</sheetData></worksheet>\n")
 
 
-def _cell(openpyxl: Any, sheet: Any, value: str | int, options: WriteOptions) -> Any:
-    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "#")):
-        return value
-    cell = openpyxl.cell.WriteOnlyCell(sheet)
-    cell.value, cell.data_type = value, "s"
-    cell.quotePrefix = options.defuse_formulas
-    return cell
+def _cell(value: str | int, options: WriteOptions) -> str:
+    if not isinstance(value, str):
+        return f"<c><v>{value}</v></c>"
+    if not value:
+        return "<c/>"
+    style = ' s="1"' if options.defuse_formulas and value.startswith(("=", "+", "-", "@", "#")) else ""
+    text = escape(_ESCAPE.sub(r"_x005F_x\1_", value))
+    return f'<c t="inlineStr"{style}><is><t xml:space="preserve">{text}</t></is></c>'
 
 
 def _fault(entry: Entry) -> str:
-    for text in (entry.source, entry.target, entry.part_of_speech, entry.status, entry.provenance):
-        if len(text) > LONGEST_CELL:
-            return f"a word of more than {LONGEST_CELL:,} characters"
-        if _FORBIDDEN.search(text):
-            return "a control character in a word"
-        if "\r" in text or _ESCAPE.search(text):
-            return "a carriage return or an escape such as _x0041_ in a word"
-    return ""
+    texts = (entry.source, entry.target, entry.part_of_speech, entry.status, entry.provenance)
+    too_long = any(len(text) > LONGEST_CELL for text in texts)
+    return f"a word of more than {LONGEST_CELL:,} characters" if too_long else ""
 
+
+_FIXED_PARTS = {
+    "[Content_Types].xml": (
+        f'<Types xmlns="{_PACKAGE}/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{_TYPES}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{_TYPES}.worksheet+xml"/>'
+        f'<Override PartName="/xl/styles.xml" ContentType="{_TYPES}.styles+xml"/></Types>'
+    ),
+    "_rels/.rels": (
+        f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId1" '
+        f'Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>'
+    ),
+    "xl/workbook.xml": (
+        f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}"><sheets>'
+        '<sheet name="dictionary" sheetId="1" r:id="rId1"/></sheets></workbook>'
+    ),
+    "xl/_rels/workbook.xml.rels": (
+        f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId1" '
+        f'Type="{_OFFICE}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" '
+        f'Type="{_OFFICE}/styles" Target="styles.xml"/></Relationships>'
+    ),
+    # The second style has quotePrefix, which marks a cell as text that is no formula.
+    "xl/styles.xml": (
+        f'<styleSheet xmlns="{_MAIN}"><fonts count="1"><font/></fonts><fills count="2"><fill>'
+        '<patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills>'
+        '<borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs>'
+        '<cellXfs count="2"><xf xfId="0"/><xf xfId="0" quotePrefix="1"/></cellXfs>'
+        '<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>'
+    ),
+}
 
 FORMAT = DictionaryFormat(
     name="xlsx",
-    description="a workbook, for Excel and LibreOffice (needs the extra xlsx)",
+    description="a workbook, for Excel and LibreOffice",
     suffixes=(".xlsx",),
     noun="a workbook",
     read=_read,

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from xml.parsers import expat
 
 from bilex.core.errors import BilexError
@@ -48,13 +49,15 @@ class Node:
                     yield part
                 yield from part.within(*names, but=but)
 
-    def text(self, *, without: frozenset[str] = frozenset()) -> str:
+    def text(self, *, without: frozenset[str] = frozenset(), fold: bool = True) -> str:
         """All text in it, with runs of blanks as one space, none at the ends.
 
         Args:
             without: Names of elements whose text is left out.
+            fold: Whether to fold blanks; else the text is given as it is.
         """
-        return folded("".join(self._pieces(without)))
+        text = "".join(self._pieces(without))
+        return folded(text) if fold else text
 
     def language(self) -> str:
         """The language that it is marked with, in lower case, or nothing."""
@@ -69,7 +72,11 @@ class Node:
 
 
 def elements(
-    path: Path, roots: tuple[str, ...], names: tuple[str, ...], opened: tuple[str, ...] = ()
+    path: Path,
+    roots: tuple[str, ...],
+    names: tuple[str, ...],
+    opened: tuple[str, ...] = (),
+    part: IO[bytes] | None = None,
 ) -> Iterator[Node]:
     """The elements of some names in a file, each whole, one after the other.
 
@@ -80,6 +87,7 @@ def elements(
         roots: Names that the outermost element may have.
         names: The elements to give.
         opened: Further elements around them, given when they begin, with attributes but without content.
+        part: What to read instead of the file: a part of an archive.
 
     Raises:
         BilexError: The file cannot be read, is not XML, has another root, declares entities, or holds an
@@ -87,7 +95,7 @@ def elements(
     """
     parser = _Parser(path, roots, frozenset(names), frozenset(opened))
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if part is None else part as file:
             while chunk := file.read(_CHUNK):
                 parser.feed(chunk)
                 yield from parser.taken()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.lexicon.formats import format_of
+from bilex.lexicon.formats.comma_separated import csv_line
 from bilex.model import Entry, Translator
 
 if TYPE_CHECKING:
@@ -69,9 +68,7 @@ class Polyglot:
             return "".join(json.dumps(self._record(entry), ensure_ascii=False) + "\n" for entry in self)
         rows = [(self.source, *self.targets), *(self._cells(entry) for entry in self)]
         if form == "csv":
-            buffer = io.StringIO(newline="")
-            csv.writer(buffer, lineterminator="\n").writerows(rows)
-            return buffer.getvalue()
+            return "".join(csv_line(row) for row in rows)
         for cell in (cell for row in rows for cell in row):
             if any(character in cell for character in "\t\n\r"):
                 raise BilexError(
