@@ -36,7 +36,6 @@ from bilex.fit import Recipe, fit
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.vectors import WordVectors
-from bilex_workbench.decisions import rejected_by
 from bilex_workbench.learning import retrained
 from bilex_workbench.priority import CANDIDATES as COMPARED
 from bilex_workbench.priority import Priorities, sample_rows
@@ -192,7 +191,7 @@ def ordered(translator: Translator, words: list[str], order: str, split: int) ->
 
 
 def decide(translator: Translator, words: list[str], golds: Golds) -> Lexicon:
-    """What the reviewer says: the pairs that are right, and the candidates that were passed over."""
+    """What the reviewer says: the pairs that are right, and the candidates that are wrong."""
     if not words:
         return Lexicon([], "the simulated reviewer")
     pairs: list[tuple[str, str]] = []
@@ -201,7 +200,7 @@ def decide(translator: Translator, words: list[str], golds: Golds) -> Lexicon:
         shown = [found.word for found in answer]
         accepted = [found for found in shown if found in golds[word]] or list(golds[word][:1])
         pairs += [(word, found) for found in accepted]
-        wrong += [(word, found) for found in rejected_by("accept", accepted, shown)]
+        wrong += [(word, found) for found in shown if found not in golds[word]]
     return Lexicon(pairs, "the simulated reviewer", rejected=tuple(wrong))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bilex_workbench.agreement import kappa
-from bilex_workbench.decisions import Decision, outcome, rejected_by
+from bilex_workbench.decisions import Decision, outcome, refresh
 from bilex_workbench.state import Settings, Workbench
 from workbench_server import right_answer, serving
 
@@ -145,14 +145,49 @@ def test_kappa_of_a_textbook():
     assert kappa([]) is None and kappa([(True, True)]) is None
 
 
-def test_what_a_decision_rejects():
-    shown = ["a", "b", "c", "d"]
-    assert rejected_by("none", [], shown) == ("a", "b", "c", "d")
-    assert rejected_by("accept", ["c"], shown) == ("a", "b")
-    assert rejected_by("accept", ["a"], shown) == ()
-    assert rejected_by("accept", ["a", "c"], shown) == ("b",)
-    assert rejected_by("accept", ["typed"], shown) == ("a", "b", "c", "d")
-    assert rejected_by("skip", [], shown) == ()
+def test_unchosen_candidates_are_unknown(client):
+    item = following(client)["items"][0]
+    words = [candidate["word"] for candidate in item["candidates"]]
+    kept = decide(client, item, accepted=[words[2]])["decision"]
+    assert kept["rejected"] == kept["unsure"] == [] and kept["candidates"] == words
+    kept = decide(client, item, accepted=[words[2]], rejected=words[:1], unsure=words[1:2])["decision"]
+    assert (kept["accepted"], kept["rejected"], kept["unsure"]) == (words[2:3], words[:1], words[1:2])
+    assert decide(client, item, verdict="none")["decision"]["rejected"] == words
+
+
+def test_verdicts_without_a_translation_leave_the_entry_in_the_queue(client):
+    item = following(client)["items"][0]
+    best = item["candidates"][0]["word"]
+    answer = decide(client, item, verdict="skip", rejected=[best])
+    assert answer["entry"]["status"] == "skipped" and answer["decision"]["rejected"] == [best]
+    assert client.get("/api/publish/preview", params={"which": "all"}).json()["pairs"] == 599
+    refused = client.post(
+        "/api/review/decide",
+        json={
+            "source": item["source"],
+            "reviewer": "a",
+            "verdict": "accept",
+            "accepted": [best],
+            "unsure": [best],
+        },
+    )
+    assert refused.status_code == 400 and "only one" in refused.json()["detail"]
+
+
+def test_an_entry_with_a_new_first_answer_returns_to_the_queue(client, bench):
+    item = following(client)["items"][0]
+    source, best = item["source"], item["candidates"][0]["word"]
+    decide(client, item, accepted=[best])
+    assert source not in [one["source"] for one in following(client, count=10)["items"]]
+    with bench.store.writing() as connection:  # as a retrained model's table would be filled
+        connection.execute("UPDATE entries SET target = 'uusi', answer = 'uusi' WHERE source = ?", (source,))
+        refresh(connection, source)
+    again = following(client)["items"][0]
+    assert again["source"] == source and again["decisions"][0]["accepted"] == [best]
+    shown = client.get("/api/entries", params={"fresh": True}).json()["rows"]
+    assert [row["source"] for row in shown] == [source] and shown[0]["accepted"] == [best]
+    decide(client, again, accepted=[best], rejected=["uusi"])
+    assert client.get("/api/entries", params={"fresh": True}).json()["total"] == 0
 
 
 def test_outcome_of_several_people():

@@ -13,6 +13,7 @@ from bilex_workbench.decisions import Decision, record, take_back
 from bilex_workbench.engine import Engine
 from bilex_workbench.intervals import allocate
 from bilex_workbench.problems import ProblemError
+from bilex_workbench.reviewing import candidates
 from bilex_workbench.store import Store, now
 
 _SHOWN = 5
@@ -42,14 +43,14 @@ def draw(
         ProblemError: There are no such entries.
     """
     store = engine.store
-    conditions, values = ["target IS NOT NULL", "known = 0"], []
+    conditions, values = ["target IS NOT NULL", "known = 0", "headword = source"], []
     if min_confidence is not None:
         conditions.append("confidence >= ?")
         values.append(min_confidence)
     if max_rank is not None:
         conditions.append("row < ?")
         values.append(max_rank)
-    columns = "row, source, target, confidence, model_confidence"
+    columns = "row, source, coalesce(answer, target) target, confidence, model_confidence"
     query = f"SELECT {columns} FROM entries WHERE {' AND '.join(conditions)}"
     strata: dict[tuple[str, str], list[sqlite3.Row]] = {}
     for row in store.all(query, *values):
@@ -99,7 +100,7 @@ def draw(
 
 def _shown(engine: Engine, source: str, best: str, rng: random.Random) -> list[str]:
     """The model's candidates in random order, its own choice among them."""
-    words = [translation.word for translation in engine.translate(source, _SHOWN)]
+    words = [candidate["word"] for candidate in candidates(engine, source, _SHOWN)]
     shown = list(dict.fromkeys([best, *words]))[:_SHOWN]
     rng.shuffle(shown)
     return shown
@@ -195,7 +196,7 @@ def decide(
         accepted = tuple(dict.fromkeys([*right, *typed])) if verdict == "accept" else ()
         if verdict == "accept" and not accepted:
             raise ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
-        wrong = tuple(word for word in shown if word not in accepted) if verdict != "skip" else ()
+        wrong = tuple(word for word in shown if word not in accepted) if verdict == "none" else ()
         decision = record(
             connection,
             Decision(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -13,7 +13,8 @@ from bilex_workbench.store import Store, now
 
 Verdict = Literal["accept", "none", "skip"]
 Kind = Literal["review", "audit", "import", "resolution"]
-STATUSES = ("unreviewed", "accepted", "corrected", "rejected", "skipped", "disagreement")
+STATUSES = ("unreviewed", "accepted", "corrected", "rejected", "skipped", "disagreement", "covered")
+DECIDED = "status IN ('accepted', 'corrected', 'rejected', 'disagreement')"
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Decision:
     Attributes:
         source: The source word.
         reviewer: Who decided.
-        verdict: "accept" some translations, "none" of those shown is right, or "skip".
+        verdict: "accept" some translations, "none" of those shown is right, or "skip": left for later,
+            perhaps with verdicts about some candidates.
         accepted: Translations that are right; free text is allowed.
         rejected: Translations that are wrong.
         candidates: What was shown, in that order.
@@ -33,6 +35,7 @@ class Decision:
         at: When.
         undone: When it was taken back; None if it stands.
         id: Its number in the file; 0 before it is there.
+        unsure: Translations that the person could not judge. Others that were shown are unknown.
     """
 
     source: str
@@ -47,12 +50,13 @@ class Decision:
     at: str = ""
     undone: str | None = None
     id: int = 0
+    unsure: tuple[str, ...] = ()
 
     @classmethod
     def from_row(cls, row: sqlite3.Row) -> Decision:
         """A row of the table `decisions`."""
         values = dict(row)
-        for name in ("accepted", "rejected", "candidates"):
+        for name in ("accepted", "rejected", "candidates", "unsure"):
             values[name] = tuple(json.loads(values[name]))
         return cls(**values)
 
@@ -72,6 +76,7 @@ class Outcome:
         reviewers: Who decided.
         decisions: How many people did.
         decided: When the newest decision was made.
+        fresh: Whether the model's first translation is one that nobody was shown yet.
     """
 
     status: str = "unreviewed"
@@ -80,23 +85,7 @@ class Outcome:
     reviewers: tuple[str, ...] = ()
     decisions: int = 0
     decided: str | None = None
-
-
-def rejected_by(verdict: Verdict, accepted: Sequence[str], candidates: Sequence[str]) -> tuple[str, ...]:
-    """The candidates that a decision says to be wrong.
-
-    With "none" all that were shown. With "accept" those that stand above the last accepted one: somebody who
-    accepts the third has read the first two. A typed translation says that all others were read.
-    """
-    if verdict == "none":
-        return tuple(dict.fromkeys(candidates))
-    if verdict == "skip":
-        return ()
-    chosen = set(accepted)
-    typed = any(word not in candidates for word in accepted)
-    places = [place for place, word in enumerate(candidates) if word in chosen]
-    read = candidates if typed or not places else candidates[: places[-1]]
-    return tuple(dict.fromkeys(word for word in read if word not in chosen))
+    fresh: bool = False
 
 
 def standing(decisions: Iterable[Decision]) -> list[Decision]:
@@ -111,7 +100,7 @@ def standing(decisions: Iterable[Decision]) -> list[Decision]:
     return sorted(newest.values(), key=lambda decision: decision.id)
 
 
-def outcome(decisions: Iterable[Decision], best: str | None) -> Outcome:
+def outcome(decisions: Iterable[Decision], best: str | None, answer: str | None = None) -> Outcome:
     """What the decisions about one word come to.
 
     People disagree where one accepts a translation that another rejects, or where one accepts and another
@@ -120,21 +109,26 @@ def outcome(decisions: Iterable[Decision], best: str | None) -> Outcome:
     Args:
         decisions: All decisions about the word, oldest first.
         best: The model's first translation now.
+        answer: The headword of that translation.
     """
     stands = standing(decisions)
     judged = [decision for decision in stands if decision.verdict != "skip"]
+    wrong = dict.fromkeys(word for decision in stands for word in decision.rejected)
     if not judged:
-        return Outcome("skipped", decided=stands[-1].at) if stands else Outcome()
+        return Outcome("skipped", (), tuple(wrong), decided=stands[-1].at) if stands else Outcome()
     people = tuple(dict.fromkeys(decision.reviewer for decision in judged))
     final = [decision for decision in judged if decision.kind == "resolution"]
     counted = final[-1:] or judged
-    wrong = dict.fromkeys(word for decision in counted for word in decision.rejected)
+    if final:
+        wrong = dict.fromkeys(final[-1].rejected)
     named = dict.fromkeys(word for decision in counted for word in decision.accepted)
     verdicts = {decision.verdict for decision in counted}
+    shown = {word for one in judged for word in (*one.candidates, *one.accepted, *one.rejected, one.best)}
+    fresh = best is not None and best not in shown
     if len(verdicts) > 1 or named.keys() & wrong.keys():
-        return Outcome("disagreement", (), (), people, len(people), judged[-1].at)
-    status = "rejected" if not named else "accepted" if best in named else "corrected"
-    return Outcome(status, tuple(named), tuple(wrong), people, len(people), judged[-1].at)
+        return Outcome("disagreement", (), (), people, len(people), judged[-1].at, fresh)
+    status = "rejected" if not named else "accepted" if {best, answer} & named.keys() else "corrected"
+    return Outcome(status, tuple(named), tuple(wrong), people, len(people), judged[-1].at, fresh)
 
 
 def decisions_about(connection: sqlite3.Connection, source: str) -> list[Decision]:
@@ -144,13 +138,17 @@ def decisions_about(connection: sqlite3.Connection, source: str) -> list[Decisio
 
 
 def refresh(connection: sqlite3.Connection, source: str) -> Outcome:
-    """Bring a word's row of the table up to date with the decisions about it."""
-    row = connection.execute("SELECT target FROM entries WHERE source = ?", (source,)).fetchone()
-    found = outcome(decisions_about(connection, source), row["target"] if row else None)
+    """Bring a word's row of the table, and those of its forms, up to date with the decisions about it."""
+    row = connection.execute(
+        "SELECT row, target, answer, headword FROM entries WHERE source = ?", (source,)
+    ).fetchone()
+    found = outcome(
+        decisions_about(connection, source), row["target"] if row else None, row["answer"] if row else None
+    )
     noted = connection.execute("SELECT 1 FROM notes WHERE source = ? LIMIT 1", (source,)).fetchone()
     connection.execute(
-        "UPDATE entries SET status = ?, accepted = ?, reviewers = ?, decisions = ?, decided = ?, noted = ? "
-        "WHERE source = ?",
+        "UPDATE entries SET status = ?, accepted = ?, reviewers = ?, decisions = ?, decided = ?, noted = ?, "
+        "fresh = ? WHERE source = ?",
         (
             found.status,
             _json(found.accepted),
@@ -158,10 +156,30 @@ def refresh(connection: sqlite3.Connection, source: str) -> Outcome:
             found.decisions,
             found.decided,
             int(noted is not None),
+            int(found.fresh),
             source,
         ),
     )
+    if row is not None and row["headword"] == source:
+        connection.execute(
+            f"UPDATE entries SET status = CASE WHEN (SELECT {DECIDED} FROM entries WHERE source = ?1) "
+            "THEN 'covered' ELSE 'unreviewed' END "
+            "WHERE headword = ?1 AND source <> ?1 AND status IN ('unreviewed', 'covered')",
+            (source,),
+        )
+    elif row is not None:
+        cover_forms(connection, row["row"], row["row"])
     return found
+
+
+def cover_forms(connection: sqlite3.Connection, first: int, last: int) -> None:
+    """Mark the forms of some rows that nobody decided on as covered where their headword is decided."""
+    connection.execute(
+        "UPDATE entries SET status = CASE WHEN EXISTS (SELECT 1 FROM entries head "
+        f"WHERE head.source = entries.headword AND head.{DECIDED}) THEN 'covered' ELSE 'unreviewed' END "
+        "WHERE row BETWEEN ? AND ? AND headword <> source AND status IN ('unreviewed', 'covered')",
+        (first, last),
+    )
 
 
 def record(connection: sqlite3.Connection, decision: Decision) -> Decision:
@@ -169,14 +187,15 @@ def record(connection: sqlite3.Connection, decision: Decision) -> Decision:
     at = decision.at or now()
     cursor = connection.execute(
         "INSERT INTO decisions "
-        "(source, reviewer, verdict, accepted, rejected, candidates, best, note, kind, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "(source, reviewer, verdict, accepted, rejected, unsure, candidates, best, note, kind, at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             decision.source,
             decision.reviewer,
             decision.verdict,
             _json(decision.accepted),
             _json(decision.rejected),
+            _json(decision.unsure),
             _json(decision.candidates),
             decision.best,
             decision.note,
@@ -244,12 +263,14 @@ def all_outcomes(store: Store) -> dict[str, Outcome]:
     for row in store.all("SELECT * FROM decisions ORDER BY id"):
         about.setdefault(row["source"], []).append(Decision.from_row(row))
     targets = {
-        row["source"]: row["target"]
+        row["source"]: (row["target"], row["answer"])
         for row in store.all(
-            "SELECT source, target FROM entries WHERE source IN (SELECT source FROM decisions)"
+            "SELECT source, target, answer FROM entries WHERE source IN (SELECT source FROM decisions)"
         )
     }
-    return {source: outcome(decisions, targets.get(source)) for source, decisions in about.items()}
+    return {
+        source: outcome(decisions, *targets.get(source, (None, None))) for source, decisions in about.items()
+    }
 
 
 def _json(words: Iterable[str]) -> str:

@@ -1,16 +1,19 @@
-"""The dictionary as a table: filters, sorting and pages of the entries."""
+"""The dictionary as a table: filters, sorting, pages, and what can be done to many entries at once."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bilex_workbench.bands import Band
-from bilex_workbench.decisions import STATUSES
+from bilex_workbench.decisions import STATUSES, Decision, Verdict, record, refresh, take_back
+from bilex_workbench.kinds import KINDS
+from bilex_workbench.priority import in_queue_as
 from bilex_workbench.problems import ProblemError
-from bilex_workbench.store import Store
+from bilex_workbench.store import Store, now
 
 COLUMNS = (
     "source",
@@ -28,6 +31,12 @@ COLUMNS = (
     "decisions",
     "decided",
     "noted",
+    "kind",
+    "headword",
+    "answer",
+    "forms",
+    "fresh",
+    "assignee",
 )
 _SORTS = {
     "source_rank": "row",
@@ -39,8 +48,13 @@ _SORTS = {
     "status": "status",
     "decided": "decided",
     "priority": "priority",
+    "kind": "kind",
 }
 _MAY_BE_EMPTY = ("target_rank", "target_key", "score", "confidence", "decided")
+_ENTRY = (
+    "SELECT entries.*, (SELECT count(*) - 1 FROM entries form WHERE form.headword = entries.source) forms "
+    "FROM entries"
+)
 _KEYS = {"both": ("source_key", "target_key"), "source": ("source_key",), "target": ("target_key",)}
 
 
@@ -60,6 +74,12 @@ class Filter:
     identical: bool | None = None
     noted: bool | None = None
     reviewer: str = ""
+    kind: str = ""
+    known: bool | None = None
+    fresh: bool | None = None
+    heads: bool | None = None
+    headword: str = ""
+    assignee: str = ""
 
     def within_band(self, name: str | None, bands: list[Band]) -> Filter:
         """The same filter, within a frequency band.
@@ -72,7 +92,7 @@ class Filter:
         for band in bands:
             if band.name == name:
                 ranks = (max(self.min_rank or 1, band.first), min(self.max_rank or band.last, band.last))
-                return Filter(**{**vars(self), "min_rank": ranks[0], "max_rank": ranks[1]})
+                return replace(self, min_rank=ranks[0], max_rank=ranks[1])
         raise ProblemError(400, f"There is no frequency band '{name}'; see 'bands' of /api/model.")
 
     def condition(self) -> tuple[str, list[Any]]:
@@ -94,19 +114,28 @@ class Filter:
         for part, bound in bounds:
             if bound is not None:
                 add(part, bound)
-        for name in ("mutual", "identical", "noted"):
+        for name in ("mutual", "identical", "noted", "known", "fresh"):
             wanted = getattr(self, name)
             if wanted is not None:
                 add(f"{name} = ?", int(wanted))
-        if self.status:
-            chosen = _statuses(self.status)
-            add(f"status IN ({', '.join('?' * len(chosen))})", *chosen)
+        self._lists(add)
         if self.reviewer:
             add(
                 "source IN (SELECT source FROM decisions WHERE reviewer = ? AND undone IS NULL)",
                 self.reviewer,
             )
         return (" AND ".join(parts) or "1", values)
+
+    def _lists(self, add: Any) -> None:
+        for name, allowed in (("status", STATUSES), ("kind", KINDS)):
+            if getattr(self, name):
+                chosen = _listed(getattr(self, name), name, allowed)
+                add(f"{name} IN ({', '.join('?' * len(chosen))})", *chosen)
+        if self.heads is not None:
+            add(f"headword {'=' if self.heads else '<>'} source")
+        for name in ("headword", "assignee"):
+            if getattr(self, name):
+                add(f"{name} = ?", getattr(self, name))
 
     def _search(self, add: Any) -> None:
         if not self.q:
@@ -126,12 +155,22 @@ class Filter:
             raise ProblemError(400, f"Match '{self.match}' is not known; use contains, prefix or exact.")
 
 
-def _statuses(text: str) -> list[str]:
+def _listed(text: str, name: str, allowed: Sequence[str]) -> list[str]:
+    """The values of a list with commas.
+
+    Raises:
+        ProblemError: One is not allowed.
+    """
     chosen = [part.strip() for part in text.split(",") if part.strip()]
-    wrong = [part for part in chosen if part not in STATUSES]
-    if wrong:
-        raise ProblemError(400, f"Status '{wrong[0]}' is not known; use {', '.join(STATUSES)}.")
+    wrong = [part for part in chosen if part not in allowed]
+    if wrong or not chosen:
+        raise ProblemError(400, f"{name.capitalize()} '{text[:100]}' is not known; use {', '.join(allowed)}.")
     return chosen
+
+
+def kinds_named(text: str) -> list[str]:
+    """The kinds of a list with commas; none for an empty text."""
+    return _listed(text, "kind", KINDS) if text else []
 
 
 def order_by(sort: str) -> str:
@@ -177,24 +216,147 @@ def page(
 
 def entry_by_row(store: Store, row: int) -> dict[str, Any]:
     """One row of the table."""
-    found = store.one("SELECT * FROM entries WHERE row = ?", row)
+    found = store.one(f"{_ENTRY} WHERE row = ?", row)
     assert found is not None
     return as_row(found)
 
 
 def entry(store: Store, source: str) -> dict[str, Any] | None:
     """The row of a source word; None if it has none."""
-    found = store.one("SELECT * FROM entries WHERE source = ?", source)
+    found = store.one(f"{_ENTRY} WHERE source = ?", source)
     return None if found is None else as_row(found)
 
 
 def as_row(found: sqlite3.Row) -> dict[str, Any]:
     """A row as the interface answers it."""
-    values: dict[str, Any] = {name: found[name] for name in COLUMNS if name != "source_rank"}
+    values: dict[str, Any] = dict(found)
     values["source_rank"] = found["row"] + 1
     for name in ("accepted", "reviewers"):
         values[name] = json.loads(values[name])
-    for name in ("identical", "known", "noted"):
+    for name in ("identical", "known", "noted", "fresh"):
         values[name] = bool(values[name])
     values["mutual"] = None if values["mutual"] is None else bool(values["mutual"])
+    values["headword"] = values["headword"] or values["source"]
     return {name: values[name] for name in COLUMNS}
+
+
+def mark(
+    store: Store,
+    sources: Sequence[str] | Filter,
+    reviewer: str,
+    kind: str | None = None,
+    assignee: str | None = None,
+) -> dict[str, Any]:
+    """Set the kind or the assignee of many entries at once.
+
+    Args:
+        store: The review file.
+        sources: The source words, or the filter that finds them.
+        reviewer: Who does it.
+        kind: The new kind; None to leave it.
+        assignee: Who is to review them; "" for nobody, None to leave it.
+
+    Returns:
+        The number of the batch, for `undo_batch`, and how many entries were changed.
+    """
+    with store.writing() as connection:
+        condition, values = _where(sources)
+        rows = connection.execute(
+            "SELECT entries.row, entries.source, entries.kind now, priority, marks.kind, marks.assignee "
+            "FROM entries LEFT JOIN marks ON marks.source = entries.source "
+            f"WHERE entries.row IN (SELECT row FROM entries WHERE {condition})",
+            values,
+        ).fetchall()
+        before = [[row["source"], row["kind"], row["assignee"] or "", row["now"]] for row in rows]
+        for row in rows:
+            _set_mark(
+                connection,
+                row["source"],
+                row["kind"] if kind is None else kind,
+                row["assignee"] if assignee is None else assignee,
+            )
+            if kind:
+                _set_kind(connection, row["source"], kind)
+        return {"batch": _keep_batch(connection, reviewer, "mark", before), "changed": len(rows)}
+
+
+def decide_many(
+    store: Store, sources: Sequence[str] | Filter, reviewer: str, verdict: Verdict
+) -> dict[str, Any]:
+    """Accept or reject the first answer of many entries at once, or skip them."""
+    with store.writing() as connection:
+        condition, values = _where(sources)
+        rows = connection.execute(
+            f"SELECT source, target, answer FROM entries WHERE {condition} AND target IS NOT NULL", values
+        ).fetchall()
+        made = []
+        for row in rows:
+            shown = (row["answer"] or row["target"],)
+            accepted = shown if verdict == "accept" else ()
+            wrong = shown if verdict == "none" else ()
+            one = Decision(row["source"], reviewer, verdict, accepted, wrong, shown, row["target"])
+            made.append([record(connection, one).id])
+        return {"batch": _keep_batch(connection, reviewer, "decide", made), "changed": len(rows)}
+
+
+def undo_batch(store: Store, number: int) -> dict[str, Any]:
+    """Take back what a batch changed.
+
+    Raises:
+        ProblemError: There is no such batch, or it was taken back already.
+    """
+    with store.writing() as connection:
+        batch = connection.execute("SELECT * FROM batches WHERE id = ?", (number,)).fetchone()
+        if batch is None:
+            raise ProblemError(404, f"There is no batch {number}.")
+        if batch["undone"]:
+            raise ProblemError(409, f"Batch {number} was taken back already.")
+        before = json.loads(batch["before"])
+        for one in before:
+            if batch["action"] == "decide":
+                take_back(connection, one[0])
+            else:
+                source, kind, assignee, shown = one
+                _set_mark(connection, source, kind, assignee)
+                _set_kind(connection, source, shown)
+        connection.execute("UPDATE batches SET undone = ? WHERE id = ?", (now(), number))
+    return {"batch": number, "changed": len(before)}
+
+
+def _where(sources: Sequence[str] | Filter) -> tuple[str, list[Any]]:
+    if isinstance(sources, Filter):
+        return sources.condition()
+    return "source IN (SELECT value FROM json_each(?))", [json.dumps(list(sources))]
+
+
+def _keep_batch(connection: sqlite3.Connection, reviewer: str, action: str, before: list[Any]) -> int:
+    cursor = connection.execute(
+        "INSERT INTO batches (at, reviewer, action, before) VALUES (?, ?, ?, ?)",
+        (now(), reviewer, action, json.dumps(before, ensure_ascii=False)),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _set_mark(connection: sqlite3.Connection, source: str, kind: str | None, assignee: str | None) -> None:
+    connection.execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?)", (source, kind, assignee or ""))
+    connection.execute("UPDATE entries SET assignee = ? WHERE source = ?", (assignee or "", source))
+
+
+def _set_kind(connection: sqlite3.Connection, source: str, kind: str) -> None:
+    """Show an entry as of a kind; a form that becomes another kind is its own headword."""
+    row = connection.execute(
+        "SELECT entries.row, priority, head FROM entries "
+        "LEFT JOIN forms ON side = 0 AND forms.row = entries.row WHERE source = ?",
+        (source,),
+    ).fetchone()
+    if row is None:
+        return
+    headword = source
+    if kind == "inflected" and row["head"] is not None:
+        head = connection.execute("SELECT source FROM entries WHERE row = ?", (row["head"],)).fetchone()
+        headword = head["source"] if head else source
+    connection.execute(
+        "UPDATE entries SET kind = ?, priority = ?, headword = ? WHERE source = ?",
+        (kind, in_queue_as(row["priority"], kind), headword, source),
+    )
+    refresh(connection, source)

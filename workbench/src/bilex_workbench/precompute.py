@@ -8,6 +8,7 @@ is started again goes on where it was.
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import sqlite3
 import threading
@@ -20,9 +21,10 @@ import numpy.typing as npt
 
 from bilex.model.known import Proposals, Proposer
 from bilex.model.space import Direction
-from bilex_workbench.decisions import refresh
+from bilex_workbench.decisions import cover_forms, refresh
 from bilex_workbench.engine import STORED_CANDIDATES, Engine, direction_number, packed
-from bilex_workbench.priority import Priorities, sample_rows
+from bilex_workbench.kinds import Kinds
+from bilex_workbench.priority import Priorities, in_queue, sample_rows
 from bilex_workbench.problems import LONGEST_WORD
 from bilex_workbench.store import remember
 
@@ -31,6 +33,7 @@ _SEARCHED, _SEARCHED_ALONE = 32, 128  # words that are searched at a time, and i
 _PAUSE = 0.01
 _BUSY_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _ROWS_A_TRANSACTION = 1024
+_KIND_CANDIDATES = 5
 
 _PARTS = tuple(field.name for field in fields(Proposals))
 _FROM_MODEL = (
@@ -46,6 +49,10 @@ _FROM_MODEL = (
     "known",
     "priority",
     "shuffled",
+    "kind",
+    "headword",
+    "answer",
+    "assignee",
 )
 _INSERT = (
     f"INSERT INTO entries (row, {', '.join(_FROM_MODEL)}) VALUES (?{', ?' * len(_FROM_MODEL)}) "
@@ -67,6 +74,7 @@ class Precompute(threading.Thread):
         self.total = len(engine.space.source)
         self._stopped = threading.Event()
         self._priorities: Priorities | None = None
+        self._kinds: Kinds | None = None
         self.error: str | None = None
 
     @property
@@ -111,6 +119,22 @@ class Precompute(threading.Thread):
             for name in ("entries_done", "answers_done"):
                 remember(connection, name, 0)
             remember(connection, "entries_complete", None)
+            remember(connection, "lemmatised", None)
+
+    def _find_kinds(self) -> Kinds:
+        """What tells kinds and headwords; the headwords are kept, so that later starts need no tables."""
+        kinds = Kinds(self.engine.space, self.engine.translator.provenance.languages)
+        if self.store.fact("lemmatised") is None:
+            with self.store.writing() as connection:
+                connection.execute("DELETE FROM forms")
+                for side, words in enumerate((self.engine.space.source, self.engine.space.target)):
+                    heads = ((row, kinds.head(side, row)) for row in range(len(words)))
+                    connection.executemany(
+                        "INSERT INTO forms VALUES (?, ?, ?)",
+                        ((side, row, head) for row, head in heads if head != row),
+                    )
+                remember(connection, "lemmatised", kinds.lemmatised)
+        return kinds
 
     def _vocabulary(self) -> str:
         """A checksum that says whether rows still mean the same source words."""
@@ -123,8 +147,10 @@ class Precompute(threading.Thread):
         """Translate all words of one language; whether the end was reached is returned."""
         propose = self.engine.translator.proposer(direction, "csls")
         self.engine.stored[direction] = done = int(self.store.fact(fact, 0))
-        if direction == "forward" and done < total and not self._measure_sample(propose):
-            return False
+        if direction == "forward" and done < total:
+            self._kinds = self._find_kinds()
+            if not self._measure_sample(propose):
+                return False
         while done < total:
             queries = np.arange(done, min(done + _BLOCK, total), dtype=np.int64)
             proposals = self._searched(propose, queries)
@@ -188,8 +214,17 @@ class Precompute(threading.Thread):
         own = proposals.confidence[:, 0]
         new = recalibration.of_all(own)
         known = proposals.known[:, 0]
-        assert self._priorities is not None
-        pays = self._priorities(np.array(rows, np.int64), proposals)
+        assert self._priorities is not None and self._kinds is not None
+        queries = np.array(rows, np.int64)
+        pays = self._priorities(queries, proposals)
+        kinds = self._kinds.of(queries, proposals.rows[:, :_KIND_CANDIDATES])
+        marks = {
+            mark["source"]: mark
+            for mark in connection.execute(
+                "SELECT * FROM marks WHERE source IN (SELECT value FROM json_each(?))",
+                (json.dumps([space.source.index_to_key[row] for row in rows]),),
+            )
+        }
         values = []
         for number, row in enumerate(rows):
             source = space.source.index_to_key[row]
@@ -197,6 +232,11 @@ class Precompute(threading.Thread):
             target = space.target.index_to_key[answer] if answer >= 0 else None
             if len(source) > LONGEST_WORD or len(target or "") > LONGEST_WORD:
                 continue
+            mark = marks.get(source)
+            kind = mark["kind"] if mark and mark["kind"] else kinds[number]
+            head = row if kind != "inflected" and mark and mark["kind"] else self._kinds.head(0, row)
+            headword = space.source.index_to_key[head]
+            lemma = space.target.index_to_key[self._kinds.head(1, answer)] if target else None
             values.append(
                 (
                     row,
@@ -210,8 +250,12 @@ class Precompute(threading.Thread):
                     answer + 1 if target else None,
                     int(source == target),
                     int(known[number]),
-                    float(pays[number]),
+                    in_queue(float(pays[number]), kind),
                     random.Random(row).getrandbits(31),
+                    kind,
+                    headword if len(headword) <= LONGEST_WORD else source,
+                    lemma if lemma and len(lemma) <= LONGEST_WORD and head == row else target,
+                    mark["assignee"] if mark else "",
                 )
             )
         connection.executemany(_INSERT, values)
@@ -222,6 +266,7 @@ class Precompute(threading.Thread):
             )
             for found in connection.execute(query, (rows[0], rows[-1])).fetchall():
                 refresh(connection, found["source"])
+        cover_forms(connection, rows[0], rows[-1])
 
     def _mark_mutual(self) -> None:
         """Say of every pair whether each word is the other's first answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,8 +16,8 @@ from bilex.lexicon.entries import Dictionary, Entry, Languages
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, all_formats, format_of, write
 from bilex.lexicon.formats.comma_separated import csv_line
 from bilex.lexicon.formats.formulas import defused
-from bilex_workbench.decisions import Decision, all_outcomes
-from bilex_workbench.entries import Filter
+from bilex_workbench.decisions import Decision, Outcome, all_outcomes
+from bilex_workbench.entries import Filter, kinds_named
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.store import Store
 
@@ -69,34 +70,71 @@ def _media_type(suffix: str) -> str:
     return _MEDIA.get(suffix, "application/octet-stream")
 
 
-def chosen_entries(store: Store, which: str, min_confidence: float | None) -> Iterator[tuple[Entry, bool]]:
-    """The pairs to publish, most frequent source word first, each with whether people confirmed it.
+@dataclass(frozen=True)
+class Choice:
+    """Which entries to publish.
 
-    Args:
-        store: The review file.
+    Attributes:
         which: "confirmed" (accepted pairs), "confident" (those, and undecided entries of at least a
             confidence), or "all" (every entry but rejected ones and disagreements).
         min_confidence: For "confident".
+        without: Kinds that are left out, with commas between them.
+        by: "lemma" for headwords, and those of their forms that somebody decided on, or "form" for all.
+    """
+
+    which: str = "confirmed"
+    min_confidence: float | None = None
+    without: str = ""
+    by: str = "lemma"
+
+    def check(self) -> None:
+        """Refuse a choice that makes no sense.
+
+        Raises:
+            ProblemError: There is no such choice, or no confidence was named.
+        """
+        if self.which not in WHICH:
+            raise ProblemError(400, f"Which entries '{self.which}' are is not known; use {', '.join(WHICH)}.")
+        if self.which == "confident" and self.min_confidence is None:
+            raise ProblemError(
+                400, "Name the least confidence (min_confidence) of entries that nobody confirmed."
+            )
+        if self.by not in ("lemma", "form"):
+            raise ProblemError(400, f"Entries cannot be exported by '{self.by[:100]}'; use lemma or form.")
+        kinds_named(self.without)
+
+    def takes(self, row: sqlite3.Row, entry: Entry, found: Outcome | None) -> bool:
+        """Whether an entry that nobody decided on is published."""
+        if self.which == "confirmed" or row["target"] is None:
+            return False
+        if self.by == "lemma" and row["headword"] not in (None, row["source"]):
+            return False
+        if found is not None and {entry.target, row["target"]} & set(found.rejected):
+            return False  # skipped with a verdict about the first answer
+        if self.which == "all" or entry.known:
+            return True
+        return entry.confidence is not None and entry.confidence >= (self.min_confidence or 0)
+
+
+def chosen_entries(store: Store, choice: Choice) -> Iterator[tuple[Entry, bool]]:
+    """The pairs to publish, most frequent source word first, each with whether people confirmed it.
 
     Raises:
-        ProblemError: There is no such choice, or no confidence was named.
+        ProblemError: The choice makes no sense.
     """
-    if which not in WHICH:
-        raise ProblemError(400, f"Which entries '{which}' are is not known; use {', '.join(WHICH)}.")
-    if which == "confident" and min_confidence is None:
-        raise ProblemError(
-            400, "Name the least confidence (min_confidence) of entries that nobody confirmed."
-        )
-    least = min_confidence if which == "confident" else None
+    choice.check()
+    hidden = kinds_named(choice.without)
     outcomes = all_outcomes(store)
     ranks = {
         row["target"]: row["target_rank"] for row in store.all("SELECT target, target_rank FROM entries")
     }
     for row in store.reading.execute("SELECT * FROM entries ORDER BY row"):
         found = outcomes.pop(row["source"], None)
+        if row["kind"] in hidden:
+            continue
         own = Entry(
             row["source"],
-            row["target"] or "",
+            (row["answer"] if choice.by == "lemma" else None) or row["target"] or "",
             row["score"],
             row["confidence"],
             row["row"] + 1,
@@ -105,29 +143,21 @@ def chosen_entries(store: Store, which: str, min_confidence: float | None) -> It
         )
         if found is not None and found.status not in ("unreviewed", "skipped"):
             for word in found.accepted:
-                if word == own.target:
-                    yield own, True
+                if word in (own.target, row["target"]):
+                    yield replace(own, target=word), True
                 else:
                     yield (
                         Entry(own.source, word, 0.0, None, own.source_rank, ranks.get(word) or 0, True),
                         True,
                     )
-        elif row["target"] is not None and which != "confirmed" and _sure(own, least):
+        elif choice.takes(row, own, found):
             yield own, False
     for source, found in outcomes.items():  # words that the model does not have
         for word in found.accepted:
             yield Entry(source, word, None, None, None, ranks.get(word), True), True
 
 
-def _sure(entry: Entry, least: float | None) -> bool:
-    if least is None or entry.known:
-        return True
-    return entry.confidence is not None and entry.confidence >= least
-
-
-def export(
-    store: Store, form: str, which: str, min_confidence: float | None, languages: Languages = (None, None)
-) -> Exported:
+def export(store: Store, form: str, choice: Choice, languages: Languages = (None, None)) -> Exported:
     """A dictionary in any format of `bilex lexicon`; several files come in one zip archive.
 
     Pairs that a format cannot hold are left out. In CSV, cells that a spreadsheet would run are defused.
@@ -135,19 +165,20 @@ def export(
     Args:
         store: The review file.
         form: The name of the format.
-        which: As in `chosen_entries`.
-        min_confidence: Likewise.
+        choice: Which entries.
         languages: The codes of the two languages, where they are known.
 
     Raises:
-        ProblemError: The choice is not known.
+        ProblemError: The choice is not known, or no entry is chosen.
         BilexError: The format is not known, or can hold none of the pairs.
     """
     chosen = format_of("dictionary", form)
     entries = [
         replace(entry, known=entry.known or confirmed, status="accepted" if confirmed else "")
-        for entry, confirmed in chosen_entries(store, which, min_confidence)
+        for entry, confirmed in chosen_entries(store, choice)
     ]
+    if not entries:
+        raise ProblemError(409, nothing_to_export(store, choice.which))
     options = WriteOptions(defuse_formulas=form == "csv", skip_unfit=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"dictionary{_suffix(chosen)}"
@@ -162,16 +193,26 @@ def export(
         return Exported(packed.getvalue(), ".zip", _media_type(".zip"))
 
 
-def preview(store: Store, which: str, min_confidence: float | None) -> dict[str, Any]:
+def nothing_to_export(store: Store, which: str) -> str:
+    """Why an export is empty, and what to do."""
+    if which == "confirmed":
+        return "Nobody has confirmed an entry yet; review some, or export entries from a confidence on."
+    if not store.number("SELECT count(*) FROM entries"):
+        return "The table has no entries yet; wait until it is filled."
+    return "No entry is left; ask for a lower confidence, or leave out fewer kinds."
+
+
+def preview(store: Store, choice: Choice) -> dict[str, Any]:
     """How large an export will be, and its beginning."""
     pairs, confirmed = 0, 0
     first: list[list[str]] = []
-    for entry, by_people in chosen_entries(store, which, min_confidence):
+    for entry, by_people in chosen_entries(store, choice):
         pairs += 1
         confirmed += by_people
         if len(first) < 10:
             first.append([entry.source, entry.target])
-    return {"pairs": pairs, "confirmed": confirmed, "first": first}
+    problem = None if pairs else nothing_to_export(store, choice.which)
+    return {"pairs": pairs, "confirmed": confirmed, "first": first, "problem": problem}
 
 
 def change_log(store: Store, form: str) -> str:
@@ -185,7 +226,10 @@ def change_log(store: Store, form: str) -> str:
     decisions = [Decision.from_row(row) for row in store.all("SELECT * FROM decisions ORDER BY id")]
     if form == "jsonl":
         return "".join(json.dumps(one.as_dict(), ensure_ascii=False) + "\n" for one in decisions)
-    header = ("id", "at", "reviewer", "source", "verdict", "accepted", "rejected", "note", "kind", "undone")
+    header = (
+        *("id", "at", "reviewer", "source", "verdict", "accepted", "rejected", "unsure"),
+        *("note", "kind", "undone"),
+    )
     return _csv_text(
         header,
         (
@@ -197,6 +241,7 @@ def change_log(store: Store, form: str) -> str:
                 one.verdict,
                 " | ".join(one.accepted),
                 " | ".join(one.rejected),
+                " | ".join(one.unsure),
                 one.note,
                 one.kind,
                 one.undone or "",

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bilex.core.typed_json import as_json
 from bilex_workbench.bands import Band
-from bilex_workbench.decisions import STATUSES, decisions_about, notes_of, standing
-from bilex_workbench.engine import Engine
+from bilex_workbench.decisions import DECIDED, STATUSES, decisions_about, notes_of, standing
+from bilex_workbench.engine import STORED_CANDIDATES, Engine
+from bilex_workbench.entries import entry, kinds_named
 from bilex_workbench.neighbours import neighbours
-from bilex_workbench.problems import ProblemError
+from bilex_workbench.problems import LONGEST_WORD, ProblemError
 from bilex_workbench.store import Store
 
 CANDIDATES = 9
+_MOST_FORMS = 200
 _ORDERS = {
     "queue": "priority DESC, row",
     "frequency": "row",
@@ -23,92 +26,167 @@ _ORDERS = {
     "random": "shuffled, row",
     "alphabet": "source_key, row",
 }
-_DECIDED = "status IN ('accepted', 'corrected', 'rejected', 'disagreement')"
 _OTHERS_ONLY = (
     "source NOT IN (SELECT source FROM decisions WHERE reviewer = ? AND undone IS NULL AND verdict <> 'skip')"
 )
 _MODES = {
-    "first": "status IN ('unreviewed', 'skipped')",
-    "second": f"decisions = 1 AND status IN ('accepted', 'corrected', 'rejected') AND {_OTHERS_ONLY}",
-    "disagreements": "status = 'disagreement'",
-    "skipped": "status = 'skipped'",
+    "first": ("fresh = 1", "status = 'unreviewed' AND fresh = 0", "status = 'skipped' AND fresh = 0"),
+    "second": (f"decisions = 1 AND status IN ('accepted', 'corrected', 'rejected') AND {_OTHERS_ONLY}",),
+    "disagreements": ("status = 'disagreement'",),
+    "skipped": ("status = 'skipped'",),
+    "seeds": ("known = 1 AND status IN ('unreviewed', 'skipped')",),
 }
 
 
-def next_sources(
-    store: Store, reviewer: str, order: str, mode: str, count: int, exclude: Sequence[str]
-) -> list[str]:
-    """The next words of a queue.
+@dataclass(frozen=True)
+class Queue:
+    """Which words are asked for, and in which order.
 
-    Args:
-        store: The review file.
+    Attributes:
         reviewer: Who reviews.
         order: One of the orders that the interface names.
-        mode: "first", "second", "disagreements" or "skipped".
-        count: How many words.
-        exclude: Words that the page holds already.
-
-    Raises:
-        ProblemError: The order or mode is not known.
+        mode: "first", "second", "disagreements", "skipped" or "seeds".
+        kinds: Kinds of entries, with commas between them; "" for all.
+        assignee: Only entries that are assigned to this person; "" for all.
     """
-    if order not in _ORDERS:
-        raise ProblemError(400, f"Order '{order}' is not known; use {', '.join(_ORDERS)}.")
-    condition, values = _condition(mode, reviewer)
-    wanted = count + len(exclude)
-    found: list[str] = []
-    parts = [condition] if mode != "first" else ["status = 'unreviewed'", "status = 'skipped'"]
-    if order == "confidence":  # entries without a value would come first
-        parts = [f"{part} AND confidence IS {null} NULL" for part in parts for null in ("NOT", "")]
-    for part in parts:
-        query = f"SELECT source FROM entries WHERE {part} ORDER BY {_ORDERS[order]} LIMIT ?"
-        found += [row["source"] for row in store.all(query, *values, wanted)]
-    held = set(exclude)
-    return [source for source in found if source not in held][:count]
+
+    reviewer: str
+    order: str = "queue"
+    mode: str = "first"
+    kinds: str = ""
+    assignee: str = ""
+
+    def parts(self) -> list[tuple[str, list[str]]]:
+        """Conditions of SQL with their values, one after the other; each has an index.
+
+        Raises:
+            ProblemError: The mode or a kind is not known.
+        """
+        if self.mode not in _MODES:
+            raise ProblemError(400, f"Mode '{self.mode}' is not known; use {', '.join(_MODES)}.")
+        more, wanted = "", []
+        if self.kinds:
+            wanted = kinds_named(self.kinds)
+            more = f" AND kind IN ({', '.join('?' * len(wanted))})"
+        if self.assignee:
+            more += " AND assignee = ?"
+            wanted = [*wanted, self.assignee]
+        return [
+            (part + more, [*([self.reviewer] if "?" in part else []), *wanted]) for part in _MODES[self.mode]
+        ]
+
+    def following(self, store: Store, count: int, exclude: Sequence[str]) -> list[str]:
+        """The next words.
+
+        Args:
+            store: The review file.
+            count: How many words.
+            exclude: Words that the page holds already.
+
+        Raises:
+            ProblemError: The order is not known.
+        """
+        if self.order not in _ORDERS:
+            raise ProblemError(400, f"Order '{self.order}' is not known; use {', '.join(_ORDERS)}.")
+        parts = self.parts()
+        if self.order == "confidence":  # entries without a value would come first
+            parts = [
+                (f"{part} AND confidence IS {null} NULL", values)
+                for part, values in parts
+                for null in ("NOT", "")
+            ]
+        found: list[str] = []
+        wanted = count + len(exclude)
+        for part, values in parts:
+            query = f"SELECT source FROM entries WHERE {part} ORDER BY {_ORDERS[self.order]} LIMIT ?"
+            found += [row["source"] for row in store.all(query, *values, wanted)]
+        held = set(exclude)
+        return [source for source in dict.fromkeys(found) if source not in held][:count]
+
+    def left(self, store: Store) -> int:
+        """How many words it still has."""
+        return sum(
+            store.number(f"SELECT count(*) FROM entries WHERE {part}", *values)
+            for part, values in self.parts()
+        )
+
+    def counts(self, store: Store) -> dict[str, int]:
+        """How far the review is, for all and for one person."""
+        return {
+            "left": self.left(store),
+            "decided": store.number(f"SELECT count(*) FROM entries WHERE {DECIDED}"),
+            "decided_by_you": store.number(
+                "SELECT count(DISTINCT source) FROM decisions "
+                "WHERE reviewer = ? AND undone IS NULL AND verdict <> 'skip'",
+                self.reviewer,
+            ),
+        }
 
 
-def left(store: Store, reviewer: str, mode: str = "first") -> int:
-    """How many words a queue still has."""
-    condition, values = _condition(mode, reviewer)
-    return store.number(f"SELECT count(*) FROM entries WHERE {condition}", *values)
+def candidates(engine: Engine, source: str, k: int = CANDIDATES) -> list[dict[str, Any]]:
+    """The candidates of a word; of a headword, those that are forms of one target word stand together.
 
-
-def _condition(mode: str, reviewer: str) -> tuple[str, list[str]]:
-    if mode not in _MODES:
-        raise ProblemError(400, f"Mode '{mode}' is not known; use {', '.join(_MODES)}.")
-    return _MODES[mode], [reviewer] if "?" in _MODES[mode] else []
-
-
-def counts(store: Store, reviewer: str, mode: str = "first") -> dict[str, int]:
-    """How far the review is, for all and for one person."""
-    return {
-        "left": left(store, reviewer, mode),
-        "decided": store.number(f"SELECT count(*) FROM entries WHERE {_DECIDED}"),
-        "decided_by_you": store.number(
-            "SELECT count(DISTINCT source) FROM decisions "
-            "WHERE reviewer = ? AND undone IS NULL AND verdict <> 'skip'",
-            reviewer,
-        ),
+    Such a group is named by its headword, has the numbers of its best form, and lists its `forms`.
+    """
+    store = engine.store
+    found = [vars(one) | {"forms": []} for one in engine.translate(source, STORED_CANDIDATES)]
+    entry = store.one("SELECT headword FROM entries WHERE source = ?", source)
+    if entry is None or entry["headword"] != source:
+        return found[:k]
+    heads = {
+        row["row"]: row["head"]
+        for row in store.all(
+            "SELECT row, head FROM forms WHERE side = 1 AND row IN (SELECT value FROM json_each(?))",
+            json.dumps([one["rank"] - 1 for one in found if one["rank"]]),
+        )
     }
+    words = engine.space.target.index_to_key
+    groups: dict[str, dict[str, Any]] = {}
+    for one in found:
+        head = heads.get((one["rank"] or 0) - 1)
+        word = one["word"] if head is None else words[head]
+        if head is not None and len(word) > LONGEST_WORD:
+            head, word = None, one["word"]
+        rank = one["rank"] if head is None else head + 1
+        group = groups.setdefault(word, {**one, "word": word, "rank": rank, "forms": []})
+        if one["word"] != word:
+            group["forms"].append(one["word"])
+        group["known"] = group["known"] or one["known"]
+    return list(groups.values())[:k]
 
 
 def item(engine: Engine, source: str, mode: str = "first") -> dict[str, Any]:
     """A word with all that a reviewer needs to decide; in a second review, without what others said."""
-    found = engine.store.one("SELECT * FROM entries WHERE source = ?", source)
+    found = entry(engine.store, source)
     if found is None:
         raise ProblemError(404, f"'{source[:100]}' is not in the table.")
-    answer = engine.translate(source, CANDIDATES)
     blind = mode == "second"
     stands = [] if blind else standing(decisions_about(engine.store.reading, source))
     return {
         "source": source,
-        "source_rank": found["row"] + 1,
+        "source_rank": found["source_rank"],
         "status": "unreviewed" if blind else found["status"],
-        "priority": found["priority"],
-        "candidates": [vars(candidate) for candidate in answer],
+        "priority": engine.store.one("SELECT priority FROM entries WHERE source = ?", source)[0],  # type: ignore[index]
+        "kind": found["kind"],
+        "headword": found["headword"],
+        "forms": forms_of(engine.store, source),
+        "candidates": candidates(engine, source),
         "notes": [] if blind else notes_of(engine.store, source),
         "neighbours": [near["word"] for near in neighbours(engine, source, "source", 5)],
         "decided_by": [decision.reviewer for decision in stands],
+        "decisions": [decision.as_dict() for decision in stands],
     }
+
+
+def forms_of(store: Store, source: str) -> list[str]:
+    """The other forms that are listed under a headword, most frequent first."""
+    rows = store.all(
+        "SELECT source FROM entries WHERE headword = ? AND source <> ? ORDER BY row LIMIT ?",
+        source,
+        source,
+        _MOST_FORMS,
+    )
+    return [row["source"] for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)

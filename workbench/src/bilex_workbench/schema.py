@@ -97,7 +97,32 @@ CREATE TABLE changes (
 _VERSION_2 = "ALTER TABLE audits ADD COLUMN model TEXT;"
 # The queue has another order: entries are made again, which leaves decisions as they are.
 _VERSION_3 = "DELETE FROM facts WHERE name = 'entries_of';"
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
+# Kinds, headwords and explicit verdicts. `forms` has the words of both languages that are listed under
+# another one; `marks` what people say of an entry beside decisions; `batches` what bulk actions changed.
+_VERSION_4 = """
+ALTER TABLE decisions ADD COLUMN unsure TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE entries ADD COLUMN kind TEXT NOT NULL DEFAULT 'content';
+ALTER TABLE entries ADD COLUMN headword TEXT;
+ALTER TABLE entries ADD COLUMN answer TEXT;
+ALTER TABLE entries ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE entries ADD COLUMN assignee TEXT NOT NULL DEFAULT '';
+CREATE INDEX entries_by_kind ON entries (kind, row);
+CREATE INDEX entries_by_headword ON entries (headword, row);
+CREATE INDEX entries_fresh ON entries (fresh, priority DESC, row);
+CREATE INDEX entries_by_assignee ON entries (assignee, row);
+CREATE TABLE forms (
+    side INTEGER NOT NULL, row INTEGER NOT NULL, head INTEGER NOT NULL, PRIMARY KEY (side, row)
+) WITHOUT ROWID;
+CREATE TABLE marks (
+    source TEXT PRIMARY KEY, kind TEXT, assignee TEXT NOT NULL DEFAULT ''
+) WITHOUT ROWID;
+CREATE TABLE batches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL, reviewer TEXT NOT NULL, action TEXT NOT NULL, before TEXT NOT NULL, undone TEXT
+);
+DELETE FROM facts WHERE name = 'entries_of';
+"""
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 VERSION = len(MIGRATIONS)
 
 

@@ -35,6 +35,14 @@ from bilex_workbench.cli.review_file import opened
     help="Of the dictionary: accepted pairs; those and sure ones; or all but rejected ones.",
 )
 @click.option("--min-confidence", type=click.FloatRange(0, 1), help="The least confidence of sure pairs.")
+@click.option("--without", default="", help="Kinds to leave out, for example name,function,number.")
+@click.option(
+    "--by",
+    type=click.Choice(["lemma", "form"]),
+    default="lemma",
+    show_default=True,
+    help="One entry per headword, or one per word form.",
+)
 @click.option("--status", default="", help="Of the sheet: only entries of these statuses.")
 @limit_option("Of the sheet: so many entries of the queue.")
 @click.option(
@@ -46,6 +54,8 @@ def command(
     what: str,
     which: str,
     min_confidence: float | None,
+    without: str,
+    by: str,
     status: str,
     limit: int | None,
     form: str | None,
@@ -67,7 +77,8 @@ def command(
         elif what == "changes":
             content = publishing.change_log(store, chosen or "csv").encode()
         else:
-            content = publishing.export(store, chosen or "csv", which, min_confidence, languages).content
+            choice = publishing.Choice(which, min_confidence, without, by)
+            content = publishing.export(store, chosen or "csv", choice, languages).content
     if output is None:
         sys.stdout.buffer.write(content)
         return

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field, StringConstraints
 
 from bilex_workbench.decisions import decisions_about, notes_of
-from bilex_workbench.entries import COLUMNS, Filter, entry, page
+from bilex_workbench.entries import COLUMNS, Filter, decide_many, entry, mark, page, undo_batch
+from bilex_workbench.kinds import KINDS
 from bilex_workbench.problems import ProblemError
-from bilex_workbench.reviewing import CANDIDATES
+from bilex_workbench.reviewing import candidates, forms_of
 from bilex_workbench.routes import Bench, Limit, Offset, Share, TextQuery, WordQuery
+from bilex_workbench.routes.review import Body, Reviewer, Word
 
 router = APIRouter(tags=["table"])
 Rank = Annotated[int | None, Query(ge=1)]
 
 
-@router.get("/api/entries")
-def entries(
+def _filter(
     bench: Bench,
-    offset: Offset = 0,
-    limit: Limit = 100,
     q: TextQuery = "",
     within: Annotated[str, Query(alias="in")] = "both",
     match: str = "contains",
@@ -34,23 +34,51 @@ def entries(
     identical: bool | None = None,
     noted: bool | None = None,
     reviewer: TextQuery = "",
-    sort: str = "source_rank",
+    kind: str = "",
+    known: bool | None = None,
+    fresh: bool | None = None,
+    heads: bool | None = None,
+    headword: TextQuery = "",
+    assignee: TextQuery = "",
+) -> Filter:
+    given = {name: value for name, value in locals().items() if name not in ("bench", "band")}
+    return Filter(**given).within_band(band, bench.bands)
+
+
+Wanted = Annotated[Filter, Depends(_filter)]
+
+
+class ManyIn(Body):
+    """Which entries a bulk action is about: those named, or all that the filter of the address finds."""
+
+    reviewer: Reviewer
+    sources: Annotated[list[Word], Field(max_length=10_000)] | None = None
+
+
+class MarkIn(ManyIn):
+    """A kind or an assignee for many entries; null leaves it as it is."""
+
+    kind: Literal[KINDS] | None = None  # type: ignore[valid-type]
+    assignee: Annotated[str, StringConstraints(max_length=60, strip_whitespace=True)] | None = None
+
+
+class DecideManyIn(ManyIn):
+    """A verdict about the first answer of many entries."""
+
+    verdict: Literal["accept", "none", "skip"]
+
+
+class BatchIn(Body):
+    """Which bulk action to take back."""
+
+    batch: int = Field(ge=1, le=2**53)
+
+
+@router.get("/api/entries")
+def entries(
+    bench: Bench, wanted: Wanted, offset: Offset = 0, limit: Limit = 100, sort: str = "source_rank"
 ) -> dict[str, Any]:
     """A page of the table."""
-    wanted = Filter(
-        q,
-        within,
-        match,
-        min_confidence,
-        max_confidence,
-        min_rank,
-        max_rank,
-        status,
-        mutual,
-        identical,
-        noted,
-        reviewer,
-    ).within_band(band, bench.bands)
     total, rows = page(bench.store, wanted, sort, offset, limit)
     return {
         "total": total,
@@ -62,16 +90,40 @@ def entries(
     }
 
 
+@router.post("/api/entries/mark")
+def mark_many(bench: Bench, wanted: Wanted, body: MarkIn) -> dict[str, Any]:
+    """Correct the kind of many entries, or assign them to somebody."""
+    if body.kind is None and body.assignee is None:
+        raise ProblemError(400, "Nothing is to be changed; name a kind or an assignee.")
+    chosen = wanted if body.sources is None else body.sources
+    return mark(bench.store, chosen, body.reviewer, body.kind, body.assignee)
+
+
+@router.post("/api/entries/decide")
+def decide_about_many(bench: Bench, wanted: Wanted, body: DecideManyIn) -> dict[str, Any]:
+    """Accept or reject the first answer of many entries, or skip them."""
+    return decide_many(
+        bench.store, wanted if body.sources is None else body.sources, body.reviewer, body.verdict
+    )
+
+
+@router.post("/api/entries/undo")
+def undo_many(bench: Bench, body: BatchIn) -> dict[str, Any]:
+    """Take back a bulk action."""
+    return undo_batch(bench.store, body.batch)
+
+
 @router.get("/api/entry")
 def one_entry(bench: Bench, source: WordQuery) -> dict[str, Any]:
-    """One source word with candidates, notes and the history of decisions."""
+    """One source word with candidates, forms, notes and the history of decisions."""
     found = entry(bench.store, source)
     if found is None:
         raise ProblemError(404, f"'{source[:100]}' is not in the table.")
     history = decisions_about(bench.store.reading, source)
     return {
         **found,
-        "candidates": [vars(candidate) for candidate in bench.engine.translate(source, CANDIDATES)],
+        "candidates": candidates(bench.engine, source),
+        "other_forms": forms_of(bench.store, source),
         "history": [decision.as_dict() for decision in reversed(history)],
         "notes": notes_of(bench.store, source),
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -12,6 +13,7 @@ from bilex_workbench import publishing
 from bilex_workbench.entries import Filter
 from bilex_workbench.importing import import_sheet
 from bilex_workbench.problems import ProblemError
+from bilex_workbench.publishing import Choice
 from bilex_workbench.routes import Bench, ReviewerQuery, Share, Which
 
 router = APIRouter(tags=["publish"])
@@ -24,35 +26,45 @@ def _file(content: str | bytes, name: str, media_type: str) -> Response:
     return Response(body, media_type=kind, headers=headers)
 
 
+def _name(bench: Bench, what: str, suffix: str) -> str:
+    """A file name that says which model it is of, in characters that every system takes."""
+    model = bench.folder.name if bench.folder else "bilex"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", f"{model}-{what}{suffix}")
+
+
 @router.get("/api/publish/formats")
 def formats(bench: Bench) -> dict[str, Any]:
     """The formats of exports."""
     return {"formats": publishing.formats()}
 
 
+def _choice(
+    which: Which = "confirmed", min_confidence: Share = None, without: str = "", by: str = "lemma"
+) -> Choice:
+    return Choice(which, min_confidence, without, by)
+
+
+Chosen = Annotated[Choice, Depends(_choice)]
+
+
 @router.get("/api/publish/export", response_class=Response)
-def export(
-    bench: Bench,
-    form: Annotated[str, Query(alias="format")] = "csv",
-    which: Which = "confirmed",
-    min_confidence: Share = None,
-) -> Response:
+def export(bench: Bench, choice: Chosen, form: Annotated[str, Query(alias="format")] = "csv") -> Response:
     """The dictionary as a file."""
-    made = publishing.export(bench.store, form, which, min_confidence, bench.languages)
-    return _file(made.content, f"dictionary{made.suffix}", made.media_type)
+    made = publishing.export(bench.store, form, choice, bench.languages)
+    return _file(made.content, _name(bench, "dictionary", made.suffix), made.media_type)
 
 
 @router.get("/api/publish/preview")
-def preview(bench: Bench, which: Which = "confirmed", min_confidence: Share = None) -> dict[str, Any]:
+def preview(bench: Bench, choice: Chosen) -> dict[str, Any]:
     """How large an export will be."""
-    return publishing.preview(bench.store, which, min_confidence)
+    return publishing.preview(bench.store, choice)
 
 
 @router.get("/api/publish/changes", response_class=Response)
 def change_log(bench: Bench, form: Annotated[str, Query(alias="format")] = "csv") -> Response:
     """Who decided what, when."""
     media_type = "text/csv" if form == "csv" else "application/x-ndjson"
-    return _file(publishing.change_log(bench.store, form), f"changes.{form}", media_type)
+    return _file(publishing.change_log(bench.store, form), _name(bench, "changes", f".{form}"), media_type)
 
 
 @router.get("/api/publish/sheet", response_class=Response)
@@ -68,7 +80,7 @@ def sheet(
     wanted = Filter(status=status, min_confidence=min_confidence, max_confidence=max_confidence).within_band(
         band, bench.bands
     )
-    return _file(publishing.sheet(bench.store, wanted, limit), "review.csv", "text/csv")
+    return _file(publishing.sheet(bench.store, wanted, limit), _name(bench, "review", ".csv"), "text/csv")
 
 
 @router.post("/api/publish/import")

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from bilex.core.typed_json import as_json
 from bilex_workbench import decisions
 from bilex_workbench.agreement import agreement
-from bilex_workbench.decisions import Decision, decisions_about, rejected_by, standing
+from bilex_workbench.decisions import Decision, decisions_about, standing
 from bilex_workbench.entries import entry
 from bilex_workbench.problems import LONGEST_WORD, ProblemError
-from bilex_workbench.reviewing import counts, item, next_sources, reviewers, status
-from bilex_workbench.routes import Bench, Limit, Offset, ReviewerQuery
+from bilex_workbench.reviewing import Queue, item, reviewers, status
+from bilex_workbench.routes import Bench, Limit, Offset, ReviewerQuery, TextQuery
 from bilex_workbench.state import Workbench
 
 router = APIRouter(tags=["review"])
@@ -35,10 +35,11 @@ class DecisionIn(Body):
 
     source: Word
     reviewer: Reviewer
-    verdict: Literal["accept", "none"]
+    verdict: Literal["accept", "none", "skip"]
     accepted: Words = Field(default_factory=list)
     candidates: Words = Field(default_factory=list)
     rejected: Words | None = None
+    unsure: Words = Field(default_factory=list)
     note: Note = ""
     kind: Literal["review", "resolution"] = "review"
 
@@ -69,13 +70,16 @@ def following(
     order: str = "queue",
     count: Annotated[int, Query(ge=1, le=10)] = 3,
     mode: str = "first",
+    kind: str = "",
+    assignee: TextQuery = "",
     exclude: Annotated[list[str], Query(max_length=50)] = [],  # noqa: B006
 ) -> dict[str, Any]:
     """The next words of the queue."""
-    sources = next_sources(bench.store, reviewer, order, mode, count, exclude)
+    queue = Queue(reviewer, order, mode, kind, assignee)
+    sources = queue.following(bench.store, count, exclude)
     return {
         "items": [item(bench.engine, source, mode) for source in sources],
-        **counts(bench.store, reviewer, mode),
+        **queue.counts(bench.store),
     }
 
 
@@ -84,12 +88,15 @@ def decide(bench: Bench, body: DecisionIn) -> dict[str, Any]:
     """Keep a decision; it is on the disk when this answers."""
     if body.verdict == "accept" and not body.accepted:
         raise ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
-    if body.verdict == "none" and body.accepted:
-        raise ProblemError(400, "A decision that none is right cannot accept a translation.")
-    accepted = tuple(dict.fromkeys(body.accepted))
-    wrong = rejected_by(body.verdict, accepted, body.candidates) if body.rejected is None else body.rejected
-    if set(wrong) & set(accepted):
-        raise ProblemError(400, "A translation cannot be both accepted and rejected.")
+    if body.verdict != "accept" and body.accepted:
+        raise ProblemError(400, "Only a decision that accepts can name translations that are right.")
+    wrong = body.rejected
+    if wrong is None:  # unchosen is unknown, unless somebody says that none is right
+        wrong = body.candidates if body.verdict == "none" else []
+    judged = [dict.fromkeys(words) for words in (body.accepted, wrong, body.unsure)]
+    if len({word for words in judged for word in words}) < sum(map(len, judged)):
+        raise ProblemError(400, "A translation can be right, wrong or unsure, and only one of them.")
+    accepted, rejected, unsure = (tuple(words) for words in judged)
     return _recorded(
         bench,
         Decision(
@@ -97,11 +104,12 @@ def decide(bench: Bench, body: DecisionIn) -> dict[str, Any]:
             body.reviewer,
             body.verdict,
             accepted,
-            tuple(wrong),
+            rejected,
             tuple(body.candidates),
             None,
             body.note,
             body.kind,
+            unsure=unsure,
         ),
     )
 
@@ -122,7 +130,7 @@ def _recorded(bench: Workbench, decision: Decision) -> dict[str, Any]:
     return {
         "decision": kept.as_dict(),
         "entry": entry(bench.store, decision.source),
-        **counts(bench.store, decision.reviewer),
+        **Queue(decision.reviewer).counts(bench.store),
     }
 
 
@@ -146,7 +154,7 @@ def undo(bench: Bench, body: UndoIn) -> dict[str, Any]:
         "undone": undone.as_dict(),
         "entry": found,
         "item": item(bench.engine, undone.source) if found else None,
-        **counts(bench.store, body.reviewer),
+        **Queue(body.reviewer).counts(bench.store),
     }
 
 
