@@ -1,4 +1,4 @@
-"""bilex as a library: what a notebook shows, tables of pandas, progress, languages, estimates."""
+"""bilex as a library: what a notebook shows, tables of pandas, progress, languages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from bilex.core.languages import code_of, language_name, language_of_file
 from bilex.core.progress import SILENT, chosen_progress
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
-from bilex.model.estimate import estimated_seconds
 from bilex.vectors import WordVectors
 from planted import Planted, planted
 
@@ -164,29 +163,6 @@ def test_languages_come_from_the_files_unless_given(tmp_path: Any, world: Plante
         "source",
         "target",
     )
-
-
-@pytest.mark.parametrize("method", sorted(methods()))
-def test_every_method_can_be_estimated(method: str) -> None:
-    """More words or seeds never make it less; the trial itself leaves the aligner as it was."""
-    aligner = get_method(method)(device="cpu")
-    assert 0 <= aligner.comparisons(10_000, 10_000, 1000) <= aligner.comparisons(200_000, 200_000, 1000)
-    small = planted(400, 8)
-    assert estimated_seconds(aligner, small.source, small.target, small.pairs(0, 100)) == 0
-
-
-def test_the_estimate_of_c1_grows_with_its_updates() -> None:
-    rng = np.random.default_rng(0)
-    sides = [
-        WordVectors([f"{side}{i}" for i in range(4000)], rng.normal(size=(4000, 20)).astype(np.float32))
-        for side in "st"
-    ]
-    seeds = Lexicon([(f"s{i}", f"t{i}") for i in range(1000)])
-    few, many = (
-        estimated_seconds(get_method("c1")(device="cpu", updates=updates), *sides, seeds)
-        for updates in (1, 100_000)
-    )
-    assert 0 < few < many
 
 
 def test_tables_of_polars_and_arrow(translator: Translator) -> None:

@@ -12,19 +12,15 @@ import pytest
 from bilex.aligners import get_method, methods
 from bilex.cli import run
 from bilex.model import Translator
-from bilex_bench import about
-from bilex_bench.datasets import DataFolder
-from bilex_bench.estimate import estimate
 from bilex_bench.figures import draw_figures
-from bilex_bench.setups import Setup
+from bilex_bench.figures.palette import colour_of
 from bilex_bench.store import ResultsStore
 from bilex_bench.tables import build_tables
 from planted import planted
 from runner_world import make_encoder
 
 Captured = pytest.CaptureFixture[str]
-COLOUR = "#123abc"
-TOY = f'''
+TOY = '''
 from dataclasses import dataclass, field, replace
 
 from bilex.aligners.procrustes import Procrustes
@@ -46,8 +42,6 @@ class Toy(Procrustes):
 
     name = "toy"
     summary = "a toy for tests"
-    place = -1
-    colour = "{COLOUR}"
 
     size: int = 3
     report_: ToyReport = field(init=False, compare=False)
@@ -55,9 +49,6 @@ class Toy(Procrustes):
     def _fit(self, source, target, pairs, progress, checkpoint):
         super()._fit(source, target, pairs, progress, checkpoint)
         self.report_ = replace(self.report_, toys=self.size)
-
-    def comparisons(self, source, target, pairs):
-        return 5e10 * self.size
 '''
 GRID = """
 [data.world]
@@ -105,7 +96,6 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(published(folder / "site", "toy_aligner:Toy"))
         patch.chdir(folder)
-        about.about.cache_clear()
         world = planted(300, 16, 0.5)
         world.source.save(folder / "data" / "vectors" / "aa.vec")
         world.target.save(folder / "data" / "vectors" / "bb.vec")
@@ -114,7 +104,6 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / "grid.toml").write_text(GRID, encoding="utf-8")
         make_encoder(folder / "tiny")
         yield folder
-    about.about.cache_clear()
 
 
 def test_it_is_listed_with_its_settings(toy: Path, capsys: Captured) -> None:
@@ -157,22 +146,14 @@ def test_the_benchmark_runs_it_alone_and_under_a_language_model(results: Path) -
     assert {"Toy+tiny", "C2 (Toy)"} <= set(scores)
 
 
-def test_tables_put_it_where_it_says_and_plots_take_its_colour(results: Path) -> None:
+def test_tables_put_it_after_the_baselines_and_plots_give_it_the_colour_of_others(results: Path) -> None:
     with ResultsStore.open(results, create=False) as store:
         found = store.results()
     for table in build_tables(found, names=["full", "cost"]):
         written = table.csv()
-        assert written.index("Toy") < written.index("Procrustes")
+        assert written.index("Procrustes") < written.index("Toy")
     (drawing,) = draw_figures(found, ["time"])
-    assert COLOUR in drawing.svg()
-
-
-def test_its_own_count_is_its_cost(toy: Path) -> None:
-    place = {"dataset": "world", "pair": "aa-bb", "seeds": "1k"}
-    ours, theirs = (Setup(**place, method=name) for name in ("procrustes", "toy"))
-    folders = {"world": DataFolder.open(toy / "data", "world")}
-    plain, costly = estimate([ours, theirs], folders)
-    assert costly.seconds > plain.seconds + 100
+    assert colour_of("toy", with_model=False) in drawing.svg()
 
 
 def test_one_that_cannot_be_imported_is_left_out_with_a_warning(

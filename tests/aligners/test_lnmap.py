@@ -33,7 +33,6 @@ from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Silent, Task
 from bilex.fit import Recipe, fit
 from bilex.lexicon import Lexicon
-from bilex.model.estimate import estimated_seconds
 from bilex.vectors import WordVectors
 from imitated import imitate_recordings
 
@@ -253,19 +252,6 @@ def test_the_trial_and_the_fit_share_autoencoders(monkeypatch: pytest.MonkeyPatc
     assert len(counted.rows) == 4
     for side, vectors in (("source_map_", source), ("target_map_", target)):
         np.testing.assert_array_equal(*(getattr(one.aligner, side)(vectors.vectors) for one in fits))
-
-
-def test_estimates_count_shared_autoencoders_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bilex.model.estimate._seconds_a_comparison", lambda *args: 1.0)
-    monkeypatch.setattr("bilex.model.estimate._TOO_SMALL", 0)
-    source, target, _ = _problem(600)
-    seeds = Lexicon([(f"s{i}", f"t{i}") for i in range(600)], "planted")
-    aligner = LNMap(device="cpu")
-    with_trial, without = (
-        estimated_seconds(aligner, source, target, seeds, calibrate=calibrate) for calibrate in (True, False)
-    )
-    shared = aligner.shared_comparisons(600, 600)
-    assert 0 < with_trial - without < shared < without
 
 
 @pytest.mark.parametrize("pairs", [40, 160])

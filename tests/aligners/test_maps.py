@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners.maps import Center, Linear, Map, Unit
-from bilex.aligners.network_steps import Dense, Tanh
+from bilex.aligners.maps import Center, Dense, Linear, Map, Tanh, Unit
 from bilex.core.errors import BilexError
 
 RNG = np.random.default_rng(0)

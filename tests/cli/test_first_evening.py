@@ -147,23 +147,11 @@ def test_a_dry_run_reads_and_makes_nothing(files: Files, tmp_path: Path, capsys:
     assert bilex(*align(files, tmp_path / "m", "--dry-run", "--json")) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["source_words"], plan["seed_pairs_covered"], plan["method"]) == (900, 400, "procrustes")
-    assert plan["seconds"] >= 0
     command = [str(word) for word in align(files, tmp_path / "m", "--dry-run")]
     place = command.index("-o")
     assert run([*command[:place], *command[place + 2 :]]) == 0
     assert "400 of 400 pairs" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
-
-
-def test_the_time_of_a_long_fit_is_reported_before_it_starts(
-    files: Files, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bilex.model.estimate.estimated_seconds", lambda *args, **more: 250.0)
-    assert bilex(*align(files, tmp_path / "m", "--no-calibrate")) == 0
-    assert "This will take about 4 min on this machine" in capsys.readouterr().err
-    monkeypatch.setattr("bilex.model.estimate.estimated_seconds", lambda *args, **more: 15.0)
-    assert bilex(*align(files, tmp_path / "n", "--no-calibrate")) == 0
-    assert "will take" not in capsys.readouterr().err
 
 
 def test_spreadsheets_as_seeds(files: Files, tmp_path: Path, capsys: Captured) -> None:

@@ -142,10 +142,8 @@ def reported_average(names: Iterable[str], seeds: str, row: str, retrieval: Retr
 
 
 def _aligner(setup: Setup) -> str | None:
-    """The paper's name of the aligner, which the aligner's class says."""
+    """The paper's name of the aligner."""
     method = about(setup.method)
-    if method is None:
-        return None
     differing = {k: v for k, v in setup.settings.items() if v not in method.same_method.get(k, ())}
     if differing.get("preset") == setup.seeds:  # C1's presets are named after the paper's seeds
         del differing["preset"]

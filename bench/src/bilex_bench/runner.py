@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,11 +75,12 @@ def in_order(setups: Iterable[Setup], cost: Mapping[str, float], workers: int) -
 
     One worker goes through the families pair by pair, so that vocabularies are read once. Several workers
     begin with the longest families, so that none is left with a long one when the others have ended; of
-    families that cost about the same, those with the same vocabularies follow each other.
+    families that cost about the same, those with the same vocabularies follow each other. Families whose
+    cost is not known come first, since they may be long.
 
     Args:
         setups: The setups to run.
-        cost: The seconds that a family is thought to take, by `Setup.family`.
+        cost: The seconds that a family is expected to take, by `Setup.family`, where that is known.
         workers: How many work at a time.
     """
     groups = families(setups)
@@ -90,8 +92,8 @@ def in_order(setups: Iterable[Setup], cost: Mapping[str, float], workers: int) -
         return place[(group[0].dataset, group[0].pair, group[0].limit)]
 
     def about(group: list[Setup]) -> float:
-        seconds = cost.get(group[0].family, 0.0)
-        return -(max(1, round(seconds)).bit_length())
+        seconds = cost.get(group[0].family)
+        return -math.inf if seconds is None else -(max(1, round(seconds)).bit_length())
 
     if workers == 1:
         return sorted(groups, key=by_vocabulary)

@@ -95,8 +95,6 @@ class AdvancedMapping(Aligner):
 
     name = "advanced"
     summary = "whitening, rotation, re-weighting, de-whitening in closed form; seconds"
-    place = 10
-    colour = "#56b4e9"
 
     report_: AdvancedReport = field(init=False, compare=False)
 

@@ -9,7 +9,6 @@ register one from a distribution of your own (`bilex.aligners.registry`); nothin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
@@ -20,7 +19,6 @@ import numpy.typing as npt
 from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
 from bilex.aligners.report import AlignerReport
-from bilex.aligners.reported import ReportedAs
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.gpu_memory import enough_memory
 from bilex.core.locks import exclusive_lock
@@ -62,14 +60,6 @@ class Aligner(ABC):
     equal_dimensions: ClassVar[bool] = False
     limits: ClassVar[Limits] = {}
     presets: ClassVar[dict[str, str]] = {}
-    # In tables lower places come first; the colour is that of plots, None for the one of unknown methods.
-    place: ClassVar[int] = 50
-    colour: ClassVar[str | None] = None
-    # Names in published tables, and values of settings that leave the method what is reported there.
-    reported_as: ClassVar[tuple[ReportedAs, ...]] = ()
-    same_method: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
-    # Settings with which `bilex demo` shows the method in a minute.
-    demo_settings: ClassVar[Mapping[str, Any]] = {}
 
     device: str = "auto"
     seed: int = 0
@@ -224,34 +214,6 @@ class Aligner(ABC):
                 f"{self.fewest_pairs} pairs with both words in the vectors.{coverage.advice()}"
             )
         return pairs
-
-    def comparisons(self, source: int, target: int, pairs: int) -> float:
-        """The work of a fit, counted roughly in comparisons of one word with one other, both ways.
-
-        It serves estimates of time; a method that looks at the seeds alone needs next to none.
-
-        Args:
-            source: Words of the source language.
-            target: Words of the target language.
-            pairs: Usable seed pairs.
-        """
-        return 0.0
-
-    def shared_comparisons(self, source: int, target: int) -> float:
-        """What of `comparisons` is done once for a trial and a fit of the same words (`remembering`)."""
-        return 0.0
-
-    def timed_seconds(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
-        """Seconds of that part of a fit which is better timed in miniature than counted."""
-        return 0.0
-
-    def timed_comparisons(self, source: int, target: int, pairs: int) -> float:
-        """The part that `timed_seconds` times, counted for where there are no vectors to time."""
-        return 0.0
-
-    def working_gigabytes(self, source: int, target: int, pairs: int) -> float:
-        """Memory that a fit needs beside the vectors, where that is much."""
-        return 0.0
 
     @abstractmethod
     def _fit(

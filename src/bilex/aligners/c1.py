@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -17,13 +17,11 @@ from bilex.aligners.c1_rounds import Rounds
 from bilex.aligners.c1_settings import (
     MANY_SEEDS,
     PRESET_SUMMARIES,
-    SUPERVISED,
     C1Constants,
     Pass,
     check_preset,
     check_start,
     constants_for,
-    long_steps,
     passes,
 )
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
@@ -31,7 +29,6 @@ from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.rejected import known_negatives, without_pairs
-from bilex.aligners.reported import ReportedAs
 from bilex.aligners.unit_rows import UnitRows
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
@@ -39,8 +36,6 @@ from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     Maps = tuple[torch.Tensor, torch.Tensor]
-
-_UPDATE = 4.5e8  # comparisons that take as long as one update among 60,000 words: 0.9 s on 2 cores
 
 
 @dataclass(kw_only=True, repr=False)
@@ -89,23 +84,6 @@ class C1(Aligner):
     summary = "the paper's stage C1: contrastive, self-learning; minutes; the default"
     needs_seeds = False
     presets = PRESET_SUMMARIES
-    place = 90
-    colour = "#0072b2"
-    reported_as = (
-        ReportedAs("C1"),
-        ReportedAs("C1 w/o CL", settings={"contrastive": False}),
-        ReportedAs("C1 w/o SL", settings={"self_learning": False}),
-    )
-    same_method: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "preset": ("auto", "paper"),
-        "contrastive": (True,),
-        "self_learning": (True,),
-    }
-    # By 40 updates the loss on the sample has settled; 20 in longer steps go as far.
-    demo_settings: ClassVar[dict[str, Any]] = {
-        "preset": "paper",
-        **long_steps(40, SUPERVISED.learning_rate, SUPERVISED.decay),
-    }
     limits: ClassVar[Limits] = {
         "iterations": (1, None),
         "negatives": (1, None),
@@ -158,27 +136,6 @@ class C1(Aligner):
         """How often the rounds are gone through, and with what constants."""
         constants = (self.constants(size, smaller_vocabulary) for size in (seeds, MANY_SEEDS))
         return passes(seeds, *constants)
-
-    def comparisons(self, source: int, target: int, pairs: int) -> float:
-        """New pairs are looked for before every round but the first, and in every round of the warm-up."""
-        constants = self.constants(pairs, min(source, target))
-        every = sum(part.constants.iterations for part in self.passes(pairs, min(source, target)))
-        rounds = every - 1 + constants.warm_up
-        searched = min(source, constants.frequent) * target + min(target, constants.frequent) * source
-        return rounds * (source * target + searched / 2)
-
-    def timed_seconds(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> float:
-        """The contrastive updates."""
-        from bilex.aligners.c1_timing import seconds_of_updates
-
-        return seconds_of_updates(self, source, target, pairs)
-
-    def timed_comparisons(self, source: int, target: int, pairs: int) -> float:
-        """The contrastive updates, whose search for negatives stays among the frequent words."""
-        limit = self.negative_vocabulary or max(source, target)
-        share = min(1.0, max(source, target) / limit)
-        updates = sum(part.updates for part in self.passes(pairs, min(source, target)))
-        return updates * share * _UPDATE
 
     def pinned(self, pairs: int, smaller_vocabulary: int) -> C1:
         """A copy with the constants for a problem of some size, whatever it will be fitted on."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,9 @@ import torch
 from bilex.aligners.base import Aligner, Metric, Pairs
 from bilex.aligners.eigen import top_eigenpairs
 from bilex.aligners.greedy import greedy_matching
-from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
-from bilex.aligners.reported import ReportedAs
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
@@ -72,16 +70,6 @@ class FIPP(Aligner):
     name = "fipp"
     summary = "fits the inner products of the seed pairs, then rotates; seconds"
     equal_dimensions = True
-    place = 41
-    colour = "#e69f00"
-    reported_as = (ReportedAs("FIPP"),)
-    same_method: ClassVar[dict[str, tuple[str, ...]]] = {"metric": ("dot",)}
-    limits: ClassVar[Limits] = {
-        "epsilon": (SMALLEST, None),
-        "strength": (0, None),
-        "pairs": (1, None),
-        "frequent": (1, None),
-    }
 
     epsilon: float = 0.05
     strength: float = 1.0
@@ -90,14 +78,6 @@ class FIPP(Aligner):
     frequent: int = 20000
     metric: Metric = "dot"  # type: ignore[misc]
     report_: FIPPReport = field(init=False, compare=False)
-
-    def comparisons(self, source: int, target: int, pairs: int) -> float:
-        """Products of Gram matrices of the pairs that it learns from."""
-        return 400.0 * max(pairs, min(self.pairs, source, target)) ** 2
-
-    def working_gigabytes(self, source: int, target: int, pairs: int) -> float:
-        """Some six Gram matrices, where pairs are added to the seeds."""
-        return 24e-9 * min(self.pairs, source, target) ** 2 if pairs < _FEW_SEEDS else 0.0
 
     def _fit(
         self,

@@ -20,12 +20,10 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.lnmap_objectives import Autoencoder, RoundTrip
-from bilex.aligners.maps import Map, MapStep
-from bilex.aligners.network_steps import Dense, MappedBesideOwn, OwnBesideMapped, PReLU, Tanh
+from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideMapped, PReLU, Tanh
 from bilex.aligners.preparation import Prepared, unit_center_unit
 from bilex.aligners.remembering import Known, remembered
 from bilex.aligners.report import AlignerReport
-from bilex.aligners.reported import ReportedAs
 from bilex.aligners.small_networks import (
     Part,
     Training,
@@ -52,7 +50,6 @@ _OF_AUTOENCODERS = (
     *("autoencoder_epochs", "autoencoder_samples", "autoencoder_rate"),
 )
 _PARTS = ("source", "target", "forward", "backward")
-_WIDTH = 300  # of usual vectors, for estimates of time
 
 
 class Language(NamedTuple):
@@ -133,9 +130,6 @@ class LNMap(Aligner):
 
     name = "lnmap"
     summary = "non-linear maps between latent spaces, with self-training; minutes, best on a GPU"
-    place = 40
-    colour = "#999933"
-    reported_as = (ReportedAs("LNMap"),)
 
     limits: ClassVar[Limits] = {
         **dict.fromkeys(("hidden", "latent", "batch", "mapper_batch"), (1, None)),
@@ -164,26 +158,6 @@ class LNMap(Aligner):
     queries: int = 15_000
     neighbours: int = 10
     report_: LNMapReport = field(init=False, compare=False)
-
-    def comparisons(self, source: int, target: int, pairs: int) -> float:
-        """Rows that its networks are trained on, times their weights; the number of words hardly matters.
-
-        A row costs three multiplications a weight (forward, and two ways back), a comparison of two words
-        one a dimension.
-        """
-        found = pairs + min(self.rounds * self.growth, source, target) / 2
-        steps = self.mapper_steps * self.mapper_batch + self.rounds * self.round_epochs * found
-        mappers = 4 * self.hidden * self.latent + 2 / 3 * self._half()  # the decoder's own weights stay
-        return self.shared_comparisons(source, target) + 2 * 3 * steps * mappers / _WIDTH
-
-    def shared_comparisons(self, source: int, target: int) -> float:
-        """The autoencoders."""
-        rows = self.autoencoder_epochs * 2 * self._samples()
-        return 3 * rows * 2 * self._half() / _WIDTH
-
-    def _half(self) -> int:
-        """Weights of half an autoencoder."""
-        return _WIDTH * self.hidden + self.hidden**2 + self.hidden * self.latent
 
     def for_trial(self, pairs: int, words: int) -> Self:
         """Fewer steps of the mappers."""

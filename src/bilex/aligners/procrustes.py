@@ -50,8 +50,6 @@ class Procrustes(Aligner):
 
     name = "procrustes"
     summary = "one rotation from the seed pairs; the plain baseline, seconds"
-    place = 0
-    colour = "#7a7a7a"
 
     def _fit(
         self,

@@ -20,7 +20,6 @@ from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
-from bilex.aligners.reported import ReportedAs
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
@@ -72,10 +71,6 @@ class RCSLS(Aligner):
     name = "rcsls"
     summary = "gradient descent on the CSLS of the seed pairs; best for retrieval with many seeds, minutes"
     equal_dimensions = True
-    place = 20
-    colour = "#cc79a7"
-    reported_as = (ReportedAs("RCSLS"),)
-    same_method: ClassVar[dict[str, tuple[bool, ...]]] = {"restore": (True, False)}
     limits: ClassVar[Limits] = {"neighbours": (1, None), "learning_rate": (SMALLEST, None)}
 
     neighbours: int = 10
@@ -84,10 +79,6 @@ class RCSLS(Aligner):
     spectral: bool = False
     restore: bool = True
     report_: RCSLSReport = field(init=False, compare=False)
-
-    def comparisons(self, source: int, target: int, pairs: int) -> float:
-        """Every step compares the seeds' words with all words, and sums over their neighbours."""
-        return 3.0 * self.iterations * pairs * (source + target)
 
     def _fit(
         self,

@@ -1,6 +1,7 @@
 """All alignment methods: those of this package, and those that other distributions register.
 
-A distribution of its own registers an aligner in its pyproject.toml:
+A method of this package is one module and one line in the table below. Another distribution registers an
+aligner in its pyproject.toml:
 
     [project.entry-points."bilex.aligners"]
     mine = "my_package.mine:Mine"
@@ -9,69 +10,85 @@ A distribution of its own registers an aligner in its pyproject.toml:
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import warnings
-from typing import TYPE_CHECKING
+from importlib.metadata import EntryPoint, entry_points
 
 from bilex.aligners.base import Aligner
 from bilex.core.errors import BilexError, nearest_name
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
 GROUP = "bilex.aligners"
+_OWN = {
+    "advanced": "advanced:AdvancedMapping",
+    "c1": "c1:C1",
+    "fipp": "fipp:FIPP",
+    "lnmap": "lnmap:LNMap",
+    "procrustes": "procrustes:Procrustes",
+    "rcsls": "rcsls:RCSLS",
+    "vecmap-identical": "vecmap:VecMapIdentical",
+    "vecmap-semi": "vecmap:VecMapSemi",
+    "vecmap-supervised": "vecmap:VecMapSupervised",
+    "vecmap-unsupervised": "vecmap:VecMapUnsupervised",
+}
 
 
-def methods() -> dict[str, type[Aligner]]:
-    """Every method by name: of this package, of other distributions, and of modules already imported.
-
-    A distribution whose method cannot be imported is left out with a warning; the name of one of bilex's
-    own methods cannot be taken.
-    """
-    from importlib.metadata import entry_points
-
-    package = importlib.import_module("bilex.aligners")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"bilex.aligners.{module.name}")
-    for found in entry_points(group=GROUP):
-        try:
-            found.load()
-        except Exception as error:
-            warnings.warn(_not_loaded(found, error), stacklevel=2)
-    return dict(sorted(_named().items()))
+def method_names() -> list[str]:
+    """The names of all methods, none of which is imported for that."""
+    return sorted({*_OWN, *_registered(), *_imported()})
 
 
 def get_method(name: str) -> type[Aligner]:
-    """The method called `name`.
+    """The method called `name`; no other method is imported.
 
     Raises:
-        BilexError: There is none; the nearest names are reported.
+        BilexError: There is none, or the distribution that has it is broken.
     """
-    known = methods()
-    if name in known:
-        return known[name]
+    if name in _OWN:
+        module, _, cls = _OWN[name].partition(":")
+        found: type[Aligner] = getattr(importlib.import_module(f"bilex.aligners.{module}"), cls)
+        return found
+    if name in (registered := _registered()):
+        return _loaded(registered[name])
+    if name in (imported := _imported()):
+        return imported[name]
+    known = method_names()
     raise BilexError(
         f"method '{name}' is not known; choose one of {', '.join(known)}.{nearest_name(name, known)}"
     )
 
 
-def _named() -> dict[str, type[Aligner]]:
-    """The subclasses that have a name of their own, by name."""
+def methods() -> dict[str, type[Aligner]]:
+    """Every method by name; a broken one of another distribution is left out with a warning."""
+    found = {}
+    for name in method_names():
+        try:
+            found[name] = get_method(name)
+        except BilexError as error:
+            warnings.warn(str(error), stacklevel=2)
+    return found
+
+
+def _registered() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _imported() -> dict[str, type[Aligner]]:
+    """Subclasses with a name of their own, such as one defined in a notebook."""
     named: dict[str, type[Aligner]] = {}
     waiting: list[type[Aligner]] = Aligner.__subclasses__()
     while waiting:
         cls = waiting.pop()
         waiting.extend(cls.__subclasses__())
-        taken = named.get(vars(cls).get("name", ""))
-        if "name" in vars(cls) and not (taken is not None and _is_own(taken)):
+        if "name" in vars(cls):
             named[cls.name] = cls
     return named
 
 
-def _is_own(cls: type[Aligner]) -> bool:
-    return cls.__module__.startswith("bilex.aligners.")
-
-
-def _not_loaded(found: EntryPoint, error: Exception) -> str:
-    home = found.dist.name if found.dist is not None else found.value
-    return f"the method '{found.name}' of {home} cannot be imported ({error}); install {home} again."
+def _loaded(entry: EntryPoint) -> type[Aligner]:
+    try:
+        found: type[Aligner] = entry.load()
+    except Exception as error:
+        home = entry.dist.name if entry.dist is not None else entry.value
+        raise BilexError(
+            f"the method '{entry.name}' of {home} cannot be imported ({error}); install {home} again."
+        ) from error
+    return found

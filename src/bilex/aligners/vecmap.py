@@ -23,7 +23,6 @@ from bilex.aligners.collapse import COLLAPSED, recovered_share, rotation
 from bilex.aligners.limits import Limits
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
-from bilex.aligners.reported import ReportedAs
 from bilex.aligners.starts import identical_strings, unsupervised_similarity_distributions
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
@@ -82,9 +81,6 @@ class VecMapSupervised(Aligner):
 
     name = "vecmap-supervised"
     summary = "whitened, re-weighted mapping of centred vectors from the seed pairs; seconds"
-    place = 30
-    colour = "#009e73"
-    reported_as = (ReportedAs("VecMap", ("5k",)),)  # with 1k seeds the paper's is the self-learning one
 
     report_: VecMapReport = field(init=False, compare=False)
 
@@ -130,7 +126,6 @@ class _SelfLearning(Aligner):
         "threshold": (0, None),
         "described": (1, None),
     }
-    colour = "#009e73"
 
     frequent: int = 20000
     neighbours: int = 10
@@ -139,10 +134,6 @@ class _SelfLearning(Aligner):
     patience: int = 50
     threshold: float = 1e-6
     report_: SelfLearningReport = field(init=False, compare=False)
-
-    def comparisons(self, source: int, target: int, pairs: int) -> float:
-        """Some 500 rounds, each of which compares the frequent words."""
-        return 750.0 * min(source, self.frequent) * min(target, self.frequent)
 
     def for_trial(self, pairs: int, words: int) -> Self:
         """Less patience, faster growth and fewer words."""
@@ -269,8 +260,6 @@ class VecMapSemi(_SelfLearning):
 
     name = "vecmap-semi"
     summary = "self-learning from few seed pairs; minutes"
-    place = 31
-    reported_as = (ReportedAs("VecMap", ("1k",)),)  # with 5k seeds the paper's learns from these alone
 
     def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
         return pairs
@@ -286,7 +275,6 @@ class VecMapIdentical(_SelfLearning):
 
     name = "vecmap-identical"
     summary = "self-learning from words spelled alike, no seeds; for languages in one script"
-    place = 32
     needs_seeds = False
 
     def _first_dictionary(self, source: WordVectors, target: WordVectors, pairs: Pairs) -> Pairs:
@@ -312,7 +300,6 @@ class VecMapUnsupervised(_SelfLearning):
 
     name = "vecmap-unsupervised"
     summary = "self-learning from the shapes of the two spaces alone, no seeds; may fail, and says so"
-    place = 33
     needs_seeds = False
 
     described: int = 4000

@@ -75,7 +75,7 @@ _OLD_LIGHT = "cpu"
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Only read the files: coverage and an estimate of the time; nothing is made.",
+    help="Only read the files and show the coverage; nothing is made.",
 )
 @click.option(
     "--method",
@@ -194,12 +194,11 @@ def command(
     target = read_vectors(target_vectors, limit, lowercase, listener)
     if lexicon is not None and len(lexicon):
         check_coverage(lexicon, source, target)
-    from bilex.cli.before_fit import say_how_long, show_plan
-
     if dry_run:
-        show_plan(aligner, source, target, lexicon, languages, calibrate=calibrate, lm=lm, as_json=as_json)
+        from bilex.cli.before_fit import show_plan
+
+        show_plan(aligner, source, target, lexicon, languages, lm=lm, as_json=as_json)
         return
-    say_how_long(aligner, source, target, lexicon, listener, calibrate=calibrate, lm=lm)
     with interruptible(checkpoint, listener):
         fitted = fit(
             recipe,

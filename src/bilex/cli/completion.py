@@ -62,21 +62,17 @@ def complete_methods(context: click.Context, parameter: click.Parameter, typed: 
     """The methods whose names begin as what was typed."""
     from click.shell_completion import CompletionItem
 
-    from bilex.aligners import methods
+    from bilex.aligners import method_names
 
-    return [
-        CompletionItem(name, help=method.summary)
-        for name, method in methods().items()
-        if name.startswith(typed)
-    ]
+    return [CompletionItem(name) for name in method_names() if name.startswith(typed)]
 
 
 def complete_presets(context: click.Context, parameter: click.Parameter, typed: str) -> list[Any]:
     """The presets of the method that stands on the line, or of the default one."""
     from click.shell_completion import CompletionItem
 
-    from bilex.aligners import methods
+    from bilex.aligners import get_method, method_names
 
-    method = methods().get(context.params.get("method") or DEFAULT_METHOD)
-    presets = method.presets if method is not None else {}
+    method = context.params.get("method") or DEFAULT_METHOD
+    presets = get_method(method).presets if method in method_names() else {}
     return [CompletionItem(name, help=said) for name, said in presets.items() if name.startswith(typed)]

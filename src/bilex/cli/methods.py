@@ -19,13 +19,10 @@ def command(name: str | None, as_json: bool) -> None:
     """List the alignment methods, or the settings and presets of the method called NAME."""
     from rich.table import Table
 
+    from bilex.aligners import get_method, methods
     from bilex.cli.console import show
-    from bilex.cli.lazily import loaded_when_used
 
-    with loaded_when_used("torch", "scipy.linalg"):  # which describing the methods does not use
-        from bilex.aligners import get_method, methods
-
-        chosen = {name: get_method(name)} if name else methods()
+    chosen = {name: get_method(name)} if name else methods()
     if as_json:
         described = {key: _described(method) for key, method in chosen.items()}
         write_json_line(described[name] if name else described, indent=2)

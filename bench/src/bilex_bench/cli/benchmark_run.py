@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -82,7 +82,7 @@ class _Execution:
         from bilex_bench.estimate import by_family
 
         needs = Needs(cpus=self.cpus, gpus=self.gpus, gigabytes=self.gigabytes)
-        memory = {name: gigabytes for name, (_, gigabytes) in by_family(estimates).items()}
+        memory = {name: gb for name, (_, gb) in by_family(estimates).items() if gb is not None}
         return RayExecutor(plan, self.ray, needs, memory)
 
 
@@ -266,7 +266,7 @@ def _run(
     with ResultsStore.open(results) as store, store.claim():
         waiting = todo(setups, store, retry_failed=retry_failed)
         estimates = estimate(waiting, plan.folders, store, on_gpu=execution.on_gpu)
-        cost = {name: seconds for name, (seconds, _) in by_family(estimates).items()}
+        cost = {name: time for name, (time, _) in by_family(estimates).items() if time is not None}
         order = in_order(waiting, cost, execution.at_a_time())
         work = partial(run, execution.executor(plan, estimates))
         outcome = run_setups(setups, plan, store, work, View(len(waiting)), order=order)
@@ -309,16 +309,21 @@ def _show_plan(
         show(_plan_table(estimates))
     families = by_family(estimates)
     at_a_time = max(1, min(execution.at_a_time(), len(families)))
-    seconds = [seconds for seconds, _ in families.values()]
+    seconds = [time for time, _ in families.values() if time is not None]
+    memory = [gb for _, gb in families.values() if gb is not None]
     show(
         f"{len(waiting)} setups in {len(families)} families would run, "
         f"{len(distinct) - len(waiting)} of {len(distinct)} need no run."
     )
     if waiting and execution.ray is None:
-        show(
-            f"About {duration(max([sum(seconds) / at_a_time, *seconds]))} with {at_a_time} at a time, "
-            f"{execution.threads()} threads and up to {max(gb for _, gb in families.values()):.1f} GB each."
-        )
+        each = f"{at_a_time} at a time with {execution.threads()} threads each"
+        if seconds:
+            each = f"about {duration(max([sum(seconds) / at_a_time, *seconds]))}, {each}"
+        if memory:
+            each += f" and up to {max(memory):.1f} GB"
+        unknown = len(families) - len(seconds)
+        never = f" {unknown} families were never measured here and are not counted." if unknown else ""
+        show(f"{each[0].upper()}{each[1:]}.{never}")
     return 0
 
 
@@ -341,7 +346,13 @@ def _plan_table(estimates: Sequence[Estimate]) -> RenderableType:
             ", ".join(dict.fromkeys(setup.seeds for setup in shared)),
             ", ".join(dict.fromkeys(setup.lm or "" for setup in shared)),
             str(len(parts)),
-            duration(sum(part.seconds for part in parts)),
-            f"{max(part.gigabytes for part in parts):.1f} GB",
+            _known([part.seconds for part in parts], lambda found: duration(sum(found))),
+            _known([part.gigabytes for part in parts], lambda found: f"{max(found):.1f} GB"),
         )
     return table
+
+
+def _known(values: Sequence[float | None], shown: Callable[[list[float]], str]) -> str:
+    """A cell for values of which none may be missing."""
+    known = [value for value in values if value is not None]
+    return shown(known) if len(known) == len(values) else "not measured"

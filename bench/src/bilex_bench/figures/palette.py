@@ -50,8 +50,7 @@ def colour_of(method: str, with_model: bool) -> str:
     """The colour of an aligner, or of what a language model makes of it."""
     if with_model and method == "c1":
         return _OF_C2
-    found = about(method)
-    return (found.colour if found is not None else None) or _OF_OTHERS
+    return about(method).colour or _OF_OTHERS
 
 
 def styles_for(colours: Iterable[str]) -> list[Style]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from bilex_bench.about import place_of
+from bilex_bench.about import about
 from bilex_bench.reported import PAPER_MIXING, Retrieval, benchmark_of, reported
 from bilex_bench.results import DIRECTIONS, DirectionName, Result
 from bilex_bench.setups import Setup
@@ -258,4 +258,4 @@ def _in_papers_order(method: Method) -> tuple[Any, ...]:
     stage = (setup.lm is not None, setup.tune or setup.mixing == 1, setup.lm or "")
     if setup.lm is not None and setup.mixing == 1:
         stage = (True, False, "")
-    return (*stage, setup.tune, place_of(setup.method), not is_ablation(setup), mixing, method.name)
+    return (*stage, setup.tune, about(setup.method).place, not is_ablation(setup), mixing, method.name)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from bilex.aligners.registry import methods
+from bilex.aligners.registry import method_names, methods
 from bilex.encoders.presets import OFFLINE_ENCODER
 from bilex.fit.settings import DEFAULT_METHOD
 from bilex_workbench.problems import ProblemError
@@ -147,8 +147,8 @@ def fit(bench: Bench, request: Request, body: FirstFit) -> dict[str, Any]:
 
 
 def _known_method(name: str) -> str:
-    if name not in methods():
-        raise ProblemError(400, f"Method '{name[:60]}' is not known; use {', '.join(methods())}.")
+    if name not in method_names():
+        raise ProblemError(400, f"Method '{name[:60]}' is not known; use {', '.join(method_names())}.")
     return name
 
 
