@@ -131,7 +131,7 @@ def outcome(decisions: Iterable[Decision], best: str | None, answer: str | None 
     return Outcome(status, tuple(named), tuple(wrong), people, len(people), judged[-1].at, fresh)
 
 
-def decisions_about(connection: sqlite3.Connection, source: str) -> list[Decision]:
+def decisions_about(connection: sqlite3.Connection | Store, source: str) -> list[Decision]:
     """All decisions about a word, oldest first, those taken back included."""
     rows = connection.execute("SELECT * FROM decisions WHERE source = ? ORDER BY id", (source,))
     return [Decision.from_row(row) for row in rows]

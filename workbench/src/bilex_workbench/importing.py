@@ -123,7 +123,7 @@ def _apply(store: Store, connection: Any, people: dict[tuple[str, str], _Word], 
     for (source, reviewer), word in people.items():
         right = tuple(word.right)
         wrong = tuple(target for target in word.wrong if target not in word.right)
-        about = standing(decisions_about(connection or store.reading, source))
+        about = standing(decisions_about(connection or store, source))
         if _said_already(about, reviewer, right, wrong):
             imported.unchanged += 1
             continue

@@ -288,8 +288,8 @@ class Precompute(threading.Thread):
 
     def _first_answers(self, direction: Direction, total: int) -> npt.NDArray[np.int64]:
         first = np.full(total, -1, np.int64)
-        rows = self.store.reading.execute(
-            "SELECT row, answers FROM candidates WHERE direction = ?", (direction_number(direction),)
+        rows = self.store.rows(
+            "SELECT row, answers FROM candidates WHERE direction = ?", direction_number(direction)
         )
         for row, answers in rows:
             if answers:

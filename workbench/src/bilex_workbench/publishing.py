@@ -128,7 +128,7 @@ def chosen_entries(store: Store, choice: Choice) -> Iterator[tuple[Entry, bool]]
     ranks = {
         row["target"]: row["target_rank"] for row in store.all("SELECT target, target_rank FROM entries")
     }
-    for row in store.reading.execute("SELECT * FROM entries ORDER BY row"):
+    for row in store.rows("SELECT * FROM entries ORDER BY row"):
         found = outcomes.pop(row["source"], None)
         if row["kind"] in hidden:
             continue
@@ -259,9 +259,10 @@ def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
     for row in store.all("SELECT source, note FROM notes ORDER BY at"):
         notes.setdefault(row["source"], []).append(row["note"])
     rows: list[tuple[Any, ...]] = []
-    found = store.reading.execute(
+    found = store.rows(
         f"SELECT * FROM entries WHERE {condition} ORDER BY priority DESC, row LIMIT ?",
-        (*values, -1 if limit is None else limit),
+        *values,
+        -1 if limit is None else limit,
     )
     for row in found:
         known = outcomes.get(row["source"])

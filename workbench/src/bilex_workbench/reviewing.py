@@ -161,7 +161,7 @@ def item(engine: Engine, source: str, mode: str = "first") -> dict[str, Any]:
     if found is None:
         raise ProblemError(404, f"'{source[:100]}' is not in the table.")
     blind = mode == "second"
-    stands = [] if blind else standing(decisions_about(engine.store.reading, source))
+    stands = [] if blind else standing(decisions_about(engine.store, source))
     return {
         "source": source,
         "source_rank": found["source_rank"],

@@ -5,7 +5,11 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import filelock
+
 from bilex.core.errors import BilexError
+from bilex.core.exchange import sync_file
+from bilex.core.temporaries import temporary_file
 
 APPLICATION = 0x62696C78  # "bilx", in the file's header
 SUFFIX = ".review.sqlite"
@@ -132,44 +136,83 @@ def review_file(model: str | Path) -> Path:
     return folder.with_name(folder.name + SUFFIX)
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(
+    path: Path, seconds: float = 5.0, *, read_only: bool = False, create: bool = False
+) -> sqlite3.Connection:
     """A connection on which a commit returns when the change is on the disk.
+
+    Args:
+        path: The review file.
+        seconds: How long to wait for a lock of another program.
+        read_only: Only read; such a connection waits for no writer.
+        create: Make the file if it is missing.
 
     Raises:
         BilexError: The file cannot be opened.
     """
+    address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     try:
-        connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            address, timeout=seconds, isolation_level=None, check_same_thread=False, uri=True
+        )
         connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA foreign_keys=ON")
+        if read_only:
+            connection.execute("PRAGMA query_only=ON")
+        else:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA foreign_keys=ON")
     except sqlite3.Error as error:
         raise BilexError(f"{path}: cannot be opened as a review file ({error}); restore a copy.") from error
     return connection
 
 
 def prepare(path: Path) -> None:
-    """Make the review file if it is missing, and bring an older one up to this version.
+    """Make the review file if it is missing, check it, and bring an older one up to this version.
+
+    Before an older file is changed, a copy of it is kept as FILE.version-N.
 
     Raises:
-        BilexError: It is no review file, is damaged, or comes from a newer bilex.
+        BilexError: It is no review file, is damaged or read-only, or comes from a newer bilex.
     """
-    connection = connect(path)
+    connection = connect(path, create=True)
     try:
         _check_kind(connection, path)
+        _check_whole(connection, path)
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if version > VERSION:
             raise BilexError(
                 f"{path}: has review format version {version}, and this bilex reads up to {VERSION}; "
                 "install a newer bilex."
             )
+        if 0 < version < VERSION:
+            _back_up(connection, path.with_name(f"{path.name}.version-{version}"))
         for number in range(version, VERSION):
             _migrate(connection, number)
     except sqlite3.DatabaseError as error:
-        raise BilexError(f"{path}: is damaged or no review file ({error}); restore a copy.") from error
+        raise BilexError(
+            f"{path}: is damaged or no review file ({error}); restore a copy, or run 'bilex review repair'."
+        ) from error
     finally:
         connection.close()
+
+
+def lock(path: Path) -> filelock.BaseFileLock:
+    """Take the lock that the server of a review file holds.
+
+    Raises:
+        BilexError: Another process has it, or the lock cannot be written.
+    """
+    held = filelock.FileLock(f"{path}.lock")
+    try:
+        held.acquire(timeout=0)
+    except filelock.Timeout as error:
+        raise BilexError(
+            f"{path}: another 'bilex serve' has this model open; use that one or end it first."
+        ) from error
+    except OSError as error:
+        raise BilexError(f"{held.lock_file}: cannot be written ({error.strerror or error}).") from error
+    return held
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
@@ -182,6 +225,40 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     if tables and application != APPLICATION:
         raise BilexError(f"{path}: is an SQLite file of another program; move it away or rename the model.")
+
+
+def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a damaged file, and one that cannot be written.
+
+    Raises:
+        BilexError: It is one.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+    except sqlite3.OperationalError as error:
+        raise BilexError(
+            f"{path}: cannot be written ({error}); end the program that has it open, or make it writable."
+        ) from error
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise BilexError(
+            f"{path}: is damaged ({found.splitlines()[0]}); restore a copy, or run 'bilex review repair'."
+        )
+
+
+def _back_up(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy the file as it is; an earlier copy of the same version stays."""
+    if path.exists():
+        return
+    with temporary_file(path) as temporary:
+        copy = sqlite3.connect(temporary)
+        try:
+            connection.backup(copy)
+        finally:
+            copy.close()
+        sync_file(temporary)
+        temporary.replace(path)
 
 
 def _migrate(connection: sqlite3.Connection, number: int) -> None:

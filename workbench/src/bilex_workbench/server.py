@@ -59,7 +59,7 @@ def application(bench: Workbench, policy: AccessPolicy) -> Safety:
     app.add_exception_handler(BilexError, _problem)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(sqlite3.Error, _not_written)
+    app.add_exception_handler(sqlite3.Error, _not_read)
     app.add_exception_handler(Exception, _unexpected)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True))
@@ -85,8 +85,9 @@ def _http(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": sentence}, error.status_code)
 
 
-def _not_written(request: Request, error: Exception) -> Response:
-    return JSONResponse({"detail": f"The review file could not be used ({error}); is the disk full?"}, 500)
+def _not_read(request: Request, error: Exception) -> Response:
+    detail = f"The review file could not be read ({error}); try again, or start the server again."
+    return JSONResponse({"detail": detail}, 503, {"Retry-After": "1"})
 
 
 def _unexpected(request: Request, error: Exception) -> Response:

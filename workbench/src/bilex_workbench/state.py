@@ -17,6 +17,7 @@ from bilex_workbench.bands import Band, frequency_bands
 from bilex_workbench.engine import Engine
 from bilex_workbench.precompute import Precompute
 from bilex_workbench.problems import ProblemError, not_ready
+from bilex_workbench.schema import lock as take_lock
 from bilex_workbench.schema import review_file
 from bilex_workbench.store import Store
 
@@ -80,17 +81,7 @@ class Workbench:
             folder = model.resolve()
             read_config(folder)
             path = review_file(folder)
-            lock = filelock.FileLock(str(path) + ".lock")
-            try:
-                lock.acquire(timeout=0)
-            except filelock.Timeout as error:
-                raise BilexError(
-                    f"{model}: another 'bilex serve' has this model open; use that one or end it first."
-                ) from error
-            except OSError as error:
-                raise BilexError(
-                    f"{lock.lock_file}: cannot be written ({error.strerror or error})."
-                ) from error
+            lock = take_lock(path)
             try:
                 store = Store(path)
             except BilexError:

@@ -13,6 +13,7 @@ Examples:
   bilex review export en-fi --what sheet -o sheet.csv
   bilex review import en-fi sheet.csv
   bilex review agreement en-fi
+  bilex review repair en-fi
 """
 
 command = subcommands(
@@ -21,6 +22,7 @@ command = subcommands(
         "export": "Write a dictionary, the change log, or a sheet to fill in.",
         "import": "Take over the verdicts of a filled-in sheet.",
         "status": "Show how far the review is.",
+        "repair": "Rescue what can be read of a damaged review file.",
         "agreement": "Show how far reviewers agree (Cohen's kappa).",
     },
     _HELP,

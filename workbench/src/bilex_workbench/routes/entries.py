@@ -119,7 +119,7 @@ def one_entry(bench: Bench, source: WordQuery) -> dict[str, Any]:
     found = entry(bench.store, source)
     if found is None:
         raise ProblemError(404, f"'{source[:100]}' is not in the table.")
-    history = decisions_about(bench.store.reading, source)
+    history = decisions_about(bench.store, source)
     return {
         **found,
         "candidates": candidates(bench.engine, source),

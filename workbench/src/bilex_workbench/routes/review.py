@@ -181,7 +181,7 @@ def disagreements(bench: Bench, offset: Offset = 0, limit: Limit = 100) -> dict[
     )
     found = []
     for row in rows:
-        about = standing(decisions_about(store.reading, row["source"]))
+        about = standing(decisions_about(store, row["source"]))
         shown = dict.fromkeys(word for one in about for word in (*one.candidates, *one.accepted))
         found.append(
             {
