@@ -105,8 +105,8 @@ def build(
     wanted = settings or TrainingSettings()
     reports = train(languages[0], texts[0], folder, wanted), train(languages[1], texts[1], folder, wanted)
     source, target = (WordVectors.load(folder / f"{language}.bin") for language in languages)
-    translator = Translator.fit(
-        get_method(method)(), source, target, seeds, languages=languages, progress=False
+    translator = Translator(get_method(method)()).fit(
+        source, target, seeds, languages=languages, progress=False
     )
     translator.save(folder / "model")
     translator.lexicon(mutual=True).save(folder / "dictionary.tsv")

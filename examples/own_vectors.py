@@ -32,7 +32,7 @@ def held_out_accuracy(method: str, source: WordVectors, target: WordVectors, pai
         pairs: Word pairs; a tenth of the words is held out, with all their pairs.
     """
     train, test = pairs.split(HELD_OUT)
-    translator = Translator.fit(get_method(method)(), source, target, train, calibrate=False, progress=False)
+    translator = Translator(get_method(method)()).fit(source, target, train, calibrate=False, progress=False)
     metrics = evaluate(translator.space, test, train=train, bootstrap=0).forward.metrics["csls"]
     return metrics["p@1"] if metrics else 0.0
 
@@ -50,7 +50,7 @@ def build(
         method: The aligner.
         confidence: Entries below it are left out.
     """
-    translator = Translator.fit(get_method(method)(), source, target, pairs, progress=False)
+    translator = Translator(get_method(method)()).fit(source, target, pairs, progress=False)
     folder.mkdir(parents=True, exist_ok=True)
     translator.save(folder / "model")
     dictionary = translator.lexicon(mutual=True, min_confidence=confidence)

@@ -52,7 +52,7 @@ def _measure(folder: Path, pair: str, options: argparse.Namespace) -> None:
     seeds = Lexicon.load(dictionaries / f"yacle.train.freq.{options.seeds}.{pair}.tsv")
     test = Lexicon.load(dictionaries / f"yacle.test.freq.2k.{pair}.tsv").without(seeds)
     aligner = get_method(options.method)(device=options.device)
-    translator = Translator.fit(aligner, source, target, seeds)
+    translator = Translator(aligner).fit(source, target, seeds)
     for direction in DIRECTIONS:
         query_side, key_side = translator.space.sides(direction)
         pairs = test if direction == "forward" else test.swapped()

@@ -25,7 +25,8 @@ from bilex.data import sample_path
 from bilex.encoders.combine import mixed_views
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import OFFLINE_ENCODER, TuningPreset, lightened
-from bilex.encoders.stage import StageC2, run_stage_c2
+from bilex.encoders.settings import C2
+from bilex.encoders.stage import run_stage_c2
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
@@ -90,7 +91,7 @@ def try_all(options: argparse.Namespace, encoder: WordEncoder, task: Task) -> di
     found = {}
     for changes in CANDIDATES[options.tuning]:
         settings = replace(lightened(encoder.preset.tuning, options.tuning), **changes)
-        stage = StageC2(lm=encoder, mixing=0.5, tuning=settings, device=options.device)
+        stage = C2(encoder, mixing=0.5, tuning=settings, device=options.device)
         result = run_stage_c2(aligner, source, target, learned, stage)
         views = [result.combination.views(s, e) for s, e in zip(result.static, result.encoded, strict=True)]
         means = []

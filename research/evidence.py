@@ -21,7 +21,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from bilex.fit import Fitted, Recipe, fit
+from bilex.aligners.c1 import C1
+from bilex.encoders.settings import C2
+from bilex.fit import FitResult, fit
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
@@ -72,15 +74,11 @@ def rows(options: argparse.Namespace, setting: str) -> Iterator[dict[str, Any]]:
     """One row a form."""
     source, target, seeds, test = read_problem(options.data, setting, options.limit)
     for form in options.forms:
-        recipe = Recipe(
-            method="c1",
-            settings={"preset": form},
-            lm=options.lm,
-            device=options.device,
-            calibrate=form == "auto" and seeds is not None,
-        )
+        aligner = C1(preset=form, device=options.device)
+        encoder = None if options.lm is None else C2(options.lm)
+        calibrate = form == "auto" and seeds is not None
         started = time.perf_counter()
-        fitted = fit(recipe, source, target, seeds)
+        fitted = fit(aligner, source, target, seeds, encoder=encoder, calibrate=calibrate)
         seconds = time.perf_counter() - started
         yield {
             "setting": setting,
@@ -92,19 +90,19 @@ def rows(options: argparse.Namespace, setting: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def measured(fitted: Fitted, test: Lexicon) -> dict[str, Any]:
+def measured(fitted: FitResult, test: Lexicon) -> dict[str, Any]:
     """P@1 of a fit."""
     metrics = four_metrics(fitted.space, test)
     return {"p@1": metrics, "mean": round(mean(metrics), 2)}
 
 
-def decided(fitted: Fitted) -> dict[str, Any]:
+def decided(fitted: FitResult) -> dict[str, Any]:
     """What the trial says of itself."""
     trial = fitted.report.trial
     return {} if trial is None else {"trial": trial.as_dict()}
 
 
-def fixed_mixings(fitted: Fitted, test: Lexicon, device: str) -> dict[str, float]:
+def fixed_mixings(fitted: FitResult, test: Lexicon, device: str) -> dict[str, float]:
     """The mean P@1 for each fixed λ."""
     if fitted.stage is None:
         return {}

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from bilex.aligners import get_method, methods
+from bilex.aligners.base import Aligner
 from bilex.core.errors import BilexError
-from bilex.fit import Recipe, fit
+from bilex.fit import fit
 from research.evidence import ALL, measured, read_problem
 from research.family_tables import write_families
 
@@ -38,17 +39,11 @@ def everything() -> list[str]:
     return [name for name in methods() if name != "c1"] + [f"c1 ({form})" for form in FORMS]
 
 
-def recipe_for(name: str, device: str, seeded: bool) -> Recipe:
-    """The recipe of a method by its name in the tables; only c1's auto learns confidences, as by default."""
-    method, _, form = name.partition(" ")
-    settings = {"preset": form.strip("()")} if form else {}
-    return Recipe(
-        method=method,
-        settings=settings,
-        device=device,
-        calibrate=form == "(auto)" and seeded,
-        choose_form=True,
-    )
+def aligner_for(name: str, device: str) -> Aligner:
+    """A method by its name in the tables."""
+    method, _, preset = name.partition(" ")
+    settings = {"preset": preset.strip("()")} if preset else {}
+    return get_method(method)(device=device).set_params(**settings)
 
 
 def fits_together(name: str, setting: str) -> bool:
@@ -71,10 +66,11 @@ def measure(options: argparse.Namespace) -> None:
             continue
         problem = read_problem(options.data, setting, options.limit)
         for name in wanted:
-            recipe = recipe_for(name, options.device, problem.seeds is not None)
+            aligner = aligner_for(name, options.device)
+            calibrate = name == "c1 (auto)" and problem.seeds is not None  # as by default
             started = time.perf_counter()
             try:
-                fitted = fit(recipe, problem.source, problem.target, problem.seeds)
+                fitted = fit(aligner, *problem[:3], calibrate=calibrate)
             except BilexError as error:
                 print(f"failed: {name}, {setting}: {error}", file=sys.stderr, flush=True)
                 continue

@@ -277,7 +277,7 @@ def run(options: argparse.Namespace) -> None:
         seeds = Lexicon.load(options.out / "seeds.tsv")
     aligner = C1(device=options.device, **overrides)
     with step("fit, map, neighbourhoods" + (", confidences" if options.calibrate else "")) as found:
-        translator = Translator.fit(aligner, source, target, seeds, calibrate=options.calibrate)
+        translator = Translator(aligner).fit(source, target, seeds, calibrate=options.calibrate)
         found |= {"fit of c1": aligner.report_.seconds, "history": len(aligner.report_.history)}
     with step("check") as found:
         found["furthest from float64"] = furthest_term(translator.space)

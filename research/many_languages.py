@@ -105,8 +105,8 @@ class Study:
         if not folder.exists():
             seeds = self.seeds({two: size}).get(two)
             source, target = (self.vectors[code] for code in two)
-            model = Translator.fit(
-                self.aligner(), source, target, seeds, calibrate=self.options.calibrate, languages=two
+            model = Translator(self.aligner()).fit(
+                source, target, seeds, calibrate=self.options.calibrate, languages=two
             )
             model.save(folder)
         return Translator.load(folder, device=self.options.device)

@@ -32,7 +32,6 @@ import numpy as np
 from scipy.stats import t as student
 
 from bilex.core.progress import SILENT
-from bilex.fit import Recipe, fit
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.vectors import WordVectors
@@ -60,8 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for split in range(options.first_split, options.first_split + options.splits):
         for number in options.seeds:
             seeds = drawn(train.without(test, by="source"), number, split)
-            model = fit(Recipe(method=options.method), source, target, seeds)
-            translator = Translator.of(model, source, target)
+            translator = Translator(options.method).fit(source, target, seeds)
             if options.self_learned:
                 translator = self_learned(translator, split)
             for review in options.review:

@@ -31,10 +31,10 @@ from bilex.encoders.combine import Combination, Floats, mixed_views, unit_rows
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import positive_pairs
 from bilex.encoders.presets import OFFLINE_ENCODER, TuningPreset
-from bilex.encoders.stage import StageC2, run_stage_c2
+from bilex.encoders.settings import C2
+from bilex.encoders.stage import run_stage_c2
 from bilex.evaluation import evaluate
 from bilex.fit.evidence import MIXING_GRID as GRID
-from bilex.fit.settings import Recipe
 from bilex.fit.trial import decide
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
@@ -152,7 +152,7 @@ class Metrics:
         """The rows after tuning with one of the presets, which is done once (and once more to choose λ)."""
         mixings = self.options.mixing
         memory = _Memory()
-        stage = StageC2(lm=self.languages.encoder, mixing=0.2, device=self.options.device, preset=preset)
+        stage = C2(self.languages.encoder, mixing=0.2, device=self.options.device, preset=preset)
         result = run_stage_c2(aligner, self.source, self.target, self.train, stage)
         report = {k: v for k, v in result.report.as_dict().items() if k != "tuning"}
         report.update(memory.peak())
@@ -166,8 +166,8 @@ class Metrics:
             name = f"C2 λ={mixing}{suffix}"
             if mixing == "auto":
                 asked = replace(stage, mixing="auto")
-                recipe = replace(Recipe.of(aligner, asked, calibrate=False), choose_form=False)
-                trial = decide(recipe, aligner, self.source, self.target, self.train, stage=asked).report
+                problem = aligner, self.source, self.target, self.train
+                trial = decide(*problem, encoder=asked, choose_preset=False, calibrate=False).report
                 scores = {"held-out scores": trial.mixing_scores, "trial_seconds": round(trial.seconds, 2)}
                 more = {"λ": trial.mixing, **scores}
                 chosen = float(trial.mixing or 0)

@@ -53,7 +53,7 @@ def judge_models(options: argparse.Namespace) -> None:
                 seeds = study.seeds({two: size})[two]
                 source, target = (study.vectors[code] for code in two)
                 aligner = get_method(name)(**settings)
-                model = Translator.fit(aligner, source, target, seeds, languages=two, progress=False)
+                model = Translator(aligner).fit(source, target, seeds, languages=two, progress=False)
                 for row in _rows_of(model, study.test(two)):
                     _add(study, {"method": name, "seeds": size, "pair": "-".join(two), **row})
 

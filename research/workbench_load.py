@@ -106,7 +106,9 @@ def make_model(folder: Path, words: int) -> None:
     space = Space(sides[0], sides[1])
     r_source, r_target = (rng.uniform(0.2, 0.25, words).astype(np.float32) for _ in sides)
     space.keep_neighbourhoods(r_source, r_target)
-    Translator(space, Map([Unit()]), Map([Unit()]), provenance=Provenance(method="planted")).save(folder)
+    Translator.of_parts(space, Map([Unit()]), Map([Unit()]), provenance=Provenance(method="planted")).save(
+        folder
+    )
 
 
 def fill_table(model: Path) -> None:

@@ -62,7 +62,7 @@ def make_model(folder: Path) -> None:
     source, target = (WordVectors.load(sample / language) for language in ("en", "fi"))
     seeds = Lexicon.load(sample / "seeds.tsv")
     aligner = get_method("procrustes")()
-    Translator.fit(aligner, source, target, seeds, languages=("en", "fi"), progress=False).save(folder)
+    Translator(aligner).fit(source, target, seeds, languages=("en", "fi"), progress=False).save(folder)
 
 
 def decide(count: int) -> None:

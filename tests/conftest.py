@@ -73,7 +73,7 @@ def translator(world: Planted) -> Translator:
     from bilex.aligners.procrustes import Procrustes
     from bilex.model import Translator
 
-    return Translator.fit(Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 600))
+    return Translator(Procrustes(device="cpu")).fit(world.source, world.target, world.pairs(0, 600))
 
 
 @pytest.fixture

@@ -243,7 +243,7 @@ def test_models_that_lie(tmp_path: Path, plain: Path) -> None:
     world = planted(60, 6)
     good = tmp_path / "good"
     aligner = get_method("procrustes")(device="cpu")
-    Translator.fit(aligner, world.source, world.target, world.pairs(0, 40), calibrate=False).save(good)
+    Translator(aligner).fit(world.source, world.target, world.pairs(0, 40), calibrate=False).save(good)
     names = sorted(file.relative_to(good).as_posix() for file in good.rglob("*") if file.is_file())
     kinds = {str(good): "model"}
     for name in names:

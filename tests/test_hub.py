@@ -21,8 +21,8 @@ pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed:
 def translator() -> Translator:
     world = planted(300, 12, 0.3)
     procrustes = get_method("procrustes")(device="cpu")
-    return Translator.fit(
-        procrustes, world.source, world.target, world.pairs(0, 150), languages=("en", "fi"), calibrate=False
+    return Translator(procrustes).fit(
+        world.source, world.target, world.pairs(0, 150), languages=("en", "fi"), calibrate=False
     )
 
 

@@ -30,8 +30,8 @@ def world() -> Planted:
 @pytest.fixture(scope="module")
 def translator(world: Planted) -> Translator:
     procrustes = get_method("procrustes")(device="cpu")
-    return Translator.fit(
-        procrustes, world.source, world.target, world.pairs(0, 300), languages=("en", "fi"), calibrate=False
+    return Translator(procrustes).fit(
+        world.source, world.target, world.pairs(0, 300), languages=("en", "fi"), calibrate=False
     )
 
 
@@ -153,12 +153,12 @@ def test_languages_come_from_the_files_unless_given(tmp_path: Any, world: Plante
     source, target = WordVectors.load(tmp_path / "wiki.sv.vec"), WordVectors.load(tmp_path / "et.vec")
     fit = {"calibrate": False, "progress": False}
     aligner = get_method("procrustes")
-    assert Translator.fit(aligner(), source, target, world.pairs(0, 50), **fit).languages == (
+    assert Translator(aligner()).fit(source, target, world.pairs(0, 50), **fit).languages == (
         "Swedish",
         "Estonian",
     )
-    assert Translator.fit(
-        aligner(), source, source, Lexicon([(w, w) for w in source.index_to_key[:50]]), **fit
+    assert Translator(aligner()).fit(
+        source, source, Lexicon([(w, w) for w in source.index_to_key[:50]]), **fit
     ).languages == (
         "source",
         "target",

@@ -27,7 +27,7 @@ def world() -> Planted:
 def model(world: Planted, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("spacy") / "en-fi"
     procrustes = get_method("procrustes")(device="cpu")
-    Translator.fit(procrustes, world.source, world.target, world.pairs(0, 250), languages=("en", "fi")).save(
+    Translator(procrustes).fit(world.source, world.target, world.pairs(0, 250), languages=("en", "fi")).save(
         folder
     )
     return folder

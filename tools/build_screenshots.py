@@ -42,7 +42,7 @@ def fit(path: Path, method: str) -> None:
     sample = sample_path()
     source, target = (WordVectors.load(sample / language) for language in ("en", "fi"))
     seeds = Lexicon.load(sample / "seeds.tsv")
-    Translator.fit(get_method(method)(), source, target, seeds, languages=("en", "fi")).save(path)
+    Translator(get_method(method)()).fit(source, target, seeds, languages=("en", "fi")).save(path)
 
 
 def decide(page: Any, truth: dict[str, list[str]]) -> None:

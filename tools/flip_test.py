@@ -33,7 +33,7 @@ from bilex.core.errors import BilexError
 from bilex.core.manifest import verify_manifest
 from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
-from bilex.encoders.stage import StageC2
+from bilex.encoders.settings import C2
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.vectors import WordVectors
@@ -109,7 +109,7 @@ class Things:
         """Each of them, in a state that can be used."""
         return [
             self._model("model", None),
-            self._model("model with a language model", StageC2(lm=self.encoder, mixing=0.5, tune=False)),
+            self._model("model with a language model", C2(self.encoder, mixing=0.5, tune=False)),
             *(self._vectors(dtype) for dtype in ("float32", "float16", "int8")),
             self._checkpoint(),
             self._tuning(),
@@ -118,11 +118,11 @@ class Things:
             *self._benchmark(),
         ]
 
-    def _model(self, name: str, stage: StageC2 | None) -> Kept:
+    def _model(self, name: str, stage: C2 | None) -> Kept:
         path = self.home / name
         aligner = get_method("procrustes")(device="cpu")
         seeds = self.seeds
-        translator = Translator.fit(aligner, self.source, self.target, seeds, stage=stage, calibrate=False)
+        translator = Translator(aligner, encoder=stage).fit(self.source, self.target, seeds, calibrate=False)
         translator.save(path)
 
         def use() -> Any:
@@ -159,7 +159,7 @@ class Things:
 
         path = self.home / "tuning"
         tuning = TuningSettings(negatives=2, batch_size=20, epochs=1, induced=0, learning_rate=1e-3)
-        stage = StageC2(lm=self.encoder, mixing=0.5, tuning=tuning, device="cpu")
+        stage = C2(self.encoder, mixing=0.5, tuning=tuning, device="cpu")
         aligner = get_method("procrustes")(device="cpu").fit(self.source, self.target, self.seeds)
 
         def use() -> Any:

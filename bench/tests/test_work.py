@@ -15,9 +15,9 @@ from bilex.aligners import get_method
 from bilex.core.progress import Silent
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import TuningSettings
-from bilex.encoders.stage import StageC2, run_stage_c2
+from bilex.encoders.settings import C2
+from bilex.encoders.stage import run_stage_c2
 from bilex.evaluation import evaluate
-from bilex.fit import Recipe
 from bilex.fit.trial import decide
 from bilex.model.space import Space
 from bilex_bench import stages
@@ -139,9 +139,8 @@ def test_stage_c2_is_run_once_for_all_mixings(
     seeds, test = folder.seeds("aa-bb", "1k"), folder.test("aa-bb")
     aligner = get_method("procrustes")(device="cpu").fit(source, target, seeds)
     encoder = WordEncoder.load(lm, device="cpu")
-    settings = StageC2(lm=encoder, mixing="auto", tuning=TuningSettings(**TUNING), device="cpu")
-    recipe = Recipe.of(aligner, settings, calibrate=False)
-    chosen = decide(recipe, aligner, source, target, seeds, stage=settings).mixing
+    settings = C2(encoder, mixing="auto", tuning=TuningSettings(**TUNING), device="cpu")
+    chosen = decide(aligner, source, target, seeds, encoder=settings, calibrate=False).mixing
     by_hand = run_stage_c2(aligner, source, target, seeds, replace(settings, mixing=chosen))
     for override, mixing in ((0.2, 0.2), (1.0, 1.0), ("auto", chosen)):
         space = Space(*by_hand.mixed(mixing), "cosine", "cpu")

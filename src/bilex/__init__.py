@@ -1,7 +1,8 @@
 """bilex: word translation for every language pair.
 
-The public names are few: `WordVectors`, `Lexicon`, `Translator`, `ManyLanguages`, `evaluate`,
-`get_method` and `BilexError`. They are loaded when first used, so that `import bilex` costs nothing.
+>>> from bilex import C1, C2, Lexicon, Translator, WordVectors
+
+The public names are loaded when first used, so that `import bilex` costs nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from bilex.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from bilex.aligners import get_method, methods
+    from bilex.aligners.c1 import C1
     from bilex.core.errors import BilexError
+    from bilex.encoders.settings import C2
     from bilex.evaluation import evaluate
     from bilex.lexicon import Lexicon
     from bilex.model import Translator
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
+    "C1",
+    "C2",
     "BilexError",
     "Lexicon",
     "ManyLanguages",
@@ -34,6 +39,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "C1": "bilex.aligners.c1",
+        "C2": "bilex.encoders.settings",
         "BilexError": "bilex.core.errors",
         "Lexicon": "bilex.lexicon",
         "ManyLanguages": "bilex.model.many",
@@ -44,3 +51,7 @@ __getattr__ = lazy_exports(
         "methods": "bilex.aligners",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -31,7 +31,7 @@ from bilex.aligners.written_out.chain import Chain
 from bilex.core import cuda_graphs as replay
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Silent, Task
-from bilex.fit import Recipe, fit
+from bilex.fit import fit
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from imitated import imitate_recordings
@@ -246,8 +246,7 @@ def test_the_trial_and_the_fit_share_autoencoders(monkeypatch: pytest.MonkeyPatc
     counted = _Epochs(monkeypatch)
     fits = []
     for calibrate in (True, False):
-        recipe = Recipe(method="lnmap", settings=settings, calibrate=calibrate, device="cpu")
-        fits.append(fit(recipe, source, target, seeds))
+        fits.append(fit(LNMap(**settings), source, target, seeds, calibrate=calibrate))
     assert fits[0].report.trial.ran and not fits[1].report.trial.ran
     assert len(counted.rows) == 4
     for side, vectors in (("source_map_", source), ("target_map_", target)):

@@ -31,7 +31,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     seeds = Lexicon(list(zip(source.index_to_key, target.index_to_key, strict=True)))
     path = tmp_path_factory.mktemp("hostile") / "model [bold]"
     aligner = get_method("procrustes")(device="cpu")
-    Translator.fit(aligner, source, target, seeds, calibrate=False, lowercase=False).save(path)
+    Translator(aligner).fit(source, target, seeds, calibrate=False, lowercase=False).save(path)
     return path
 
 
@@ -58,8 +58,8 @@ def test_a_tab_in_a_word_is_not_written_into_tsv(tmp_path: Path, capsys: Capture
     rows = np.eye(4, dtype=np.float32)
     source = WordVectors(["a\tb", "c", "d", "e"], rows)
     seeds = Lexicon([("c", "c"), ("d", "d"), ("e", "e")])
-    fitted = Translator.fit(
-        get_method("procrustes")(device="cpu"), source, WordVectors(["x", "c", "d", "e"], rows), seeds
+    fitted = Translator(get_method("procrustes")(device="cpu")).fit(
+        source, WordVectors(["x", "c", "d", "e"], rows), seeds
     )
     fitted.save(tmp_path / "m")
     assert run(["lexicon", str(tmp_path / "m"), "-o", str(tmp_path / "d.tsv")]) == 2
@@ -93,13 +93,8 @@ def test_cards_hold_names_of_others_as_text(tmp_path: Path) -> None:
     seeds = Lexicon(
         [(f"s{i}", f"t{i}") for i in range(20)], "seeds|<img src=x onerror=alert(1)>\n# title.tsv"
     )
-    fitted = Translator.fit(
-        get_method("procrustes")(device="cpu"),
-        source,
-        target,
-        seeds,
-        calibrate=False,
-        languages=("<script>alert(1)</script>", "a|b\n\x1b[31m"),
+    fitted = Translator(get_method("procrustes")(device="cpu")).fit(
+        source, target, seeds, calibrate=False, languages=("<script>alert(1)</script>", "a|b\n\x1b[31m")
     )
     fitted.save(tmp_path / "m")
     card = (tmp_path / "m" / "README.md").read_text()
@@ -146,7 +141,7 @@ def test_words_of_any_length_and_kind_are_kept_or_refused(
     seeds = Lexicon([("c", "c"), ("d", "d"), ("e", "e")])
     target = WordVectors([word, "c", "d", "e"], rows)
     aligner = get_method("procrustes")(device="cpu")
-    Translator.fit(aligner, source, target, seeds, calibrate=False, lowercase=False).save(tmp_path / "m")
+    Translator(aligner).fit(source, target, seeds, calibrate=False, lowercase=False).save(tmp_path / "m")
     assert Translator.load(tmp_path / "m").space.source.index_to_key == source.index_to_key
     assert run(["translate", str(tmp_path / "m"), "c", "-k", "4", "--format", "table"]) == 0
     caught = capsys.readouterr()

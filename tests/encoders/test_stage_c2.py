@@ -14,7 +14,8 @@ from bilex.core.errors import BilexError
 from bilex.encoders import stage as stage_module
 from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.presets import TuningSettings
-from bilex.encoders.stage import StageC2, run_stage_c2
+from bilex.encoders.settings import C2
+from bilex.encoders.stage import run_stage_c2
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
@@ -50,11 +51,11 @@ def hits(source: WordVectors, target: WordVectors, rows: range) -> float:
 
 
 @pytest.fixture
-def stage(tiny_folder: Path) -> StageC2:
-    return StageC2(lm=tiny_folder, mixing=0.5, tuning=SETTINGS, device="cpu")
+def stage(tiny_folder: Path) -> C2:
+    return C2(tiny_folder, mixing=0.5, tuning=SETTINGS, device="cpu")
 
 
-def test_the_stage_improves_on_the_aligner_alone(stage: StageC2) -> None:
+def test_the_stage_improves_on_the_aligner_alone(stage: C2) -> None:
     source, target, lexicon = languages()
     seeds = lexicon.head(200)
     aligner = get_method("procrustes")(device="cpu").fit(source, target, seeds)
@@ -73,14 +74,14 @@ def test_the_stage_improves_on_the_aligner_alone(stage: StageC2) -> None:
     assert not untuned.report.tuned
 
 
-def test_lambda_auto_is_left_to_the_recipe(stage: StageC2) -> None:
+def test_lambda_auto_is_left_to_the_trial(stage: C2) -> None:
     source, target, lexicon = languages()
     aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
-    with pytest.raises(BilexError, match=r"bilex\.fit\.fit; give a number"):
+    with pytest.raises(BilexError, match=r"Translator\.fit; give a number"):
         run_stage_c2(aligner, source, target, lexicon, replace(stage, mixing="auto"))
 
 
-def test_no_or_one_pair_is_reported(stage: StageC2) -> None:
+def test_no_or_one_pair_is_reported(stage: C2) -> None:
     source, target, lexicon = languages()
     aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
     for seeds in (None, Lexicon([]), lexicon.head(1), Lexicon([("no", "such")] * 5)):
@@ -88,7 +89,7 @@ def test_no_or_one_pair_is_reported(stage: StageC2) -> None:
             run_stage_c2(aligner, source, target, seeds, stage)
 
 
-def test_unreadable_words_keep_their_static_vectors(stage: StageC2) -> None:
+def test_unreadable_words_keep_their_static_vectors(stage: C2) -> None:
     source, target, lexicon = languages()
     source.index_to_key[150] = "\u3000"
     source = WordVectors(source.index_to_key, source.vectors)
@@ -98,7 +99,7 @@ def test_unreadable_words_keep_their_static_vectors(stage: StageC2) -> None:
     np.testing.assert_allclose(result.source.vectors[150], result.mixed(0.0)[0].vectors[150], atol=1e-6)
 
 
-def test_the_tuned_encoder_is_saved_with_its_card(stage: StageC2, tmp_path: Path) -> None:
+def test_the_tuned_encoder_is_saved_with_its_card(stage: C2, tmp_path: Path) -> None:
     source, target, lexicon = languages()
     aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
     result = run_stage_c2(
@@ -114,7 +115,7 @@ def test_the_tuned_encoder_is_saved_with_its_card(stage: StageC2, tmp_path: Path
 
 
 def test_another_weight_from_the_checkpoint_costs_neither_tuning_nor_encoding(
-    stage: StageC2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: C2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target, lexicon = languages()
     aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
@@ -150,12 +151,12 @@ def test_encodings_are_kept_by_content(make_encoder: Callable[..., WordEncoder],
 def test_a_light_preset_gives_the_encoder_less_weight(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
     encoder.preset = replace(encoder.preset, mixing=0.4)
-    weights = [StageC2(preset=preset).mixing_for(encoder) for preset in ("paper", "light", "demo")]
+    weights = [C2(preset=preset, mixing="prior").mixing_for(encoder) for preset in ("paper", "light", "demo")]
     assert weights == [0.4, 0.3, 0.3]
-    assert StageC2(preset="light", mixing=0.6).mixing_for(encoder) == 0.6
+    assert C2(preset="light", mixing=0.6).mixing_for(encoder) == 0.6
 
 
 @pytest.mark.parametrize("mixing", [-0.1, 1.5, "much"])
 def test_a_senseless_weight_is_refused(mixing: object) -> None:
     with pytest.raises(BilexError, match="from 0 to 1"):
-        StageC2(mixing=mixing)
+        C2(mixing=mixing)

@@ -15,8 +15,9 @@ from test_stage_c2 import SETTINGS, WORDS, hits, languages
 from bilex.aligners import get_method
 from bilex.cli import run
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.stage import StageC2, run_stage_c2
-from bilex.fit import Recipe, fit
+from bilex.encoders.settings import C2
+from bilex.encoders.stage import run_stage_c2
+from bilex.fit import fit
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.space import Space
@@ -48,7 +49,7 @@ def test_the_stage_takes_the_space_of_any_aligner(method: str, tiny_folder: Path
     source, target, lexicon = languages()
     seeds = lexicon.head(200)
     aligner = get_method(method)(device="cpu", **METHODS[method]).fit(source, target, seeds)
-    stage = StageC2(lm=tiny_folder, mixing=0.5, tuning=QUICK, device="cpu")
+    stage = C2(tiny_folder, mixing=0.5, tuning=QUICK, device="cpu")
     result = run_stage_c2(aligner, source, target, seeds, stage)
     assert result.report.aligner == method
     static, encoded = result.mixed(0.0), result.mixed(1.0)
@@ -65,17 +66,11 @@ def test_the_stage_takes_the_space_of_any_aligner(method: str, tiny_folder: Path
 
 def test_lambda_is_chosen_over_an_aligner_with_networks(tiny_folder: Path) -> None:
     source, target, lexicon = languages()
-    recipe = Recipe(
-        method="lnmap",
-        settings=METHODS["lnmap"],
-        lm=str(tiny_folder),
-        tuning_settings=replace(QUICK, epochs=1),
-        calibrate=False,
-        device="cpu",
-    )
-    fitted = fit(recipe, source, target, lexicon)
-    assert fitted.combination is not None
-    assert fitted.combination.mixing == fitted.report.trial.mixing is not None
+    aligner = get_method("lnmap")(**{"device": "cpu", **METHODS["lnmap"]})
+    encoder = C2(tiny_folder, tuning=replace(QUICK, epochs=1))
+    fitted = fit(aligner, source, target, lexicon, encoder=encoder, calibrate=False)
+    assert fitted.stage is not None
+    assert fitted.stage.combination.mixing == fitted.report.trial.mixing is not None
 
 
 def test_an_open_encoder_stays_as_it_is(tiny_folder: Path) -> None:
@@ -83,7 +78,7 @@ def test_an_open_encoder_stays_as_it_is(tiny_folder: Path) -> None:
     aligner = get_method("procrustes")(device="cpu").fit(source, target, lexicon)
     encoder = WordEncoder.load(tiny_folder, device="cpu")
     before = encoder.fingerprint()
-    stage = StageC2(lm=encoder, mixing=0.5, tuning=replace(QUICK, epochs=1), device="cpu")
+    stage = C2(encoder, mixing=0.5, tuning=replace(QUICK, epochs=1), device="cpu")
     result = run_stage_c2(aligner, source, target, lexicon, stage)
     assert encoder.fingerprint() == before != result.encoder.fingerprint()
     named = run_stage_c2(aligner, source, target, lexicon, replace(stage, lm=tiny_folder))

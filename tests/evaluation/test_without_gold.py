@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +25,8 @@ def world() -> Planted:
 
 @pytest.fixture(scope="module")
 def translator(world: Planted) -> Translator:
-    return Translator.fit(
-        Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 800), progress=False
+    return Translator(Procrustes(device="cpu")).fit(
+        world.source, world.target, world.pairs(0, 800), progress=False
     )
 
 
@@ -63,7 +62,7 @@ def test_seeds_are_predicted_by_vectors_that_have_not_seen_them() -> None:
     for method in ("procrustes", "advanced", "vecmap-supervised"):
         aligner = get_method(method)(device="cpu")
         pairs = world.pairs(0, 150)
-        model = Translator.fit(aligner, world.source, world.target, pairs, calibrate=False, progress=False)
+        model = Translator(aligner).fit(world.source, world.target, pairs, calibrate=False, progress=False)
         found[method] = judge(model).forward.predicted
     assert found["advanced"].share == pytest.approx(found["procrustes"].share, abs=0.01)
     assert found["vecmap-supervised"] is None, "its centring cannot be undone"
@@ -71,8 +70,8 @@ def test_seeds_are_predicted_by_vectors_that_have_not_seen_them() -> None:
 
 def test_worse_vectors_are_expected_to_be_worse(translator: Translator) -> None:
     blurred = planted(1500, 24, 1.6)
-    worse = Translator.fit(
-        Procrustes(device="cpu"), blurred.source, blurred.target, blurred.pairs(0, 800), progress=False
+    worse = Translator(Procrustes(device="cpu")).fit(
+        blurred.source, blurred.target, blurred.pairs(0, 800), progress=False
     )
     good, bad = judge(translator).forward, judge(worse).forward
     for name in ("on_dictionary", "expected", "held_out", "predicted", "mutual"):
@@ -97,7 +96,7 @@ def test_words_that_shall_be_translated_can_be_named(world: Planted, translator:
 
 
 def test_a_model_without_confidences_promises_nothing(translator: Translator) -> None:
-    found = judge(replace(translator, calibration=Calibration(note="switched off")))
+    found = judge(translator.with_parts(calibration=Calibration(note="switched off")))
     assert found.forward.expected is None
     assert found.forward.held_out is None
     assert found.forward.on_dictionary is None

@@ -14,7 +14,7 @@ from bilex.aligners.procrustes import Procrustes
 from bilex.aligners.vecmap import VecMapSemi
 from bilex.core.errors import BilexError
 from bilex.encoders.combine import unit_rows
-from bilex.fit import Recipe, evidence, fit, trial
+from bilex.fit import evidence, fit, trial
 from bilex.fit.calibration import Records, ask
 from bilex.fit.decisions import Decisions
 from bilex.fit.halves import halves
@@ -38,17 +38,18 @@ def pairs_of(lexicon: Lexicon, side: int) -> set[str]:
 def test_the_form_that_held_out_words_prefer_is_fitted(
     world: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = Recipe(settings=SHORT, device="cpu")
+    aligner = C1(**SHORT, device="cpu")
     for preferred in ("careful", "best"):
         monkeypatch.setattr(evidence, "choose_form", lambda scores, name=preferred: name)
-        fitted = fit(recipe, world.source, world.target, world.pairs(0, 300))
+        fitted = fit(aligner, world.source, world.target, world.pairs(0, 300))
         assert fitted.report.trial.form == fitted.aligner.settings()["preset"] == preferred
         assert fitted.report.report.constants.updates == (26 if preferred == "best" else 13)
         assert set(fitted.report.trial.form_scores) == {"careful", "best"}
         by_hand = C1(preset=preferred, device="cpu", **SHORT).fit(
             world.source, world.target, world.pairs(0, 300)
         )
-        assert np.array_equal(fitted.source_map.matrix, by_hand.source_map_.matrix)
+        assert np.array_equal(fitted.maps[0].matrix, by_hand.source_map_.matrix)
+        assert aligner.preset == "auto", "a fit leaves its aligner as it is"
     assert fitted.calibration.parts
 
 
@@ -102,8 +103,7 @@ def test_methods_shorten_themselves_for_a_trial_and_never_lengthen() -> None:
 
 
 def test_forms_that_do_the_same_are_not_compared(world: Planted) -> None:
-    recipe = Recipe(settings={**SHORT, "updates": 4}, device="cpu")
-    fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))
+    fitted = fit(C1(**SHORT, updates=4, device="cpu"), world.source, world.target, world.pairs(0, 250))
     assert fitted.report.trial.form is None and not fitted.report.trial.form_scores
     assert fitted.aligner.settings()["preset"] == "careful"
 
@@ -127,7 +127,7 @@ def test_candidates_learn_neither_word_nor_answer_of_the_held_out(
     monkeypatch.setattr(trial, "ask", watched)
     several = [(a, world.target.index_to_key[i + 7]) for i, (a, _) in enumerate(world.pairs(0, 60).pairs)]
     seeds = Lexicon([*world.pairs(0, 300).pairs, *several])
-    fit(Recipe(settings=SHORT, device="cpu"), world.source, world.target, seeds)
+    fit(C1(**SHORT, device="cpu"), world.source, world.target, seeds)
     *candidates, whole = learned
     assert len(candidates) == 2 and set(whole.pairs) == set(seeds.pairs)
     for side in (0, 1):
@@ -157,9 +157,7 @@ def test_each_half_is_asked_of_what_the_other_chose(world: Planted, monkeypatch:
     monkeypatch.setattr(evidence, "choose_form", lambda scores: next(preferred))
     monkeypatch.setattr(trial, "ask", watched)
     seeds = world.pairs(0, 300)
-    decisions = trial.decide(
-        Recipe(settings=SHORT, device="cpu"), C1(device="cpu", **SHORT), world.source, world.target, seeds
-    )
+    decisions = trial.decide(C1(device="cpu", **SHORT), world.source, world.target, seeds)
     assert decisions.report.form == "careful"
     (of_second, first), (of_first, second) = asked
     assert not set(first.pairs) & set(second.pairs)
@@ -186,7 +184,7 @@ def test_halves_share_no_word() -> None:
 def test_few_seeds_take_the_prior_and_say_so(
     world: Planted, count: int, mixing: None, calibrates: bool
 ) -> None:
-    fitted = fit(Recipe(settings=SHORT, device="cpu"), world.source, world.target, world.pairs(0, count))
+    fitted = fit(C1(**SHORT, device="cpu"), world.source, world.target, world.pairs(0, count))
     assert fitted.report.trial.ran is (count >= 100)
     assert bool(fitted.calibration.parts) is calibrates
     if count < 100:
@@ -212,14 +210,13 @@ def test_a_candidate_that_breaks_is_left_out_and_named(
         return original(self, *args, **rest)
 
     monkeypatch.setattr(C1, "fit", broken)
-    recipe = Recipe(settings=SHORT, device="cpu")
-    aligner = recipe.aligner()
+    aligner = C1(**SHORT, device="cpu")
     failing = {"best"}
-    some = trial.decide(recipe, aligner, world.source, world.target, world.pairs(0, 250))
+    some = trial.decide(aligner, world.source, world.target, world.pairs(0, 250))
     assert some.report.ran and some.report.failed == {"best": "best broke."}
     assert some.settings == {"preset": "careful"} and some.calibration.parts
     failing = {"best", "careful"}
-    none = trial.decide(recipe, aligner, world.source, world.target, world.pairs(0, 250))
+    none = trial.decide(aligner, world.source, world.target, world.pairs(0, 250))
     assert not none.report.ran and "no candidate could be fitted (careful broke.)" in none.report.note
     assert none.settings == {"preset": "careful"} and not none.calibration.parts
 
@@ -232,8 +229,7 @@ def test_confidences_that_fail_do_not_undo_the_choice(
 
     monkeypatch.setattr(trial, "ask", broken)
     monkeypatch.setattr(evidence, "choose_form", lambda scores: "best")
-    recipe = Recipe(settings=SHORT, device="cpu")
-    made = trial.decide(recipe, recipe.aligner(), world.source, world.target, world.pairs(0, 250))
+    made = trial.decide(C1(**SHORT, device="cpu"), world.source, world.target, world.pairs(0, 250))
     assert made.settings == {"preset": "best"} and made.report.ran
     assert made.calibration.note == "not calibrated: no answers."
 
@@ -244,18 +240,18 @@ def test_nothing_is_tried_where_nothing_is_open(world: Planted, monkeypatch: pyt
     monkeypatch.setattr(
         C1, "fit", lambda self, *args, **rest: fits.append(self) or original(self, *args, **rest)
     )
-    recipe = Recipe(settings={**SHORT, "preset": "paper"}, calibrate=False, device="cpu")
-    fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))
+    aligner = C1(**SHORT, preset="paper", device="cpu")
+    fitted = fit(aligner, world.source, world.target, world.pairs(0, 250), calibrate=False)
     assert len(fits) == 1 and not fitted.report.trial.ran
 
 
-def test_a_recipe_may_leave_the_form_as_the_aligner_has_it(world: Planted) -> None:
+def test_a_fit_may_leave_the_preset_as_the_aligner_has_it(world: Planted) -> None:
     """By itself "auto" is the paper's form; the trial would take another."""
-    recipe = Recipe(settings=SHORT, choose_form=False, calibrate=False, device="cpu")
-    fitted = fit(recipe, world.source, world.target, world.pairs(0, 250))
+    aligner, seeds = C1(**SHORT, device="cpu"), world.pairs(0, 250)
+    fitted = fit(aligner, world.source, world.target, seeds, choose_preset=False, calibrate=False)
     by_hand = C1(**SHORT, device="cpu").fit(world.source, world.target, world.pairs(0, 250))
     assert not fitted.report.trial.ran and fitted.report.settings["preset"] == "auto"
-    assert np.array_equal(fitted.source_map.matrix, by_hand.source_map_.matrix)
+    assert np.array_equal(fitted.maps[0].matrix, by_hand.source_map_.matrix)
 
 
 def test_the_choice_of_lambda() -> None:
@@ -305,7 +301,7 @@ def test_the_score_counts_the_best_gold_of_a_word() -> None:
 def test_an_interrupted_fit_does_not_repeat_the_trial(
     world: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = Recipe(settings=SHORT, device="cpu")
+    aligner = C1(**SHORT, device="cpu")
     seeds = world.pairs(0, 250)
     original = C1.fit
 
@@ -316,18 +312,17 @@ def test_an_interrupted_fit_does_not_repeat_the_trial(
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(C1, "fit", interrupted)
-        fit(recipe, world.source, world.target, seeds, checkpoint=tmp_path / "state")
-    whole = fit(recipe, world.source, world.target, seeds)
+        fit(aligner, world.source, world.target, seeds, checkpoint=tmp_path / "state")
+    whole = fit(aligner, world.source, world.target, seeds)
     with monkeypatch.context() as patched:
         patched.setattr("bilex.fit.fitting.decide", lambda *_, **__: pytest.fail("tried again"))
-        resumed = fit(recipe, world.source, world.target, seeds, checkpoint=tmp_path / "state")
+        resumed = fit(aligner, world.source, world.target, seeds, checkpoint=tmp_path / "state")
     assert resumed.calibration == whole.calibration
-    assert np.array_equal(resumed.source_map.matrix, whole.source_map.matrix)
-    other = fit(recipe, world.source, world.target, world.pairs(0, 240), checkpoint=tmp_path / "other")
+    assert np.array_equal(resumed.maps[0].matrix, whole.maps[0].matrix)
+    other = fit(aligner, world.source, world.target, world.pairs(0, 240), checkpoint=tmp_path / "other")
     assert other.report.trial.held_out_words == 48
 
 
 def test_decisions_survive_json(world: Planted) -> None:
-    recipe = Recipe(settings=SHORT, device="cpu")
-    made = trial.decide(recipe, recipe.aligner(), world.source, world.target, world.pairs(0, 250))
+    made = trial.decide(C1(**SHORT, device="cpu"), world.source, world.target, world.pairs(0, 250))
     assert Decisions.from_dict(made.as_dict()) == made

@@ -14,7 +14,7 @@ from bilex.aligners.maps import Map
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
 from bilex.core.errors import BilexError
-from bilex.encoders.stage import StageC2
+from bilex.encoders.settings import C2
 from bilex.model import Translator
 from bilex.model.remapped import Remapped
 from planted import planted
@@ -29,14 +29,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     tiny_encoder().save(folder / "tiny", "tiny")
     world = planted(120, 16, 0.6)
-    made = Translator.fit(
-        Procrustes(device="cpu"),
-        world.source,
-        world.target,
-        world.pairs(0, 60),
-        stage=StageC2(lm=folder / "tiny", mixing=0.4, tune=False, device="cpu"),
-        calibrate=False,
-    )
+    made = Translator(
+        Procrustes(device="cpu"), encoder=C2(folder / "tiny", mixing=0.4, tune=False, device="cpu")
+    ).fit(world.source, world.target, world.pairs(0, 60), calibrate=False)
     made.save(folder / "model")
     return folder / "model"
 

@@ -66,13 +66,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("mixing", [0.4, "auto"])
 def test_both_stages_fit_save_and_load(tiny: Path, tmp_path: Path, mixing: Any) -> None:
     from bilex.encoders.presets import TuningSettings
-    from bilex.encoders.stage import StageC2
+    from bilex.encoders.settings import C2
 
     world = planted(500, 16, 0.6)
     tuning = TuningSettings(negatives=2, epochs=1, batch_size=50, induced=0)
-    stage = StageC2(lm=tiny, mixing=mixing, tuning=tuning, device="cpu")
-    made = Translator.fit(
-        Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 300), stage=stage
+    stage = C2(tiny, mixing=mixing, tuning=tuning, device="cpu")
+    made = Translator(Procrustes(device="cpu"), encoder=stage).fit(
+        world.source, world.target, world.pairs(0, 300)
     )
     assert made.space.dim == 24
     assert made.calibration.parts["forward", "csls"].words >= 40
@@ -94,12 +94,12 @@ def test_the_device_of_a_loaded_translator_is_that_of_its_encoder(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bilex.encoders.model import WordEncoder
-    from bilex.encoders.stage import StageC2
+    from bilex.encoders.settings import C2
 
     world = planted(120, 16, 0.6)
-    stage = StageC2(lm=tiny, mixing=0.4, tune=False, device="cpu")
-    made = Translator.fit(
-        Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 60), stage=stage, calibrate=False
+    stage = C2(tiny, mixing=0.4, tune=False, device="cpu")
+    made = Translator(Procrustes(device="cpu"), encoder=stage).fit(
+        world.source, world.target, world.pairs(0, 60), calibrate=False
     )
     made.save(tmp_path / "model")
     asked: list[str] = []

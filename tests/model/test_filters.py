@@ -22,7 +22,7 @@ def translator() -> Translator:
     vectors = np.random.default_rng(0).normal(size=(len(WORDS), 4)).astype(np.float32)
     words = WordVectors(WORDS, vectors)
     seeds = Lexicon([(word, word) for word in WORDS[:4]])
-    return Translator.fit(Procrustes(device="cpu"), words, words, seeds, lowercase=False, calibrate=False)
+    return Translator(Procrustes(device="cpu")).fit(words, words, seeds, lowercase=False, calibrate=False)
 
 
 def kept(translator: Translator, **overrides: object) -> list[str]:

@@ -111,6 +111,6 @@ def test_senseless_overrides_are_refused(translator: Translator, override: dict,
 
 
 def test_confidence_wished_of_a_model_without(translator: Translator) -> None:
-    bare = Translator(translator.space, translator.source_map, translator.target_map)
+    bare = Translator.of_parts(translator.space, translator.source_map, translator.target_map)
     with pytest.raises(BilexError, match="not calibrated"):
         bare.lexicon(min_confidence=0.5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def corrected(translator: Translator, world: Planted) -> Translator:
         [*world.pairs(0, 600).pairs, (source[0], target[900])],
         rejected=((source[700], own[0].word), (source[700], own[2].word)),
     )
-    return replace(translator, seeds=seeds)
+    return translator.with_parts(seeds=seeds)
 
 
 @pytest.mark.parametrize("method", ["csls", "nn"])
@@ -83,7 +82,7 @@ def test_fewer_answers_where_everything_else_is_rejected(world: Planted) -> None
     small = Planted(world.source.head(5), world.target.head(5))
     source, target = small.source.index_to_key, small.target.index_to_key
     seeds = Lexicon([*small.pairs(0, 5).pairs], rejected=tuple((source[0], word) for word in target[2:]))
-    made = Translator.fit(Procrustes(device="cpu"), small.source, small.target, seeds)
+    made = Translator(Procrustes(device="cpu")).fit(small.source, small.target, seeds)
     assert {found.word for found in made.translate(source[0], 5)} == set(target[:2])
     assert sum(entry.source == source[0] for entry in made.lexicon(k=5)) == 2
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +47,8 @@ def translator() -> Translator:
     source, target = vocabulary(GERMAN, 0.05, 3), vocabulary(FRENCH, 0.05, 4)
     filler = list(zip(source.index_to_key[10:], target.index_to_key[10:], strict=True))
     seeds = Lexicon([*filler, ("hund", "chien")])
-    return Translator.fit(
-        Procrustes(device="cpu"), source, target, seeds, languages=("de", "fr"), calibrate=False
+    return Translator(Procrustes(device="cpu")).fit(
+        source, target, seeds, languages=("de", "fr"), calibrate=False
     )
 
 
@@ -80,8 +79,8 @@ def test_a_plural_alone_finds_the_plural() -> None:
     kept = [row for row, word in enumerate(source.index_to_key) if word != "stadt"]
     only = WordVectors([source.index_to_key[row] for row in kept], np.asarray(source.vectors)[kept])
     pairs = [(word, target.index_to_key[row]) for word, row in zip(only.index_to_key, kept, strict=True)]
-    fitted = Translator.fit(
-        Procrustes(device="cpu"), only, target, Lexicon(pairs[9:]), languages=("de", "fr"), calibrate=False
+    fitted = Translator(Procrustes(device="cpu")).fit(
+        only, target, Lexicon(pairs[9:]), languages=("de", "fr"), calibrate=False
     )
     entries = {entry.source: entry.target for entry in fitted.lexicon(lemmas=True)}
     assert entries["städte"] == "villes"
@@ -161,7 +160,7 @@ def test_the_command_writes_senses(
 
 
 def test_languages_can_be_named(translator: Translator) -> None:
-    nameless = replace(translator, provenance=Provenance())
+    nameless = translator.with_parts(provenance=Provenance())
     with pytest.raises(BilexError, match="--languages"):
         nameless.lexicon(lemmas=True)
     named = nameless.lexicon(lemmas=("de", "fr"))

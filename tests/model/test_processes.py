@@ -83,6 +83,6 @@ def test_with_a_language_model_it_says_why_it_cannot_be_pickled(translator: Tran
 
     eye = Map([])
     reader = FromEncoder(never, Combination(*(translator.space.source.vectors[:2, :2],) * 2, 0.5), never)  # type: ignore[arg-type]
-    with_encoder = Translator(translator.space, eye, eye, unknown=[reader])
+    with_encoder = Translator.of_parts(translator.space, eye, eye, unknown=[reader])
     with pytest.raises(BilexError, match=r"cannot be pickled; save it with Translator\.save"):
         pickle.dumps(with_encoder)

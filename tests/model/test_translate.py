@@ -29,8 +29,8 @@ class Reader:
 
 def test_a_clean_rotation_is_translated_both_ways() -> None:
     world = planted(200, 12, noise=0.0)
-    translator = Translator.fit(
-        Procrustes(device="cpu"), world.source, world.target, world.pairs(0, 50), calibrate=False
+    translator = Translator(Procrustes(device="cpu")).fit(
+        world.source, world.target, world.pairs(0, 50), calibrate=False
     )
     for direction, query_side, key_side in (
         ("forward", world.source, world.target),
@@ -71,13 +71,8 @@ def test_nearest_neighbours_are_cosines(translator: Translator, world: Planted) 
 def test_upper_case_is_understood_only_by_lower_cased_models(world: Planted) -> None:
     word = world.source.index_to_key[0]
     made = [
-        Translator.fit(
-            Procrustes(device="cpu"),
-            world.source,
-            world.target,
-            world.pairs(0, 60),
-            calibrate=False,
-            lowercase=lowercase,
+        Translator(Procrustes(device="cpu")).fit(
+            world.source, world.target, world.pairs(0, 60), calibrate=False, lowercase=lowercase
         )
         for lowercase in (True, False)
     ]
@@ -100,7 +95,7 @@ def test_unknown_sources_are_asked_in_order(translator: Translator, world: Plant
     target = world.target.index_to_key[5]
     vector = translator.space.target[target]
     first, second = Reader("newword", vector), Reader("other", vector)
-    query_side = Translator(
+    query_side = Translator.of_parts(
         translator.space,
         translator.source_map,
         translator.target_map,

@@ -21,8 +21,8 @@ def made_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of 600 planted words whose confidences were calibrated."""
     problem = planted(600, noise=1.1)
     aligner = get_method("procrustes")()
-    translator = Translator.fit(
-        aligner, problem.source, problem.target, problem.pairs(0, 250), languages=("en", "fi"), progress=False
+    translator = Translator(aligner).fit(
+        problem.source, problem.target, problem.pairs(0, 250), languages=("en", "fi"), progress=False
     )
     folder = tmp_path_factory.mktemp("models") / "made"
     translator.save(folder)

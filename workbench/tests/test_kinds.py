@@ -42,7 +42,7 @@ def words_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClien
     target = WordVectors([pair[1] for pair in PAIRS], vectors)
     known = Lexicon([("dog", "koira"), ("river", "joki"), ("stone", "kivi")])
     aligner = get_method("procrustes")()
-    Translator.fit(aligner, source, target, known, languages=("en", "fi"), progress=False).save(
+    Translator(aligner).fit(source, target, known, languages=("en", "fi"), progress=False).save(
         folder / "en-fi"
     )
     bench = Workbench(Settings(work=folder), folder / "en-fi")

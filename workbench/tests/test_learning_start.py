@@ -7,7 +7,6 @@ import pytest
 
 from bilex.aligners.maps import Center, Linear, Map, Unit
 from bilex.core.progress import SILENT
-from bilex.fit import Recipe, fit
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.inverse_map import inverse_map, taken_back
@@ -19,8 +18,7 @@ HELD_BACK = {a: [b] for a, b in WORLD.pairs(400, 700).pairs}
 
 
 def model_of(method, seeds):
-    recipe = Recipe(method=method, calibrate=False)
-    return Translator.of(fit(recipe, WORLD.source, WORLD.target, seeds), WORLD.source, WORLD.target)
+    return Translator(method).fit(WORLD.source, WORLD.target, seeds, calibrate=False)
 
 
 def after(model, decided):
@@ -54,13 +52,13 @@ def test_the_way_back_leads_to_the_vectors_of_the_files():
     ids=["a step that is not known", "a direction that is flattened"],
 )
 def test_without_a_way_back_the_space_itself_is_the_start(weak, steps):
-    back = inverse_map(replace(weak, source_map=Map(steps)), "source")
+    back = inverse_map(weak.with_parts(source_map=Map(steps)), "source")
     assert back.steps == []
     assert taken_back(weak.space.source, back) is weak.space.source
 
 
 def test_a_space_with_a_language_model_has_no_way_back(weak):
-    model = replace(weak, provenance=replace(weak.provenance, language_model=object()))
+    model = weak.with_parts(provenance=replace(weak.provenance, language_model=object()))
     assert inverse_map(model, "target").steps == []
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from research import simulated_reviewer as simulated
 
-from bilex.fit import Recipe, fit
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.vectors import WordVectors
@@ -24,7 +23,7 @@ def translator():
     blurred[::2] += 2.0 * rng.normal(size=blurred[::2].shape)
     target = WordVectors(PLAIN.target.index_to_key, blurred)
     seeds = simulated.drawn(TRAIN, 300, 0)
-    return Translator.of(fit(Recipe(method="procrustes"), PLAIN.source, target, seeds), PLAIN.source, target)
+    return Translator("procrustes").fit(PLAIN.source, target, seeds)
 
 
 def test_the_queue_corrects_more_than_a_random_order(translator):

@@ -18,7 +18,7 @@ from bilex.core.files import read_json, write_json
 from bilex.core.manifest import manifest_folder, verify_manifest
 from bilex.core.progress import Progress
 from bilex.encoders.presets import TuningSettings, lightened
-from bilex.fit import Fitted, Recipe, fit
+from bilex.fit import FitResult, fit
 from bilex.vectors import WordVectors
 from bilex_bench.fits import NAME_LETTERS, UNREADABLE, Problem
 from bilex_bench.store_codec import plain
@@ -26,6 +26,7 @@ from bilex_bench.store_codec import plain
 if TYPE_CHECKING:
     from bilex.encoders.combine import Both, Combination
     from bilex.encoders.model import WordEncoder
+    from bilex.encoders.settings import C2
 
 KEPT_BYTES = 16 << 30
 _TENSORS, _ABOUT = "stage.safetensors", "stage.json"
@@ -84,8 +85,8 @@ def tuning_of(encoder: WordEncoder, overrides: Mapping[str, Any], seed: int) -> 
 
 def finished_stage(
     problem: Problem,
-    recipe: Recipe,
-    aligned: tuple[str, Fitted],
+    settings: C2,
+    aligned: tuple[str, FitResult],
     encoder: WordEncoder,
     *,
     folder: Path,
@@ -96,7 +97,7 @@ def finished_stage(
 
     Args:
         problem: What the aligner was fitted to.
-        recipe: What to make: the aligner's recipe with a language model and its tuning.
+        settings: Those of stage C2.
         aligned: The name of the aligner's fit, and the fit.
         encoder: The language model as it came.
         folder: Where finished stages are kept, and the state of unfinished ones.
@@ -108,26 +109,26 @@ def finished_stage(
     """
     from bilex.encoders.combine import aligned_views
 
-    name = _name(aligned[0], encoder, recipe)
+    name = _name(aligned[0], encoder, settings)
     home, unfinished = folder / name, folder / f"{name}.unfinished"
     stored = _stored(home)
-    chooses = recipe.mixing == "auto"
+    chooses = settings.mixing == "auto"
     if stored is not None and (stored.chooses or not chooses):
         return replace(stored, static=aligned_views(aligned[1].aligner, problem.source, problem.target))
     found = fit(
-        recipe,
+        aligned[1].aligner,
         problem.source,
         problem.target,
         problem.seeds,
         aligned=aligned[1],
-        encoder=encoder,
+        encoder=replace(settings, lm=encoder, cache=None if settings.tune else encodings),
+        calibrate=False,
         progress=progress,
         checkpoint=unfinished,
-        encodings=None if recipe.tune else encodings,
         measure=False,
     )
     if found.stage is None:
-        raise BilexError(f"{recipe.lm}: stage C2 was not run.")
+        raise BilexError(f"{settings.lm}: stage C2 was not run.")
     trial, stage = found.report.trial, found.stage
     report = {
         **plain(stage.report.as_dict()),
@@ -154,10 +155,10 @@ def prune(folder: Path, limit: int = KEPT_BYTES) -> None:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _name(fit_name: str, encoder: WordEncoder, recipe: Recipe) -> str:
+def _name(fit_name: str, encoder: WordEncoder, settings: C2) -> str:
     """A name from what the language model computes, whatever it is called, and all else it depends on."""
-    tuning = asdict(recipe.tuning_settings) if recipe.tuning_settings else None
-    content = {"fit": fit_name, "lm": encoder.fingerprint(), "tune": recipe.tune, "tuning": tuning}
+    tuning = asdict(settings.tuning) if settings.tuning else None
+    content = {"fit": fit_name, "lm": encoder.fingerprint(), "tune": settings.tune, "tuning": tuning}
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:NAME_LETTERS]
 

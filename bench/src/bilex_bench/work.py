@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bilex.aligners import get_method
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import as_json
+from bilex.encoders.settings import C2
 from bilex.evaluation import evaluate
-from bilex.fit import Fitted, Recipe
+from bilex.fit import FitResult
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex_bench.environment import PeakMemory
@@ -65,7 +67,7 @@ class _Aligned:
     problem: Problem
     test: Lexicon
     name: str
-    fit: Fitted
+    fit: FitResult
     sampler: Sampler
 
 
@@ -115,30 +117,23 @@ class _Family:
         source, target = self.workplace.vocabularies(setup, self.progress)
         seeds, test = self.workplace.dictionaries(setup)
         problem = Problem(source, target, seeds)
-        recipe = Recipe(
-            method=setup.method,
-            settings=setup.settings,
-            choose_form=False,
-            calibrate=False,
-            random_seed=setup.seed,
-            device=self.workplace.device,
-        )
-        name, fit = fitted(problem, recipe, folder=self.workplace.fits, progress=self.progress)
+        aligner = get_method(setup.method)(device=self.workplace.device, seed=setup.seed)
+        aligner.set_params(**setup.settings)
+        name, fit = fitted(problem, aligner, folder=self.workplace.fits, progress=self.progress)
         return _Aligned(problem, test, name, fit, Sampler(source, target, test))
 
     def _stage(self, setups: Sequence[Setup], aligned: _Aligned) -> FinishedStage:
         first = setups[0]
         encoder = self.workplace.encoder(str(first.lm), self.progress)
-        recipe = replace(
-            aligned.fit.recipe,
-            lm=first.lm,
+        settings = C2(
+            str(first.lm),
             tune=first.tune,
-            tuning_settings=tuning_of(encoder, first.tuning, first.seed),
+            tuning=tuning_of(encoder, first.tuning, first.seed),
             mixing="auto" if any(setup.mixing == "auto" for setup in setups) else 1.0,
         )
         return finished_stage(
             aligned.problem,
-            recipe,
+            settings,
             (aligned.name, aligned.fit),
             encoder,
             folder=self.workplace.stages,

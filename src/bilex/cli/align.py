@@ -30,10 +30,10 @@ from bilex.core.files import check_writable
 from bilex.core.languages import two_languages
 from bilex.core.locks import exclusive_lock
 from bilex.encoders.presets import DEFAULT_MIXING
-from bilex.fit.settings import DEFAULT_METHOD
+from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from bilex.fit import Recipe
+    from bilex.encoders.settings import C2
 
 _SHOWN_WORDS = 8
 _OLD_LIGHT = "cpu"
@@ -161,7 +161,6 @@ def command(
     from bilex.aligners import get_method
     from bilex.cli.console import interruptible, progress
     from bilex.cli.settings import parse_settings
-    from bilex.fit import fit
     from bilex.model import Translator
 
     model = _checked_output(output, force, dry_run)
@@ -172,17 +171,9 @@ def command(
     if lm is not None:
         check_lm(lm)
     chosen = settings if preset is None else (f"preset={preset}", *settings)
-    recipe = _recipe(
-        method,
-        parse_settings(get_method(method), chosen),
-        lm,
-        mixing,
-        tuning,
-        calibrate=calibrate,
-        random_seed=seed,
-        device=device,
-    )
-    aligner = recipe.aligner()
+    values = parse_settings(get_method(method), chosen)
+    aligner = get_method(method)(**{"device": device, "seed": seed, **values})
+    encoder = _encoder(lm, mixing, tuning)
     listener = progress()
     started = time.monotonic()
     lowercase = not keep_case
@@ -200,16 +191,16 @@ def command(
         show_plan(aligner, source, target, lexicon, languages, lm=lm, as_json=as_json)
         return
     with interruptible(checkpoint, listener):
-        fitted = fit(
-            recipe,
+        translator = Translator(aligner, encoder=encoder).fit(
             source,
             target,
             lexicon,
-            aligner=aligner,
+            calibrate=calibrate,
+            lowercase=lowercase,
+            languages=languages,
             progress=listener,
-            checkpoint=Path(checkpoint) if checkpoint else None,
+            checkpoint=checkpoint,
         )
-    translator = Translator.of(fitted, source, target, lowercase=lowercase, languages=languages)
     with listener.task("Writing the model"):
         translator.save(model)
     _report(translator, model, time.monotonic() - started, as_json)
@@ -251,33 +242,27 @@ def _renamed(lm: str | None, tuning: str | None) -> str:
     return "light"
 
 
-def _recipe(
-    method: str, settings: dict[str, Any], lm: str | None, mixing: str | None, tuning: str | None, **rest: Any
-) -> Recipe:
-    """The recipe that the options describe.
+def _encoder(lm: str | None, mixing: str | None, tuning: str | None) -> C2 | None:
+    """The settings of stage C2 that the options describe; None without a language model.
 
     Raises:
         BilexError: A value makes no sense, or one about the language model was given without any.
     """
-    from bilex.fit import Recipe
+    if lm is None:
+        if mixing is not None or tuning is not None:
+            given = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"
+            raise BilexError(f"{given} is about the language model; name one with --lm, such as e5-small-q4.")
+        return None
+    from bilex.encoders.settings import C2
 
-    if lm is None and (mixing is not None or tuning is not None):
-        given = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"
-        raise BilexError(f"{given} is about the language model; name one with --lm, such as e5-small-q4.")
     weight: Any = DEFAULT_MIXING
     if mixing is not None and mixing != "auto":
         try:
             weight = float(mixing)
         except ValueError:
             raise BilexError(f"--lambda {mixing}: give a number from 0 to 1, or auto.") from None
-    return Recipe(
-        method=method,
-        settings=settings,
-        lm=lm,
-        mixing=weight,
-        tuning=cast("Literal['auto', 'paper', 'light']", tuning or "auto"),
-        **rest,
-    )
+    preset = cast("Literal['auto', 'paper', 'light']", tuning or "auto")
+    return C2(lm, mixing=weight, preset=preset)
 
 
 def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None:

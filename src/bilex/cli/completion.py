@@ -10,7 +10,7 @@ import click
 
 from bilex.cli.options import examples
 from bilex.core.errors import BilexError
-from bilex.fit.settings import DEFAULT_METHOD
+from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

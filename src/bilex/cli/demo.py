@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.cli.options import check_device, device_option, examples
-from bilex.fit.settings import DEFAULT_METHOD
+from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,7 +47,6 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     from bilex.core.files import write_text
     from bilex.data import sample_path
     from bilex.evaluation import evaluate
-    from bilex.fit import Recipe, fit
     from bilex.lexicon import Lexicon
     from bilex.model import Translator
     from bilex.model.space import Space
@@ -64,20 +63,18 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
         f"English {len(english):,} words, Finnish {len(finnish):,} words, {len(seeds):,} seed pairs, "
         f"{len(test.translations()):,} test words, method {method}{f' and {lm}' if lm else ''}."
     )
-    recipe = Recipe(
-        method=method,
-        settings=_quick_settings(method),
-        lm=lm,
-        tuning="demo",
-        mixing="prior",
-        calibrate=lm is None,
-        device=device,
+    encoder = None
+    if lm is not None:
+        from bilex.encoders.settings import C2
+
+        encoder = C2(lm, preset="demo", mixing="prior")
+    aligner = get_method(method)(**{"device": device, **_quick_settings(method)})
+    translator = Translator(aligner, encoder=encoder).fit(
+        english, finnish, seeds, calibrate=lm is None, languages=("en", "fi"), progress=listener
     )
-    fitted = fit(recipe, english, finnish, seeds, progress=listener)
-    translator = Translator.of(fitted, english, finnish, languages=("en", "fi"))
     results = {}
     if lm is not None:
-        alone = Space.from_aligner(fitted.aligner, english, finnish)
+        alone = Space.from_aligner(translator.aligner_, english, finnish)
         results[method] = evaluate(alone, test, train=seeds, progress=listener)
     name = f"{method} + {lm}" if lm else method
     results[name] = evaluate(translator.space, test, train=seeds, progress=listener)

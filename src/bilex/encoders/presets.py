@@ -16,14 +16,14 @@ from bilex.core.files import read_json
 Pooling = Literal["cls", "mean"]
 Precision = Literal["auto", "float32", "bfloat16"]
 TuningPreset = Literal["paper", "light", "demo"]
-Mixing = float | Literal["auto"]
+Mixing = float | Literal["auto", "prior"]
 
 DEFAULT_ENCODER = "bert-base-multilingual-uncased"
 OFFLINE_ENCODER = "e5-small-q4"
 READING_FILE = "bilex_encoder.json"
 
 # λ where the user names none: "auto", the choice of the held-out trial (`bilex.fit`), or a number.
-DEFAULT_MIXING: Mixing = "auto"
+DEFAULT_MIXING: Literal["auto"] = "auto"
 # The greatest usual λ of a lightly tuned encoder, best on held-out seeds (docs/stage-c2.md).
 LIGHT_MIXING = 0.3
 

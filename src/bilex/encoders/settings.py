@@ -1,10 +1,10 @@
-"""What a user decides about stage C2."""
+"""The settings of stage C2."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
@@ -20,41 +20,78 @@ from bilex.encoders.presets import (
 )
 
 
-@dataclass(kw_only=True)
-class StageC2:
-    """Settings of stage C2.
+@dataclass(frozen=True, repr=False)
+class C2:
+    """Settings of stage C2, which adds a language model; a fit never changes them.
 
     Args:
-        lm: The encoder: a hub name, a model folder, or "e5-small-q4"; or an encoder that is open already,
-            which is copied and itself stays as it is.
-        mixing: λ; "auto" is for `bilex.fit.fit` and `Translator.fit`, whose held-out trial chooses it;
-            None is "auto" there, and the encoder's usual λ in `run_stage_c2`.
+        lm: The language model: a hub name, a model folder, "e5-small-q4" (needs no hub), or an open
+            `WordEncoder`, which is copied and itself stays as it is.
+        mixing: λ, the weight of the language model: a number from 0 to 1, "auto" for the choice of the
+            held-out trial, or "prior" for the encoder's usual one.
         tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
-        tuning: How it is tuned; None takes the encoder's preset.
+        tuning: The tuning in every detail; None takes the encoder's preset.
         preset: "paper", or "light" or "demo" for the lighter settings of `presets.lightened`; "auto" is
             "light" on a machine without a GPU, unless `tuning` is given, and "paper" elsewhere.
-        device: "auto", "cpu" or "cuda".
-        random_seed: Added to that of the tuning; not where `tuning` is given.
-        cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, where there
-            is one.
+        device: "auto", "cpu" or "cuda"; with "auto", `Translator.fit` takes the aligner's device.
+        random_seed: Added to that of the tuning, unless `tuning` is given; None takes the aligner's.
+        cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, if any.
+
+    Raises:
+        BilexError: λ or the preset makes no sense.
+
+    Examples:
+        >>> C2("e5-small-q4", mixing=0.4)
+        C2('e5-small-q4', mixing=0.4)
     """
 
     lm: str | Path | WordEncoder = DEFAULT_ENCODER
-    mixing: Mixing | None = None
-    tune: bool = True
-    tuning: TuningSettings | None = None
-    preset: TuningPreset | Literal["auto"] = "auto"
-    device: str = "auto"
-    random_seed: int = 0
-    cache: Path | None = None
+    mixing: Mixing = field(default="auto", kw_only=True)
+    tune: bool = field(default=True, kw_only=True)
+    tuning: TuningSettings | None = field(default=None, kw_only=True)
+    preset: TuningPreset | Literal["auto"] = field(default="auto", kw_only=True)
+    device: str = field(default="auto", kw_only=True)
+    random_seed: int | None = field(default=None, kw_only=True)
+    cache: Path | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.mixing, float | int) and not 0 <= self.mixing <= 1:
-            raise BilexError(f"λ is {self.mixing}; give a number from 0 to 1, or auto.")
-        if isinstance(self.mixing, str) and self.mixing != "auto":
-            raise BilexError(f"λ is '{self.mixing}'; give a number from 0 to 1, or auto.")
+        number = isinstance(self.mixing, float | int) and not isinstance(self.mixing, bool)
+        if not (number and 0 <= float(self.mixing) <= 1) and self.mixing not in ("auto", "prior"):
+            raise BilexError(f"λ is {self.mixing!r}; give a number from 0 to 1, auto or prior.")
         if self.preset != "auto":
             lightened(TuningSettings(), self.preset)
+
+    def __repr__(self) -> str:
+        named = [part for part in fields(self) if part.name != "lm"]
+        changed = [
+            f"{part.name}={getattr(self, part.name)!r}"
+            for part in named
+            if getattr(self, part.name) != part.default
+        ]
+        return f"C2({', '.join([repr(self.lm if self.open_encoder else str(self.lm)), *changed])})"
+
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments as plain data; `C2.from_settings` takes them."""
+        encoder = self.open_encoder
+        plain = asdict(self if encoder is None else replace(self, lm=encoder.name))
+        return {**plain, "lm": str(plain["lm"]), "cache": None if self.cache is None else str(self.cache)}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> C2:
+        """What `settings` gave.
+
+        Raises:
+            BilexError: A setting is not known or makes no sense.
+        """
+        values = dict(settings)
+        try:
+            if values.get("tuning") is not None:
+                values["tuning"] = TuningSettings(**values["tuning"])
+            if values.get("cache") is not None:
+                values["cache"] = Path(values["cache"])
+            return cls(**values)
+        except TypeError as error:
+            raise BilexError(f"these are no settings of stage C2 ({error}).") from error
 
     @property
     def preset_in_force(self) -> TuningPreset:
@@ -68,13 +105,15 @@ class StageC2:
         """λ as a number: the one given, or the usual one of an encoder.
 
         Raises:
-            BilexError: It is to be chosen on held-out seeds, which `bilex.fit.fit` does.
+            BilexError: It is "auto", which `Translator.fit` decides on held-out seeds.
         """
         if self.mixing == "auto":
-            raise BilexError("λ = auto is chosen on held-out seeds by bilex.fit.fit; give a number here.")
-        if self.mixing is not None:
-            return float(self.mixing)
-        return prior_mixing(encoder.preset, self.preset_in_force)
+            raise BilexError(
+                "λ = auto is chosen on held-out seeds by Translator.fit; give a number or prior here."
+            )
+        if self.mixing == "prior":
+            return prior_mixing(encoder.preset, self.preset_in_force)
+        return float(self.mixing)
 
     @property
     def open_encoder(self) -> WordEncoder | None:
@@ -93,4 +132,4 @@ class StageC2:
         if self.tuning is not None:
             return self.tuning
         usual = lightened(encoder.preset.tuning, self.preset_in_force)
-        return replace(usual, seed=usual.seed + self.random_seed)
+        return replace(usual, seed=usual.seed + (self.random_seed or 0))

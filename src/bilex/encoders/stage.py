@@ -18,13 +18,13 @@ from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.pairs import TrainingPairs, training_pairs
 from bilex.encoders.presets import TuningSettings
 from bilex.encoders.report import StageReport
-from bilex.encoders.settings import StageC2
+from bilex.encoders.settings import C2
 from bilex.encoders.tokens import TokenTable
 from bilex.encoders.tuning import Pace, Tuner
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
-__all__ = ["StageC2", "StageReport", "StageResult", "run_stage_c2"]
+__all__ = ["C2", "StageReport", "StageResult", "run_stage_c2"]
 
 FEWEST_PAIRS = 2
 _FORWARD_SHARE = 1 / 3  # of the products of an update
@@ -67,7 +67,7 @@ def run_stage_c2(
     source: WordVectors,
     target: WordVectors,
     lexicon: Lexicon | None,
-    stage: StageC2 | None = None,
+    stage: C2 | None = None,
     *,
     progress: Progress = SILENT,
     checkpoint: Path | None = None,
@@ -91,7 +91,7 @@ def run_stage_c2(
         BilexError: The encoder cannot be had, or there are too few pairs.
     """
     with exclusive_lock(checkpoint):
-        return _run_stage_c2(aligner, source, target, lexicon, stage or StageC2(), progress, checkpoint)
+        return _run_stage_c2(aligner, source, target, lexicon, stage or C2(), progress, checkpoint)
 
 
 def _run_stage_c2(
@@ -99,7 +99,7 @@ def _run_stage_c2(
     source: WordVectors,
     target: WordVectors,
     lexicon: Lexicon | None,
-    stage: StageC2,
+    stage: C2,
     progress: Progress,
     checkpoint: Path | None,
 ) -> StageResult:
@@ -136,7 +136,7 @@ class _Run:
         target: WordVectors,
         static: Both,
         encoder: WordEncoder,
-        stage: StageC2,
+        stage: C2,
         settings: TuningSettings,
         progress: Progress,
     ) -> None:

@@ -1,7 +1,6 @@
-"""What to fit, the held-out trial that fills in what was left open, and the fitted result.
+"""Fitting: one held-out trial decides what was left open, then the aligner learns from all seeds.
 
-A `Recipe` is plain data; `fit` turns a recipe, two vocabularies and seed pairs into a `Fitted`. Importing
-this package is light: what computes is loaded when a name is first used.
+Importing this package is light: what computes is loaded when a name is first used.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from bilex.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from bilex.fit.calibration import Calibration, calibrate
     from bilex.fit.expectation import Expectation
-    from bilex.fit.fitted import Fitted
-    from bilex.fit.fitting import fit
+    from bilex.fit.fitting import FitResult, fit
     from bilex.fit.report import FitReport
-    from bilex.fit.settings import Recipe
 
-__all__ = ["Calibration", "Expectation", "FitReport", "Fitted", "Recipe", "calibrate", "fit"]
+__all__ = ["DEFAULT_METHOD", "Calibration", "Expectation", "FitReport", "FitResult", "calibrate", "fit"]
+
+DEFAULT_METHOD = "c1"
 
 __getattr__ = lazy_exports(
     __name__,
@@ -27,8 +26,7 @@ __getattr__ = lazy_exports(
         "calibrate": "bilex.fit.calibration",
         "Expectation": "bilex.fit.expectation",
         "FitReport": "bilex.fit.report",
-        "Fitted": "bilex.fit.fitted",
+        "FitResult": "bilex.fit.fitting",
         "fit": "bilex.fit.fitting",
-        "Recipe": "bilex.fit.settings",
     },
 )

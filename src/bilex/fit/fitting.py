@@ -1,120 +1,158 @@
-"""From a recipe, two vocabularies and seed pairs to a fitted result."""
+"""From an aligner, two vocabularies and seed pairs to maps, confidences and a report."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bilex.aligners.base import Aligner
+from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.remembering import remembering
+from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.progress import SILENT, Progress
+from bilex.fit.calibration import Calibration
 from bilex.fit.decisions import Decisions
 from bilex.fit.expectation import from_calibration
 from bilex.fit.few_seeds import expectation_of
-from bilex.fit.fitted import Fitted
 from bilex.fit.report import FitReport
-from bilex.fit.settings import Recipe
 from bilex.fit.trial import decide
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from bilex.encoders.model import WordEncoder
-    from bilex.encoders.settings import StageC2
+    from bilex.encoders.settings import C2
+    from bilex.encoders.stage import StageResult
 
 _ALIGNER, _ENCODER, _TRIAL = "aligner", "encoder", "trial"  # the parts of a checkpoint
 
 
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """What `fit` learned.
+
+    Attributes:
+        aligner: A fitted copy of the aligner, with the settings that were chosen.
+        space: Both vocabularies in one space: the aligner's, or with a language model the combined one.
+        stage: What stage C2 made; None without a language model.
+        calibration: Confidences, or a note why there are none.
+        report: What it was made from, how, and how well it does.
+        seeds: The pairs it was learned from, and the rejected ones.
+    """
+
+    aligner: Aligner
+    space: Space
+    stage: StageResult | None
+    calibration: Calibration
+    report: FitReport
+    seeds: Lexicon
+
+    @property
+    def maps(self) -> tuple[Map, Map]:
+        """They take source and target vectors, as they come from their files, into the space.
+
+        With a language model they take the static part there, and know nothing of the encoder's.
+        """
+        maps = self.aligner.source_map_, self.aligner.target_map_
+        if self.stage is None:
+            return maps
+        onward = [Unit(), Linear(self.stage.combination.static_map), Unit()]
+        return Map([*maps[0].steps, *onward]), Map([*maps[1].steps, *onward])
+
+
 @remembering()
 def fit(
-    recipe: Recipe,
+    aligner: Aligner,
     source: WordVectors,
     target: WordVectors,
     seeds: Lexicon | None = None,
     *,
+    encoder: C2 | None = None,
     rejected: Iterable[tuple[str, str]] = (),
-    aligner: Aligner | None = None,
-    aligned: Fitted | None = None,
-    encoder: WordEncoder | None = None,
+    aligned: FitResult | None = None,
+    choose_preset: bool = True,
+    calibrate: bool = True,
+    held_out: float = 0.1,
     progress: Progress = SILENT,
     checkpoint: Path | None = None,
-    encodings: Path | None = None,
     measure: bool = True,
-) -> Fitted:
-    """Make what a recipe asks for.
+) -> FitResult:
+    """Decide what was left open on held-out seeds, then learn from all of them.
 
     Args:
-        recipe: What to make.
+        aligner: The method with its settings; it stays as it is, and a copy is fitted.
         source: Source vectors, most frequent words first.
         target: Target vectors likewise.
         seeds: Seed pairs, source word first, with pairs that were rejected; None where the method needs none.
+        encoder: Settings of stage C2, which adds a language model; None for none.
         rejected: More pairs that are no translations.
-        aligner: The recipe's aligner, where it is made already; it is fitted in place.
-        aligned: An earlier fit of this method to the same data: its aligner is taken as it is, and the work
+        aligned: An earlier fit of this aligner to the same data: its maps are taken as they are, and the work
             begins with stage C2, so that several language models share one fit.
-        encoder: The recipe's language model, where it is open already; it is copied and stays as it is.
+        choose_preset: Whether the trial may choose the preset where it is "auto".
+        calibrate: Whether confidences are learned in the trial.
+        held_out: The share of the seeds' source words that the trial holds out; it takes more where that
+            would be fewer than 200 words, but never more than a fifth.
         progress: Receives how far the work is.
         checkpoint: A folder where the state is kept; a run that was interrupted goes on from there.
-        encodings: A folder for the encodings of vocabularies, which several fits may share; None keeps them
-            in the checkpoint, if there is one.
         measure: Whether the neighbourhoods of all words (the terms of CSLS) are measured at once; False
             leaves that to the first search.
 
-    Returns:
-        The maps, the combination with a language model, confidences, and a report.
-
     Raises:
-        BilexError: The data cannot serve this recipe, or the checkpoint cannot be written.
+        BilexError: The data or a setting makes no sense for this method, or the checkpoint cannot be written.
     """
+    if not 0 < held_out < 1:
+        raise BilexError(f"a share of {held_out} of the seeds cannot be held out; give one between 0 and 1.")
     resumed = False
     if checkpoint is not None:
         check_writable(checkpoint / _ALIGNER)
         resumed = any((checkpoint / part).exists() for part in (_ALIGNER, _ENCODER))
-    if aligned is not None:
-        recipe, aligner = replace(recipe, choose_form=False), aligned.aligner
     lexicon = _with_rejected(seeds, rejected)
     if lexicon is not None:
         lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
-    aligner = aligner if aligner is not None else recipe.aligner()
-    stage = _opened_stage(recipe, encoder, progress)
-    decisions = _decisions(recipe, aligner, source, target, lexicon, stage, progress, checkpoint)
+    stage = _opened(encoder, aligner, progress)
+    asked = aligner if aligned is None else aligned.aligner
+    options = {
+        "choose_preset": choose_preset and aligned is None,
+        "calibrate": calibrate,
+        "held_out": held_out,
+    }
+    decisions = _decisions(asked, source, target, lexicon, stage, options, progress, checkpoint)
     if aligned is None:
-        for name, value in decisions.settings.items():
-            setattr(aligner, name, value)
+        fitted = type(aligner)(**{**aligner.settings(), **decisions.settings})
         state = checkpoint / _ALIGNER if checkpoint else None
         started = time.monotonic()
-        aligner.fit(source, target, lexicon, progress=progress, checkpoint=state)
+        fitted.fit(source, target, lexicon, progress=progress, checkpoint=state)
         seconds = time.monotonic() - started
     else:
-        seconds = aligned.report.fit_seconds
+        fitted, seconds = aligned.aligner, aligned.report.fit_seconds
     combined = None
-    if stage is None:
-        space = Space.from_aligner(aligner, source, target)
+    if encoder is None or stage is None:
+        space = Space.from_aligner(fitted, source, target)
     else:
         from bilex.encoders.stage import run_stage_c2
 
-        stage = replace(stage, mixing=decisions.mixing, cache=encodings)
+        if decisions.mixing is not None:
+            stage = replace(stage, mixing=decisions.mixing)
         state = checkpoint / _ENCODER if checkpoint else None
-        combined = run_stage_c2(aligner, source, target, lexicon, stage, progress=progress, checkpoint=state)
-        combined.report.lm = recipe.lm or combined.report.lm
-        space = Space(combined.source, combined.target, "cosine", aligner.device)
+        combined = run_stage_c2(fitted, source, target, lexicon, stage, progress=progress, checkpoint=state)
+        combined.report.lm = encoder.settings()["lm"]
+        space = Space(combined.source, combined.target, "cosine", fitted.device)
     if measure:
         with progress.task("Measuring neighbourhoods") as task:
             space.neighbourhoods()
             task.advance()
     expectation = from_calibration(decisions.calibration)
-    if recipe.calibrate and not expectation.measured:
-        expectation = expectation_of(expectation, aligner, source, target, lexicon, progress)
+    if calibrate and not expectation.measured:
+        expectation = expectation_of(expectation, fitted, source, target, lexicon, progress)
     known = lexicon if lexicon is not None else Lexicon([], "no seeds")
     report = FitReport.of(
-        aligner,
+        fitted,
         source,
         target,
         known,
@@ -124,41 +162,55 @@ def fit(
         combined.report if combined else None,
         resumed=resumed,
     )
-    return Fitted(recipe, aligner, space, combined, decisions.calibration, report, known)
+    return FitResult(fitted, space, combined, decisions.calibration, report, known)
 
 
-def _opened_stage(recipe: Recipe, encoder: WordEncoder | None, progress: Progress) -> StageC2 | None:
+def _opened(encoder: C2 | None, aligner: Aligner, progress: Progress) -> C2 | None:
     """The settings of stage C2 with the language model open, so that it is read once; None without one."""
-    stage = recipe.stage(encoder)
-    if stage is None or encoder is not None:
+    if encoder is None:
+        return None
+    seed = aligner.seed if encoder.random_seed is None else encoder.random_seed
+    device = aligner.device if encoder.device == "auto" else encoder.device
+    stage = replace(encoder, device=device, random_seed=seed)
+    if stage.open_encoder is not None:
         return stage
     return replace(stage, lm=stage.open(progress))
 
 
 def _decisions(
-    recipe: Recipe,
     aligner: Aligner,
     source: WordVectors,
     target: WordVectors,
     lexicon: Lexicon | None,
-    stage: StageC2 | None,
+    stage: C2 | None,
+    options: dict[str, Any],
     progress: Progress,
     checkpoint: Path | None,
 ) -> Decisions:
     """What the trial decides, or has decided before the run was interrupted."""
+
+    def decided() -> Decisions:
+        return decide(aligner, source, target, lexicon, encoder=stage, progress=progress, **options)
+
     if checkpoint is None:
-        return decide(recipe, aligner, source, target, lexicon, stage=stage, progress=progress)
+        return decided()
     from bilex.aligners.checkpoint import Checkpoint
 
     pairs = np.zeros((0, 2), np.int64)
     if lexicon is not None:
         places = source.key_to_index, target.key_to_index
         pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
-    state = Checkpoint.of_fit(checkpoint / _TRIAL, recipe.as_dict(), source, target, pairs, progress)
+    asked = {
+        "method": aligner.name,
+        **aligner.settings(),
+        "encoder": None if stage is None else {**stage.settings(), "device": None, "cache": None},
+        **options,
+    }
+    state = Checkpoint.of_fit(checkpoint / _TRIAL, asked, source, target, pairs, progress)
     kept = state.load(of_another="ignore")
     if kept is not None:
         return Decisions.from_dict(kept.state)
-    decisions = decide(recipe, aligner, source, target, lexicon, stage=stage, progress=progress)
+    decisions = decided()
     state.save({}, **decisions.as_dict())
     return decisions
 

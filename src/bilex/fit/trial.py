@@ -26,13 +26,12 @@ from bilex.fit.decisions import Decisions, TrialReport
 from bilex.fit.forms import distinct_forms
 from bilex.fit.halves import halves
 from bilex.fit.scoring import WordScores, word_scores
-from bilex.fit.settings import Recipe
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from bilex.encoders.settings import StageC2
+    from bilex.encoders.settings import C2
     from bilex.fit.trial_encoder import TrialEncoder
 
 _FEWEST_TO_CALIBRATE = round(FEWEST_WORDS / evidence.HELD_OUT_AT_MOST)
@@ -46,29 +45,35 @@ class Choice(NamedTuple):
 
 
 def decide(
-    recipe: Recipe,
     aligner: Aligner,
     source: WordVectors,
     target: WordVectors,
     lexicon: Lexicon | None,
     *,
-    stage: StageC2 | None = None,
+    encoder: C2 | None = None,
+    choose_preset: bool = True,
+    calibrate: bool = True,
+    held_out: float = 0.1,
     progress: Progress = SILENT,
 ) -> Decisions:
-    """Decide all that a recipe leaves open, on held-out seeds where there are enough, else by the priors.
+    """Decide all that was left open, on held-out seeds where there are enough, else by the priors.
 
     Args:
-        recipe: What is asked for.
-        aligner: The recipe's aligner; it is not fitted here.
+        aligner: The aligner as the user asked for it; it is not fitted here.
         source: Source vectors.
         target: Target vectors.
         lexicon: The seed pairs, or None.
-        stage: The settings of stage C2 with the encoder open; None without a language model.
+        encoder: The settings of stage C2 with the encoder open; None without a language model.
+        choose_preset: Whether the preset may be chosen where it is "auto".
+        calibrate: Whether confidences are learned.
+        held_out: The share of the seeds' source words to hold out.
         progress: Receives how far the work is.
     """
     started = time.monotonic()
     usable = lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
-    decisions = _Trial(recipe, aligner, source, target, usable, stage, progress).decisions()
+    decisions = _Trial(
+        aligner, source, target, usable, encoder, choose_preset, calibrate, held_out, progress
+    ).decisions()
     seconds = round(time.monotonic() - started, 2)
     return replace(decisions, report=replace(decisions.report, seconds=seconds))
 
@@ -77,12 +82,14 @@ def decide(
 class _Trial:
     """One trial; `decisions` carries it out."""
 
-    recipe: Recipe
     aligner: Aligner
     source: WordVectors
     target: WordVectors
     usable: Lexicon
-    stage: StageC2 | None
+    stage: C2 | None
+    choose_preset: bool
+    calibrate: bool
+    held_out: float
     progress: Progress
     fits: dict[str, Aligner] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
@@ -121,7 +128,7 @@ class _Trial:
     def forms(self) -> dict[str, Aligner]:
         """The candidates with the settings of the whole problem."""
         found = distinct_forms(self.aligner, len(self.usable), min(len(self.source), len(self.target)))
-        return found if self.recipe.choose_form else dict(list(found.items())[:1])
+        return found if self.choose_preset else dict(list(found.items())[:1])
 
     @property
     def opens_form(self) -> bool:
@@ -131,18 +138,18 @@ class _Trial:
     @property
     def opens_mixing(self) -> bool:
         """Whether λ is to be chosen."""
-        return self.stage is not None and self.recipe.mixing == "auto"
+        return self.stage is not None and self.stage.mixing == "auto"
 
     @property
     def calibrates(self) -> bool:
         """Whether confidences are to be learned and can be."""
-        return self.recipe.calibrate and self.words >= _FEWEST_TO_CALIBRATE
+        return self.calibrate and self.words >= _FEWEST_TO_CALIBRATE
 
     @cached_property
     def split(self) -> tuple[Lexicon, Lexicon] | None:
         """The pairs to learn from and those held out; None where there are too few."""
         ranks = self.source.key_to_index, self.target.key_to_index
-        return evidence.hold_out(self.usable, *ranks, self.recipe.held_out, self.recipe.random_seed)
+        return evidence.hold_out(self.usable, *ranks, self.held_out, self.aligner.seed)
 
     @cached_property
     def small(self) -> tuple[WordVectors, WordVectors]:
@@ -177,7 +184,7 @@ class _Trial:
         if not self.calibrates:
             return self._no_calibration()
         try:
-            return learn_confidences(self._cross_fitted(held_out), self.recipe.random_seed)
+            return learn_confidences(self._cross_fitted(held_out), self.aligner.seed)
         except FAILURES as error:
             return self._no_calibration(str(error))
 
@@ -185,7 +192,7 @@ class _Trial:
         """The answers to each half's words by what the other half chose."""
         if len(self.fits) == 1 and not self.opens_mixing:
             return ask(self._space(self._choice(None)), held_out)
-        one, other = halves(held_out, self.recipe.random_seed)
+        one, other = halves(held_out, self.aligner.seed)
         if not len(one) or not len(other):
             raise BilexError("the held-out words cannot be cut in halves")
         by_one, by_other = self._choice(self._rows(one)), self._choice(self._rows(other))
@@ -208,14 +215,14 @@ class _Trial:
         return evidence.choose_form({name: s.mean(pairs) for name, s in self.form_scores.items()})
 
     def _given_mixing(self) -> float | None:
-        """λ without evidence: the recipe's own, or the prior; None without a language model."""
+        """λ without evidence: the one that was given, or the prior; None without a language model."""
         if self.stage is None:
             return None
-        given = self.recipe.mixing
+        given = self.stage.mixing
         return self._prior_mixing(self.stage) if isinstance(given, str) else float(given)
 
-    def _prior_mixing(self, stage: StageC2) -> float:
-        return replace(stage, mixing=None).mixing_for(stage.open_encoder or stage.open(self.progress))
+    def _prior_mixing(self, stage: C2) -> float:
+        return replace(stage, mixing="prior").mixing_for(stage.open_encoder or stage.open(self.progress))
 
     @cached_property
     def form_scores(self) -> dict[str, WordScores]:
@@ -227,7 +234,7 @@ class _Trial:
         for name, candidate in self.fits.items():
             space = Space.from_aligner(candidate, *self.small)
             x, y = (np.asarray(side.vectors) for side in (space.source, space.target))
-            scores[name] = word_scores(x, y, rows, self.recipe.device)
+            scores[name] = word_scores(x, y, rows, self.aligner.device)
         return scores
 
     @cached_property
@@ -263,7 +270,7 @@ class _Trial:
         calibration = self._no_calibration(note)
         if taken:
             self.progress.say(f"Trial: {note}; the usual {' and '.join(taken)} is taken.")
-        if self.recipe.calibrate:
+        if self.calibrate:
             self.progress.say(f"Confidences: {calibration.note}.")
         report = TrialReport(
             note=note,
@@ -275,12 +282,12 @@ class _Trial:
 
     def _settings(self, form: str) -> dict[str, Any]:
         """What the aligner's settings become: "auto" gives way to the form's name."""
-        if not self.recipe.choose_form:
+        if not self.choose_preset:
             return {}
         return {"preset": form} if self.aligner.settings().get("preset") == "auto" else {}
 
     def _no_calibration(self, note: str = "the trial failed") -> Calibration:
-        if not self.recipe.calibrate:
+        if not self.calibrate:
             note = "it was switched off"
         elif self.words < _FEWEST_TO_CALIBRATE:
             note = (

@@ -10,7 +10,7 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.core.progress import Progress
 from bilex.encoders.combine import Both, Combination, aligned_views, mixed_views
 from bilex.encoders.pairs import ENOUGH_SEEDS
-from bilex.encoders.settings import StageC2
+from bilex.encoders.settings import C2
 from bilex.encoders.stage import run_stage_c2
 from bilex.fit import evidence
 from bilex.fit.scoring import WordScores, word_scores
@@ -40,7 +40,7 @@ class TrialEncoder:
     learned: Lexicon
     held_out: Pairs
     seeds: int
-    stage: StageC2
+    stage: C2
     progress: Progress
     _curves: dict[str, dict[float, WordScores]] = field(init=False, default_factory=dict)
 

@@ -123,4 +123,4 @@ def with_seed_phrases(translator: Translator, seeds: Lexicon) -> Translator:
     if not added:
         return translator
     recorded: dict[str, tuple[str, ...]] = {side: tuple(phrases) for side, phrases in added.items()}
-    return replace(translator, space=space, provenance=replace(translator.provenance, composed=recorded))
+    return translator.with_parts(space=space, provenance=replace(translator.provenance, composed=recorded))

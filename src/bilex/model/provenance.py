@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from bilex.core.languages import language_name
 from bilex.fit.report import FitReport
-from bilex.fit.settings import Recipe
 from bilex.model.space import Direction
+
+if TYPE_CHECKING:
+    from bilex.aligners.base import Aligner
+    from bilex.encoders.settings import C2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,8 @@ class Provenance(FitReport):
     """The report of a model's fit, and what the model knows beside it.
 
     Attributes:
-        recipe: What was asked for; None where the model was not made from a recipe.
+        asked: The constructor's arguments of the aligner that was asked for, before the trial chose.
+        encoder_settings: Those of `C2`; empty without a language model.
         source_language: The code of the source language; None where it is not known.
         target_language: Likewise.
         composed: Phrases of the seeds that were added to each vocabulary, composed of their words.
@@ -40,12 +44,55 @@ class Provenance(FitReport):
         recalibrated: How an audit changed the confidences, as the workbench recorded it; empty if none did.
     """
 
-    recipe: Recipe | None = None
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    encoder_settings: Mapping[str, Any] = field(default_factory=dict)
     source_language: str | None = None
     target_language: str | None = None
     composed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     retrained: Retrained | None = None
     recalibrated: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_fit(
+        cls,
+        report: FitReport,
+        aligner: Aligner,
+        encoder: C2 | None,
+        languages: tuple[str | None, str | None],
+    ) -> Provenance:
+        """What a model remembers of a fit.
+
+        Args:
+            report: The report of the fit.
+            aligner: The aligner that was asked for.
+            encoder: The settings of stage C2; None without a language model.
+            languages: Codes of the two languages, where known.
+        """
+        return cls(
+            **{part.name: getattr(report, part.name) for part in fields(report)},
+            asked=aligner.settings(),
+            encoder_settings={} if encoder is None else encoder.settings(),
+            source_language=languages[0],
+            target_language=languages[1],
+        )
+
+    def aligner(self) -> Aligner | None:
+        """The aligner that was asked for, not fitted; None where it is not known to this installation."""
+        from bilex.aligners import methods
+
+        method = methods().get(self.method)
+        settings = self.asked or self.settings
+        if method is None or not set(settings) <= set(method.settings_fields()):
+            return None
+        return method(**settings)
+
+    def encoder(self) -> C2 | None:
+        """The settings of stage C2 that were asked for; None without a language model."""
+        if not self.encoder_settings:
+            return None
+        from bilex.encoders.settings import C2
+
+        return C2.from_settings(dict(self.encoder_settings))
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
@@ -61,6 +108,6 @@ class Provenance(FitReport):
     def as_dict(self) -> dict[str, Any]:
         """For JSON, without what there is not."""
         stored = super().as_dict()
-        optional = ("recipe", "composed", "retrained", "recalibrated")
+        optional = ("asked", "encoder_settings", "composed", "retrained", "recalibrated")
         absent = [name for name in optional if not getattr(self, name)]
         return {name: value for name, value in stored.items() if name not in absent}

@@ -129,7 +129,7 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
         source, target = (WordVectors.load(path / side, verify=False) for side in (SOURCE, TARGET))
         space = Space(source, target, config["metric"], device)
         space.keep_neighbourhoods(tensors["r_source"], tensors["r_target"], config["csls_neighbours"])
-        return Translator(
+        return Translator.of_parts(
             space,
             source_map,
             target_map,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -15,6 +14,7 @@ from bilex.core.errors import BilexError
 from bilex.core.hub import OnTheHub
 from bilex.core.languages import two_languages
 from bilex.core.progress import SILENT, Progress, chosen_progress
+from bilex.fit import DEFAULT_METHOD
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
 from bilex.model.answering import answers
@@ -23,33 +23,55 @@ from bilex.model.known import KnownPairs, Proposer, own_proposer
 from bilex.model.phrases import PhraseReader, SeedPhrases, with_seed_phrases
 from bilex.model.provenance import Provenance
 from bilex.model.space import Direction, Floats, Retrieval, Space, map_words
+from bilex.model.subwords import FromSubwords
 from bilex.model.unknown import OutOfVocabulary, Side
-from bilex.vectors import WordVectors
+from bilex.vectors import Subwords, WordVectors
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
-    from bilex.encoders.settings import StageC2
-    from bilex.fit.fitted import Fitted
+    from bilex.encoders.settings import C2
+    from bilex.evaluation import Evaluation
+    from bilex.fit.fitting import FitResult
     from bilex.model.filters import Keep
     from bilex.model.induction import InducedLexicon
 
 
-@dataclass(eq=False, repr=False)
+_PARTS = (
+    "space",
+    "source_map",
+    "target_map",
+    "calibration",
+    "unknown",
+    "seeds",
+    "provenance",
+    "lowercase",
+)
+
+
+class NotFittedError(BilexError, AttributeError):
+    """A translator was used before it learned anything."""
+
+
 class Translator(OnTheHub):
     """Translates words both ways between two languages.
 
     Args:
+        aligner: The method with its settings, or its name; None for `C1()`. A fit leaves it as it is.
+        encoder: Settings of stage C2, which adds a language model; None for none. Likewise.
+
+    Attributes:
         space: Both vocabularies in one space.
         source_map: Takes source vectors, as they come from their file, into the space.
         target_map: Likewise for the target language.
         calibration: From scores to confidences.
-        unknown: Who gives vectors to words outside the vocabulary, asked in order.
+        unknown: Give vectors to words outside the vocabulary; the first that can read a word is used.
         seeds: The pairs it was learned from, and pairs that were rejected.
-        provenance: From what and how it was made: languages, retrieval, settings, report, files.
-        lowercase: Whether the vocabularies were lower-cased, so that questions are too.
+        provenance: From what and how it was made; `provenance.settings` are those of the fitted aligner.
+        lowercase: Whether the vocabularies are lower-cased, so that queries are too.
+        aligner_: The fitted copy of the aligner, with the settings that were chosen; only after `fit`.
 
     Examples:
-        >>> translator = Translator.load("en-fi")  # doctest: +SKIP
+        >>> translator = Translator(C1()).fit(source, target, seeds)  # doctest: +SKIP
         >>> translator.translate("dog")[0].word  # doctest: +SKIP
         'koira'
     """
@@ -57,94 +79,137 @@ class Translator(OnTheHub):
     space: Space
     source_map: Map
     target_map: Map
-    calibration: Calibration = field(default_factory=Calibration)
-    unknown: list[OutOfVocabulary] = field(default_factory=list)
-    seeds: Lexicon = field(default_factory=lambda: Lexicon([], "the seeds"))
-    provenance: Provenance = field(default_factory=Provenance)
-    lowercase: bool = True
+    calibration: Calibration
+    unknown: list[OutOfVocabulary]
+    seeds: Lexicon
+    provenance: Provenance
+    lowercase: bool
+    aligner_: Aligner
+
+    def __init__(self, aligner: Aligner | str | None = None, *, encoder: C2 | str | None = None) -> None:
+        if aligner is None or isinstance(aligner, str):
+            from bilex.aligners import get_method
+
+            aligner = get_method(aligner or DEFAULT_METHOD)()
+        if isinstance(encoder, str):
+            from bilex.encoders.settings import C2
+
+            encoder = C2(encoder)
+        self.aligner: Aligner = aligner
+        self.encoder: C2 | None = encoder
+
+    @classmethod
+    def of_parts(
+        cls,
+        space: Space,
+        source_map: Map,
+        target_map: Map,
+        calibration: Calibration | None = None,
+        unknown: Sequence[OutOfVocabulary] = (),
+        seeds: Lexicon | None = None,
+        provenance: Provenance | None = None,
+        lowercase: bool = True,
+    ) -> Translator:
+        """A translator of parts that were made already; the arguments are the attributes."""
+        made = cls.__new__(cls)
+        made.space, made.source_map, made.target_map = space, source_map, target_map
+        made.calibration = calibration if calibration is not None else Calibration()
+        made.unknown = list(unknown)
+        made.seeds = seeds if seeds is not None else Lexicon([], "the seeds")
+        made.provenance = provenance if provenance is not None else Provenance()
+        made.lowercase = lowercase
+        return made
+
+    def with_parts(self, **changes: Any) -> Translator:
+        """A copy in which some attributes are others; this translator stays as it is."""
+        return type(self).of_parts(**{name: getattr(self, name) for name in _PARTS} | changes)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PARTS and "space" not in vars(self):
+            raise NotFittedError("this translator has learned nothing yet; call its fit first.")
+        if name in ("aligner", "encoder"):  # of a model that was loaded
+            made = self.provenance
+            vars(self).update(aligner=made.aligner(), encoder=made.encoder())
+            return vars(self)[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
+        if "space" not in vars(self):
+            encoder = "" if self.encoder is None else f", encoder={self.encoder!r}"
+            return f"Translator({self.aligner!r}{encoder})"
         source, target = self.languages
         sizes = f"{len(self.space.source):,} × {len(self.space.target):,} words"
         return f"Translator({source}–{target}, {sizes}, {self.provenance.method})"
 
-    @classmethod
     def fit(
-        cls,
-        aligner: Aligner,
+        self,
         source: WordVectors,
         target: WordVectors,
-        lexicon: Lexicon | None = None,
+        seeds: Lexicon | None = None,
         *,
-        stage: StageC2 | None = None,
         calibrate: bool = True,
         held_out: float = 0.1,
-        lowercase: bool = True,
+        lowercase: bool | None = None,
         languages: tuple[str | None, str | None] = (None, None),
         progress: Progress | bool | None = None,
-        checkpoint: Path | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Translator:
-        """Align two languages and make a translator of them.
+        """Align two languages.
 
-        The aligner learns from all seed pairs. What is left open (`preset="auto"` of c1, λ = "auto") and the
-        confidences are decided before that by smaller fits without some of the seeds (docs/recipe.md).
+        A copy of the aligner learns from all seed pairs. What is left open (`preset="auto"` of C1,
+        λ = "auto") and the confidences are decided before that by smaller fits without some of the seeds
+        (docs/recipe.md).
 
         Args:
-            aligner: The method with its settings; fitted in place, with the preset that was chosen.
-            source: Source vectors.
-            target: Target vectors.
-            lexicon: Seed pairs; None where the method needs none.
-            stage: Settings of stage C2, which adds a language model; None for none.
+            source: Source vectors, most frequent words first.
+            target: Target vectors likewise.
+            seeds: Seed pairs, source word first; None where the method needs none.
             calibrate: Whether to learn confidences.
-            held_out: The share of the seed's source words that they are learned on.
-            lowercase: Whether the vocabularies were lower-cased when they were read.
+            held_out: The share of the seeds' source words that they are learned on.
+            lowercase: Whether queries are lower-cased; None does that where all words of the vectors are.
             languages: Codes of the two languages, such as ("en", "fi"); None takes what the files' names say.
             progress: Receives how far the work is. None shows bars in a terminal or a notebook and nothing
                 elsewhere; True always shows it, False never.
             checkpoint: A folder where a method that can be resumed keeps its state.
 
+        Returns:
+            This translator.
+
         Raises:
             BilexError: The data cannot serve this method.
         """
-        from bilex.fit import Recipe, fit
+        from bilex.fit.fitting import fit
 
-        fitted = fit(
-            Recipe.of(aligner, stage, calibrate=calibrate, held_out=held_out),
+        result = fit(
+            self.aligner,
             source,
             target,
-            lexicon,
-            aligner=aligner,
-            encoder=stage.open_encoder if stage is not None else None,
+            seeds,
+            encoder=self.encoder,
+            calibrate=calibrate,
+            held_out=held_out,
             progress=chosen_progress(progress),
-            checkpoint=checkpoint,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
         )
-        return cls.of(fitted, source, target, lowercase=lowercase, languages=languages)
-
-    @classmethod
-    def of(
-        cls,
-        fitted: Fitted,
-        source: WordVectors,
-        target: WordVectors,
-        *,
-        lowercase: bool = True,
-        languages: tuple[str | None, str | None] = (None, None),
-    ) -> Translator:
-        """The translator of a recipe that was fitted with `bilex.fit.fit`.
-
-        Args:
-            fitted: What `fit` returned.
-            source: The source vectors that it was fitted on.
-            target: The target vectors.
-            lowercase: Whether the vocabularies were lower-cased when they were read.
-            languages: Codes of the two languages; None takes what the files' names say.
-        """
-        from bilex.model.fitting import translator_of
-
+        if lowercase is None:
+            lowercase = all(word == word.lower() for side in (source, target) for word in side.index_to_key)
         files = [side.report.source if side.report else None for side in (source, target)]
-        known = two_languages((languages[0], files[0]), (languages[1], files[1]))
-        made = translator_of(fitted, source, target, lowercase=lowercase, languages=known)
-        return with_seed_phrases(made, made.seeds)
+        codes = two_languages((languages[0], files[0]), (languages[1], files[1]))
+        maps: dict[Side, Map] = dict(zip(("source", "target"), result.maps, strict=True))  # type: ignore[arg-type]
+        made = Translator.of_parts(
+            result.space,
+            *result.maps,
+            result.calibration,
+            _readers(result, {"source": source.subwords, "target": target.subwords}, maps),
+            result.seeds,
+            Provenance.of_fit(result.report, self.aligner, self.encoder, codes),
+            lowercase,
+        )
+        complete = with_seed_phrases(made, made.seeds)
+        settings = {"aligner": self.aligner, "encoder": self.encoder, "aligner_": result.aligner}
+        vars(self).clear()  # what was computed from an earlier fit goes too
+        vars(self).update({**vars(complete), **settings})
+        return self
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = True, device: str = "auto") -> Translator:
@@ -277,6 +342,33 @@ class Translator(OnTheHub):
         """Which words of the vocabularies are phrases of the seeds that were composed."""
         return SeedPhrases(self.provenance.composed)
 
+    def evaluate(
+        self, test: Lexicon, *, bootstrap: int = 1000, progress: Progress | bool | None = None
+    ) -> Evaluation:
+        """How many words of a test dictionary are translated rightly; known pairs are not looked up.
+
+        Args:
+            test: The test dictionary; it is never learned from.
+            bootstrap: Resamplings for the 95 % intervals; 0 for none.
+            progress: As in `fit`.
+
+        Returns:
+            The metrics of both directions; `.csls.p_at_1` is the primary one.
+
+        Raises:
+            BilexError: No pair of the dictionary has both words in the vectors.
+        """
+        from bilex.evaluation import evaluate
+
+        return evaluate(
+            self.space,
+            test,
+            train=self.seeds,
+            bootstrap=bootstrap,
+            compose=self.phrase_vectors,
+            progress=chosen_progress(progress),
+        )
+
     def lexicon(
         self,
         *,
@@ -364,3 +456,17 @@ class Translator(OnTheHub):
                 "use vectors of the model that the map was learned on."
             )
         return map_words(vectors, into, self.space.metric)
+
+
+def _readers(
+    result: FitResult, given: dict[Side, Subwords | None], maps: dict[Side, Map]
+) -> list[OutOfVocabulary]:
+    """What reads unknown words: the language model, and fastText's n-grams where a language has them."""
+    ngrams = {side: found for side, found in given.items() if found is not None}
+    subwords = FromSubwords(ngrams, maps) if ngrams else None
+    stage = result.stage
+    if stage is None:
+        return [subwords] if subwords else []
+    from bilex.model.encoder import FromEncoder
+
+    return [FromEncoder(lambda: stage.encoder, stage.combination, stage.save_encoder, subwords)]

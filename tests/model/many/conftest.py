@@ -19,8 +19,7 @@ def world() -> PlantedMany:
 @pytest.fixture(scope="session")
 def hub_models(world: PlantedMany) -> dict[str, Translator]:
     return {
-        f"en-{code}": Translator.fit(
-            Procrustes(device="cpu"),
+        f"en-{code}": Translator(Procrustes(device="cpu")).fit(
             world.vocabularies["en"],
             world.vocabularies[code],
             world.pairs("en", code, 0, 400),

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -55,18 +53,18 @@ def test_known_pairs_come_first_whatever_the_direction(world: PlantedMany, joine
 def test_models_that_share_no_language_are_refused(
     world: PlantedMany, hub_models: dict[str, Translator]
 ) -> None:
-    apart = replace(hub_models["en-fi"], provenance=Provenance(source_language="de", target_language="it"))
+    apart = hub_models["en-fi"].with_parts(provenance=Provenance(source_language="de", target_language="it"))
     with pytest.raises(BilexError, match="shares no language"):
         join({"en-ru": hub_models["en-ru"], "de-it": apart})
 
 
 def test_models_that_differ_in_case_are_refused(hub_models: dict[str, Translator]) -> None:
     with pytest.raises(BilexError, match="keeps capitals"):
-        join({"en-fi": hub_models["en-fi"], "en-ru": replace(hub_models["en-ru"], lowercase=False)})
+        join({"en-fi": hub_models["en-fi"], "en-ru": hub_models["en-ru"].with_parts(lowercase=False)})
 
 
 def test_languages_may_be_those_of_the_folders_name(hub_models: dict[str, Translator]) -> None:
-    nameless = replace(hub_models["en-fi"], provenance=Provenance())
+    nameless = hub_models["en-fi"].with_parts(provenance=Provenance())
     assert join({"models/en-fi/": nameless}).languages == ["en", "fi"]
     with pytest.raises(BilexError, match="does not say which languages"):
         join({"models/mine": nameless})

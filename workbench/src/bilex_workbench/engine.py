@@ -39,7 +39,7 @@ class Engine:
         self.folder, self.store = folder, store
         self.fingerprint = sha256(folder / CHECKSUMS)
         opened = Translator.load(folder, verify=False, device="cpu")
-        self.translator = replace(opened, space=ServedSpace.of(opened.space))
+        self.translator = opened.with_parts(space=ServedSpace.of(opened.space))
         self.recalibration = Recalibration.from_facts(store.fact("recalibration"), self.fingerprint)
         self._completions: dict[Direction, Completions] = {}
         self.stored: dict[Direction, int] = {"forward": 0, "backward": 0}  # words whose answers are stored

@@ -8,8 +8,6 @@ from typing import Any
 from bilex.aligners import get_method
 from bilex.core.progress import Progress
 from bilex.data import sample_path
-from bilex.fit import Recipe
-from bilex.fit import fit as fit_recipe
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.vectors import WordVectors
@@ -49,9 +47,15 @@ def fit(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     settings = {}
     if order.get("updates") is not None and "updates" in get_method(order["method"]).settings_fields():
         settings["updates"] = order["updates"]
-    recipe = Recipe(method=order["method"], settings=settings, lm=order.get("language_model"))
-    fitted = fit_recipe(recipe, vectors[0], vectors[1], seeds, progress=progress)
-    translator = Translator.of(fitted, vectors[0], vectors[1], languages=(languages[0], languages[1]))
+    aligner = get_method(order["method"])(**settings)
+    translator = Translator(aligner, encoder=order.get("language_model")).fit(
+        vectors[0],
+        vectors[1],
+        seeds,
+        lowercase=True,
+        languages=(languages[0], languages[1]),
+        progress=progress,
+    )
     with progress.task("Writing the model"):
         translator.save(Path(order["output"]))
     return {"folder": order["output"]}

@@ -130,7 +130,7 @@ def retrained(
     space = earlier.space
     for aligner in [*(AdvancedMapping(device=device) for _ in range(_ROUNDS - 1)), last]:
         with progress.task("Finding pairs that the model is sure of"):
-            dictionary = _dictionary(replace(earlier, space=space), known, set(held_out))
+            dictionary = _dictionary(earlier.with_parts(space=space), known, set(held_out))
         aligner.fit(source, target, dictionary, progress=progress)
         kept = None if aligner is last else _FREQUENT  # pairs are found among frequent words only
         space = Space.from_aligner(aligner, source.head(kept), target.head(kept))
@@ -141,8 +141,7 @@ def retrained(
     before: dict[Side, Map] = {"source": earlier.source_map, "target": earlier.target_map}
     maps = {side: Map([*before[side].steps, *onward[side].steps]) for side in before}
     unknown: list[OutOfVocabulary] = [Remapped(one, before, onward) for one in earlier.unknown]
-    return replace(
-        earlier,
+    return earlier.with_parts(
         space=space,
         source_map=maps["source"],
         target_map=maps["target"],

@@ -80,7 +80,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory, browser_programs: tuple[str
     path = tmp_path_factory.mktemp("model") / "en-fi"
     aligner = get_method("procrustes")(device="cpu")
     languages = ("en", "fi")
-    Translator.fit(aligner, source, target, Lexicon(known), lowercase=False, languages=languages).save(path)
+    Translator(aligner).fit(source, target, Lexicon(known), lowercase=False, languages=languages).save(path)
     return path
 
 

@@ -189,7 +189,7 @@ class ManyLanguages(OnTheHub):
             source_language=a,
             target_language=b,
         )
-        return Translator(
+        return Translator.of_parts(
             space,
             maps["source"],
             maps["target"],

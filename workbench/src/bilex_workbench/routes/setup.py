@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from bilex.aligners.registry import method_names, methods
 from bilex.encoders.presets import OFFLINE_ENCODER
-from bilex.fit.settings import DEFAULT_METHOD
+from bilex.fit import DEFAULT_METHOD
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.routes import Bench
 from bilex_workbench.routes.review import Body
