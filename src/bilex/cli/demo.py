@@ -42,6 +42,7 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     """
     check_device(device)
     started = time.monotonic()
+    from bilex.aligners import get_method
     from bilex.cli.console import progress, show
     from bilex.cli.tables import answers_table, calibration_lines
     from bilex.core.files import write_text
