@@ -1,0 +1,351 @@
+"""Which parts of C1 help whom: joined starts, passes and the constants of the last pass, on four families.
+
+    python -m research.never_worse DATA --out OUT/never_worse.jsonl --workers 4 --seconds 540
+    python -m research.never_worse DATA --out ... --settings en-ru:1k mixed/en-it:5k dictionary/en-de:1k
+
+DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it), dictionary/vectors/ (en: CBOW with
+subwords on the text of two dictionaries) and dictionaries/xling/. A setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs
+web English with parliament Italian, "dictionary/en-it" the other English with it.
+
+For each setting C1 runs as a chain: one pass, and from its surest pairs a second and third pass, each with the
+constants of its seeds ("own") or with those of many seeds ("many"). Every link of the chain is one candidate and one
+JSON line, for the forms paper, best and careful, from the seeds alone or from a joined start.
+
+Each chain runs up to three times. `final` learns from all seeds and is scored on the test dictionary: for the report,
+never for a choice. `trial` and `whole` hold out seeds and are scored on these: `trial` on 20,000 words and 45 % of
+the way, as a fit's own trial is, `whole` on all words and all of the way. Ranks of all held-out words are kept, one
+character per word, so that any rule can be judged afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bilex.aligners.advanced import advanced_maps
+from bilex.aligners.anchors import surest_pairs
+from bilex.aligners.c1 import C1
+from bilex.aligners.c1_report import C1Report
+from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, updates_of_a_share
+from bilex.aligners.induction import augmentation, induce_pairs, without_words_of
+from bilex.aligners.seedless import first_dictionary
+from bilex.aligners.small import small_vocabularies
+from bilex.aligners.unit_rows import UnitRows
+from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT
+from bilex.fit.evidence import WAY, WORDS, hold_out
+from bilex.lexicon import Lexicon
+from bilex.vectors import WordVectors
+from research.packed import read_dictionary, read_vectors
+
+Maps = tuple[torch.Tensor, torch.Tensor]
+Pairs = np.ndarray
+LIMIT = 40_000
+ANCHORS = (3_000, 5_000)
+FORMS = ("careful", "best")
+FAMILIES = {  # where the vectors of a pair's two languages lie, for settings that name no folder
+    "mixed": {"en": "", "fi": "", "ru": "", "de": "europarl", "it": "europarl", "fr": "europarl"},
+    "dictionary": {"en": "dictionary", "de": "europarl", "it": "europarl", "fr": "europarl"},
+}
+_FIRST = ("en-ru", "fi-ru", "europarl/de-it", "mixed/en-it", "dictionary/en-it", "en-fi", "mixed/en-de")
+_THEN = (
+    "dictionary/en-de",
+    "europarl/it-fr",
+    "en-fr",
+    "ru-fr",
+    "mixed/fi-it",
+    "dictionary/en-fr",
+    "europarl/de-fr",
+    "fi-fr",
+)
+
+
+def ordered_jobs() -> list[tuple[str, str]]:
+    """Settings and runs, the most valuable first."""
+    jobs = []
+    for pairs in (_FIRST, _THEN):
+        for seeds in ("1k", "5k"):
+            jobs += [(f"{pair}:{seeds}", run) for pair in pairs for run in ("final", "trial")]
+        jobs += [(f"{pair}:0", "final") for pair in pairs]
+    for seeds in ("1k", "5k"):
+        jobs += [(f"{pair}:{seeds}", "whole") for pair in (*_FIRST, *_THEN)]
+    return jobs
+
+
+def read(data: Path, setting: str) -> tuple[WordVectors, WordVectors, Lexicon, Lexicon]:
+    """Vectors, seeds and test pairs of a setting."""
+    place, _, size = setting.partition(":")
+    family, _, pair = place.rpartition("/")
+    folders = FAMILIES.get(family)
+    source, target = (
+        read_vectors(data / (folders[language] if folders else family), language, LIMIT)
+        for language in pair.split("-")
+    )
+    seeds = read_dictionary(data, pair, f"train.freq.{size}") if size != "0" else Lexicon([])
+    return source, target, seeds, read_dictionary(data, pair, "test.freq.2k")
+
+
+class Chain:
+    """C1 on one problem, pass by pass.
+
+    Args:
+        source: Source vectors.
+        target: Target vectors.
+        seeds: Usable seed pairs.
+        way: The share of the way of each pass.
+        device: Where to compute.
+    """
+
+    def __init__(
+        self, source: WordVectors, target: WordVectors, seeds: Lexicon, way: float, device: str
+    ) -> None:
+        self.words, self.way, self.device = (source, target), way, device
+        self.seeds = seeds.index(source.key_to_index, target.key_to_index)
+        place = resolve_device(device)
+        self.rows = UnitRows(source, place), UnitRows(target, place)
+        self.sizes = len(self.seeds), min(len(source), len(target))
+
+    def constants(self, form: str, seeds: int) -> C1Constants:
+        """Those of a form for some number of seeds."""
+        constants = C1(preset=form).constants(seeds, self.sizes[1])
+        if self.way == 1:
+            return constants
+        steps = constants.updates, constants.learning_rate, constants.decay
+        if form == "paper":
+            steps = max(1, round(steps[0] / 2)), 2 * steps[1], steps[2] ** 2
+        updates = updates_of_a_share(self.way, steps[0], steps[2])
+        return replace(constants, updates=updates, learning_rate=steps[1], decay=steps[2])
+
+    def start(self, seeds_for: int) -> tuple[Pairs, str | None]:
+        """The first dictionary of a joined start, and its name."""
+        c1 = C1(preset="careful", device=self.device)
+        c1.report_ = C1Report()
+        constants = self.constants("careful", seeds_for)
+        found = first_dictionary(c1, *self.words, self.seeds, constants, SILENT)
+        return found, c1.report_.start
+
+    def passed(self, form: str, constants: C1Constants, seeds: Pairs, dictionary: Pairs) -> Maps:
+        """The maps after one pass (Algorithm 1)."""
+        c1 = C1(preset=form, device=self.device)
+        x, y = self.rows
+        maps: Maps | None = None
+        for number in range(constants.warm_up + constants.iterations):
+            if maps is not None:
+                induced = induce_pairs(
+                    x.mapped(maps[0]), y.mapped(maps[1]), frequent=constants.frequent, keep=constants.augment,
+                    full_csls=constants.full_csls, device=x.device,
+                )  # fmt: skip
+                dictionary = np.concatenate([seeds, augmentation(induced, seeds)])
+            found = advanced_maps(x[dictionary[:, 0]], y[dictionary[:, 1]])
+            maps = found.source.float(), found.target.float()
+            if number < constants.warm_up or not constants.updates:
+                continue
+            contrasted = dictionary if constants.contrast_on_augmented or not len(seeds) else seeds
+            contrast = c1.objective(x, y, contrasted, constants)
+            for update in range(constants.updates):
+                updated, loss = c1.update(contrast, maps, constants.learning_rate * constants.decay**update)
+                if not np.isfinite(loss):
+                    break
+                maps = updated
+        assert maps is not None
+        return maps
+
+    def anchored(self, maps: Maps, anchors: int) -> Pairs:
+        """The seeds and the surest pairs that a pass has found."""
+        x, y = (rows.mapped(part) for rows, part in zip(self.rows, maps, strict=True))
+        anchors = min(anchors, max(1, self.sizes[1] // 3))
+        found = without_words_of(surest_pairs(x, y, device=x.device), self.seeds)
+        return np.concatenate([self.seeds, found[:anchors]])
+
+    def links(self, form: str, dictionary: Pairs, seeds: int) -> Iterator[tuple[str, Maps]]:
+        """The maps after each link of the chain, by name.
+
+        Args:
+            form: A preset.
+            dictionary: The first dictionary.
+            seeds: The number of seeds whose constants are the chain's own.
+        """
+        own, many = self.constants(form, seeds), self.constants(form, MANY_SEEDS)
+        first = self.passed(form, own, self.seeds, dictionary)
+        yield "1", first
+        if form == "paper":
+            return
+        fewer = self.anchored(first, ANCHORS[0])
+        second = self.passed(form, own, fewer, fewer)
+        yield "2 own", second
+        if own != many:
+            more = self.anchored(first, ANCHORS[1])
+            yield "2 many", self.passed(form, many, more, more)
+        more = self.anchored(second, ANCHORS[1])
+        if own != many:
+            yield "3 own", self.passed(form, own, more, more)
+        yield "3 many", self.passed(form, many, more, more)
+
+    def ranks(self, maps: Maps, pairs: Pairs) -> dict[str, np.ndarray]:
+        """For each word of `pairs`, the rank of its best translation (0 to 9; 10 beyond), by direction and retrieval."""
+        x, y = (rows.mapped(part) for rows, part in zip(self.rows, maps, strict=True))
+        r_x, r_y = _mean_similarity(x, y), _mean_similarity(y, x)
+        return {
+            **_ranks(x, y, r_y, pairs, "forward"),
+            **_ranks(y, x, r_x, np.ascontiguousarray(pairs[:, ::-1]), "backward"),
+        }
+
+
+def _mean_similarity(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    blocks = [(block @ keys.T).topk(10, dim=1).values.mean(1) for block in queries.split(4096)]
+    return torch.cat(blocks)
+
+
+def _ranks(
+    x: torch.Tensor, y: torch.Tensor, r_y: torch.Tensor, pairs: Pairs, name: str
+) -> dict[str, np.ndarray]:
+    asked, place = np.unique(pairs[:, 0], return_inverse=True)
+    found = {}
+    for retrieval in ("nn", "csls"):
+        answers = []
+        for block in torch.from_numpy(asked).to(x.device).split(4096):
+            scores = x[block] @ y.T
+            answers.append((scores if retrieval == "nn" else 2 * scores - r_y).topk(10, dim=1).indices.cpu())
+        hits = torch.cat(answers).numpy()[place.reshape(-1)] == pairs[:, 1:]
+        rank = np.where(hits.any(axis=1), hits.argmax(axis=1), 10)
+        best = np.full(len(asked), 10)
+        np.minimum.at(best, place.reshape(-1), rank)
+        found[f"{name} {retrieval}"] = best
+    return found
+
+
+def scores(ranks: dict[str, np.ndarray], keep: bool) -> dict[str, Any]:
+    """P@1 in %, its mean, the mean reciprocal rank by CSLS, and where wanted the ranks as text."""
+    p_at_1 = {name: round(100 * float((rank == 0).mean()), 2) for name, rank in ranks.items()}
+    reciprocal = [
+        np.where(rank < 10, 1 / (1 + rank), 0).mean() for name, rank in ranks.items() if name.endswith("csls")
+    ]
+    row: dict[str, Any] = {
+        "p@1": list(p_at_1.values()),
+        "mean": round(float(np.mean(list(p_at_1.values()))), 2),
+        "mrr": round(100 * float(np.mean(reciprocal)), 2),
+    }
+    if keep:
+        row["ranks"] = {
+            name: "".join("0123456789x"[place] for place in rank)
+            for name, rank in ranks.items()
+            if name.endswith("csls")
+        }
+    return row
+
+
+def work(options: argparse.Namespace, setting: str, run: str) -> Iterator[dict[str, Any]]:
+    """The rows of one setting and run."""
+    source, target, seeds, test = read(options.data, setting)
+    usable = seeds.covered(source.key_to_index, target.key_to_index)
+    learned, judged, way = usable, test, 1.0
+    if run != "final":
+        cut = hold_out(usable, source.key_to_index, target.key_to_index, 0.1, 0)
+        if cut is None:
+            return
+        learned, judged = cut
+    if run == "trial":
+        source, target = small_vocabularies(source, target, usable, WORDS)
+        way = WAY
+    chain = Chain(source, target, learned, way, options.device)
+    pairs = judged.index(source.key_to_index, target.key_to_index)
+    starts: dict[str, tuple[Pairs, str | None]] = {"seeds": (chain.seeds, None)} if len(chain.seeds) else {}
+    started = time.perf_counter()
+    try:
+        starts["joined"] = chain.start(len(usable))
+    except BilexError as error:
+        yield {"setting": setting, "run": run, "failed": str(error)}
+    start_seconds = time.perf_counter() - started
+    for begin, (dictionary, name) in starts.items():
+        for form in ("paper", *FORMS) if begin == "seeds" or not len(chain.seeds) else FORMS:
+            started = time.perf_counter()
+            for link, maps in chain.links(form, dictionary, len(usable)):
+                if chain.rows[0].device.type == "cuda":
+                    torch.cuda.synchronize()
+                seconds = time.perf_counter() - started
+                yield {
+                    "setting": setting, "run": run, "form": form, "start": begin, "link": link, "by": name,
+                    "seconds": round(seconds, 2), "start seconds": round(start_seconds, 2), "words": len(pairs),
+                    **scores(chain.ranks(maps, pairs), keep=run != "final"),
+                }  # fmt: skip
+                started = time.perf_counter()
+
+
+def serve(options: argparse.Namespace, jobs: Any, rows: Any, ends: float) -> None:
+    """One worker: take jobs until none is left or the time is over."""
+    torch.set_num_threads(options.threads)
+    while time.time() < ends:
+        try:
+            setting, run = jobs.get_nowait()
+        except Exception:  # noqa: BLE001 - queue.Empty, whatever the context
+            break
+        try:
+            for row in work(options, setting, run):
+                rows.put(row)
+                if time.time() > ends + 10:
+                    break
+        except Exception as error:  # noqa: BLE001 - one setting must not end the study
+            rows.put({"setting": setting, "run": run, "failed": repr(error)})
+    rows.put(None)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the jobs in several processes and write one JSON line per candidate."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--settings", nargs="+")
+    parser.add_argument("--runs", nargs="+", default=["final", "trial", "whole"])
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=540)
+    parser.add_argument("--device", default="auto")
+    options = parser.parse_args(arguments)
+    ends = time.time() + options.seconds
+    context = multiprocessing.get_context("spawn")
+    jobs, rows = context.Queue(), context.Queue()
+    wanted = [job for job in ordered_jobs() if job[1] in options.runs]
+    if options.settings:
+        wanted = [
+            (setting, run)
+            for setting in options.settings
+            for run in options.runs
+            if run == "final" or not setting.endswith(":0")
+        ]
+    for job in wanted:
+        jobs.put(job)
+    time.sleep(0.5)
+    workers = [
+        context.Process(target=serve, args=(options, jobs, rows, ends)) for _ in range(options.workers)
+    ]
+    for worker in workers:
+        worker.start()
+    running = len(workers)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with options.out.open("a", encoding="utf-8") as file:
+        while running:
+            row = rows.get()
+            if row is None:
+                running -= 1
+                continue
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            print(json.dumps({key: value for key, value in row.items() if key != "ranks"}), flush=True)
+    for worker in workers:
+        worker.join()
+
+
+if __name__ == "__main__":
+    main()
