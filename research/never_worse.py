@@ -3,18 +3,19 @@
     python -m research.never_worse DATA --out OUT/never_worse.jsonl --workers 4 --seconds 540
     python -m research.never_worse DATA --out ... --settings en-ru:1k mixed/en-it:5k dictionary/en-de:1k
 
-DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it), dictionary/vectors/ (en: CBOW with
-subwords on the text of two dictionaries) and dictionaries/xling/. A setting is FAMILY/PAIR:SEEDS; "mixed/en-it" pairs
-web English with parliament Italian, "dictionary/en-it" the other English with it.
+DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it), dictionary/vectors/ (en: CBOW
+with subwords on the text of two dictionaries) and dictionaries/xling/. A setting is FAMILY/PAIR:SEEDS;
+"mixed/en-it" pairs web English with parliament Italian, "dictionary/en-it" the other English with it.
 
-For each setting C1 runs as a chain: one pass, and from its surest pairs a second and third pass, each with the
-constants of its seeds ("own") or with those of many seeds ("many"). Every link of the chain is one candidate and one
-JSON line, for the forms paper, best and careful, from the seeds alone or from a joined start.
+For each setting C1 runs as a chain: one pass, and from its surest pairs a second and third pass, each with
+the constants of its seeds ("own") or with those of many seeds ("many"). Every link of the chain is one
+candidate and one JSON line, for the forms paper, best and careful, from the seeds alone or from a joined
+start.
 
-Each chain runs up to three times. `final` learns from all seeds and is scored on the test dictionary: for the report,
-never for a choice. `trial` and `whole` hold out seeds and are scored on these: `trial` on 20,000 words and 45 % of
-the way, as a fit's own trial is, `whole` on all words and all of the way. Ranks of all held-out words are kept, one
-character per word, so that any rule can be judged afterwards.
+Each chain runs up to three times. `final` learns from all seeds and is scored on the test dictionary: for the
+report, never for a choice. `trial` and `whole` hold out seeds and are scored on these: `trial` on 20,000
+words and 45 % of the way, as a fit's own trial is, `whole` on all words and all of the way. Ranks of all
+held-out words are kept, one character per word, so that any rule can be judged afterwards.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import json
 import multiprocessing
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,16 @@ import numpy as np
 import torch
 
 from bilex.aligners.advanced import advanced_maps
-from bilex.aligners.anchors import surest_pairs
 from bilex.aligners.c1 import C1
-from bilex.aligners.c1_report import C1Report
-from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, updates_of_a_share
-from bilex.aligners.induction import augmentation, induce_pairs, without_words_of
-from bilex.aligners.seedless import first_dictionary
+from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, C1Report, shortened
+from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_words_of
 from bilex.aligners.small import small_vocabularies
+from bilex.aligners.starts import first_dictionary
 from bilex.aligners.unit_rows import UnitRows
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
-from bilex.fit.evidence import WAY, WORDS, hold_out
+from bilex.fit.evidence import WORDS, hold_out
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from research.packed import read_dictionary, read_vectors
@@ -117,14 +115,7 @@ class Chain:
 
     def constants(self, form: str, seeds: int) -> C1Constants:
         """Those of a form for some number of seeds."""
-        constants = C1(preset=form).constants(seeds, self.sizes[1])
-        if self.way == 1:
-            return constants
-        steps = constants.updates, constants.learning_rate, constants.decay
-        if form == "paper":
-            steps = max(1, round(steps[0] / 2)), 2 * steps[1], steps[2] ** 2
-        updates = updates_of_a_share(self.way, steps[0], steps[2])
-        return replace(constants, updates=updates, learning_rate=steps[1], decay=steps[2])
+        return shortened(C1(preset=form).constants(seeds, self.sizes[1]), self.way, form)
 
     def start(self, seeds_for: int) -> tuple[Pairs, str | None]:
         """The first dictionary of a joined start, and its name."""
@@ -192,7 +183,7 @@ class Chain:
         yield "3 many", self.passed(form, many, more, more)
 
     def ranks(self, maps: Maps, pairs: Pairs) -> dict[str, np.ndarray]:
-        """For each word of `pairs`, the rank of its best translation (0 to 9; 10 beyond), by direction and retrieval."""
+        """The rank of each word's best translation (0 to 9; 10 beyond), by direction and retrieval."""
         x, y = (rows.mapped(part) for rows, part in zip(self.rows, maps, strict=True))
         r_x, r_y = _mean_similarity(x, y), _mean_similarity(y, x)
         return {
@@ -256,7 +247,7 @@ def work(options: argparse.Namespace, setting: str, run: str) -> Iterator[dict[s
         learned, judged = cut
     if run == "trial":
         source, target = small_vocabularies(source, target, usable, WORDS)
-        way = WAY
+        way = 0.45
     chain = Chain(source, target, learned, way, options.device)
     pairs = judged.index(source.key_to_index, target.key_to_index)
     starts: dict[str, tuple[Pairs, str | None]] = {"seeds": (chain.seeds, None)} if len(chain.seeds) else {}
@@ -275,7 +266,8 @@ def work(options: argparse.Namespace, setting: str, run: str) -> Iterator[dict[s
                 seconds = time.perf_counter() - started
                 yield {
                     "setting": setting, "run": run, "form": form, "start": begin, "link": link, "by": name,
-                    "seconds": round(seconds, 2), "start seconds": round(start_seconds, 2), "words": len(pairs),
+                    "seconds": round(seconds, 2), "start seconds": round(start_seconds, 2),
+                    "words": len(pairs),
                     **scores(chain.ranks(maps, pairs), keep=run != "final"),
                 }  # fmt: skip
                 started = time.perf_counter()
@@ -287,14 +279,14 @@ def serve(options: argparse.Namespace, jobs: Any, rows: Any, ends: float) -> Non
     while time.time() < ends:
         try:
             setting, run = jobs.get_nowait()
-        except Exception:  # noqa: BLE001 - queue.Empty, whatever the context
+        except Exception:
             break
         try:
             for row in work(options, setting, run):
                 rows.put(row)
                 if time.time() > ends + 10:
                     break
-        except Exception as error:  # noqa: BLE001 - one setting must not end the study
+        except Exception as error:
             rows.put({"setting": setting, "run": run, "failed": repr(error)})
     rows.put(None)
 

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from bilex.aligners import get_method
-from bilex.aligners.c1_report import C1Report
+from bilex.aligners.c1_settings import C1Report
 from bilex.aligners.induction import induce_pairs
 from bilex.core.device import resolve_device
 from bilex.core.progress import SILENT

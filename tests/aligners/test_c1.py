@@ -12,7 +12,7 @@ from c1_worlds import Listener, World, quick, same_maps
 
 from bilex.aligners.advanced import AdvancedMapping
 from bilex.aligners.c1 import C1
-from bilex.aligners.c1_report import Round
+from bilex.aligners.c1_settings import Round
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
@@ -212,11 +212,22 @@ def test_warm_up_comes_before_the_first_round() -> None:
     assert warmed.report_.history[0].dictionary > 300
 
 
-def test_a_pinned_copy_keeps_the_constants_of_the_whole_problem() -> None:
-    whole = C1(device="cpu", learning_rate=0.7)
-    pinned = whole.pinned(5_000, 40_000)
-    assert pinned.constants(100, 300) == whole.constants(5_000, 40_000) != whole.constants(100, 300)
-    assert pinned.learning_rate == 0.7
+def test_a_fit_does_not_change_its_settings() -> None:
+    aligner = quick(preset="careful", passes=2, start="seeds")
+    before = aligner.settings()
+    World().fit(aligner)
+    assert aligner.settings() == before
+    assert aligner.report_.passes == 2
+
+
+def test_passes_and_starts_serve_any_number_of_seeds() -> None:
+    world = World(words=700)
+    alone, twice = (world.fit(quick(iterations=1, passes=count, anchors=150), 400) for count in (1, 2))
+    assert [part.dictionary for part in twice.report_.history] == [400, 550]
+    assert twice.report_.anchors == 550 and len(twice.pass_maps_) == 2
+    np.testing.assert_array_equal(twice.pass_maps_[0][0].matrix, alone.source_map_.matrix)
+    joined = world.fit(quick(iterations=1, start="unsupervised"), 400)
+    assert set(joined.report_.starts) <= {"seeds", "unsupervised"}
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])

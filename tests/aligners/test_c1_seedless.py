@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from c1_worlds import Listener, World, quick, same_maps
 
-from bilex.aligners import c1_settings, seedless
-from bilex.aligners.anchors import surest_pairs
+from bilex.aligners import c1_settings
+from bilex.aligners import starts as starting
 from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
 from bilex.aligners.collapse import COLLAPSED
+from bilex.aligners.induction import surest_pairs
 from bilex.aligners.unit_rows import UnitRows
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
@@ -23,7 +24,7 @@ from bilex.vectors import WordVectors
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """VecMap's loop waits for fewer rounds without progress, for the sake of quick tests."""
-    monkeypatch.setattr(seedless, "_PATIENCE", 3)
+    monkeypatch.setattr(starting, "_PATIENCE", 3)
 
 
 def respelt(world: World, shared: int, spelling: str = "w{}") -> World:
@@ -54,7 +55,7 @@ def test_shared_words_or_numerals_carry_a_fit(spelling: str, start: str) -> None
 
 
 def test_auto_tries_what_the_vocabularies_allow_and_takes_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seedless, "_CLEAR", 2.0)
+    monkeypatch.setattr(starting, "_CLEAR", 2.0)
     world = respelt(World(words=500), 60)
     fitted = fit(world, quick(iterations=1))
     starts = fitted.report_.starts
@@ -103,7 +104,9 @@ def test_a_start_that_the_vocabularies_do_not_allow() -> None:
         BilexError, match=r"start 'identical' needs at least 20 such words .* share 5 identical"
     ):
         fit(respelt(World(), 5), quick(start="identical"))
-    with pytest.raises(BilexError, match="start 'magic' of c1 is not known; use auto, identical"):
+    with pytest.raises(
+        BilexError, match="start 'magic' of c1 is not known; use auto, seeds, joined, identical"
+    ):
         fit(World(), quick(start="magic"))
 
 
@@ -118,14 +121,14 @@ def test_an_empty_lexicon_is_no_seeds() -> None:
 
 def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = respelt(World(words=500), 60)
-    settings = {"start": "identical", "iterations": 2, "warm_up": 1, "anchors": 100}
+    settings = {"start": "identical", "iterations": 2, "warm_up": 1, "passes": 3, "anchors": 100}
     whole = fit(world, quick(**settings))
     for stopped in ("iteration 2 of 6", "iteration 3 of 6", "iteration 4 of 6", "iteration 6 of 6"):
         folder = tmp_path / stopped[10]
         with pytest.raises(KeyboardInterrupt):
             fit(world, quick(**settings), checkpoint=folder, progress=Listener(stopped))
         with monkeypatch.context() as patched:
-            patched.setattr(seedless, "first_dictionary", lambda *_: pytest.fail("not wanted"))
+            patched.setattr(starting, "first_dictionary", lambda *_: pytest.fail("not wanted"))
             resumed = fit(world, quick(**settings), checkpoint=folder)
         assert same_maps(resumed, whole)
         assert resumed.report_.anchors == whole.report_.anchors > 0
@@ -134,7 +137,7 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
 def test_further_passes_take_what_the_earlier_have_found_as_seeds() -> None:
     world = respelt(World(words=500), 60)
     settings = {"start": "identical", "iterations": 2}
-    thrice, once = fit(world, quick(**settings, anchors=100)), fit(world, quick(**settings))
+    thrice, once = fit(world, quick(**settings, passes=3, anchors=100)), fit(world, quick(**settings))
     assert (len(thrice.report_.history), len(once.report_.history)) == (6, 2)
     assert thrice.report_.history[:2] == once.report_.history
     sizes = [part.dictionary for part in thrice.report_.history]
@@ -145,13 +148,13 @@ def test_further_passes_take_what_the_earlier_have_found_as_seeds() -> None:
 
 def test_the_seeds_stay_in_further_passes() -> None:
     world = respelt(World(words=500), 60)
-    fitted = quick(iterations=1, anchors=30).fit(world.source, world.target, world.seeds(8))
+    fitted = quick(iterations=1, passes=3, anchors=30).fit(world.source, world.target, world.seeds(8))
     assert fitted.report_.start is not None and fitted.report_.anchors == 38
 
 
 def test_rejected_pairs_are_no_seeds_of_further_passes() -> None:
     world = respelt(World(words=500), 60)
-    settings = {"start": "identical", "iterations": 1, "anchors": 500}
+    settings = {"start": "identical", "iterations": 1, "passes": 3, "anchors": 500}
     words = list(zip(world.source.index_to_key, world.target.index_to_key, strict=True))
     free, bound = (
         quick(**settings).fit(world.source, world.target, Lexicon([], "none", rejected=rejected))
@@ -237,7 +240,7 @@ def test_two_kinds_of_shared_words_are_also_tried_together() -> None:
 
 def test_starts_are_looked_for_among_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rare words that are spelled alike and mean other things do not spoil the start."""
-    monkeypatch.setattr(seedless, "_START_WORDS", 300)
+    monkeypatch.setattr(starting, "_START_WORDS", 300)
     world = respelt(World(words=500), 60)
     words, others = (list(side.index_to_key) for side in (world.source, world.target))
     for row in range(300, 500):
@@ -280,7 +283,7 @@ def test_early_passes_see_frequent_words_only_unless_a_seed_is_rare(monkeypatch:
         return original(self, x, *rest)
 
     monkeypatch.setattr(C1, "objective", spy)
-    settings = {"iterations": 1, "anchors": 60}
+    settings = {"iterations": 1, "passes": 3, "anchors": 60}
     fitted = fit(world, quick(**settings, start="identical"))
     assert seen == [300, 300, 500]
     assert world.precision(fitted, 0) > 0.9

@@ -47,35 +47,52 @@ def test_the_rule_for_any_number_of_seeds(seeds: int, base: object, warm_up: int
 
 def test_few_seeds_and_none_have_three_passes_unless_the_constants_are_the_papers() -> None:
     for preset in ("best", "careful"):
-        counts = [constants_for(preset, seeds, MANY_WORDS).anchors for seeds in (0, 50, 299, 300, 5000)]
-        assert counts == [5000, 5000, 5000, 0, 0]
+        counts = [len(C1(preset=preset).plan(seeds, MANY_WORDS)) for seeds in (0, 50, 299, 300, 5000)]
+        assert counts == [3, 3, 3, 1, 1]
     for preset in ("auto", "paper", "1k", "5k"):
-        assert constants_for(preset, 0, MANY_WORDS).anchors == 0
-    assert constants_for("careful", 0, 3000).anchors == 1000  # one in three words of a small vocabulary
-    assert constants_for("careful", 0, MANY_WORDS, anchors=0).anchors == 0
+        assert len(C1(preset=preset).plan(0, MANY_WORDS)) == 1
+    last = C1(preset="careful").plan(0, 3000)[-1]
+    assert last.anchors == 1000  # one in three words of a small vocabulary
 
 
 def test_the_last_of_three_passes_has_the_constants_of_many_seeds() -> None:
-    first, second, last = C1(preset="careful").passes(0, MANY_WORDS)
+    first, second, last = C1(preset="careful").plan(0, MANY_WORDS)
     assert (first.anchors, second.anchors, last.anchors) == (0, 3000, 5000)
     assert first.constants == second.constants == constants_for("careful", 0, MANY_WORDS)
     assert last.constants == constants_for("careful", 5000, MANY_WORDS)
-    assert (second.updates, last.updates) == (3 * 13, 2 * 29)
     assert (first.words, second.words, last.words) == (20_000, 20_000, None)
-    assert [part.updates for part in C1(preset="careful", updates=4, iterations=1).passes(0, 500)] == [
-        4,
-        4,
-        4,
-    ]
-    for one in (C1(preset="careful", anchors=0).passes(0, 500), C1(anchors=100).passes(300, MANY_WORDS)):
-        assert [part.anchors for part in one] == [0]
+    plan = C1(preset="careful", updates=4, iterations=1).plan(0, 500)
+    assert [part.constants.updates for part in plan] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("seeds", [0, 50, 1000, 5000])
+def test_passes_and_the_constants_of_the_last_are_settings_of_their_own(seeds: int) -> None:
+    for preset in ("paper", "best"):
+        own, many = (constants_for(preset, size, MANY_WORDS) for size in (seeds, 5000))
+        for count in (1, 2, 3):
+            plan = C1(preset=preset, passes=count, last_pass="same").plan(seeds, MANY_WORDS)
+            assert [part.constants for part in plan] == [own] * count
+            plan = C1(preset=preset, passes=count).plan(seeds, MANY_WORDS)
+            assert [part.constants for part in plan] == [own] * (count - 1) + [many if count > 1 else own]
+    assert len(C1(passes=3, self_learning=False).plan(seeds, MANY_WORDS)) == 1
+
+
+def test_a_copy_for_a_trial_goes_a_part_of_the_way_with_the_constants_of_the_whole_problem() -> None:
+    whole = C1(preset="best", passes=2, learning_rate=0.7)
+    short = whole.for_trial(5000, 40_000)
+    assert whole.way == 1 and whole.size is None
+    plan, shorter = whole.plan(5000, 40_000), short.plan(800, 20_000)
+    assert [part.constants.updates for part in plan] == [100, 100]
+    assert [part.constants.updates for part in shorter] == [25, 25]
+    for part, other in zip(plan, shorter, strict=True):
+        assert replace(other.constants, updates=100) == part.constants
 
 
 @pytest.mark.parametrize("seeds", [50, 5000])
 def test_preset_best_is_the_rule_with_two_options_more_in_longer_steps(seeds: int) -> None:
     best, auto = (constants_for(preset, seeds, MANY_WORDS) for preset in ("best", "auto"))
     steps = {name: getattr(best, name) for name in ("updates", "learning_rate", "decay")}
-    assert replace(best, anchors=0) == replace(auto, through_norms=True, full_csls=True, **steps)
+    assert best == replace(auto, through_norms=True, full_csls=True, **steps)
     assert not auto.through_norms
     assert constants_for("best", seeds, MANY_WORDS, through_norms=False) == replace(best, through_norms=False)
 

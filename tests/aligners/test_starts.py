@@ -5,8 +5,13 @@ import pytest
 
 from bilex.aligners.maps import Map
 from bilex.aligners.preparation import unit_center_unit
-from bilex.aligners.romanised import romanised, sound_key
-from bilex.aligners.starts import identical_strings, numerals, unsupervised_similarity_distributions
+from bilex.aligners.starts import (
+    identical_strings,
+    numerals,
+    romanised,
+    sound_key,
+    unsupervised_similarity_distributions,
+)
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 

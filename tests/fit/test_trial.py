@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,25 +72,22 @@ def test_only_auto_is_chosen(settings: dict[str, Any], candidates: list[str]) ->
     ("preset", "seeds", "updates"),
     [("best", 5000, 25), ("careful", 5000, 12), ("best", 1000, 12), ("careful", 1000, 6), ("careful", 0, 6)],
 )
-def test_candidates_make_fewer_updates_in_one_pass(preset: str, seeds: int, updates: int) -> None:
-    whole = C1(preset=preset).pinned(seeds, 200_000)
-    short = evidence.shortened(whole, seeds, 200_000).settings()
-    assert short == {**whole.settings(), "updates": updates, "anchors": 0}
+def test_candidates_make_fewer_updates(preset: str, seeds: int, updates: int) -> None:
+    whole = C1(preset=preset)
+    short = whole.for_trial(seeds, 200_000).constants(seeds * 4 // 5, 20_000)
+    assert short == replace(whole.constants(seeds, 200_000), updates=updates)
 
 
 @pytest.mark.parametrize(("preset", "updates"), [("paper", 25), ("quick", 9)])
 def test_candidates_at_the_papers_rate_take_longer_steps(preset: str, updates: int) -> None:
-    whole = C1(preset=preset).pinned(5000, 200_000).settings()
-    short = evidence.shortened(C1(**whole), 5000, 200_000).settings()
-    assert (short["updates"], short["learning_rate"], short["decay"]) == (updates, 3.0, 0.99**2)
-    changed = {name for name in whole if short[name] != whole[name]}
-    assert changed == {"updates", "learning_rate", "decay"}
+    short = C1(preset=preset).for_trial(5000, 200_000).constants(5000, 200_000)
+    assert (short.updates, short.learning_rate, short.decay) == (updates, 3.0, 0.99**2)
 
 
 def test_candidates_without_updates_stay_as_they_are() -> None:
-    without = C1(updates=0, preset="best").pinned(1000, 200_000)
-    assert evidence.shortened(without, 1000, 200_000).settings() == without.settings()
-    assert evidence.shortened(Procrustes(), 1000, 200_000).settings() == Procrustes().settings()
+    without = C1(updates=0, preset="best")
+    assert without.for_trial(1000, 200_000).constants(1000, 200_000) == without.constants(1000, 200_000)
+    assert Procrustes().for_trial(1000, 200_000) == Procrustes()
 
 
 def test_methods_shorten_themselves_for_a_trial_and_never_lengthen() -> None:

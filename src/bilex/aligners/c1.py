@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.c1_report import C1Report
-from bilex.aligners.c1_rounds import Rounds
 from bilex.aligners.c1_settings import (
+    JOINED_SEEDS,
+    LAST_PASSES,
     MANY_SEEDS,
     PRESET_SUMMARIES,
+    STARTS,
+    WAYS,
     C1Constants,
+    C1Report,
     Pass,
-    check_preset,
-    check_start,
+    Round,
+    check_choice,
     constants_for,
-    passes,
+    plan_passes,
+    shortened,
+    with_every_seed,
 )
+from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
-from bilex.aligners.induction import augmentation, induce_pairs
+from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_words_of
 from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.rejected import known_negatives, without_pairs
@@ -35,7 +43,27 @@ from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
+    from typing import Self
+
     Maps = tuple[torch.Tensor, torch.Tensor]
+
+# The share of the way that a round of a trial goes. Trials that go all of it on few words mislead, as do
+# those that go a third of it and those with fewer rounds (docs/recipe.md).
+_TRIAL_WAY = 0.45
+
+
+class Learned(NamedTuple):
+    """What a round of Algorithm 1 came to.
+
+    Attributes:
+        maps: W_x and W_y.
+        round: Its sizes and losses.
+        broke: Why the fit cannot go on after it; None if it can.
+    """
+
+    maps: Maps
+    round: Round
+    broke: str | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -43,17 +71,18 @@ class C1(Aligner):
     """Advanced mapping, contrastive updates against hard negatives, and a dictionary that grows.
 
     Every constant of the paper is a setting. Those left at None follow the preset, which picks and scales
-    them by the number of seeds and words (see `c1_settings.constants_for`); "auto" is what `bilex.fit`
-    chooses among presets for, and by itself the same as "paper". Without seeds, the first dictionary is found
-    as `aligners.seedless` describes.
+    them by the number of seeds and words (`c1_settings.constants_for`). Three settings go beyond the paper,
+    with any number of seeds: `start` joins the seeds by pairs that the vocabularies suggest, `passes` repeats
+    the rounds with the surest pairs found so far as further seeds, and `last_pass` chooses the constants of
+    the last repetition.
 
     Args:
         preset: "paper", "best", "careful", "quick", "5k", "1k", or "auto", which `bilex.fit` replaces by
             what held-out seeds prefer, and which is "paper" for an aligner that is fitted by itself.
         iterations: Rounds of self-learning (N_iter).
-        updates: Contrastive updates a round (N_CL).
-        negatives: Hard negatives a side (N_neg).
-        frequent: Words that look for new pairs (N_freq).
+        updates: Contrastive updates per round (N_CL).
+        negatives: Hard negatives per side (N_neg).
+        frequent: Words for which new pairs are searched (N_freq).
         augment: New pairs kept from each direction (N_aug).
         learning_rate: Of plain SGD.
         decay: Factor on the learning rate after each update (γ).
@@ -68,10 +97,17 @@ class C1(Aligner):
         through_norms: Let the gradient through the norms of the mapped vectors.
         mask_known: Never take another known translation as a negative.
         full_csls: Rank new pairs by true CSLS.
-        anchors: Without seeds, or with few: how many of the pairs that earlier passes have found
-            are taken as seeds of the last pass of the rounds; 0 for one pass.
-        start: Without seeds, or with few: "auto", "identical", "numerals", "romanised", "shared"
-            (these three together) or "unsupervised".
+        start: The first dictionary: "seeds" for the seeds alone; "identical", "numerals", "romanised",
+            "shared" (these three together) or "unsupervised" for what the vocabularies suggest, joined to the
+            seeds; "joined" for the best of these; "auto" for "joined" under 300 seeds and "seeds" from there
+            on.
+        passes: How often to pass through the rounds; None for three under 300 seeds with "best" and
+            "careful", and else one.
+        last_pass: "many" gives the last of several passes the constants for many seeds, "same" those of the
+            others.
+        anchors: How many of the pairs found so far are seeds of the last pass; None for 5,000.
+        size: Use the constants for this number of seeds, whatever the lexicon has; None for the lexicon's.
+        way: The share of the way, in summed lengths of steps, that each round goes. Trials go a part of it.
 
     References:
         Li et al., Improving Word Translation via Two-Stage Contrastive Learning, ACL 2022.
@@ -93,6 +129,8 @@ class C1(Aligner):
         "temperature": (SMALLEST, None),
         "clip": (SMALLEST, None),
         "neighbours": (1, None),
+        "passes": (1, None),
+        "way": (SMALLEST, 1),
     }
 
     preset: str = "auto"
@@ -114,32 +152,106 @@ class C1(Aligner):
     through_norms: bool | None = None
     mask_known: bool | None = None
     full_csls: bool | None = None
-    anchors: int | None = None
     start: str = "auto"
+    passes: int | None = None
+    last_pass: str = "many"
+    anchors: int | None = None
+    size: int | None = None
+    way: float = 1.0
+    pass_maps_: list[tuple[Map, Map]] = field(init=False, compare=False, default_factory=list)
     report_: C1Report = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_preset(self.preset)
-        check_start(self.start)
+        check_choice("preset", self.preset, PRESET_SUMMARIES)
+        check_choice("start", self.start, STARTS)
+        check_choice("last_pass", self.last_pass, LAST_PASSES)
 
     def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
         """The constants that hold for a problem of this size."""
+        seeds = seeds if self.size is None else self.size
         overrides = {constant.name: getattr(self, constant.name) for constant in fields(C1Constants)}
         constants = constants_for(self.preset, seeds, smaller_vocabulary, **overrides)
+        constants = shortened(constants, self.way, self.preset)
         if not self.contrastive:
             constants = replace(constants, updates=0)
         if not self.self_learning:
-            constants = replace(constants, iterations=1, warm_up=0, anchors=0)
+            constants = replace(constants, iterations=1, warm_up=0)
         return constants
 
-    def passes(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
-        """How often the rounds are gone through, and with what constants."""
-        constants = (self.constants(size, smaller_vocabulary) for size in (seeds, MANY_SEEDS))
-        return passes(seeds, *constants)
+    def plan(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
+        """The passes through the rounds, and their constants."""
+        own = self.constants(seeds, smaller_vocabulary)
+        count = self.passes
+        if count is None:
+            count = 3 if self.preset in WAYS and self._has_few(seeds) else 1
+        if not self.self_learning or self.anchors == 0:
+            count = 1
+        last = own
+        if self.last_pass == "many":
+            last = replace(self, size=MANY_SEEDS).constants(MANY_SEEDS, smaller_vocabulary)
+        return plan_passes(count, self.anchors, own, last, smaller_vocabulary)
 
-    def pinned(self, pairs: int, smaller_vocabulary: int) -> C1:
+    def _has_few(self, seeds: int) -> bool:
+        return (seeds if self.size is None else self.size) < JOINED_SEEDS
+
+    def for_trial(self, pairs: int, words: int) -> Self:
+        """Fewer updates, with the constants for the seeds of the whole problem."""
+        return self.clone().set_params(size=self.size or pairs, way=_TRIAL_WAY * self.way)
+
+    def pinned(self, pairs: int, smaller_vocabulary: int) -> Self:
         """A copy with the constants for a problem of some size, whatever it will be fitted on."""
-        return C1(**{**self.settings(), **asdict(self.constants(pairs, smaller_vocabulary))})
+        return self.clone().set_params(**asdict(self.constants(pairs, smaller_vocabulary)))
+
+    def algorithm_1(
+        self,
+        x: UnitRows,
+        y: UnitRows,
+        seeds: Pairs,
+        dictionary: Pairs,
+        constants: C1Constants,
+        maps: Maps | None,
+        titles: Sequence[str],
+        progress: Progress,
+    ) -> Iterator[Learned]:
+        """Algorithm 1: `seeds` are D_0, `dictionary` is D_0 ∪ D_add, `maps` are W_x and W_y.
+
+        Args:
+            x: Source vectors.
+            y: Target vectors.
+            seeds: D_0.
+            dictionary: The dictionary of the first round, where there are no maps yet.
+            constants: The constants.
+            maps: The maps after the last finished round; None before the first.
+            titles: The name of each round that is left to do.
+            progress: Receives how far each round is.
+
+        Yields:
+            The result of each round.
+        """
+        for title in titles:
+            if maps is not None:  # D_add is found anew in every round and never kept
+                dictionary = np.concatenate([seeds, self._new_pairs(x, y, maps, seeds, constants, progress)])
+            maps = self._advanced_maps(x, y, dictionary, progress)
+            contrasted = dictionary if constants.contrast_on_augmented or not len(seeds) else seeds
+            losses: list[float] = []
+            searches, broke = 0, None
+            if constants.updates:
+                contrast = self.objective(x, y, contrasted, constants)
+                with progress.task(title, constants.updates) as task:
+                    for update in range(constants.updates):
+                        rate = constants.learning_rate * constants.decay**update
+                        updated, loss = self.update(contrast, maps, rate)
+                        if not math.isfinite(loss):
+                            broke = f"the fit broke at update {update + 1} of {title} (loss {loss})"
+                            break
+                        maps = updated
+                        losses.append(round(loss, 6))
+                        task.advance(loss=f"{loss:.4f}", pairs=len(contrasted))
+                searches = contrast.searched
+            sizes = {"dictionary": len(dictionary), "contrasted": len(contrasted)}
+            yield Learned(maps, Round(**sizes, loss=tuple(losses), full_searches=searches), broke)
+            if broke:
+                return
 
     def _fit(
         self,
@@ -149,43 +261,74 @@ class C1(Aligner):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        """Algorithm 1: `pairs` are D_0, `dictionary` is D_0 ∪ D_add, `maps` are W_x and W_y."""
+        """Pass through Algorithm 1, once or several times, and keep what each round comes to."""
+        started = time.perf_counter()
         device = resolve_device(self.device)
-        constants = self.constants(len(pairs), min(len(source), len(target)))
-        self.report_ = replace(self.report_, constants=constants)
-        everything = UnitRows(source, device), UnitRows(target, device)
-        schedule = self.passes(len(pairs), min(len(source), len(target)))
-        rounds = Rounds(self, source, target, pairs, schedule, device, progress, checkpoint)
-        maps, pairs, dictionary = rounds.start()
-        if maps is None and constants.warm_up:
-            x, y = rounds.seen(0, *everything)
-            maps = self._warm_up(x, y, dictionary, pairs, constants, progress)
-        for number, constants in rounds:
-            x, y = rounds.seen(number, *everything)
-            if maps is not None:
-                begins = rounds.begins_pass(number)
-                if begins:
-                    mapped = (rows.mapped(part) for rows, part in zip(everything, maps, strict=True))
-                    pairs = dictionary = rounds.found_seeds(number, *mapped)
-                if not begins or not len(pairs):  # D_add is found anew in every round and never kept
-                    fresh = self._new_pairs(x, y, maps, pairs, constants, progress)
-                    dictionary = np.concatenate([pairs, fresh])
-            maps = self._advanced_maps(x, y, dictionary, progress)
-            contrasted = dictionary if constants.contrast_on_augmented or not len(pairs) else pairs
-            if constants.updates:
-                contrast = self.objective(x, y, contrasted, constants)
-                with rounds.watched(number, contrast) as healthy:
-                    for update in range(constants.updates):
-                        rate = constants.learning_rate * constants.decay**update
-                        updated, loss = self.update(contrast, maps, rate)
-                        if not healthy(update, loss):
-                            break
-                        maps = updated
-            self._set_maps(maps)  # what an interruption in the next round leaves
-            rounds.finish(number, maps, len(dictionary), len(contrasted))
+        rows = UnitRows(source, device), UnitRows(target, device)
+        plan = with_every_seed(self.plan(len(pairs), min(len(source), len(target))), pairs)
+        self.report_, self.pass_maps_ = replace(self.report_, constants=plan[0].constants), []
+        decided_by = np.concatenate([pairs, self.rejected_])
+        state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, decided_by, progress)
+        maps: Maps | None = None
+        done, seeds = 0, pairs  # finished rounds, and D_0 of the pass
+        if (kept := state.load()) is not None:
+            done, one_pass = int(kept.state["done"]), kept.state["passes"] == 1
+            progress.say(f"{state.folder}: going on after iteration {done}.")
+            maps = kept.tensors["source"].to(device), kept.tensors["target"].to(device)
+            seeds = dictionary = kept.tensors["seeds"].numpy()
+        else:
+            dictionary = self._first_dictionary(source, target, pairs, plan[0], progress)
+            one_pass = self.passes is None and self.report_.start is None
+        plan = (Pass(0, plan[0].constants),) if one_pass else plan
+        schedule = [(place, number) for place, part in enumerate(plan) for number in range(part.rounds)]
+        for place, part in enumerate(plan):
+            x, y = (side.head(part.words) for side in rows)
+            left = [number for number, (pass_, _) in enumerate(schedule) if pass_ == place and number >= done]
+            if len(left) == part.rounds:  # the pass begins
+                if maps is not None:
+                    seeds = dictionary = self._anchored(rows, maps, pairs, part, progress)
+                    maps = None if len(seeds) else maps
+                elif part.constants.warm_up:
+                    maps = self._warm_up(x, y, dictionary, seeds, part.constants, progress)
+            self.report_ = replace(self.report_, passes=len(plan), anchors=len(seeds) if place else 0)
+            titles = [f"iteration {number + 1} of {len(schedule)}" for number in left]
+            learning = self.algorithm_1(x, y, seeds, dictionary, part.constants, maps, titles, progress)
+            for maps, found, broke in learning:
+                self._set_maps(maps)  # what an interruption in the next round leaves
+                done += 1
+                self.report_ = replace(self.report_, history=(*self.report_.history, found), stopped=broke)
+                if broke:
+                    progress.say(f"{broke}; the maps before it are kept; try a lower learning_rate.")
+                    return
+                tensors = {"source": maps[0], "target": maps[1], "seeds": torch.from_numpy(seeds)}
+                state.save(tensors, done=done, passes=len(plan))
+            if left:
+                self.pass_maps_.append((self.source_map_, self.target_map_))
         if maps is not None:
             self._set_maps(maps)
-        self.report_ = replace(self.report_, seconds=rounds.seconds)
+        self.report_ = replace(self.report_, seconds=round(time.perf_counter() - started, 3))
+
+    def _first_dictionary(
+        self, source: WordVectors, target: WordVectors, pairs: Pairs, first: Pass, progress: Progress
+    ) -> Pairs:
+        """The seeds, alone or joined by what the vocabularies suggest (`starts`)."""
+        joined = self._has_few(len(pairs)) if self.start == "auto" else self.start != "seeds"
+        if not len(pairs) or (joined and self.self_learning):
+            from bilex.aligners.starts import first_dictionary
+
+            vocabularies = source.head(first.words), target.head(first.words)
+            pairs = first_dictionary(self, *vocabularies, pairs, first.constants, progress)
+        return without_pairs(pairs, self.rejected_)
+
+    def _anchored(
+        self, rows: tuple[UnitRows, UnitRows], maps: Maps, pairs: Pairs, part: Pass, progress: Progress
+    ) -> Pairs:
+        """D_0 of a further pass: the seeds, and the surest of the pairs that the last one has found."""
+        with progress.task("choosing pairs for another pass"):
+            x, y = (side.mapped(matrix) for side, matrix in zip(rows, maps, strict=True))
+            found = surest_pairs(x, y, words=part.words, k=self.neighbours, device=x.device)
+        found = without_pairs(without_words_of(found, pairs), self.rejected_)
+        return np.concatenate([pairs, found[: part.anchors]])
 
     def _warm_up(
         self,

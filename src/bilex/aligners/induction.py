@@ -1,4 +1,4 @@
-"""Finding new word pairs in a common space: the dictionary augmentation of C1 and C2."""
+"""Finding new word pairs in a common space: the dictionary augmentation of C1 and C2, and sure pairs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ import torch
 from bilex.aligners.base import Pairs
 from bilex.search import neighbourhoods, top_k
 from bilex.search.search import AnyRows, Floats
+
+# Words of each language that are looked at, at most.
+_FREQUENT = 20_000
+# What the logarithm of a word's rank counts against it. Several forms of one word are about equally near, and
+# dictionaries list the one that is mostly the most frequent.
+_RANK_WEIGHT = 0.05
+_FIRST_RANKS = 100
 
 
 class Induced(NamedTuple):
@@ -42,7 +49,7 @@ def induce_pairs(
     Args:
         source: Source vectors in the common space, unit rows, most frequent first.
         target: Target vectors likewise.
-        frequent: How many of the first words of each language ask (N_freq).
+        frequent: How many of the first words of each language are queries (N_freq).
         keep: How many pairs are kept in each direction (N_aug).
         k: Neighbours in r.
         full_csls: Rank the pairs by true CSLS, with the query word's term.
@@ -76,3 +83,39 @@ def without_words_of(pairs: Pairs, seeds: Pairs) -> Pairs:
     """The pairs whose source is no seed source and whose target is no seed target."""
     fresh = ~np.isin(pairs[:, 0], seeds[:, 0]) & ~np.isin(pairs[:, 1], seeds[:, 1])
     return pairs[fresh]
+
+
+def surest_pairs(
+    source: AnyRows,
+    target: AnyRows,
+    *,
+    words: int | None = None,
+    k: int = 10,
+    device: str | torch.device = "auto",
+) -> Pairs:
+    """Frequent words that are each other's best partner, the surest first.
+
+    Args:
+        source: Source vectors in the common space, unit rows, most frequent first.
+        target: Target vectors likewise.
+        words: Partners are looked for among so many words of each language; None, or more, for 20,000.
+        k: Neighbours in CSLS.
+        device: "auto", "cpu" or "cuda".
+    """
+    means = neighbourhoods(source, target, k, device=device)
+    frequent = _FREQUENT if words is None else min(words, _FREQUENT)
+    x, y = source[:frequent], target[:frequent]
+    against_x, against_y = (_against(mean[:frequent]) for mean in means)
+    scores, partners = top_k(x, y, 1, key_penalty=against_y, device=device)
+    _, back = top_k(y, x, 1, key_penalty=against_x, device=device)
+    rows = np.arange(len(partners))
+    mutual = back[partners[:, 0], 0] == rows
+    order = np.argsort(-(scores[:, 0] - against_x)[mutual], kind="stable")
+    found: Pairs = np.stack([rows, partners[:, 0]], axis=1)[mutual][order]
+    return found
+
+
+def _against(mean: Floats) -> Floats:
+    """What is taken off the similarity of each word: its neighbourhood, and how rare it is."""
+    rare = _RANK_WEIGHT * np.log(_FIRST_RANKS + np.arange(len(mean)))
+    return np.asarray(mean + rare, np.float32)

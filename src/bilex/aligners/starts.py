@@ -1,21 +1,73 @@
-"""First dictionaries that need no seed pairs: shared words, shared numbers, shapes of the two spaces."""
+"""First dictionaries for C1 and VecMap that need no seeds, or that join them.
+
+The vocabularies suggest several: words spelled alike, shared numerals, words that sound alike in whatever
+script, all of these together, and the shapes of the two spaces. `first_dictionary` carries each through
+VecMap's self-learning on the most frequent words. No gold pair says which came out right, but the induced
+pairs do: where two languages have been brought together, a part of them predicts the others
+(`aligners.collapse`). The start whose pairs do so best wins; one that does so clearly needs no rival, since
+starts that succeed end in nearly the same pairs. If none does, there is no result. Seeds join each of the
+starts that are made of pairs.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+import torch
+from anyascii import anyascii
 
 from bilex.aligners.base import Pairs
+from bilex.aligners.c1_settings import C1Constants, TriedStart
+from bilex.aligners.collapse import COLLAPSED
+from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.maps import Array
 from bilex.aligners.preparation import unit_center_unit
+from bilex.aligners.small import small_vocabularies
 from bilex.core.errors import BilexError
+from bilex.core.progress import Progress
+from bilex.lexicon import Lexicon
 from bilex.search import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
 
+if TYPE_CHECKING:
+    from bilex.aligners.c1 import C1
+    from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
+
+    SelfLearning: TypeAlias = "VecMapSemi | VecMapUnsupervised"
+    Start: TypeAlias = "tuple[str, SelfLearning, Lexicon | None]"
+
+# Fewer shared words or numerals than this carry no start.
+_FEWEST_SHARED = 20
+# Words of each language among which starts are looked for. Rarer ones bring shared spellings that are no
+# translations, and a mean that is no longer that of the frequent words.
+_START_WORDS = 20_000
+# A start that brought the languages together so well that the others are not tried: on two families of
+# vectors every start that reached this ended within 0.02 of the best (docs/recipe.md).
+_CLEAR = 0.5
+# Words of each language on which starts are compared, and self-learning's patience there.
+_COMPARED_WORDS = 4_000
+_PATIENCE = 10
+
 _NUMERAL = re.compile(r"[0-9]+")
+# Of words that sound alike: those looked at, and the shortest key.
+_MOST_FREQUENT = 20_000
+_SHORTEST_KEY = 5
+_NOT_A_LETTER = re.compile(r"[^a-z]+")
+_TWICE = re.compile(r"(.)\1+")
+_LAST_VOWELS = re.compile(r"[aeiou]+$")
+# What one sound is written as in different languages, longer spellings first.
+_SPELLINGS = (
+    ("sch", "s"), ("tsh", "s"), ("ph", "f"), ("th", "t"), ("sh", "s"), ("ch", "k"), ("kh", "h"), ("ck", "k"),
+    ("zh", "s"), ("ts", "s"), ("qu", "kv"), ("x", "ks"), ("c", "k"), ("q", "k"), ("w", "v"), ("z", "s"),
+    ("y", "i"), ("j", "i"),
+)  # fmt: skip
 
 
 def identical_strings(source: WordVectors, target: WordVectors) -> Pairs:
@@ -23,7 +75,6 @@ def identical_strings(source: WordVectors, target: WordVectors) -> Pairs:
 
     Returns:
         (source row, target row) pairs in the order of the source vocabulary; maybe none.
-
     """
     shared = [
         (row, target.key_to_index[word]) for row, word in enumerate(source.index_to_key) if word in target
@@ -38,11 +89,58 @@ def numerals(source: WordVectors, target: WordVectors) -> Pairs:
 
     Returns:
         (source row, target row) pairs in the order of the source vocabulary; maybe none.
-
     """
     pairs = identical_strings(source, target)
     keep = [bool(_NUMERAL.fullmatch(source.index_to_key[row])) for row in pairs[:, 0]]
     return np.asarray(pairs[np.array(keep, bool)])
+
+
+def sound_key(word: str) -> str:
+    """A word in Latin letters, reduced to what languages spell alike; empty where too little is left.
+
+    Args:
+        word: In any script that anyascii knows.
+    """
+    key = _NOT_A_LETTER.sub("", anyascii(word).lower())
+    for spelling, sound in _SPELLINGS:
+        key = key.replace(spelling, sound)
+    key = _LAST_VOWELS.sub("", _TWICE.sub(r"\1", key))
+    return key if len(key) >= _SHORTEST_KEY else ""
+
+
+def romanised(source: WordVectors, target: WordVectors) -> Pairs:
+    """Pair frequent words that sound alike; of several with one key the most frequent is taken.
+
+    "культура" and "kulttuuri" share no letter, yet written in Latin letters and stripped of what languages
+    spell differently they are one key. Such pairs are noisy (false friends, inflected forms), and a few
+    hundred are enough for self-learning.
+
+    Returns:
+        (source row, target row) pairs in the order of the source vocabulary; maybe none.
+    """
+    keys = [_most_frequent(words) for words in (source, target)]
+    shared = [(row, keys[1][key]) for key, row in keys[0].items() if key in keys[1]]
+    return np.array(shared, np.int64).reshape(-1, 2)
+
+
+def _most_frequent(words: WordVectors) -> dict[str, int]:
+    """The first row of each key, among words in the script of the language.
+
+    English words in a Russian vocabulary would pair with themselves and say nothing about Russian.
+    """
+    frequent = words.index_to_key[:_MOST_FREQUENT]
+    scripts = [_script(word) for word in frequent]
+    usual = Counter(filter(None, scripts)).most_common(1)
+    rows: dict[str, int] = {}
+    for row, (word, script) in enumerate(zip(frequent, scripts, strict=True)):
+        if usual and script == usual[0][0] and (key := sound_key(word)):
+            rows.setdefault(key, row)
+    return rows
+
+
+def _script(word: str) -> str:
+    """The script of the first letter, as Unicode names it ("LATIN", "CYRILLIC"); empty if it is no letter."""
+    return unicodedata.name(word[0], "").partition(" ")[0] if word[:1].isalpha() else ""
 
 
 def unsupervised_similarity_distributions(
@@ -68,7 +166,6 @@ def unsupervised_similarity_distributions(
 
     Raises:
         BilexError: A vocabulary has fewer than two words.
-
     """
     size = min(frequent, len(source), len(target))
     if size < 2:
@@ -98,3 +195,132 @@ def _match_both_ways(source: Array, target: Array, k: int, device: str) -> Pairs
 
 def _pairs(source_rows: npt.NDArray[np.int64], target_rows: npt.NDArray[np.int64]) -> Pairs:
     return np.stack([source_rows, target_rows], axis=1).astype(np.int64)
+
+
+class _Trial(NamedTuple):
+    """What came of one start: the aligner, the share of pairs that others predict, their similarity."""
+
+    name: str
+    aligner: SelfLearning
+    recovered: float
+    similarity: float
+
+
+def first_dictionary(
+    c1: C1,
+    source: WordVectors,
+    target: WordVectors,
+    seeds: Pairs,
+    constants: C1Constants,
+    progress: Progress,
+) -> Pairs:
+    """The pairs from which C1 starts without seeds, or with few; what was tried is kept in its report.
+
+    Seeds stay alone where the two vocabularies have nothing to join them.
+
+    Raises:
+        BilexError: There are no seeds, and no start is possible or every one of them collapsed.
+    """
+    given = _words(source, target, seeds)
+    frequent = small_vocabularies(source, target, Lexicon(given), _START_WORDS)
+    possible = _possible(c1, *frequent, given)
+    if [name for name, *_ in possible] == ["seeds"]:
+        return seeds
+    trials = _trials(possible, frequent, progress)
+    starts = {
+        trial.name: TriedStart(recovered=round(trial.recovered, 4), similarity=round(trial.similarity, 4))
+        for trial in trials
+    }
+    c1.report_ = replace(c1.report_, starts=starts)
+    best = max(trials, key=lambda trial: (trial.recovered, trial.similarity))
+    tried = ", ".join(f"{trial.name} {trial.recovered:.0%}" for trial in trials)
+    if best.recovered < COLLAPSED:
+        if len(seeds):
+            progress.say(
+                f"{len(seeds)} seeds: no other start helps (pairs that the others predict: {tried})."
+            )
+            return seeds
+        raise BilexError(
+            f"without seeds the two languages could not be brought together (pairs that the other pairs "
+            f"predict: {tried}); give even a few dozen seed pairs with --seeds."
+        )
+    c1.report_ = replace(c1.report_, start=best.name)
+    known = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
+    progress.say(f"{known}: starting from {best.name} (pairs that the other pairs predict: {tried}).")
+    x = torch.from_numpy(best.aligner.source_map_(source.vectors))
+    y = torch.from_numpy(best.aligner.target_map_(target.vectors))
+    induced = induce_pairs(
+        x, y, frequent=constants.frequent, keep=constants.augment, k=c1.neighbours, device=c1.device
+    )
+    return np.concatenate([seeds, augmentation(induced, seeds)])
+
+
+def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: list[tuple[str, str]]) -> list[Start]:
+    """The starts that the vocabularies and the user's settings allow."""
+    from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
+
+    settings: dict[str, Any] = {
+        "device": c1.device,
+        "seed": c1.seed,
+        "frequent": _COMPARED_WORDS,
+        "patience": _PATIENCE,
+    }
+    rows = {
+        "identical": identical_strings(source, target),
+        "numerals": numerals(source, target),
+        "romanised": romanised(source, target),
+    }
+    found = {name: _words(source, target, pairs) for name, pairs in rows.items()}
+    together = list(dict.fromkeys(pair for pairs in found.values() for pair in pairs))
+    if len(together) > max(map(len, found.values())):
+        found["shared"] = together
+    starts: list[Start] = [
+        (name, VecMapSemi(**settings), Lexicon([*seeds, *pairs], name))
+        for name, pairs in found.items()
+        if len(pairs) >= _FEWEST_SHARED
+    ]
+    if seeds:
+        starts.append(("seeds", VecMapSemi(**settings), Lexicon(seeds, "seeds")))
+    else:
+        starts.append(("unsupervised", VecMapUnsupervised(**settings), None))
+    any_start = c1.start in ("auto", "joined", "seeds")
+    wanted = [start for start in starts if any_start or start[0] in (c1.start, "seeds")]
+    if not wanted:
+        counts = ", ".join(f"{len(pairs)} {name}" for name, pairs in found.items())
+        raise BilexError(
+            f"start '{c1.start}' needs at least {_FEWEST_SHARED} such words that both languages have; these "
+            f"share {counts}; use start=unsupervised or give seeds."
+        )
+    return wanted
+
+
+def _words(source: WordVectors, target: WordVectors, pairs: Pairs) -> list[tuple[str, str]]:
+    """Pairs of rows as pairs of words."""
+    return [(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs]
+
+
+def _trials(
+    possible: list[Start], frequent: tuple[WordVectors, WordVectors], progress: Progress
+) -> list[_Trial]:
+    """Carry starts through self-learning, one after the other, until one succeeds clearly."""
+    trials: list[_Trial] = []
+    for start in possible:
+        trials.append(_tried(*start, *frequent, progress))
+        if trials[-1].recovered >= _CLEAR:
+            break
+    return trials
+
+
+def _tried(
+    name: str,
+    aligner: SelfLearning,
+    lexicon: Lexicon | None,
+    source: WordVectors,
+    target: WordVectors,
+    progress: Progress,
+) -> _Trial:
+    """Carry one start through self-learning on the frequent words (its pairs may lie beyond them)."""
+    words = None if lexicon is not None else 2 * _COMPARED_WORDS
+    progress.say(f"Trying the start from {name}.")
+    aligner.fit(source.head(words), target.head(words), lexicon, progress=progress)
+    return _Trial(name, aligner, aligner.report_.recovered, aligner.report_.objective)

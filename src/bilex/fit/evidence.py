@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bilex.aligners.base import Aligner
-from bilex.aligners.c1_settings import long_steps, updates_of_a_share
 from bilex.encoders.presets import TuningPreset, TuningSettings
 from bilex.lexicon import Lexicon
 
@@ -26,12 +24,8 @@ HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST = 200, 0.2
 FORMS = ("careful", "best")
 MARGIN = 0.005
 
-# Candidates learn on so many of the most frequent words of each language (and those of the seeds), and go
-# this share of the way of a whole fit: of the summed lengths of its steps. Those that go all of it on few
-# words mislead, as do those that go a third of it, and those with fewer rounds of self-learning: what goes
-# wrong with a form shows only in the last rounds.
+# Candidates learn on so many of the most frequent words of each language (and those of the seeds).
 WORDS = 20_000
-WAY = 0.45
 
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # On held-out seeds the language model looks better than on the rarer words that users ask for: their best λ
@@ -82,28 +76,20 @@ def candidates(aligner: Aligner) -> dict[str, Aligner]:
 
 
 def shortened(aligner: Aligner, pairs: int, words: int) -> Aligner:
-    """A candidate with less to do: one pass, fewer updates, and what the method itself shortens.
+    """A candidate with less to do: in one pass, and shortened as the method itself says.
 
     Args:
-        aligner: A candidate whose settings are `pinned`.
+        aligner: A candidate.
         pairs: Usable seed pairs of the whole problem.
         words: Words in its smaller vocabulary.
     """
-    aligner = in_one_pass(aligner.for_trial(pairs, words))
-    settings = aligner.settings()
-    steps: dict[str, Any] = {name: settings.get(name) for name in ("updates", "learning_rate", "decay")}
-    if not all(steps.values()):
-        return aligner
-    if settings.get("preset") not in FORMS:  # the steps of these are long already
-        steps = long_steps(**steps)
-    updates = updates_of_a_share(WAY, steps["updates"], steps["decay"])
-    return type(aligner)(**{**settings, **steps, "updates": updates})
+    return in_one_pass(aligner.for_trial(pairs, words))
 
 
 def in_one_pass(aligner: Aligner) -> Aligner:
-    """A copy that goes through its rounds once, where a method would several times without seeds."""
+    """A copy that passes through its rounds once, where a method would several times."""
     settings = aligner.settings()
-    return type(aligner)(**{**settings, "anchors": 0}) if "anchors" in settings else aligner.clone()
+    return type(aligner)(**{**settings, "passes": 1}) if "passes" in settings else aligner.clone()
 
 
 def choose_form(scores: Mapping[str, float]) -> str:

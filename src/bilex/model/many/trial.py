@@ -126,9 +126,9 @@ def _forms(c1: C1) -> dict[str, dict[str, Any]]:
 def _shortened(c1: C1, vocabularies: Mapping[str, WordVectors], seeds: Mapping[Two, Lexicon]) -> C1:
     """A candidate with fewer updates, as in the trial of two languages."""
     size = max(map(len, seeds.values())), min(map(len, vocabularies.values()))
-    constants = c1.constants(*size)
+    constants = c1.for_trial(*size).constants(*size)
     steps = {name: getattr(constants, name) for name in ("updates", "learning_rate", "decay")}
-    return C1(**evidence.shortened(C1(**{**c1.settings(), **steps}), *size).settings())
+    return C1(**{**c1.settings(), **steps})
 
 
 def _score(
