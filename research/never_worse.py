@@ -193,7 +193,7 @@ class Chain:
 
 
 def _mean_similarity(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    blocks = [(block @ keys.T).topk(10, dim=1).values.mean(1) for block in queries.split(4096)]
+    blocks = [(block @ keys.T).topk(10, dim=1).values.mean(1) for block in torch.split(queries, 4096)]
     return torch.cat(blocks)
 
 
@@ -204,7 +204,7 @@ def _ranks(
     found = {}
     for retrieval in ("nn", "csls"):
         answers = []
-        for block in torch.from_numpy(asked).to(x.device).split(4096):
+        for block in torch.split(torch.from_numpy(asked).to(x.device), 4096):
             scores = x[block] @ y.T
             answers.append((scores if retrieval == "nn" else 2 * scores - r_y).topk(10, dim=1).indices.cpu())
         hits = torch.cat(answers).numpy()[place.reshape(-1)] == pairs[:, 1:]
