@@ -208,12 +208,18 @@ class Workbench:
             "seeds": made.seed_pairs,
             "made": made.made,
             "bands": [vars(band) for band in self.bands],
+            "lemmas": self._lemmas(),
             "entries": {
                 "done": self._filling.done if self._filling else 0,
                 "total": int(config["source_words"]),
                 "complete": self.filled,
             },
         }
+
+    def _lemmas(self) -> dict[str, bool] | None:
+        """Whether each language has a lemmatiser; None while that is not known."""
+        found = self._store.fact("lemmatised") if self._store else None
+        return None if found is None else {"source": found[0], "target": found[1]}
 
     def close(self) -> None:
         """Let go of the model; what was decided is on the disk already."""

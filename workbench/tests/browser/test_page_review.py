@@ -47,7 +47,8 @@ def test_one_and_several_candidates_are_accepted(page: OpenedPage, reviewer: Nam
     candidates = [each.get_attribute("data-word") for each in page.all(".candidate")]
     page.keys("2", "3", "1", "1", Keys.ENTER)
     after(page, second)
-    assert decisions(page, second)[0]["accepted"] == candidates[1:3]
+    [saved] = decisions(page, second)
+    assert (saved["accepted"], saved["rejected"]) == (candidates[1:3], candidates[:1])  # twice is wrong
     page.sees("#review-spoken", second)
 
 
@@ -63,6 +64,9 @@ def test_another_translation_is_typed_with_completion_or_freely(page: OpenedPage
     if completed not in candidates_of(page):
         page.sees(".chips", completed)
     page.keys("täysin uusi sana", Keys.ENTER)
+    page.sees(".question", "not among the words of this model")
+    assert "täysin uusi sana" not in (page.now(".chips") or "")
+    page.keys(Keys.ENTER)
     page.sees(".chips", "täysin uusi sana")
     assert page.text(".entry-word .word") == first
     page.keys(Keys.ENTER)
@@ -92,7 +96,7 @@ def test_nothing_chosen_is_not_saved(page: OpenedPage, reviewer: Name) -> None:
     reviewer("nora")
     first = begin(page)
     page.keys(Keys.ENTER)
-    page.sees("[role=alert]", "Choose a candidate")
+    page.sees("[role=alert]", "Judge a candidate")
     assert page.text(".entry-word .word") == first and not decisions(page, first)
 
 
@@ -115,6 +119,35 @@ def test_undo_has_no_limit_and_shows_what_was_chosen(page: OpenedPage, reviewer:
     page.keys("2", "1", Keys.ENTER)
     after(page, seen[0])
     assert len(decisions(page, seen[0])) == 1
+
+
+def test_verdicts_are_seen_before_they_are_stored(page: OpenedPage, reviewer: Name) -> None:
+    reviewer("kerttu")
+    first = begin(page)
+    words = candidates_of(page)
+    page.keys("1", "2", "2", "3", "3", "3")
+    page.sees(".to-store", f"✓ {words[0]} ✗ {words[1]} ? {words[2]}")
+    page.sees(".to-store", f"{len(words) - 3} not judged")
+    page.keys("1")
+    page.sees(".to-store", "the entry stays in the queue")
+    page.click(".candidate-row:nth-child(4) .verdict.no")
+    page.keys(Keys.ESCAPE)
+    page.keys("5")
+    page.click(".save")
+    after(page, first)
+    [saved] = decisions(page, first)
+    assert saved["accepted"] == [words[4]] and saved["unsure"] == [words[2]]
+    assert set(saved["rejected"]) == {words[0], words[1], words[3]}  # type: ignore[call-overload]
+
+
+def test_kinds_are_chosen(page: OpenedPage, reviewer: Name) -> None:
+    reviewer("liisa")
+    begin(page)
+    page.choose("#review-kind", "function")
+    wanted = page.api("review/next?reviewer=liisa&kind=function&count=1")["items"][0]["source"]
+    page.until(lambda: page.text(".entry-word .word") == wanted, "the first function word")
+    page.sees(".decision header", "function word")
+    assert page.run("return location.hash") == "#/review?kind=function"
 
 
 def test_the_next_entry_is_already_loaded(page: OpenedPage, reviewer: Name) -> None:

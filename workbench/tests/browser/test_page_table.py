@@ -97,7 +97,7 @@ def test_columns_are_chosen(page: OpenedPage) -> None:
     assert "Status" not in page.text(".grid-head")
     assert (
         page.run("return location.hash")
-        == "#/table?columns=source%2Ctarget%2Cconfidence%2Cscore%2Csource_rank"
+        == "#/table?columns=source%2Ctarget%2Cconfidence%2Cscore%2Ckind%2Csource_rank"
     )
 
 
@@ -111,3 +111,25 @@ def test_long_tables_scroll_by_the_bar(page: OpenedPage) -> None:
     )
     index = int(rows[0].get_attribute("aria-rowindex") or 0) - 2
     assert page.api(f"entries?offset={index}&limit=1")["rows"][0]["source"] in rows[0].text
+
+
+def test_the_kind_of_all_entries_found_is_set_and_taken_back(page: OpenedPage) -> None:
+    page.go("table")
+    page.run("localStorage.setItem('bilex-reviewer', 'aino'); window.confirm = () => true")
+    page.write("#table-search", "price")
+    page.until(
+        lambda: "entr" in page.text("#table-total") and "2,000" not in page.text("#table-total"), "few"
+    )
+    page.click("#more-filters summary")
+    page.choose("#bulk-kind", "phrase")
+    page.click("#bulk-set-kind")
+    page.until(lambda: page.api("entries?kind=phrase&q=price")["total"] > 0, "another kind")
+    page.click("#bulk-undo")
+    page.until(lambda: page.api("entries?kind=phrase&q=price")["total"] == 0, "the kind as before")
+
+
+def test_fifteen_rows_are_in_sight(page: OpenedPage) -> None:
+    page.resize(1280, 900)
+    page.go("table")
+    page.until(lambda: page.all(".grid-body .grid-row:not(.pending)"), "rows")
+    assert page.run("return document.querySelector('.grid-scroll').clientHeight") >= 15 * 36

@@ -1,105 +1,161 @@
-// One entry to decide about: candidates to choose with 1–9, another translation to type, none, skip, note, undo.
+// One entry to decide about: candidates to judge with 1–9 (right, wrong, unsure), another translation, none, skip, note, undo.
 // Review, audit and the page of an entry all use it; the audit leaves out everything the model thinks.
 
 import { combobox } from "./combobox.js";
 import { button, el, field, freshId, replace } from "./dom.js";
-import { count } from "./format.js";
+import { count, time } from "./format.js";
 import { shortcuts } from "./keys.js";
 import { warn } from "./notices.js";
-import { confidence } from "./parts.js";
+import { confidence, kindName } from "./parts.js";
 import { plain, wordOf } from "./words.js";
+
+const VERDICTS = { yes: ["✓", "right"], no: ["✗", "wrong"], unsure: ["?", "unsure"] };
+const NEXT = { unknown: "yes", yes: "no", no: "unsure", unsure: "unknown" };
 
 /**
  * The card of one entry.
  *
  * @param {object} given
- *   item: {source, source_rank, candidates: [{word, confidence, rank, known}], neighbours}; languages: [source, target];
- *   complete: completion of typed translations; chosen: words chosen before (after an undo); note: text of the note;
- *   actions: {save(words, note), none(note), skip(), undo(), why(word)}, each async; undo and why may be missing.
+ *   item: {source, source_rank, kind, forms, candidates: [{word, forms, confidence, rank, known}], neighbours}; languages: [source, target];
+ *   complete: completion of typed translations; isKnown: async (word) => whether the target vocabulary has it;
+ *   chosen, rejected, unsure: verdicts given before (after an undo); note: text of the note;
+ *   actions: {save({accepted, rejected, unsure}, note), none(note), skip(), undo(), why(word)}, each async; undo and why may be missing.
  */
 export class DecisionCard {
-  constructor({ item, languages, complete, actions, chosen = [], note = "", blind = false }) {
-    Object.assign(this, { item, languages, complete, actions, blind });
+  constructor({ item, languages, complete, isKnown, actions, chosen = [], rejected = [], unsure = [], note = "", blind = false }) {
+    Object.assign(this, { item, languages, complete, isKnown, actions, blind });
     this.words = item.candidates.slice(0, 9).map(({ word }) => word);
-    this.chosen = new Set(chosen.filter((word) => this.words.includes(word)));
+    this.verdicts = new Map(this.words.map((word) => [word, chosen.includes(word) ? "yes" : rejected.includes(word) ? "no" : unsure.includes(word) ? "unsure" : "unknown"]));
     this.typed = chosen.filter((word) => !this.words.includes(word));
+    this.asked = new Set();
     this.busy = false;
     this.heading = el("h2", { class: "entry-word", tabindex: "-1", id: freshId("entry") }, wordOf(item.source, { lang: languages[0].code }));
-    this.buttons = item.candidates.slice(0, 9).map((candidate, index) => this.candidate(candidate, index));
+    this.rows = item.candidates.slice(0, 9).map((candidate, index) => this.candidate(candidate, index));
     this.typedList = el("ul", { class: "chips", "aria-label": "Typed translations" });
-    this.note = el("textarea", { rows: 2, maxlength: 2000, id: freshId("note"), dir: "auto" });
+    this.question = el("p", { class: "hint question", role: "status" });
+    this.toStore = el("p", { class: "to-store", role: "status" });
+    this.note = el("textarea", { rows: 1, maxlength: 2000, "aria-label": "Note", placeholder: "note", dir: "auto" });
     this.note.value = note;
-    this.notePlace = el("div", { hidden: note === "" }, field("Note", this.note, "Saved with the decision. Escape leaves the field."));
     this.details = el("div", { class: "details", hidden: true });
-    this.typing = combobox({ label: "Another translation", lang: languages[1].code, complete, onpick: (word) => this.add(word), placeholder: "another translation" });
+    this.typing = combobox({ label: "Another translation", lang: languages[1].code, complete, onpick: (word) => this.offer(word), placeholder: "another translation" });
     this.element = el("section", { class: "card decision", "aria-labelledby": this.heading.id },
-      el("header", {}, this.heading, el("span", { class: "hint" }, item.source_rank ? `rank ${count(item.source_rank)}` : "")),
-      this.context(), el("ol", { class: "candidates" }, this.buttons.map((made) => el("li", {}, made))),
-      this.typedList, el("div", { class: "row type-row" }, el("kbd", { "aria-hidden": "true" }, "t"), this.typing.element), this.notePlace, this.bar(), this.details);
+      el("header", {}, this.heading, el("span", { class: "hint" }, kindName(item.kind), item.source_rank ? ` · rank ${count(item.source_rank)}` : "")),
+      this.context(), el("ol", { class: "candidates" }, this.rows),
+      this.typedList, el("div", { class: "write-row" },
+        el("div", { class: "row type-row" }, el("kbd", { "aria-hidden": "true" }, "t"), this.typing.element),
+        el("div", { class: "row note-row" }, el("kbd", { "aria-hidden": "true" }, "m"), this.note)),
+      this.question, this.bar(), this.details);
     this.typing.input.addEventListener("keydown", (event) => this.typingKey(event));
     this.note.addEventListener("keydown", (event) => this.noteKey(event));
     this.drawTyped();
+    this.drawVerdicts();
     this.stopKeys = shortcuts(this.keys());
   }
 
   context() {
-    const { neighbours = [], notes = [] } = this.item;
+    const { neighbours = [], notes = [], forms = [], decisions = [] } = this.item;
     const lang = this.languages[0].code;
-    return el("div", { class: "context" },
-      neighbours.length ? el("p", { class: "hint" }, "near: ", neighbours.slice(0, 6).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang, longest: 30 })])) : null,
+    const listed = (label, words, most) => (words.length ? el("p", { class: "hint" }, `${label}: `, words.slice(0, most).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang, longest: 30 })]), words.length > most ? " …" : "") : null);
+    return el("div", { class: "context" }, listed("forms", forms, 12), listed("near", neighbours, 6),
+      decisions.length > 1 ? this.opinions(decisions) : null,
       notes.map(({ reviewer, note }) => el("p", { class: "hint" }, wordOf(reviewer), ": ", wordOf(note, { className: "note-text" }))));
   }
 
-  candidate({ word, confidence: sure, rank, known }, index) {
-    const made = button([el("kbd", { "aria-hidden": "true" }, String(index + 1)), wordOf(word, { lang: this.languages[1].code, className: "candidate-word" }),
+  /** What several people said, side by side. */
+  opinions(decisions) {
+    const lang = this.languages[1].code;
+    const words = (list) => list.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang })]);
+    return el("div", { class: "opinions" }, decisions.map((one) => el("div", { class: "opinion" }, el("p", {}, el("strong", {}, wordOf(one.reviewer)), el("small", {}, ` ${time(one.at)}`)),
+      el("p", {}, one.verdict === "none" ? "none is right" : one.verdict === "skip" ? "skipped" : ["✓ ", words(one.accepted)]),
+      one.verdict !== "none" && one.rejected.length ? el("p", {}, "✗ ", words(one.rejected)) : null,
+      one.unsure.length ? el("p", {}, "? ", words(one.unsure)) : null)));
+  }
+
+  candidate({ word, forms = [], confidence: sure, rank, known }, index) {
+    const lang = this.languages[1].code;
+    const main = button([el("kbd", { "aria-hidden": "true" }, String(index + 1)), el("span", { class: "candidate-word" }, wordOf(word, { lang }),
+      forms.length ? el("small", {}, " ", forms.slice(0, 3).flatMap((form, place) => [place ? ", " : "", wordOf(form, { lang, longest: 24 })])) : null),
       this.blind ? null : el("span", { class: "candidate-facts" }, known ? el("span", { class: "badge good" }, "known") : null, confidence(sure), el("small", { class: "number" }, rank ? `rank ${count(rank)}` : ""))],
-    () => this.toggle(index), { class: "candidate", "aria-pressed": String(this.chosen.has(word)), "data-word": plain(word) });
-    return made;
+    () => this.judge(word, "yes"), { class: "candidate", "data-word": plain(word) });
+    const others = this.blind ? [] : ["no", "unsure"].map((verdict) => button(VERDICTS[verdict][0], () => this.judge(word, verdict), { class: `small verdict ${verdict}`, "aria-label": `${plain(word, 60)} is ${VERDICTS[verdict][1]}`, "data-verdict": verdict }));
+    return el("li", { class: "candidate-row" }, main, others);
   }
 
   bar() {
     const labelled = (label, key, action, properties) => button([label, el("kbd", { "aria-hidden": "true" }, key)], action, properties);
     this.saveButton = labelled("Save", "Enter", () => this.save(), { class: "primary save" });
-    return el("div", { class: "row decision-bar", role: "group", "aria-label": "Decide" }, this.saveButton,
-      labelled("None is right", "n", () => this.none(), { class: "none" }), labelled("Skip", "s", () => this.run("skip"), { class: "skip" }),
-      labelled("Note", "m", () => this.openNote(), { class: "note" }),
+    return el("div", { class: "decision-bar" }, this.toStore, el("div", { class: "row", role: "group", "aria-label": "Decide" }, this.saveButton,
+      labelled(`None is right`, "n", () => this.none(), { class: "none", title: `Stores all ${this.words.length} shown as wrong.` }), labelled("Skip", "s", () => this.run("skip"), { class: "skip" }),
       this.actions.undo ? labelled("Undo", "u", () => this.run("undo"), { class: "undo" }) : null,
-      this.actions.why ? labelled("Why", "w", () => this.why(), { class: "why-toggle" }) : null);
+      this.actions.why ? labelled("Why", "w", () => this.why(), { class: "why-toggle" }) : null));
   }
 
   keys() {
     const keys = {
-      Enter: () => this.save(), n: () => this.none(), 0: () => this.none(), s: () => this.run("skip"), m: () => this.openNote(),
+      Enter: () => this.save(), n: () => this.none(), 0: () => this.none(), s: () => this.run("skip"), m: () => this.note.focus(),
       t: () => this.typing.input.focus(),
     };
     if (this.actions.undo) Object.assign(keys, { u: () => this.run("undo"), "ctrl+z": () => this.run("undo") });
     if (this.actions.why) keys.w = () => this.why();
-    this.words.forEach((_, index) => { keys[String(index + 1)] = () => this.toggle(index); });
+    this.words.forEach((word, index) => { keys[String(index + 1)] = () => this.judge(word, this.blind ? "yes" : NEXT[this.verdicts.get(word)]); });
     return keys;
   }
 
-  toggle(index) {
-    const word = this.words[index];
-    if (this.chosen.has(word)) this.chosen.delete(word);
-    else this.chosen.add(word);
-    this.buttons[index].setAttribute("aria-pressed", String(this.chosen.has(word)));
+  /** Gives a candidate a verdict; the same one again takes it back. */
+  judge(word, verdict) {
+    this.verdicts.set(word, this.verdicts.get(word) === verdict ? "unknown" : verdict);
+    this.drawVerdicts();
   }
 
-  add(word) {
-    const index = this.words.indexOf(word);
-    if (index >= 0 && !this.chosen.has(word)) this.toggle(index);
-    else if (index < 0 && !this.typed.includes(word)) this.typed.push(word);
-    this.typing.input.value = "";
-    this.drawTyped();
+  drawVerdicts() {
+    this.rows.forEach((row, index) => {
+      const verdict = this.verdicts.get(this.words[index]);
+      row.dataset.verdict = verdict;
+      row.firstChild.setAttribute("aria-pressed", String(verdict === "yes"));
+      row.querySelectorAll(".verdict").forEach((made) => made.setAttribute("aria-pressed", String(made.dataset.verdict === verdict)));
+    });
+    const { accepted, rejected, unsure } = this.stored();
+    const unknown = this.words.length - this.words.filter((word) => this.verdicts.get(word) !== "unknown").length;
+    const part = (sign, words) => (words.length ? [` ${sign} `, words.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: this.languages[1].code, longest: 40 })])] : null);
+    if (this.blind) replace(this.toStore);
+    else if (!accepted.length && !rejected.length && !unsure.length) replace(this.toStore, "Nothing is judged yet: a number says right, again wrong, again unsure.");
+    else replace(this.toStore, "To be stored:", part("✓", accepted), part("✗", rejected), part("?", unsure), unknown ? ` · ${unknown} not judged` : "", accepted.length ? "" : " · the entry stays in the queue");
+  }
+
+  stored() {
+    const having = (verdict) => this.words.filter((word) => this.verdicts.get(word) === verdict);
+    return { accepted: [...having("yes"), ...this.typed], rejected: having("no"), unsure: having("unsure") };
+  }
+
+  /** Takes a typed word; one that the vocabulary does not have is asked about once. */
+  async offer(word) {
     // The Enter that added the word must not save as well.
     this.justAdded = true;
     setTimeout(() => { this.justAdded = false; });
+    if (this.words.includes(word)) this.verdicts.set(word, "yes");
+    else if (!this.typed.includes(word)) {
+      if (!(await this.mayAdd(word))) return;
+      this.typed.push(word);
+    }
+    this.typing.input.value = "";
+    replace(this.question);
+    this.drawTyped();
+    this.drawVerdicts();
+  }
+
+  async mayAdd(word) {
+    if (this.asked.has(word) || !this.isKnown || await this.isKnown(word)) return true;
+    this.asked.add(word);
+    this.typing.input.value = word;
+    replace(this.question, wordOf(word, { longest: 60 }), " is not among the words of this model. Press Enter again to add it all the same.");
+    return false;
   }
 
   drawTyped() {
     replace(this.typedList, this.typed.map((word) => el("li", {}, wordOf(word, { lang: this.languages[1].code }), button("×", () => {
       this.typed = this.typed.filter((other) => other !== word);
       this.drawTyped();
+      this.drawVerdicts();
       this.typing.input.focus();
     }, { class: "quiet small", "aria-label": "Remove" }))));
   }
@@ -118,26 +174,26 @@ export class DecisionCard {
     }
   }
 
-  openNote() {
-    this.notePlace.hidden = false;
-    this.note.focus();
-  }
-
   why() {
-    const word = [...this.chosen][0] ?? this.words[0];
+    const word = this.stored().accepted.find((other) => this.words.includes(other)) ?? this.words[0];
     this.details.hidden = !this.details.hidden;
-    if (!this.details.hidden && word) replace(this.details, this.actions.why(word));
+    if (this.details.hidden || !word) return;
+    replace(this.details, this.actions.why(word));
+    this.details.scrollIntoView({ block: "nearest" });
   }
 
-  save() {
-    const words = [...this.words.filter((word) => this.chosen.has(word)), ...this.typed];
+  async save() {
     const left = this.typing.input.value.trim();
-    if (left && !words.includes(left)) words.push(left);
-    if (!words.length) {
-      warn("Choose a candidate or type a translation first; n says that none is right.");
-      return undefined;
+    if (left) {
+      await this.offer(left);
+      if (this.typing.input.value) return;
     }
-    return this.run("save", words, this.note.value.trim());
+    const stored = this.stored();
+    if (!stored.accepted.length && !stored.rejected.length && !stored.unsure.length) {
+      warn("Judge a candidate or type a translation first; n says that none is right.");
+      return;
+    }
+    await this.run("save", stored, this.note.value.trim());
   }
 
   none() {

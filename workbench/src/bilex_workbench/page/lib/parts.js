@@ -10,7 +10,15 @@ const STATUS = {
   rejected: ["rejected", "bad"],
   skipped: ["skipped", "unsure"],
   disagreement: ["disagreement", "unsure"],
+  covered: ["with its headword", "good"],
 };
+
+/** Kinds of entries, for filters and bulk actions. */
+export const kinds = [["content", "content word"], ["function", "function word"], ["name", "name"], ["number", "number"], ["abbreviation", "abbreviation"], ["foreign", "foreign word"], ["inflected", "inflected form"], ["phrase", "phrase"]];
+const KIND_NAMES = Object.fromEntries(kinds);
+
+/** A kind in words. */
+export const kindName = (kind) => KIND_NAMES[kind] ?? kind ?? "";
 
 /** The names of all states of an entry, for filters. */
 export const statuses = Object.entries(STATUS).map(([name, [label]]) => [name, label]);

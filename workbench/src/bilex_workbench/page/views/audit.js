@@ -107,7 +107,7 @@ class AuditView {
     this.card = new DecisionCard({
       item: { ...item, candidates: item.candidates.map((word) => ({ word })) }, chosen, blind: true, languages: [this.model.source, this.model.target], complete: completer("backward"),
       actions: {
-        save: (words, note) => this.decide("accept", words, note), none: (note) => this.decide("none", [], note),
+        save: ({ accepted }, note) => this.decide("accept", accepted, note), none: (note) => this.decide("none", [], note),
         skip: () => this.decide("skip", [], ""), undo: () => this.undo(),
       },
     });

@@ -2,15 +2,15 @@
 
 import { api } from "../lib/api.js";
 import { DecisionCard } from "../lib/decision.js";
-import { el, replace } from "../lib/dom.js";
+import { el, replace, select } from "../lib/dom.js";
 import { count, time } from "../lib/format.js";
 import { say } from "../lib/notices.js";
-import { card, stats, statusBadge, table, confidence, viewHead } from "../lib/parts.js";
+import { card, confidence, kindName, kinds, stats, statusBadge, table, viewHead } from "../lib/parts.js";
 import { reviewerForm, reviewerName } from "../lib/reviewer.js";
 import { link } from "../lib/router.js";
 import { plain, wordOf } from "../lib/words.js";
 import { mapCard } from "./map.js";
-import { completer } from "./translate.js";
+import { completer, inVocabulary } from "./translate.js";
 import { whyPanel } from "./why.js";
 
 const VERDICT = { accept: "accepted", none: "none is right", skip: "skipped" };
@@ -48,11 +48,30 @@ class EntryView {
     const decide = el("div", {});
     replace(this.place, viewHead(wordOf(entry.source, { lang: model.source.code }), statusBadge(entry.status), el("a", { href: link("translate", { word: entry.source }) }, "Translate"), el("a", { href: link("table") }, "Dictionary")),
       stats([["Best translation", wordOf(entry.target, { lang: model.target.code })], ["Confidence", confidence(entry.confidence)], ["Rank", count(entry.source_rank)],
-        ["Mutual", entry.mutual === null ? "not known yet" : entry.mutual ? "yes" : "no"], ["Same spelling", entry.identical ? "yes" : "no"]]),
-      decide, card("Decisions", history(entry, model)), mapCard(entry.source, "forward", model, (point) => {
+        ["Kind", this.kindChoice(entry)], ["Mutual", entry.mutual === null ? "not known yet" : entry.mutual ? "yes" : "no"], ["Same spelling", entry.identical ? "yes" : "no"]]),
+      this.forms(entry), decide, card("Decisions", history(entry, model)), mapCard(entry.source, "forward", model, (point) => {
         location.hash = point.language === "source" ? link("entry", { source: point.word }) : link("translate", { word: point.word, direction: "backward" });
       }));
     this.drawDecision(decide, entry);
+  }
+
+  /** The forms of a headword, or the headword of a form. */
+  forms(entry) {
+    const lang = this.model.source.code;
+    const linked = (source) => el("a", { href: link("entry", { source }) }, wordOf(source, { lang }));
+    if (entry.headword !== entry.source) return el("p", { class: "lead", id: "entry-forms" }, "A form of ", linked(entry.headword), ". A decision there counts for this form too; one made here is an exception.");
+    if (entry.other_forms.length) return el("p", { class: "lead", id: "entry-forms" }, `${entry.other_forms.length === 1 ? "Form" : "Forms"}: `, entry.other_forms.flatMap((form, index) => [index ? ", " : "", linked(form)]), ". A decision counts for all of them.");
+    return this.model.lemmas?.source === false ? el("p", { class: "hint", id: "entry-forms" }, `There is no lemmatiser for ${this.model.source.name}: every form is an entry of its own.`) : null;
+  }
+
+  kindChoice(entry) {
+    const reviewer = reviewerName();
+    if (!reviewer) return kindName(entry.kind);
+    return select(kinds, entry.kind, async (kind) => {
+      await api.post("entries/mark", { reviewer, kind, sources: [entry.source] });
+      say("The kind is changed.");
+      await this.load();
+    }, { "aria-label": "Kind", id: "entry-kind" });
   }
 
   drawDecision(place, entry) {
@@ -62,15 +81,15 @@ class EntryView {
       return;
     }
     const mine = entry.history.find((decision) => decision.reviewer === reviewer && !decision.undone);
-    const post = async (verdict, accepted, note) => {
-      await api.post("review/decide", { source: entry.source, reviewer, verdict, accepted, note, candidates: entry.candidates.slice(0, 9).map(({ word }) => word), kind: "review" });
+    const post = async (verdict, verdicts, note) => {
+      await api.post("review/decide", { source: entry.source, reviewer, verdict, ...verdicts, note, candidates: entry.candidates.slice(0, 9).map(({ word }) => word), kind: "review" });
       say("Saved.");
       await this.load({ focus: true });
     };
     this.card = new DecisionCard({
-      item: { ...entry, notes: [] }, chosen: mine?.accepted ?? [], note: mine?.note ?? "", languages: [this.model.source, this.model.target], complete: completer("backward"),
+      item: { ...entry, forms: [], notes: [] }, chosen: mine?.accepted ?? [], rejected: mine?.rejected ?? [], unsure: mine?.unsure ?? [], isKnown: inVocabulary("backward"), note: mine?.note ?? "", languages: [this.model.source, this.model.target], complete: completer("backward"),
       actions: {
-        save: (words, note) => post("accept", words, note), none: (note) => post("none", [], note),
+        save: (verdicts, note) => post(verdicts.accepted.length ? "accept" : "skip", verdicts, note), none: (note) => post("none", { accepted: [] }, note),
         skip: async () => { await api.post("review/skip", { source: entry.source, reviewer }); await this.load({ focus: true }); },
         why: (word) => whyPanel(entry.source, word, this.model),
       },

@@ -5,10 +5,10 @@ import { keysOn, switchKeys } from "../lib/keys.js";
 import { check } from "../lib/parts.js";
 
 const KEYS = [
-  ["1 – 9", "choose or unchoose a candidate (review, audit)"],
-  ["Enter", "save what is chosen and go on"],
+  ["1 – 9", "judge a candidate: right, again wrong, again unsure, again not judged"],
+  ["Enter", "save the verdicts and go on"],
   ["t", "type another translation; Enter adds it, Escape leaves the field"],
-  ["n", "none is right"],
+  ["n", "none of those shown is right"],
   ["s", "skip"],
   ["m", "write a note"],
   ["u", "undo, as often as you like; also Ctrl+Z"],

@@ -60,7 +60,7 @@ class PeopleView {
   row({ source, decisions }) {
     const standing = decisions.filter((decision) => !decision.undone && decision.verdict !== "skip");
     return el("li", { class: "disagreement" }, el("h3", {}, el("a", { href: link("entry", { source }) }, wordOf(source, { lang: this.model.source.code }))),
-      el("ul", { class: "stack" }, standing.map((decision) => el("li", { class: "row" }, el("span", { class: "grow" }, wordOf(decision.reviewer), ": ",
+      el("ul", { class: "stack" }, standing.map((decision) => el("li", { class: "row" }, el("span", { class: "grow" }, wordOf(decision.reviewer), el("small", {}, ` ${time(decision.at)}`), ": ",
         decision.verdict === "none" ? "none is right" : decision.accepted.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: this.model.target.code })])),
       button(["Choose this", el("span", { class: "hidden-text" }, `, the answer of ${plain(decision.reviewer, 80)}`)], () => this.settle(source, decision), { class: "small settle" })))));
   }

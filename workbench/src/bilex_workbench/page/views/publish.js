@@ -4,7 +4,7 @@ import { api } from "../lib/api.js";
 import { debounce, el, field, freshId, replace, select } from "../lib/dom.js";
 import { count, counted } from "../lib/format.js";
 import { say, warn } from "../lib/notices.js";
-import { card, check, table, viewHead } from "../lib/parts.js";
+import { card, check, kinds, table, viewHead } from "../lib/parts.js";
 import { reviewerName } from "../lib/reviewer.js";
 import { wordOf } from "../lib/words.js";
 
@@ -15,6 +15,8 @@ class PublishView {
     this.app = app;
     this.which = "confirmed";
     this.least = 80;
+    this.without = new Set(["number"]);
+    this.by = "lemma";
     this.preview = el("div", { "aria-live": "polite", id: "preview" });
     this.download = el("a", { class: "button primary", id: "download", download: true }, "Download");
     this.later = debounce(() => this.update(), 150);
@@ -22,7 +24,7 @@ class PublishView {
     const least = el("input", { type: "number", min: 0, max: 100, value: this.least, oninput: (event) => { this.least = Number(event.target.value); this.later(); } });
     this.leastField = field("Confidence from (%)", least);
     replace(place, viewHead("Publish"), el("div", { class: "columns" },
-      card("Dictionary", this.choices(), el("div", { class: "row end" }, this.leastField, field("Format", this.formats)), this.preview, el("div", { class: "row" }, this.download)),
+      card("Dictionary", this.choices(), this.kinds(), el("div", { class: "row end" }, this.leastField, field("Format", this.formats)), this.preview, el("div", { class: "row" }, this.download)),
       el("div", { class: "stack" }, this.logCard(), this.sheetCard(), this.importCard())));
     this.start();
   }
@@ -33,6 +35,16 @@ class PublishView {
       const id = freshId("choice");
       return el("div", { class: "check" }, el("input", { type: "radio", name, id, value, checked: value === this.which, onchange: () => { this.which = value; this.update(); } }), el("label", { for: id }, label));
     }));
+  }
+
+  kinds() {
+    return el("details", { id: "publish-kinds" }, el("summary", {}, "Kinds and forms"), el("div", { class: "stack" },
+      field("Entries", select([["lemma", "one per headword"], ["form", "one per word form"]], this.by, (value) => { this.by = value; this.update(); }, { id: "publish-by" })),
+      el("fieldset", {}, el("legend", {}, "Kinds to publish"), el("div", { class: "row" }, kinds.map(([kind, label]) => check(label, !this.without.has(kind), (on) => {
+        if (on) this.without.delete(kind);
+        else this.without.add(kind);
+        this.update();
+      }, { "data-kind": kind }))))));
   }
 
   async start() {
@@ -48,12 +60,13 @@ class PublishView {
 
   async update() {
     this.leastField.hidden = this.which !== "confident";
-    const asked = { which: this.which, min_confidence: this.which === "confident" ? this.least / 100 : undefined };
+    const asked = { which: this.which, min_confidence: this.which === "confident" ? this.least / 100 : undefined, without: [...this.without].join(","), by: this.by };
     this.download.href = api.address("publish/export", { format: this.format, ...asked });
     try {
-      const { pairs, confirmed, first } = await api.get("publish/preview", asked);
+      const { pairs, confirmed, first, problem } = await api.get("publish/preview", asked);
       const { source, target } = this.app.model;
-      replace(this.preview, el("p", { id: "preview-count" }, `${counted(pairs, "pair")}, ${count(confirmed)} of them confirmed.`),
+      this.download.hidden = pairs === 0;
+      replace(this.preview, problem ? el("p", { class: "empty", id: "preview-problem" }, problem) : null, el("p", { id: "preview-count" }, `${counted(pairs, "pair")}, ${count(confirmed)} of them confirmed.`),
         first.length ? table("First pairs", [[source.name ?? "Source"], [target.name ?? "Target"]], first.map(([word, translation]) => [wordOf(word, { lang: source.code }), wordOf(translation, { lang: target.code })])) : null);
     } catch (error) {
       warn(error);

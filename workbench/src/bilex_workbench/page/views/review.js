@@ -6,17 +6,17 @@ import { button, el, field, replace, select } from "../lib/dom.js";
 import { count, percent } from "../lib/format.js";
 import { shortcuts } from "../lib/keys.js";
 import { clearWarnings, warn } from "../lib/notices.js";
-import { bar, card, viewHead } from "../lib/parts.js";
+import { bar, card, kinds, viewHead } from "../lib/parts.js";
 import { reviewerForm, reviewerName } from "../lib/reviewer.js";
 import { link, rememberSettings } from "../lib/router.js";
 import { plain, wordOf } from "../lib/words.js";
-import { completer } from "./translate.js";
+import { completer, inVocabulary } from "./translate.js";
 import { whyPanel } from "./why.js";
 
 const AHEAD = 3;
 const PREPARING_POLL_MS = 500;
-const ORDERS = [["queue", "uncertain and frequent first"], ["frequency", "most frequent first"], ["confidence", "least confident first"], ["-confidence", "most confident first"], ["random", "random"], ["alphabet", "alphabetical"]];
-const MODES = [["first", "not reviewed yet"], ["second", "second review"], ["disagreements", "disagreements"], ["skipped", "skipped"]];
+const ORDERS = [["queue", "content words, uncertain first"], ["frequency", "most frequent first"], ["confidence", "least confident first"], ["-confidence", "most confident first"], ["random", "random"], ["alphabet", "alphabetical"]];
+const MODES = [["first", "not reviewed yet"], ["second", "second review"], ["disagreements", "disagreements"], ["skipped", "skipped"], ["seeds", "known from seeds"]];
 
 class ReviewView {
   constructor(place, query, app) {
@@ -24,6 +24,8 @@ class ReviewView {
     this.model = app.model;
     this.order = query.order ?? "queue";
     this.mode = query.mode ?? "first";
+    this.kind = query.kind ?? "";
+    this.assigned = query.assigned ?? "";
     this.waiting = [];
     this.last = null;
     this.place = el("div", { class: "review-place" });
@@ -34,6 +36,8 @@ class ReviewView {
     replace(place, viewHead("Review", this.who), el("div", { class: "row end review-settings" },
       field("Order", select(ORDERS, this.order, (value) => this.change("order", value), { id: "review-order" })),
       field("Entries", select(MODES, this.mode, (value) => this.change("mode", value), { id: "review-mode" })),
+      field("Kind", select([["", "all kinds"], ...kinds], this.kind, (value) => this.change("kind", value), { id: "review-kind" })),
+      field("Whose", select([["", "everybody's"], ["mine", "assigned to me"]], this.assigned, (value) => this.change("assigned", value), { id: "review-assigned" })),
       el("div", { class: "grow" }, this.progress, this.progressBar)), this.place, this.spoken);
     this.reviewer = reviewerName();
     if (this.reviewer) this.begin();
@@ -49,7 +53,7 @@ class ReviewView {
 
   change(name, value) {
     this[name] = value;
-    rememberSettings("review", { order: this.order === "queue" ? "" : this.order, mode: this.mode === "first" ? "" : this.mode });
+    rememberSettings("review", { order: this.order === "queue" ? "" : this.order, mode: this.mode === "first" ? "" : this.mode, kind: this.kind, assigned: this.assigned });
     if (this.reviewer) this.begin();
   }
 
@@ -78,13 +82,17 @@ class ReviewView {
   /** Fetches entries until enough are held; the one in sight and those held are not sent again. */
   async fetchMore() {
     const held = [this.item, ...this.waiting].filter(Boolean).map(({ source }) => ["exclude", source]);
-    const asked = new URLSearchParams([["reviewer", this.reviewer], ["order", this.order], ["mode", this.mode], ["count", AHEAD], ...held]);
-    const { order, mode, reviewer } = this;
+    const asked = new URLSearchParams([["reviewer", this.reviewer], ["order", this.order], ["mode", this.mode], ["kind", this.kind], ["assignee", this.assigned ? this.reviewer : ""], ["count", AHEAD], ...held]);
+    const settings = this.settings();
     const answer = await api.get(`review/next?${asked}`);
-    if (order !== this.order || mode !== this.mode || reviewer !== this.reviewer) return;
+    if (settings !== this.settings()) return;
     const known = new Set([this.item, ...this.waiting].filter(Boolean).map(({ source }) => source));
     this.waiting.push(...answer.items.filter(({ source }) => !known.has(source)));
     this.count(answer);
+  }
+
+  settings() {
+    return [this.order, this.mode, this.kind, this.assigned, this.reviewer].join("\n");
   }
 
   count({ decided, left }) {
@@ -102,14 +110,14 @@ class ReviewView {
     if (this.waiting.length < AHEAD - 1) this.fetchMore().catch(warn);
   }
 
-  draw(item, chosen = [], note = "") {
+  draw(item, { accepted = [], rejected = [], unsure = [], note = "" } = {}) {
     this.card?.stopKeys();
     this.item = item;
     this.card = new DecisionCard({
-      item, chosen, note, languages: [this.model.source, this.model.target], complete: completer("backward"),
+      item, chosen: accepted, rejected, unsure, note, languages: [this.model.source, this.model.target], complete: completer("backward"), isKnown: inVocabulary("backward"),
       actions: {
-        save: (words, text) => this.decide("accept", words, text),
-        none: (text) => this.decide("none", [], text),
+        save: (verdicts, text) => this.decide(verdicts.accepted.length ? "accept" : "skip", verdicts, text),
+        none: (text) => this.decide("none", { accepted: [] }, text),
         skip: () => this.settle(api.post("review/skip", { source: item.source, reviewer: this.reviewer }), "skipped"),
         undo: () => this.undo(),
         why: (word) => whyPanel(item.source, word, this.model),
@@ -125,11 +133,11 @@ class ReviewView {
       decision.accepted.flatMap((word, index) => [index ? ", " : "", wordOf(word)]));
   }
 
-  async decide(verdict, accepted, note) {
+  async decide(verdict, verdicts, note) {
     const { source, candidates } = this.item;
     await this.settle(api.post("review/decide", {
-      source, reviewer: this.reviewer, verdict, accepted, note, candidates: candidates.slice(0, 9).map(({ word }) => word), kind: this.mode === "disagreements" ? "resolution" : "review",
-    }), verdict === "accept" ? "→" : "has no right candidate");
+      source, reviewer: this.reviewer, verdict, ...verdicts, note, candidates: candidates.slice(0, 9).map(({ word }) => word), kind: this.mode === "disagreements" ? "resolution" : "review",
+    }), { accept: "→", none: "has no right candidate", skip: "stays in the queue" }[verdict]);
   }
 
   /** Waits until the server has the decision on disk, then shows the next entry, which is already here. */
@@ -153,7 +161,7 @@ class ReviewView {
     this.last = null;
     this.count(counts);
     this.spoken.textContent = `Taken back: ${plain(undone.source)}`;
-    this.draw(item, undone.accepted, undone.note);
+    this.draw(item, { ...undone, rejected: undone.verdict === "none" ? [] : undone.rejected });
   }
 
   finished() {

@@ -4,31 +4,34 @@ import { api } from "../lib/api.js";
 import { button, debounce, el, field, replace, select } from "../lib/dom.js";
 import { count, counted, percent, score, time } from "../lib/format.js";
 import { shortcuts } from "../lib/keys.js";
-import { warn } from "../lib/notices.js";
-import { check, confidence, statusBadge, statuses, viewHead } from "../lib/parts.js";
+import { say, warn } from "../lib/notices.js";
+import { reviewerName } from "../lib/reviewer.js";
+import { check, confidence, kindName, kinds, statusBadge, statuses, viewHead } from "../lib/parts.js";
 import { go, link, rememberSettings } from "../lib/router.js";
 import { VirtualTable } from "../lib/virtual.js";
 import { wordOf } from "../lib/words.js";
 
-const ROW_HEIGHT = 40;
-const FILTERS = ["q", "in", "match", "min_confidence", "max_confidence", "band", "status", "mutual", "identical", "noted", "reviewer"];
-const SHOWN_AT_FIRST = ["source", "target", "confidence", "source_rank", "status"];
+const ROW_HEIGHT = 36;
+const FILTERS = ["q", "in", "match", "min_confidence", "max_confidence", "band", "status", "mutual", "identical", "noted", "reviewer", "kind", "heads", "assignee", "known", "fresh"];
+const SHOWN_AT_FIRST = ["source", "target", "confidence", "kind", "source_rank", "status"];
 const YES_NO = [["", "any"], ["true", "yes"], ["false", "no"]];
 
 const yesNo = (value) => (value === null ? "…" : value ? "yes" : "no");
 
 function allColumns(model) {
   return [
-    { name: "source", heading: model.source.name ?? "Source", sort: "source", width: "minmax(7rem, 2fr)", cell: (row) => el("a", { href: link("entry", { source: row.source }), tabindex: "-1" }, wordOf(row.source, { lang: model.source.code })) },
-    { name: "target", heading: model.target.name ?? "Target", sort: "target", width: "minmax(7rem, 2fr)", cell: (row) => (row.status === "corrected" ? row.accepted : [row.target]).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: model.target.code })]) },
+    { name: "source", heading: model.source.name ?? "Source", sort: "source", width: "minmax(7rem, 2fr)", cell: (row) => el("a", { href: link("entry", { source: row.source }), tabindex: "-1" }, wordOf(row.source, { lang: model.source.code }), row.forms ? el("small", {}, ` +${count(row.forms)}`) : null) },
+    { name: "target", heading: model.target.name ?? "Target", sort: "target", width: "minmax(7rem, 2fr)", cell: (row) => (row.accepted.length ? row.accepted : [row.answer ?? row.target ?? "–"]).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: model.target.code })]) },
     { name: "confidence", heading: "Confidence", sort: "confidence", width: "minmax(6rem, 1fr)", cell: (row) => confidence(row.confidence) },
     { name: "score", heading: "Score", sort: "score", number: true, width: "5rem", cell: (row) => score(row.score) },
+    { name: "kind", heading: "Kind", sort: "kind", width: "8rem", cell: (row) => kindName(row.kind) },
     { name: "source_rank", heading: "Rank", sort: "source_rank", number: true, width: "5.5rem", cell: (row) => count(row.source_rank) },
     { name: "target_rank", heading: "Target rank", sort: "target_rank", number: true, width: "7rem", cell: (row) => count(row.target_rank) },
     { name: "status", heading: "Status", sort: "status", width: "8.5rem", cell: (row) => statusBadge(row.status) },
     { name: "mutual", heading: "Mutual", width: "5rem", cell: (row) => yesNo(row.mutual) },
     { name: "identical", heading: "Same spelling", width: "7.5rem", cell: (row) => yesNo(row.identical) },
     { name: "reviewers", heading: "Reviewers", width: "minmax(6rem, 1fr)", cell: (row) => row.reviewers.flatMap((name, index) => [index ? ", " : "", wordOf(name)]) },
+    { name: "assignee", heading: "Assigned to", width: "8rem", cell: (row) => wordOf(row.assignee) },
     { name: "decided", heading: "Decided", sort: "decided", width: "10rem", cell: (row) => (row.decided ? time(row.decided) : "") },
   ];
 }
@@ -99,15 +102,43 @@ class TableView {
     return el("div", { class: "card table-controls" },
       el("div", { class: "row end" }, field("Search", this.search),
         field("Search in", chooser("in", [["", "both languages"], ["source", this.model.source.name ?? "source"], ["target", this.model.target.name ?? "target"]])),
-        field("Status", chooser("status", [["", "all"], ...statuses]))),
+        field("Status", chooser("status", [["", "all"], ...statuses])), field("Kind", chooser("kind", [["", "all"], ...kinds])),
+        field("Forms", chooser("heads", [["", "headwords and forms"], ["true", "headwords"], ["false", "forms"]]))),
       el("details", { id: "more-filters", open: FILTERS.slice(2).some((name) => name !== "status" && query[name] !== undefined) }, el("summary", {}, "More filters and columns"),
         el("div", { class: "row end" },
           field("Matches", chooser("match", [["", "anywhere"], ["prefix", "beginning"], ["exact", "whole word"]])),
           field("Confidence from (%)", shareInput("min_confidence")), field("to (%)", shareInput("max_confidence")),
           field("Frequency band", chooser("band", bands)), field("Mutual", chooser("mutual", YES_NO)), field("Same spelling", chooser("identical", YES_NO)),
-          field("With a note", chooser("noted", YES_NO)), field("Reviewer", this.reviewers)),
+          field("With a note", chooser("noted", YES_NO)), field("From seeds", chooser("known", YES_NO)), field("New answer", chooser("fresh", YES_NO)), field("Reviewer", this.reviewers),
+          field("Assigned to", el("input", { type: "text", maxlength: 60, value: query.assignee ?? "", id: "filter-assignee", oninput: debounce((event) => this.set("assignee", event.target.value.trim()), 250) }))),
         el("fieldset", {}, el("legend", {}, "Columns"), el("div", { class: "row", id: "columns" }, this.columns.map((column) => check(column.heading, this.shownColumns().includes(column), (on) => this.toggleColumn(column.name, on))))),
+        this.bulk(),
         el("div", { class: "row" }, button("Clear filters", () => go("table", { columns: this.query.columns }), { class: "quiet" }))));
+  }
+
+  /** What can be done to all entries that the filters find, each with one button to take it back. */
+  bulk() {
+    let kind = "content";
+    const person = el("input", { type: "text", maxlength: 60, id: "bulk-person" });
+    this.undoPlace = el("span", { class: "row", role: "status" });
+    const act = (path, body, words) => async () => {
+      const reviewer = reviewerName();
+      if (!reviewer) return warn("Say who you are first: give a name in Review.");
+      const { total } = this.table;
+      if (!confirm(`${words()} ${counted(total, "entry", "entries")}?`)) return undefined;
+      const { batch, changed } = await api.post(path, { reviewer, ...body() }, this.asked());
+      say(`${counted(changed, "entry", "entries")} changed.`);
+      replace(this.undoPlace, button(`Undo the change of ${counted(changed, "entry", "entries")}`, async () => {
+        await api.post("entries/undo", { batch });
+        replace(this.undoPlace, "Taken back.");
+        this.table.reload({ keepPlace: true });
+      }, { id: "bulk-undo" }));
+      return this.table.reload({ keepPlace: true });
+    };
+    return el("fieldset", { class: "bulk" }, el("legend", {}, "All entries found"), el("div", { class: "row end" },
+      field("Kind", select(kinds, kind, (value) => { kind = value; }, { id: "bulk-kind" })), button("Set the kind", act("entries/mark", () => ({ kind }), () => `Make ${kindName(kind)} the kind of`), { id: "bulk-set-kind" }),
+      field("Person", person), button("Assign", act("entries/mark", () => ({ assignee: person.value.trim() }), () => "Assign"), { id: "bulk-assign" }),
+      button("Accept first answers", act("entries/decide", () => ({ verdict: "accept" }), () => "Accept the first answer of"), { id: "bulk-accept" }), this.undoPlace));
   }
 
   toggleColumn(name, on) {

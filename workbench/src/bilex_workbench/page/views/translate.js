@@ -24,6 +24,11 @@ export function completer(direction) {
   };
 }
 
+/** Whether a language's vocabulary has a word. */
+export function inVocabulary(direction) {
+  return async (word) => (await api.get("suggest", { word: word.slice(0, 1000), direction, k: 1 })).known;
+}
+
 class TranslateView {
   constructor(place, query, app) {
     this.model = app.model;
