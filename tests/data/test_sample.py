@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from bilex.data import sample_path
@@ -29,3 +31,13 @@ def test_sample_stays_small_and_says_where_it_comes_from() -> None:
     assert sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) < 7_000_000
     sources = (path / "SOURCES.md").read_text(encoding="utf-8")
     assert "CC BY-SA 3.0" in sources and "MIT" in sources and "dict-freedict-eng-fin" in sources
+
+
+def test_the_seeds_are_as_their_reader_left_them() -> None:
+    review = Path(__file__).parents[2] / "tools" / "sample_review.tsv"
+    rows = [line.split("\t") for line in review.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    seeds = set(Lexicon.load(sample_path() / "seeds.tsv").pairs)
+    dropped = {(source, target) for source, target, verdict, _ in rows if verdict == "drop"}
+    added = {(source, target) for source, target, verdict, _ in rows if verdict == "add"}
+    assert {("to", "vaille"), ("or", "kultainen"), ("company", "vieraat")} <= dropped
+    assert not dropped & seeds and added <= seeds and len(dropped) + len(added) == len(rows)
