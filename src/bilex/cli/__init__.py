@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TextIO
 
 OK, UNEXPECTED, BAD_INPUT, INTERRUPTED, TERMINATED, PIPE_CLOSED = 0, 1, 2, 130, 143, 141
+_SHOWN_NAME = 200
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -69,6 +70,12 @@ def run(arguments: Sequence[str]) -> int:
         return _ended(sign, "; no output was left half-written")
     except OSError as error:
         return _output_failed(error)
+    except UnicodeEncodeError as error:
+        wrong = error.object[error.start : error.end]
+        _say(
+            f"error: the output's encoding ({error.encoding}) has no {wrong!r}; set PYTHONIOENCODING=utf-8.",
+            BAD_INPUT,
+        )
     except click.ClickException as error:
         error.show()
     except BilexError as error:
@@ -132,8 +139,13 @@ def _write_whole() -> None:
 def _output_failed(error: OSError) -> int:
     """The exit code when stdout takes no more: its reader went away, or the disk is full.
 
-    Files are written through `bilex.core.files`, which reports its own errors; any other error is raised.
+    Files are written through `bilex.core.files`, which reports its own errors. Any other error is raised if
+    it names no file.
     """
+    if error.filename is not None and error.errno != errno.EPIPE:
+        name = str(error.filename)
+        short = name if len(name) <= _SHOWN_NAME else f"{name[:_SHOWN_NAME]}…"
+        return _say(f"error: {short}: {error.strerror or error}; check the name.", BAD_INPUT)
     if error.errno != errno.EPIPE and error.errno not in _NO_ROOM:
         raise error
     with contextlib.suppress(OSError, ValueError):  # Python would complain when it flushes at exit

@@ -50,7 +50,9 @@ _FEW = 0.5
     "--words", metavar="FILE", help="Without a dictionary: words, one a line, to expect an accuracy for."
 )
 @pair_options
-@click.option("--bootstrap", type=click.IntRange(min=0), default=1000, show_default=True, help="Resamplings.")
+@click.option(
+    "--bootstrap", type=click.IntRange(0, 1_000_000), default=1000, show_default=True, help="Resamplings."
+)
 @seed_option
 @click.option("--predictions", is_flag=True, help="With --json: the answers to every word too.")
 @dictionary_options

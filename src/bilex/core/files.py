@@ -23,6 +23,7 @@ from bilex.core.exchange import exchange, sync_file, sync_folder, sync_tree
 from bilex.core.temporaries import (
     ASIDE,
     NEW,
+    check_name,
     one_at_a_time,
     put_aside,
     restore,
@@ -64,6 +65,7 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
     Raises:
         BilexError: The path may not be written, and why.
     """
+    check_name(path)
     with written_plainly(Path(path)):
         place = Path(path).resolve()
         for outer in place.parents:
@@ -143,8 +145,8 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
     Raises:
         BilexError: The file cannot be written, or is a folder, a device or a pipe.
     """
-    path = _followed(Path(path))
     check_output(path)
+    path = _followed(Path(path))
     with written_plainly(path):
         if path.exists() and not path.is_file():
             kind = "a folder" if path.is_dir() else "a device or a pipe"
@@ -177,6 +179,7 @@ def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
     Raises:
         BilexError: The folder cannot be written, or holds what may not be replaced.
     """
+    check_output(path, folder=True)
     path = _followed(Path(path))
     check_replaceable(path, own_files)
     with written_plainly(path):
@@ -236,6 +239,7 @@ def check_writable(path: str | Path) -> None:
     Raises:
         BilexError: It cannot, and why.
     """
+    check_name(path)
     path = _followed(Path(path))
     check_output(path, folder=not path.is_file())
     with written_plainly(path):
@@ -360,11 +364,12 @@ def check_ordinary(path: str | Path) -> None:
     that the present command may not write (`protected_inputs`).
 
     Raises:
-        BilexError: It is a pipe, a socket or a device.
+        BilexError: It is a pipe, a socket or a device, or the system cannot look it up.
     """
+    check_name(path)
     try:
         mode = Path(path).stat().st_mode
-    except (OSError, ValueError):
+    except OSError:
         return  # whoever opens it says why it cannot be read
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise BilexError(f"{path}: is a pipe or a device; write what comes from it into a file first.")

@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bilex.core.errors import BilexError
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -100,8 +102,30 @@ def put_aside(path: Path) -> Iterator[Path]:
         yield aside
 
 
+def check_name(path: str | Path) -> None:
+    """Make sure that a path is one that the system can look up; nothing need be there.
+
+    Raises:
+        BilexError: It is too long, or holds a NUL character.
+    """
+    try:
+        os.lstat(path)
+    except ValueError as error:
+        raise BilexError(f"{str(path)!r}: holds a NUL character; check the name.") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise BilexError(
+                f"{Path(path).name[:_NAME_BYTES]}…: cannot be read or written (too long a name); check it."
+            ) from error
+
+
 def restore(path: Path) -> None:
-    """Move back what a killed process had put aside from `path`, if there is nothing at `path` now."""
+    """Move back what a killed process had put aside from `path`, if there is nothing at `path` now.
+
+    Raises:
+        BilexError: The system cannot look up the path.
+    """
+    check_name(path)
     if os.path.lexists(path):
         return
     for aside in _names(path.parent, beginning(path), ASIDE):

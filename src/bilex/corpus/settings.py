@@ -18,6 +18,18 @@ _BY_SIZE = (
     (None, (300, 5, 10, 2_000_000)),
 )
 _BYTES = 4
+# fastText goes through a window word by word, and keeps its numbers in 32 bits.
+_MOST = {
+    "dim": 4096,
+    "epochs": 10_000,
+    "min_count": 2**31 - 1,
+    "buckets": 2**31 - 1,
+    "window": 1000,
+    "negatives": 1000,
+    "threads": 1024,
+    "random_seed": 2**31 - 1,
+}
+_LONGEST_NGRAM = 100
 
 
 @dataclass(frozen=True)
@@ -55,8 +67,12 @@ class TrainingSettings:
     random_seed: int = 0
 
     def __post_init__(self) -> None:
+        for name, most in _MOST.items():
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= most:
+                raise BilexError(f"{name} is {value}; give a whole number up to {most:,}.")
         shortest, longest = self.ngrams
-        if not (0 <= shortest <= longest and (shortest > 0) == (longest > 0)):
+        if not (0 <= shortest <= longest <= _LONGEST_NGRAM and (shortest > 0) == (longest > 0)):
             raise BilexError(
                 f"character n-grams of {shortest} to {longest} letters make no sense; give for example 3-6."
             )

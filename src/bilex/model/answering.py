@@ -124,4 +124,4 @@ def _translations(
         for place, row in enumerate(proposals.rows[query])
         if row >= 0
     )
-    return tuple(islice((t for t in found if may is None or t.known or may(t.word)), k))
+    return tuple(islice((t for t in found if may is None or t.known or may(t.word)), min(k, len(key_side))))

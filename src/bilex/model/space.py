@@ -17,6 +17,7 @@ from bilex.core.errors import BilexError
 from bilex.search import KeySearch, mean_of_best, neighbourhoods
 from bilex.vectors import WordVectors
 from bilex.vectors.core import row_norms
+from bilex.vectors.mapped import check_mapped_files
 
 if TYPE_CHECKING:
     import torch
@@ -198,6 +199,7 @@ class Space:
         """
         if retrieval not in ("csls", "nn"):
             raise BilexError(f"retrieval '{retrieval}' is not known; use csls or nn.")
+        check_mapped_files()
         query_side, _ = self.sides(direction)
         r_queries: Floats | None = None
         r_keys: Floats | None = None
@@ -209,6 +211,7 @@ class Space:
         def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
             if k < 1:
                 raise BilexError(f"{k} answers were asked for; ask for at least 1.")
+            check_mapped_files()
             by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
             vectors = np.asarray(query_side.vectors[queries]) if by_row else self._checked(queries)
             scores, rows = keys.top_k(vectors, k)

@@ -54,6 +54,8 @@ class WordVectors:
                 f"{len(self.index_to_key)} words do not fit vectors of shape {self.vectors.shape}; "
                 "one row a word is needed."
             )
+        if not self.vectors.shape[1]:
+            raise BilexError("the vectors have no dimension; give at least one number for each word.")
         self.key_to_index = {word: index for index, word in enumerate(self.index_to_key)}
         if len(self.key_to_index) != len(self.index_to_key):
             raise BilexError("a word stands in the vocabulary twice; keep one vector for each word.")

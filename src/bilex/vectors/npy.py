@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, check_ordinary, write_text
+from bilex.core.files import atomic_file, check_ordinary, check_output, write_text
 from bilex.core.progress import SILENT, Progress
 from bilex.core.temporaries import beginning, holding
 from bilex.vectors.collector import Collector
@@ -149,6 +149,7 @@ def write(vectors: WordVectors, path: Path) -> None:
         BilexError: A word cannot stand in a list, or a file cannot be written.
     """
     check_words(vectors.index_to_key, path, re.compile(r"\n|\r$|^$|^\ufeff"))
+    check_output(path)
     _finish_interrupted(path)
     words_path = path.with_suffix(WORD_LIST_SUFFIXES[0])
     if words_path.exists() and not path.exists():

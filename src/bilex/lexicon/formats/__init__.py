@@ -11,7 +11,7 @@ import importlib
 from pathlib import Path
 
 from bilex.core.errors import BilexError, nearest_name
-from bilex.core.files import atomic_file
+from bilex.core.files import atomic_file, check_output
 from bilex.core.format_names import DICTIONARY_MODULES, WRITTEN_FORMATS
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, WriteReport
@@ -137,6 +137,7 @@ def write(
         BilexError: The file cannot be written, or the format cannot hold a pair.
     """
     path, options = Path(path), options or WriteOptions()
+    check_output(path)
     form = format_of(path, chosen)
     fitting, report = form.fitting(dictionary, options)
     if form.save is not None:
