@@ -12,13 +12,17 @@ import hashlib
 import hmac
 import html
 import json
+import secrets
+import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
 from starlette.exceptions import HTTPException
+
+from bilex_workbench.problems import CONTROL
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,8 +45,13 @@ _HEADERS = {
 _HEADER_BYTES = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _BODY_LIMIT = 1 << 20
 _BODY_LIMITS = {"/api/publish/import": 64 << 20, "/api/setup/uploads/": 8 << 20}
-_SLOW = ("/api/job/events", "/api/publish/", "/api/setup/uploads/")
-_FORM_LIMIT = 4096
+_SLOW = ("/api/job/events", "/api/publish/")
+_FORM_LIMIT, _FORM_SECONDS = 4096, 5.0
+_PART_SECONDS = 20.0  # until the next part of a body must have come
+_FEWEST_BYTES = 50_000  # of a body per second, once it has taken as long as a request may
+_CODE_SECONDS = 120.0
+_SAFE_LENGTH = 20  # of a token that nobody guesses, however often
+_MOST_WRONG, _WRONG_SECONDS, _MOST_PEERS = 20, 60.0, 1_000
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,32 @@ class AccessPolicy:
         return hmac.compare_digest(given.encode(), self.cookie.encode())
 
 
+class _Guesses:
+    """Counts wrong tokens, so that a short password cannot be found by trying."""
+
+    def __init__(self) -> None:
+        self._wrong: dict[str, tuple[int, float]] = {}
+
+    def check(self, peer: str) -> None:
+        """Refuse a peer that gave too many wrong tokens.
+
+        Raises:
+            AccessDeniedError: It did.
+        """
+        count, since = self._wrong.get(peer, (0, 0.0))
+        if count >= _MOST_WRONG and time.monotonic() - since < _WRONG_SECONDS:
+            raise AccessDeniedError(429, "Too many wrong tokens came from there; try again in a minute.")
+
+    def note(self, peer: str) -> None:
+        """A wrong token came."""
+        count, since = self._wrong.pop(peer, (0, time.monotonic()))
+        if time.monotonic() - since > _WRONG_SECONDS:
+            count, since = 0, time.monotonic()
+        self._wrong[peer] = count + 1, since
+        if len(self._wrong) > _MOST_PEERS:
+            del self._wrong[next(iter(self._wrong))]
+
+
 class AccessDeniedError(Exception):
     """A request that is answered here.
 
@@ -96,6 +131,18 @@ class Safety:
 
     def __init__(self, app: ASGIApp, policy: AccessPolicy) -> None:
         self._app, self._policy = app, policy
+        self._codes: dict[str, float] = {}
+        self._guesses = _Guesses()
+
+    def one_time_code(self) -> str:
+        """A code that is exchanged for the cookie once, within two minutes, by `/?code=CODE`.
+
+        The command line of a browser can be read by other users of the machine; what stands in it must be
+        worth nothing a moment later.
+        """
+        code = secrets.token_urlsafe(24)
+        self._codes[code] = time.monotonic() + _CODE_SECONDS
+        return code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve, refuse, or let in."""
@@ -110,15 +157,17 @@ class Safety:
                 return
             self._check_token(scope, headers)
             limit = _body_limit(scope["path"])
-            if int(headers.get("content-length") or 0) > limit:
+            if _length(headers) > limit:
                 raise AccessDeniedError(413, f"The body is larger than {limit:,} bytes.")
-            await self._serve(scope, _limited(receive, limit), sender)
+            deadline = self._policy.seconds + _length(headers) / _FEWEST_BYTES
+            await self._serve(scope, _limited(receive, limit, deadline), sender)
         except AccessDeniedError as refused:
             if not sender.started:
                 await self._refuse(scope, headers, sender, refused)
 
     async def _serve(self, scope: Scope, receive: Receive, sender: _WithHeaders) -> None:
-        slow = scope["path"].startswith(_SLOW)
+        # What changes something is not cut off: the answer must say what was done.
+        slow = scope["method"] not in ("GET", "HEAD") or scope["path"].startswith(_SLOW)
         try:
             async with asyncio.timeout(None if slow else self._policy.seconds):
                 await self._app(scope, receive, sender)
@@ -131,11 +180,15 @@ class Safety:
         Raises:
             AccessDeniedError: It is one.
         """
+        if "content-length" in headers and "transfer-encoding" in headers:
+            raise AccessDeniedError(400, "A body has a Content-Length or a Transfer-Encoding, not both.")
+        if CONTROL.search(_decoded(scope)):
+            raise AccessDeniedError(400, "The address has control characters in it.")
         host = headers.get("host", "")
         if self._policy.hosts and _name_of(host) not in self._policy.hosts:
             raise AccessDeniedError(403, "This server does not go by that host name.")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _site_of(origin) != host:
             raise AccessDeniedError(403, "Requests from pages of other sites are refused.")
         safe_link = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not safe_link:
@@ -148,15 +201,16 @@ class Safety:
         if scope["path"] != "/":
             return False
         if scope["method"] == "GET":
-            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-            if not given:
+            query = parse_qs(scope["query_string"].decode("latin-1"))
+            given, code = query.get("token", [""])[0], query.get("code", [""])[0]
+            if not given and not code:
                 return False
         elif scope["method"] == "POST":
-            body = await _whole(receive)
-            given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+            body = await _whole(_limited(receive, _FORM_LIMIT, _FORM_SECONDS))
+            given, code = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0], ""
         else:
             return False
-        if not self._policy.admits_token(given):
+        if not self._redeemed(code) and not self._admits(scope, given):
             raise AccessDeniedError(
                 401, "That token is not right; use the link that 'bilex serve' printed last."
             )
@@ -175,13 +229,28 @@ class Safety:
         if scope["path"] == HEALTH and scope["method"] in ("GET", "HEAD"):
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._policy.admits_token(given.strip()):
-            return
         if self._policy.admits_cookie(_cookie(headers)):
+            return
+        if scheme.lower() == "bearer" and self._admits(scope, given.strip()):
             return
         raise AccessDeniedError(
             401, "A token is needed; use the link that 'bilex serve' printed, or a bearer token."
         )
+
+    def _admits(self, scope: Scope, given: str) -> bool:
+        """Whether this is the token; short ones may be tried a few times per minute only."""
+        guessable = bool(given) and len(self._policy.token) < _SAFE_LENGTH
+        peer = str((scope.get("client") or ("",))[0])
+        if guessable:
+            self._guesses.check(peer)
+        right = self._policy.admits_token(given)
+        if guessable and not right:
+            self._guesses.note(peer)
+        return right
+
+    def _redeemed(self, code: str) -> bool:
+        """Whether this is a one-time code; it is none afterwards."""
+        return time.monotonic() < self._codes.pop(code, 0.0)
 
     async def _refuse(
         self, scope: Scope, headers: dict[str, str], send: _WithHeaders, refused: AccessDeniedError
@@ -216,6 +285,24 @@ def _headers(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
+def _decoded(scope: Scope) -> str:
+    """The path and the query as text."""
+    query = unquote_to_bytes(scope["query_string"]).decode("utf-8", "replace")
+    return f"{scope['path']}?{query}"
+
+
+def _length(headers: dict[str, str]) -> int:
+    given = headers.get("content-length", "0")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 20 else 0
+
+
+def _site_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
 def _name_of(host: str) -> str:
     """A Host header without the port."""
     try:
@@ -245,14 +332,22 @@ def _body_limit(path: str) -> int:
     return next((limit for prefix, limit in _BODY_LIMITS.items() if path.startswith(prefix)), _BODY_LIMIT)
 
 
-def _limited(receive: Receive, limit: int) -> Receive:
-    """A body that may not grow beyond its limit, whatever its Content-Length said."""
-    received = 0
+def _limited(receive: Receive, limit: int, seconds: float) -> Receive:
+    """A body that may neither grow beyond its limit, whatever its Content-Length said, nor take too long."""
+    received, whole = 0, False
+    end = time.monotonic() + seconds
 
     async def next_part() -> MutableMapping[str, Any]:
-        nonlocal received
-        message = await receive()
+        nonlocal received, whole
+        if whole:  # what comes now is that the client has gone
+            return await receive()
+        try:
+            async with asyncio.timeout(max(0.0, min(_PART_SECONDS, end - time.monotonic()))):
+                message = await receive()
+        except TimeoutError as error:
+            raise HTTPException(408, "The body came too slowly; nothing was done") from error
         received += len(message.get("body", b""))
+        whole = not message.get("more_body")
         if received > limit:
             raise HTTPException(413, f"The body is larger than {limit:,} bytes")
         return message
@@ -262,13 +357,14 @@ def _limited(receive: Receive, limit: int) -> Receive:
 
 async def _whole(receive: Receive) -> bytes:
     body = b""
-    while True:
-        message = await receive()
-        body += bytes(message.get("body", b""))
-        if len(body) > _FORM_LIMIT:
-            raise AccessDeniedError(413, "That is too long for a token.")
-        if not message.get("more_body"):
-            return body
+    try:
+        while True:
+            message = await receive()
+            body += bytes(message.get("body", b""))
+            if not message.get("more_body"):
+                return body
+    except HTTPException as error:
+        raise AccessDeniedError(error.status_code, f"{error.detail}.") from error
 
 
 def _form(sentence: str) -> bytes:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from bilex.core.errors import BilexError
 
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 LONGEST_WORD = 1000  # characters; longer words are neither shown nor taken
 MOST_ANSWERS = 100  # of one word
 

@@ -60,6 +60,8 @@ def application(bench: Workbench, policy: AccessPolicy) -> Safety:
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(sqlite3.Error, _not_read)
+    app.add_exception_handler(OverflowError, _strange)
+    app.add_exception_handler(UnicodeError, _strange)
     app.add_exception_handler(Exception, _unexpected)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True))
@@ -88,6 +90,10 @@ def _http(request: Request, error: Exception) -> Response:
 def _not_read(request: Request, error: Exception) -> Response:
     detail = f"The review file could not be read ({error}); try again, or start the server again."
     return JSONResponse({"detail": detail}, 503, {"Retry-After": "1"})
+
+
+def _strange(request: Request, error: Exception) -> Response:
+    return JSONResponse({"detail": f"A number or a text cannot be stored ({error})."}, 400)
 
 
 def _unexpected(request: Request, error: Exception) -> Response:

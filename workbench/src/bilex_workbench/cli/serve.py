@@ -63,9 +63,8 @@ def command(
             )
     secret = _secret(host, token, password_file)
     allowed = _folder(folder)
-    import uvicorn
-
     from bilex_workbench.access import LOCAL, AccessPolicy
+    from bilex_workbench.connections import run
     from bilex_workbench.server import application
     from bilex_workbench.state import Settings, Workbench
 
@@ -84,9 +83,8 @@ def command(
         )
         sys.stdout.flush()
         if not no_browser:
-            _open_later(link)
-        settings = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=3)
-        uvicorn.Server(settings).run(sockets=[listener])
+            _open_later(f"{address}?code={app.one_time_code()}")
+        run(app, listener)
     finally:
         bench.stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Request
+from pydantic import StringConstraints
 
 from bilex.model.space import Direction, Retrieval
 from bilex_workbench.problems import LONGEST_WORD, MOST_ANSWERS
@@ -33,5 +34,5 @@ K = Annotated[int, Query(ge=1, le=MOST_ANSWERS)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Share = Annotated[float | None, Query(ge=0, le=1)]
-ReviewerQuery = Annotated[str, Query(min_length=1, max_length=60)]
+ReviewerQuery = Annotated[str, StringConstraints(strip_whitespace=True), Query(min_length=1, max_length=60)]
 Which = Literal["confirmed", "confident", "all"]

@@ -21,13 +21,13 @@ class SampleIn(Body):
     reviewer: Reviewer
     random_seed: int = Field(1, ge=0, le=2**32 - 1)
     min_confidence: float | None = Field(None, ge=0, le=1)
-    max_rank: int | None = Field(None, ge=1)
+    max_rank: int | None = Field(None, ge=1, le=1_000_000_000)
 
 
 class VerdictIn(Body):
     """What somebody says about an item."""
 
-    number: int
+    number: int = Field(ge=1, le=1_000_000_000)
     reviewer: Reviewer
     verdict: Literal["accept", "none", "skip"]
     right: Words = Field(default_factory=list)

@@ -74,7 +74,7 @@ def sheet(
     band: str | None = None,
     min_confidence: Share = None,
     max_confidence: Share = None,
-    limit: Annotated[int | None, Query(ge=1)] = None,
+    limit: Annotated[int | None, Query(ge=1, le=1_000_000_000)] = None,
 ) -> Response:
     """Entries as CSV to fill in without a server."""
     wanted = Filter(status=status, min_confidence=min_confidence, max_confidence=max_confidence).within_band(

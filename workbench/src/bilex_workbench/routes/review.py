@@ -5,29 +5,52 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from bilex.core.typed_json import as_json
 from bilex_workbench import decisions
 from bilex_workbench.agreement import agreement
 from bilex_workbench.decisions import Decision, decisions_about, standing
 from bilex_workbench.entries import entry
-from bilex_workbench.problems import LONGEST_WORD, ProblemError
+from bilex_workbench.problems import CONTROL, LONGEST_WORD, ProblemError
 from bilex_workbench.reviewing import Queue, item, reviewers, status
 from bilex_workbench.routes import Bench, Limit, Offset, ReviewerQuery, TextQuery
 from bilex_workbench.state import Workbench
 
 router = APIRouter(tags=["review"])
-Word = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD)]
-Reviewer = Annotated[str, StringConstraints(min_length=1, max_length=60, strip_whitespace=True)]
-Note = Annotated[str, StringConstraints(max_length=10_000)]
-Words = Annotated[list[Word], Field(max_length=100)]
 
 
 class Body(BaseModel):
-    """A body in which nothing unknown may stand."""
+    """A body in which nothing unknown may stand, nor control characters but new lines and tabs."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_text(cls, value: Any) -> Any:
+        parts = [value]
+        while parts:
+            part = parts.pop()
+            if isinstance(part, str) and CONTROL.search(part.replace("\n", "").replace("\t", "")):
+                raise ValueError("control characters are not allowed in texts")
+            parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        return value
+
+
+def _one_line(text: str) -> str:
+    if CONTROL.search(text):
+        raise ValueError("line breaks and tabs are not allowed in words and names")
+    return text
+
+
+Word = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD), AfterValidator(_one_line)]
+Reviewer = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=60, strip_whitespace=True),
+    AfterValidator(_one_line),
+]
+Note = Annotated[str, StringConstraints(max_length=10_000)]
+Words = Annotated[list[Word], Field(max_length=100)]
 
 
 class DecisionIn(Body):

@@ -51,7 +51,7 @@ class UploadIn(Body):
     """A file that will be uploaded."""
 
     name: str = Field(max_length=1_000)
-    size: int = Field(ge=1)
+    size: int = Field(ge=1, le=1 << 50)
 
 
 def _uploads(request: Request) -> Uploads:
@@ -103,7 +103,7 @@ def announce(bench: Bench, request: Request, body: UploadIn) -> dict[str, Any]:
 
 @router.put("/api/setup/uploads/{number}")
 async def piece(
-    bench: Bench, request: Request, number: str, offset: Annotated[int, Query(ge=0)]
+    bench: Bench, request: Request, number: str, offset: Annotated[int, Query(ge=0, le=1 << 50)]
 ) -> dict[str, Any]:
     """The next piece of a file."""
     body = await request.body()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from bilex_workbench import access
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.server import application
 from workbench_server import TOKEN, serving
@@ -95,7 +96,7 @@ def test_bodies_are_limited_whatever_they_announce(client):
 
 def test_strange_words_come_back_as_they_are(client, bench):
     source = bench.engine.space.source.index_to_key[300]
-    for word in ("<script>alert(1)</script>", "a\u202eb", "\x00\x07", "=1+1", "שלום", "'; DROP TABLE x"):
+    for word in ("<script>alert(1)</script>", "a\u202eb", "=1+1", "שלום", "'; DROP TABLE x"):
         body = {"source": source, "reviewer": "<b>", "verdict": "accept", "accepted": [word]}
         answer = client.post("/api/review/decide", json=body)
         assert answer.json()["entry"]["accepted"] == [word]
@@ -121,3 +122,62 @@ def test_without_a_model_only_the_setup_works(tmp_path):
         refused = client.get("/api/translate", params={"word": "dog"})
         assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
         assert client.get("/api/entries").status_code == 503
+
+
+def test_strange_headers_and_texts_are_refused_with_a_sentence(client, bench):
+    word = bench.engine.space.source.index_to_key[0]
+    assert client.get("/api/model", headers={"Origin": "http://["}).status_code == 403
+    assert client.get("/api/suggest?word=a%00b").status_code == 400
+    assert client.get("/%00").status_code == 400
+    both = {"Transfer-Encoding": "chunked", "Content-Length": "2"}
+    assert client.post("/api/review/skip", content=b"{}", headers=both).status_code == 400
+    for strange in ("\x00", "a\x1bb", "a\rb", "a\nb", "\u2028"):
+        body = {"source": word, "reviewer": "aino", "verdict": "accept", "accepted": [strange]}
+        assert client.post("/api/review/decide", json=body).status_code == 422, repr(strange)
+    half = b'{"source": "%s", "reviewer": "\\ud800", "note": "x"}' % word.encode()
+    headers = {"Content-Type": "application/json"}
+    assert client.post("/api/review/note", content=half, headers=headers).status_code == 422
+    multiline = {"source": word, "reviewer": "aino", "note": "two\nlines"}
+    assert client.post("/api/review/note", json=multiline).status_code == 200
+    assert client.get(f"/api/publish/sheet?limit={10**23}").status_code == 422
+    body = {"number": 10**23, "reviewer": "a", "verdict": "none"}
+    assert client.post("/api/audit/decide", json=body).status_code == 422
+
+
+def test_a_code_lets_in_once(bench, monkeypatch):
+    app = application(bench, AccessPolicy(TOKEN, LOCAL))
+
+    def enter(code):
+        stranger = TestClient(app, base_url="http://127.0.0.1:8765")
+        found = stranger.get("/", params={"code": code}, follow_redirects=False).status_code
+        return found, stranger.get("/api/model").status_code
+
+    code = app.one_time_code()
+    assert TOKEN not in code and len(code) >= 32
+    assert enter(code) == (303, 200) and enter(code) == (401, 401)
+    assert enter("") == (401, 401) and enter("wrong") == (401, 401)
+    late = app.one_time_code()
+    moment = access.time.monotonic()
+    monkeypatch.setattr(access.time, "monotonic", lambda: moment + 121)
+    assert enter(late) == (401, 401)
+
+
+def test_short_passwords_cannot_be_guessed_by_trying(bench, monkeypatch):
+    stranger = TestClient(application(bench, AccessPolicy("password", LOCAL)), base_url="http://127.0.0.1")
+    cookie = stranger.post("/", data={"token": "password"}, follow_redirects=False).cookies
+    assert cookie
+    stranger.cookies.clear()
+
+    def tried(token):
+        return stranger.get("/api/model", headers={"Authorization": f"Bearer {token}"}).status_code
+
+    answers = [tried(f"guess{number}") for number in range(40)]
+    assert answers == [401] * 20 + [429] * 20
+    assert tried("password") == 429  # or the 429 would say which guess was right
+    assert stranger.post("/", data={"token": "password"}).status_code == 429
+    stranger.cookies.update(cookie)
+    assert stranger.get("/api/model").status_code == 200  # who is in stays in
+    stranger.cookies.clear()
+    moment = access.time.monotonic()
+    monkeypatch.setattr(access.time, "monotonic", lambda: moment + 61)
+    assert tried("password") == 200
