@@ -192,7 +192,7 @@ def bursts(model: Path, seconds: float) -> str:
         assert files[1] <= files[0] + 5, f"descriptors grew from {files[0]} to {files[1]}"
         assert memory[1] <= memory[0] + 40, f"memory grew from {memory[0]:.0f} to {memory[1]:.0f} MB"
         return (
-            f"bursts: {count} bursts, {answers.total():,} requests in {seconds:.0f} s, all answered with 200; "
+            f"bursts: {count} bursts, {answers.total():,} requests in {seconds:.0f} s, all answered; "
             f"descriptors {files[0]} -> {files[1]}, memory {memory[0]:.0f} -> {memory[1]:.0f} MB"
         )
 
