@@ -1,6 +1,6 @@
 """From raw text in two languages to a dictionary: train vectors, align them, export, measure.
 
-A worked example on translated manual pages, which Debian packages carry (docs/from-text.md has the whole
+A worked example on translated manual pages, which Debian packages carry (docs/guide/vectors.md has the whole
 session):
 
     apt-get download manpages manpages-dev manpages-fr manpages-fr-dev

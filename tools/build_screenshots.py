@@ -1,4 +1,4 @@
-"""Take the pictures of docs/workbench.md: docs/images/workbench-*.png.
+"""Take the pictures of docs/guide/workbench.md: docs/images/workbench-*.png.
 
     python tools/build_screenshots.py           a minute or two on 2 cores; needs chromium and chromedriver
 

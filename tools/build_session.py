@@ -1,4 +1,4 @@
-"""Write docs/first-session.md: a first session with the packaged sample, typed by a program.
+"""Write docs/quickstart.md: a first session with the packaged sample, typed by a program.
 
     python tools/build_session.py               about a minute on 2 idle cores
     python tools/build_session.py --output -    to the screen
@@ -23,7 +23,7 @@ from bilex.core.files import write_text
 from bilex.data import sample_path
 from bilex.vectors import WordVectors
 
-OUTPUT = Path(__file__).parents[1] / "docs" / "first-session.md"
+OUTPUT = Path(__file__).parents[1] / "docs" / "quickstart.md"
 STEPS: tuple[tuple[str, str], ...] = (
     (
         "What would be done, and how long it would take. The languages are known from the files' names.",

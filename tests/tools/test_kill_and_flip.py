@@ -1,4 +1,4 @@
-"""The small versions of the two programs that attack what bilex keeps; see docs/robustness.md."""
+"""The small versions of the two programs that attack what bilex keeps; see docs/reference/promises.md."""
 
 from __future__ import annotations
 

@@ -44,6 +44,7 @@ def test_a_dead_link_out_of_the_docs_is_an_error(links: ModuleType) -> None:
 
 
 def test_every_page_is_in_the_list_of_pages() -> None:
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    docs = ROOT / "docs"
+    pages = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - {"README.md"}
     listed = (ROOT / "docs" / "README.md").read_text()
     assert not {page for page in pages if f"]({page})" not in listed}

@@ -147,7 +147,7 @@ class RayExecutor:
         if isinstance(cause, ImportError) or isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
             raise BilexError(
                 f"a machine of the cluster cannot run bilex ({_first_sentence(cause or error)}); install the "
-                "same bilex on all of them, as docs/benchmark-cluster.md says."
+                "same bilex on all of them, as docs/reference/benchmark-cluster.md says."
             ) from error
         if isinstance(cause, BilexError):
             raise cause
@@ -262,7 +262,7 @@ def _connect(ray: Any, address: str) -> None:
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise BilexError(
             f"--ray {address}: no Ray cluster answers there ({_first_sentence(error)}); start one with "
-            "'ray start --head', or see docs/benchmark-cluster.md."
+            "'ray start --head', or see docs/reference/benchmark-cluster.md."
         ) from error
 
 

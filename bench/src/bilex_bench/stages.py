@@ -80,7 +80,9 @@ def tuning_of(encoder: WordEncoder, overrides: Mapping[str, Any], seed: int) -> 
     try:
         return replace(settings, **{"seed": settings.seed + seed, **changed})
     except TypeError as error:
-        raise BilexError(f"tuning of {encoder}: {error}; see docs/stage-c2.md for the settings.") from error
+        raise BilexError(
+            f"tuning of {encoder}: {error}; see docs/guide/language-model.md for the settings."
+        ) from error
 
 
 def finished_stage(

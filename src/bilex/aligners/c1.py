@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Maps = tuple[torch.Tensor, torch.Tensor]
 
 # The share of the way that a round of a trial goes. Trials that go all of it on few words mislead, as do
-# those that go a third of it and those with fewer rounds (docs/recipe.md).
+# those that go a third of it and those with fewer rounds (research/trial.md).
 _TRIAL_WAY = 0.45
 
 

@@ -25,7 +25,7 @@ _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
 # Words of each language that the passes before the last see.
 _EARLY_WORDS = 20_000
 # "best" and "careful" take steps twice as long as the paper's, half as many of which go as far; longer ones
-# break some fits (docs/recipe.md). The share of that way that each goes:
+# break some fits (research/trial.md). The share of that way that each goes:
 _LONGER = 2
 WAYS = {"best": 1.0, "careful": 0.5}
 
@@ -66,7 +66,7 @@ class C1Constants:
 SUPERVISED = C1Constants(2, 201, 150, 60_000, 10_000, 1.5, 0.99, False)
 SEMI_SUPERVISED = C1Constants(3, 51, 60, 20_000, 6_000, 2.0, 1.0, True)
 PRESETS = {"5k": SUPERVISED, "1k": SEMI_SUPERVISED}
-# What held-out seed pairs of several languages preferred to the paper's settings (docs/how-it-works.md).
+# What held-out seed pairs of several languages preferred to the paper's settings.
 _BEST = {"through_norms": True, "full_csls": True}
 # By then the loss of a round has settled; the paper's 200 updates take minutes on two cores.
 _QUICK_UPDATES = 40
@@ -109,7 +109,7 @@ def plan_passes(
     """The passes of a fit.
 
     The surest pairs of each pass are the seeds of the next, beside the user's. Passes before the last see
-    frequent words only, which finds as good pairs (docs/recipe.md).
+    frequent words only, which finds as good pairs (research/trial.md).
 
     Args:
         count: How many passes.

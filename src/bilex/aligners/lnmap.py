@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 # In a trial: the share of the mappers' first steps, and the epochs of each round at most. P@1 on held-out
-# words is then 0.4 lower on average, scores are 4 % lower (docs/performance.md).
+# words is then 0.4 lower on average, scores are 4 % lower (research/performance.md).
 _TRIAL_MAPPER_SHARE, _TRIAL_ROUND_EPOCHS = 0.5, 3
 # What an autoencoder depends on, besides the vectors and which of the two languages it is.
 _OF_AUTOENCODERS = (

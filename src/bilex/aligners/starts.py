@@ -49,7 +49,7 @@ _FEWEST_SHARED = 20
 # translations, and a mean that is no longer that of the frequent words.
 _START_WORDS = 20_000
 # A start that brought the languages together so well that the others are not tried: on two families of
-# vectors every start that reached this ended within 0.02 of the best (docs/recipe.md).
+# vectors every start that reached this ended within 0.02 of the best (research/trial.md).
 _CLEAR = 0.5
 # Words of each language on which starts are compared, and self-learning's patience there.
 _COMPARED_WORDS = 4_000

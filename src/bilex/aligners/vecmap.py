@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _SECONDS_KEPT = 10.0
 # In a trial: patience, growth and matched words. The confidences learned from shorter self-learning are as
-# good as those of a whole fit (docs/recipe.md).
+# good as those of a whole fit (research/trial.md).
 _TRIAL_PATIENCE, _TRIAL_GROWTH, _TRIAL_FREQUENT = 5, 4.0, 5_000
 _DIRECTIONS = ("forward", "backward")
 

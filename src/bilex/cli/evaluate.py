@@ -148,7 +148,7 @@ def _show_scores(
     if translator.provenance.expectation.measured:
         show(
             "'bilex align' measured other words: seeds that a second fit did not see. The two figures differ "
-            "by several points either way; docs/translator.md#what-to-expect says why."
+            "by several points either way; docs/guide/translate.md#what-to-expect says why."
         )
 
 

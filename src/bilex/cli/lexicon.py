@@ -107,8 +107,8 @@ def command(
     others, are marked as known, and need no score or confidence. TSV has five columns, both words, score,
     confidence, and known or found, and no header, so that it serves as a seed dictionary again; CSV and
     JSON Lines name their columns and add the words' frequency ranks. The other formats are those of
-    dictionary programs, translators' tools and search engines: see docs/formats.md. With several languages
-    after --to there is a column for each, under a header with their codes.
+    dictionary programs, translators' tools and search engines: see docs/reference/formats.md. With several
+    languages after --to there is a column for each, under a header with their codes.
     """
     wanted = ranks_of_text(ranks, "--ranks")
     check_device(device)

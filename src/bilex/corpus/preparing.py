@@ -28,7 +28,7 @@ class Preparation:
         tokeniser: Cuts lines into words.
         field: The field of JSON Lines that holds the text; None to go by the names of the files.
         phrase_passes: How often neighbours are joined: 0 for no phrases, 1 for pairs, 2 for up to four words.
-        phrase_score: The least score of a phrase (docs/from-text.md).
+        phrase_score: The least score of a phrase (docs/guide/vectors.md).
         phrase_count: How often a phrase must stand in the text.
     """
 

@@ -34,7 +34,7 @@ _LONGEST_NGRAM = 100
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """fastText's settings; None is decided by the size of the corpus (docs/from-text.md).
+    """fastText's settings; None is decided by the size of the corpus (docs/guide/vectors.md).
 
     Args:
         architecture: "skipgram" (a word predicts its neighbours) or "cbow" (they predict it).

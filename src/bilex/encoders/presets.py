@@ -24,7 +24,7 @@ READING_FILE = "bilex_encoder.json"
 
 # λ where the user names none: "auto", the choice of the held-out trial (`bilex.fit`), or a number.
 DEFAULT_MIXING: Literal["auto"] = "auto"
-# The greatest usual λ of a lightly tuned encoder, best on held-out seeds (docs/stage-c2.md).
+# The greatest usual λ of a lightly tuned encoder, best on held-out seeds (docs/guide/language-model.md).
 LIGHT_MIXING = 0.3
 
 
@@ -139,7 +139,7 @@ def prior_mixing(preset: EncoderPreset, tuning: TuningPreset) -> float:
 def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
     """Tuning settings for machines without a GPU.
 
-    What the lighter ones lose against the paper's is measured in docs/stage-c2.md.
+    What the lighter ones lose against the paper's is measured in docs/guide/language-model.md.
 
     Args:
         settings: The encoder's own settings.

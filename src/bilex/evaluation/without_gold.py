@@ -4,7 +4,7 @@ Four things, each measured on the model alone: seeds that a second fit had not s
 answer back; how well a part of the seeds predicts the rest; and the accuracy that the confidences promise.
 The accuracy on a test dictionary lies between that on held-out seeds, which are easier than its words, and
 that expected for all frequent words, among which are names and inflected forms that dictionaries leave out.
-docs/evaluation.md says how well each predicts the accuracy on a test dictionary.
+docs/guide/evaluate.md says how well each predicts the accuracy on a test dictionary.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FREQUENT = 10_000
 # How far the expected accuracy was from that on test dictionaries, beyond what the number of words explains
-# (docs/evaluation.md): other words are easier or harder than those that were asked.
+# (docs/guide/evaluate.md): other words are easier or harder than those that were asked.
 TYPICAL_ERROR = 0.075
 # The same for the accuracy on a dictionary, and how much held-out seeds count in it; both were chosen on one
 # family of vectors and confirmed on another.

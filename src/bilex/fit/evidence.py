@@ -29,7 +29,7 @@ WORDS = 20_000
 
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # On held-out seeds the language model looks better than on the rarer words that users ask for: their best λ
-# was 0.1 too high on average, on both families of vectors (docs/recipe.md).
+# was 0.1 too high on average, on both families of vectors (research/trial.md).
 MIXING_BIAS = 0.1
 # So much mean reciprocal rank lost on held-out words is no noise: then the prior is wrong for this encoder.
 CLEARLY_WORSE = 0.05

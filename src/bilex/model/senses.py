@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from bilex.model.space import Rows
 from bilex.vectors import WordVectors
 
-# Translations of different senses are less similar to each other than this, on average (docs/lemmas.md).
+# Translations of different senses are less similar to each other than this, on average.
 _SAME_SENSE = 0.3
 
 

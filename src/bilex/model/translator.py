@@ -158,7 +158,7 @@ class Translator(OnTheHub):
 
         A copy of the aligner learns from all seed pairs. What is left open (`preset="auto"` of C1,
         λ = "auto") and the confidences are decided before that by smaller fits without some of the seeds
-        (docs/recipe.md).
+        (research/trial.md).
 
         Args:
             source: Source vectors, most frequent words first.
@@ -397,7 +397,7 @@ class Translator(OnTheHub):
             ranks: The frequency range of the words to translate, first and last rank from 1; None for no end.
             model_only: Only what the model itself finds, as if no word were known.
             keep: Says of a word and its side ("source" or "target") whether it may stand in the dictionary.
-            lemmas: One entry a lemma, for which its forms vote, senses numbered (docs/lemmas.md): True for
+            lemmas: One entry per lemma, for which its forms vote, senses numbered: True for
                 the lemmas of the model's two languages, or codes of these, as ("en", "fi").
             progress: Receives how far the work is.
 

@@ -47,7 +47,7 @@ _TIMES = 3
 _used: set[Job] = set()
 # What proposals in low precision cost a query beside their product, since their bounds are wider and more
 # keys must be looked at: as much as the float32 product with so many keys, and so many more for each
-# neighbour that is wanted (two families of vectors, with AVX2 and with VNNI; docs/performance.md).
+# neighbour that is wanted (two families of vectors, with AVX2 and with VNNI; research/performance.md).
 _LOOKS = {"int8": (2_000, 60), "bfloat16": (500, 20)}
 
 

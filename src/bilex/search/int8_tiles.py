@@ -41,7 +41,7 @@ _COORDINATES: dict[Kind, int] = {"vnni": _STEP, "avx2": 2 * _STEP}  # that are m
 _VNNI_OFFSET = _OFFSET["vnni"]
 _GROUP: dict[Kind, int] = {"vnni": 4, "avx2": 1}  # queries that are multiplied together
 _CACHE_LINE = 64
-# The processor that numba is told to compile for when AVX2 is imitated (docs/machines.md).
+# The processor that numba is told to compile for when AVX2 is imitated (docs/explanation/machines.md).
 _IMITATED = "haswell"
 _int8, _int16, _int32, _int64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 

@@ -93,7 +93,7 @@ class WordVectors:
         verify: bool = True,
         progress: Progress = SILENT,
     ) -> WordVectors:
-        """Read word vectors from any of the formats of docs/formats.md.
+        """Read word vectors from any of the formats of docs/reference/formats.md.
 
         Args:
             path: The file, or the folder of the safetensors format.

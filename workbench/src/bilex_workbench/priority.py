@@ -2,7 +2,7 @@
 
 Decisions in this order correct the dictionary most often, and where readers meet it. What the model learns
 from them about other words differs little between orders, and no order was found that beats a random one in
-it (docs/workbench-server.md).
+it (docs/reference/server.md).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def application(bench: Workbench, policy: AccessPolicy) -> Safety:
     app = FastAPI(
         title="bilex workbench",
         version=bilex.__version__,
-        description="Review, correct, retrain and publish a dictionary. See docs/workbench-api.md.",
+        description="Review, correct, retrain and publish a dictionary. See docs/reference/rest.md.",
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,

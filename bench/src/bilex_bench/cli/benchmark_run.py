@@ -136,7 +136,7 @@ class _Execution:
     flag_value=_HERE,
     metavar="[ADDRESS]",
     help="Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a fresh one "
-    "on this machine. Needs bilex-bench[cluster]; docs/benchmark-cluster.md says how clusters are started.",
+    "on this machine. Needs bilex-bench[cluster]; see docs/reference/benchmark-cluster.md.",
 )
 @click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores a family; 4 by default.")
 @click.option(

@@ -61,7 +61,9 @@ def command(folder: str, vectors: str | None, limit: int, as_json: bool) -> None
             warn(sentence)
     if not any(check.usable for check in checks):
         lacking = "no dictionary" if not checks else "no pair with a test dictionary that vectors cover"
-        raise BilexError(f"{folder}: has nothing to run a benchmark on, {lacking}; see docs/data.md.")
+        raise BilexError(
+            f"{folder}: has nothing to run a benchmark on, {lacking}; see docs/reference/data.md."
+        )
 
 
 def _vectors_table(check: FolderCheck) -> Table:

@@ -53,7 +53,7 @@ class DataFolder:
 
         Args:
             path: The folder. Dictionaries stand in it or in a subfolder such as `dictionaries/xling`, vectors
-                in it or in its subfolder `vectors`; docs/data.md lists the names.
+                in it or in its subfolder `vectors`; docs/reference/data.md lists the names.
             name: What to call the data set; it also chooses among several sets of dictionaries in the
                 folder. None for the name of the folder that holds the dictionaries.
             vectors: Where the vectors are, if not there: a folder, or a file name with {} in the place of
@@ -196,7 +196,7 @@ class DataFolder:
             what = f"several ({_listed(tuple(map(str, files.tests)))})" if files.tests else "none"
             raise BilexError(
                 f"{self.dictionaries.path}: one test dictionary is needed for '{pair}', there is {what}; "
-                "docs/data.md says how such a file is named."
+                "docs/reference/data.md says how such a file is named."
             )
         return files.tests[0]
 
@@ -210,7 +210,7 @@ def _chosen(path: Path, found: list[Dictionaries], name: str | None) -> Dictiona
     if not found:
         raise BilexError(
             f"{path}: has no dictionaries that bilex knows by their names, such as en-fi.train.5k.tsv and "
-            "en-fi.test.tsv; see docs/data.md."
+            "en-fi.test.tsv; see docs/reference/data.md."
         )
     named = [part for part in found if name in (part.path.name, part.layout)]
     if len(found) > 1 and len(named) != 1:

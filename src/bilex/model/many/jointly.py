@@ -222,7 +222,7 @@ class _Fit:
 def _pair_rate(rate: float, languages: int) -> float:
     """The learning rate of each two languages: C1's own, divided among the pairs that move a map.
 
-    Held-out seeds of two families of vectors preferred that to the whole rate (docs/many-languages.md).
+    Held-out seeds of two families of vectors preferred that to the whole rate (docs/guide/many-languages.md).
     """
     return rate / (languages - 1)
 

@@ -1,4 +1,4 @@
-"""The REST interface, one module for each part of docs/workbench-api.md."""
+"""The REST interface, one module for each part of docs/reference/rest.md."""
 
 from __future__ import annotations
 
