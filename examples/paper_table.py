@@ -3,7 +3,8 @@
     python examples/paper_table.py DATA --pairs en-fi,en-fr --seeds 5k --methods RCSLS,C1 -o main.sqlite
 
 DATA is a folder of XLING's dictionaries and of vectors (`bilex data get xling -o DATA`;
-docs/reference/data.md). Setups that are in the results file already are not run again, so a run that was stopped goes on.
+docs/reference/data.md). Setups that are in the results file already are not
+run again, so a run that was stopped goes on.
 The same from the shell: `bilex benchmark run paper-main` and `bilex benchmark tables`.
 """
 
