@@ -16,7 +16,7 @@ from bilex.cli import run
 from bilex.core.errors import BilexError
 from bilex.encoders.settings import C2
 from bilex.model import Translator
-from bilex.model.remapped import Remapped
+from bilex.model.unknown import Remapped
 from planted import planted
 from tiny_encoders import tiny_encoder
 

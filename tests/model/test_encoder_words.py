@@ -12,7 +12,7 @@ from bilex.aligners.procrustes import Procrustes
 from bilex.encoders.combine import Combination, unit_rows
 from bilex.model import Translator
 from bilex.model.encoder import FromEncoder
-from bilex.model.subwords import FromSubwords
+from bilex.model.unknown import FromSubwords
 from planted import planted
 from tiny_encoders import tiny_encoder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_json_lines_keep_everything(translator: Translator) -> None:
     found = translator.lexicon(ranks=(1, 5))
     lines = [json.loads(line) for line in found.text("jsonl").splitlines()]
     assert lines == [
-        {name: value for name, value in vars(e).items() if name != "sense" and value != ""} for e in found
+        {name: value for name, value in asdict(e).items() if name != "sense" and value != ""} for e in found
     ]
 
 

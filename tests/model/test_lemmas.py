@@ -15,9 +15,8 @@ from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.lexicon.lemmas import lemmatiser
 from bilex.model import Translator
-from bilex.model.lemma_lexicon import Lemmas
+from bilex.model.lexicon import Lemmas, sense_numbers
 from bilex.model.provenance import Provenance
-from bilex.model.senses import sense_numbers
 from bilex.vectors import WordVectors
 
 pytest.importorskip("simplemma")

@@ -109,8 +109,36 @@ def test_phrases_change_nothing_for_words(world: Planted, terms: Lexicon, transl
         np.asarray(also.space.source.vectors), np.asarray(translator.space.source.vectors)[rows]
     )
     np.testing.assert_array_equal(also.space.neighbourhoods()[0], translator.space.neighbourhoods()[0][rows])
-    assert len(plain.space.source) == len(world.source)
-    assert len(translator.space.source) == len(world.source) + 1
+    assert len(plain.space.source) == len(translator.space.source) == len(world.source)
+    assert len(translator.whole_space.source) == len(world.source) + 1
+
+
+def test_a_phrase_of_the_seeds_is_no_answer_to_a_word(world: Planted, tmp_path: Path) -> None:
+    """Phrases made of a word's own translation would be nearest to the word, and the first answers."""
+    source, target = world.source.index_to_key, world.target.index_to_key
+    words = world.pairs(0, 300).pairs
+    near = [(f"{source[i]} {source[3]}", f"{target[i]} {target[3]}") for i in range(310, 390)]
+    made, plain = (
+        Translator(Procrustes(device="cpu")).fit(world.source, world.target, Lexicon(pairs), calibrate=False)
+        for pairs in ([*words, *near], words)
+    )
+    made.save(tmp_path / "model")
+    asked, phrase = source[300:450], near[0][0]
+    for model in (made, Translator.load(tmp_path / "model", device="cpu")):
+        for retrieval in ("csls", "nn"):
+            found = model.translate(asked, 3, retrieval=retrieval)  # type: ignore[arg-type]
+            assert found == plain.translate(asked, 3, retrieval=retrieval)  # type: ignore[arg-type]
+        test = world.pairs(300, 450)
+        assert (
+            model.evaluate(test, bootstrap=0).forward.metrics
+            == plain.evaluate(test, bootstrap=0).forward.metrics
+        )
+        entries = {e.source: e.target for e in model.lexicon(k=1)}
+        assert all(entries[e.source] == e.target for e in plain.lexicon(k=1))
+        assert model.translate(phrase, 1)[0].word == near[0][1]
+        assert model.translate(phrase, 5, model_only=True).composed
+        unseen = model.translate(f"{source[311]} {source[3]}", 3, model_only=True)
+        assert any(t.composed for t in unseen), "phrases may be answers to phrases"
 
 
 def test_a_saved_model_remembers_its_phrases(translator: Translator, terms: Lexicon, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.core.checksums import ModelFiles
 from bilex.model import unknown
-from bilex.model.remapped import Remapped
+from bilex.model.unknown import Remapped
 
 RNG = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ import pytest
 from bilex.aligners.procrustes import Procrustes
 from bilex.core.errors import BilexError
 from bilex.model import Translator
-from bilex.model.spelling import closest_spellings
+from bilex.model.answers import closest_spellings
 from bilex.vectors import WordVectors
 from planted import Planted, planted, pseudowords
 

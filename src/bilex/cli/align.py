@@ -269,7 +269,7 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
     """A few translations, what the held-out seeds say, and what to do next."""
     from bilex.cli.console import show, warn
     from bilex.cli.tables import answers_table, calibration_lines, unseen_words
-    from bilex.model.expectation import sentences
+    from bilex.model.card import sentences
 
     words = unseen_words(translator, _SHOWN_WORDS)
     answers = translator.translate(words, 3)

@@ -155,8 +155,7 @@ def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, verify:
 
 def _summary(path: str, found: Description, verified: bool) -> dict[str, Any]:
     """What a person wants to know first."""
-    from bilex.model.card import known
-    from bilex.model.expectation import sentences
+    from bilex.model.card import known, sentences
 
     made, seeds = found.provenance, found.seeds
     form, lm = made.trial.form, made.language_model
@@ -182,7 +181,7 @@ def _summary(path: str, found: Description, verified: bool) -> dict[str, Any]:
 
 def _show_doubtful(translator: Translator, count: int, as_json: bool) -> None:
     from bilex.cli.console import show
-    from bilex.model.doubt import doubtful_seeds
+    from bilex.model.known import doubtful_seeds
 
     found = doubtful_seeds(translator, count)
     if as_json:

@@ -27,7 +27,7 @@ from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
     from bilex.model import Answer, Translator
-    from bilex.model.unknown import Side
+    from bilex.model.space import Side
 
 _FORMATS = ("table", "tsv", "jsonl")
 _WORDS = re.compile(r'"([^"]+)"|(\S+)')

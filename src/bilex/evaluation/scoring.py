@@ -21,7 +21,7 @@ from bilex.evaluation.result import (
 )
 from bilex.lexicon import Lexicon
 from bilex.lexicon.ranks import BANDS, band_of
-from bilex.model.composed import Composer, missing_phrases, space_composer, with_phrases
+from bilex.model.phrases import Composer, PhraseReader, missing_phrases, with_phrases
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Retrieval, Rows, Space
 from bilex.search.ranking import ranks_of
 
@@ -73,7 +73,7 @@ def evaluate(
     phrases = missing_phrases(lexicon, space)
     wider = space
     if any(phrases.values()):
-        wider, _ = with_phrases(space, phrases, compose or space_composer(space), neighbours)
+        wider, _ = with_phrases(space, phrases, compose or PhraseReader(space).vectors, neighbours)
     if not len(lexicon.index(wider.source.key_to_index, wider.target.key_to_index)):
         raise BilexError(
             f"{lexicon.name}: {coverage.sentence()}, so there is nothing to evaluate; check that it is a "

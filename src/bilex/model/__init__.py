@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bilex.fit.calibration import Calibration, calibrate
     from bilex.lexicon import Entry
     from bilex.model.answers import Answer, Translation
-    from bilex.model.induction import InducedLexicon
+    from bilex.model.lexicon import InducedLexicon
     from bilex.model.translator import Translator
     from bilex.model.unknown import OutOfVocabulary
 
@@ -34,7 +34,7 @@ __getattr__ = lazy_exports(
         "Answer": "bilex.model.answers",
         "Calibration": "bilex.fit.calibration",
         "Entry": "bilex.lexicon",
-        "InducedLexicon": "bilex.model.induction",
+        "InducedLexicon": "bilex.model.lexicon",
         "OutOfVocabulary": "bilex.model.unknown",
         "Translation": "bilex.model.answers",
         "Translator": "bilex.model.translator",

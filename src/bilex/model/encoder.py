@@ -14,8 +14,8 @@ from bilex.aligners.maps import Map
 from bilex.core.checksums import ModelFiles
 from bilex.core.errors import BilexError
 from bilex.encoders.combine import Combination, unit_rows
-from bilex.model.subwords import FromSubwords
-from bilex.model.unknown import Floats, Side
+from bilex.model.space import Floats, Side
+from bilex.model.unknown import FromSubwords
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder

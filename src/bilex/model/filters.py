@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
-from bilex.model.unknown import Side
+from bilex.model.space import Side
 
 if TYPE_CHECKING:
     from bilex.model.translator import Translator

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from bilex.aligners.maps import Linear, Map, Unit
+from bilex.model.space import Side
 from bilex.model.translator import Translator
-from bilex.model.unknown import Side
 from bilex.vectors import WordVectors
 
 _MOST_STRETCHED = 1e3  # beyond that ratio of singular values, float32 rows have lost too much to go back

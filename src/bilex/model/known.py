@@ -1,10 +1,10 @@
-"""Known translations first, rejected ones never: what people have said goes before what a model finds."""
+"""Known translations first, rejected ones never; and seeds that the model finds unlikely."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,18 @@ from bilex.core.errors import BilexError
 from bilex.fit.calibration import Calibration
 from bilex.fit.logistic import Numbers
 from bilex.lexicon import Lexicon
-from bilex.model.space import Direction, Floats, Retrieval, Rows, Space
+from bilex.model.space import Direction, Floats, Retrieval, Rows, Searcher, Space
+
+if TYPE_CHECKING:
+    from bilex.model.translator import Translator
+
 
 Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Proposals:
-    """The best answers of some queries, one query a row.
+    """The best answers of some queries, one query per row.
 
     Attributes:
         scores: CSLS or similarity. They fall along a row among known and among other answers.
@@ -42,8 +46,9 @@ class Proposals:
 
     def put(self, places: Truths, found: Proposals) -> None:
         """Take over the answers of the queries at some places."""
+        width = min(self.rows.shape[1], found.rows.shape[1])
         for name, part in vars(self).items():
-            part[places] = getattr(found, name)[:, : part.shape[1]]
+            part[places, :width] = getattr(found, name)[:, :width]
 
     def put_known_first(
         self, place: int, known: Rows, scores: Floats, found: Proposals, number: int, others: Truths
@@ -90,21 +95,18 @@ class KnownPairs:
             {"forward": _by_query(wrong), "backward": _by_query(wrong[:, ::-1])},
         )
 
-    def proposer(
-        self, space: Space, calibration: Calibration, direction: Direction, retrieval: Retrieval
-    ) -> Proposer:
+    def first(self, own: Proposer, space: Space, direction: Direction, retrieval: Retrieval) -> Proposer:
         """A function of rows and k: the k best answers of each, known ones by falling score, then found ones.
 
         Confidences are those of the model's own ranking; taking rejected words out changes none.
 
         Args:
-            space: Where to search.
-            calibration: From scores to confidences.
-            direction: Who asks.
+            own: The model's own answers.
+            space: Words, with composed phrases behind them.
+            direction: Whose words are queries.
             retrieval: How answers are ranked.
         """
         right, wrong = self.right[direction], self.wrong[direction]
-        own = own_proposer(space, calibration, direction, retrieval)
 
         def propose(queries: Rows, k: int) -> Proposals:
             touched = np.array([row in right or row in wrong for row in queries.tolist()], bool)
@@ -117,14 +119,14 @@ class KnownPairs:
             whole = Proposals.blank(len(queries), width)
             if not touched.all():
                 whole.put(~touched, own(queries[~touched], k))
-            for place, row in zip(np.flatnonzero(touched).tolist(), enumerate(asked), strict=True):
-                number, query = row
+            for number, (place, query) in enumerate(zip(np.flatnonzero(touched), asked, strict=True)):
                 known = np.array(right.get(query, ()), np.int64)
                 scores = space.scores(
                     np.full(len(known), query), known, direction=direction, retrieval=retrieval
                 )
                 order = np.argsort(-scores, kind="stable")
                 others = ~np.isin(found.rows[number], [*right.get(query, ()), *wrong.get(query, ())])
+                others &= found.rows[number] >= 0
                 whole.put_known_first(place, known[order], scores[order], found, number, others)
             return whole
 
@@ -132,29 +134,46 @@ class KnownPairs:
 
 
 def own_proposer(
-    space: Space,
+    words: Space,
+    whole: Space,
     calibration: Calibration,
     direction: Direction,
     retrieval: Retrieval,
-    *,
-    confident: bool = True,
 ) -> Proposer:
     """A function of queries and k: the k best answers of each by the model alone.
 
+    Queries are rows, or vectors in the space. Words are answered by words; composed phrases, whose rows are
+    behind those of the words, and vectors by phrases too. Confidences hold for words of the vocabulary.
+
     Args:
-        space: Where to search.
+        words: The vocabularies.
+        whole: The same with composed phrases behind them; the same object where there are none.
         calibration: From scores to confidences.
-        direction: Who asks.
+        direction: Whose words are queries.
         retrieval: How answers are ranked.
-        confident: Whether confidences hold for such queries.
     """
-    search = space.searcher(direction=direction, retrieval=retrieval)
+    search = words.searcher(direction=direction, retrieval=retrieval)
+    wider = None if whole is words else whole.searcher(direction=direction, retrieval=retrieval)
+    count = len(words.sides(direction)[0])
 
     def propose(queries: Rows | Floats, k: int) -> Proposals:
         if k < 1:
             raise BilexError(f"{k} translations were asked for; ask for at least 1.")
-        scores, rows = search(queries, max(k, 2))
-        confidence = calibration.confidence(scores, direction, retrieval) if confident else None
+        by_row = queries.ndim == 1
+        if wider is None or (by_row and not (queries >= count).any()):
+            return proposals(search, queries, k, known_word=by_row)
+        if not by_row:
+            return proposals(wider, queries, k, known_word=False)
+        phrases = queries >= count
+        found = Proposals.blank(len(queries), min(k, len(whole.sides(direction)[1])))
+        for places, searched in ((phrases, wider), (~phrases, search)):
+            if places.any():
+                found.put(places, proposals(searched, queries[places], k, known_word=True))
+        return found
+
+    def proposals(searched: Searcher, queries: Rows | Floats, k: int, *, known_word: bool) -> Proposals:
+        scores, rows = searched(queries, max(k, 2))
+        confidence = calibration.confidence(scores, direction, retrieval) if known_word else None
         if confidence is None:
             confidence = np.full(scores.shape, np.nan)
         known = np.zeros(rows.shape, bool)
@@ -168,3 +187,47 @@ def _by_query(pairs: npt.NDArray[np.int64]) -> dict[int, list[int]]:
     for query, answer in dict.fromkeys(map(tuple, pairs.tolist())):
         found.setdefault(query, []).append(answer)
     return found
+
+
+@dataclass(frozen=True)
+class DoubtfulSeed:
+    """A seed pair, its CSLS score, and the answers that the model itself would give to its two words."""
+
+    source: str
+    target: str
+    score: float
+    own_target: str
+    own_source: str
+
+
+def doubtful_seeds(translator: Translator, count: int = 20) -> list[DoubtfulSeed]:
+    """The seed pairs whose two words are least alike to the model, the least likely first.
+
+    A pair that either word's own first answer agrees with is never doubtful. The model learned from its
+    seeds, wrong ones included, so a doubtful seed is one that all the others speak against.
+
+    Args:
+        translator: The model.
+        count: How many at most.
+    """
+    space = translator.space
+    pairs = translator.seeds.index(space.source.key_to_index, space.target.key_to_index)
+    pairs = np.unique(pairs, axis=0)
+    if not len(pairs):
+        return []
+    scores = space.scores(pairs[:, 0], pairs[:, 1])
+    forward = space.search(pairs[:, 0], 1, direction="forward")[1][:, 0]
+    backward = space.search(pairs[:, 1], 1, direction="backward")[1][:, 0]
+    disputed = np.flatnonzero((forward != pairs[:, 1]) & (backward != pairs[:, 0]))
+    order = disputed[np.argsort(scores[disputed], kind="stable")][:count]
+    words, answers = space.source.index_to_key, space.target.index_to_key
+    return [
+        DoubtfulSeed(
+            words[pairs[row, 0]],
+            answers[pairs[row, 1]],
+            float(scores[row]),
+            answers[forward[row]],
+            words[backward[row]],
+        )
+        for row in order
+    ]

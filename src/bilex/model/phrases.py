@@ -1,18 +1,22 @@
-"""Phrases as queries, and phrases of the seeds as words of their own."""
+"""Phrases: composed of their words' vectors where the vocabulary lacks them.
+
+A composed phrase is the mean of its words' vectors in the space, weighted by smooth inverse frequency. It can
+be a query, and a candidate of phrases, but it is never a neighbour, and never an answer to a word unless the
+seeds say so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from bilex.lexicon import Lexicon
-from bilex.model.answers import Translation
-from bilex.model.composed import missing_phrases, with_phrases
-from bilex.model.space import Space
-from bilex.model.unknown import Floats, OutOfVocabulary, Side
+from bilex.model.space import CSLS_NEIGHBOURS, Floats, Side, Space
+from bilex.model.unknown import OutOfVocabulary
+from bilex.search import mean_of_best
 from bilex.vectors import WordVectors
 from bilex.vectors.phrases import composed, composing_weights, is_phrase, words_of
 
@@ -20,11 +24,12 @@ if TYPE_CHECKING:
     from bilex.model.translator import Translator
 
 COMPOSED = "composed"
+Composer = Callable[[Sequence[str], Side], list[Floats | None]]
 
 
 @runtime_checkable
 class ReadsPhrases(Protocol):
-    """An out-of-vocabulary source that reads a phrase whole, as a language model does."""
+    """A reader of unknown words that reads a phrase whole, as a language model does."""
 
     def phrase_vectors(self, phrases: Sequence[str], composed: Sequence[Floats]) -> list[Floats]:
         """The vector of each phrase, given the one that was composed of its words."""
@@ -34,14 +39,14 @@ class PhraseReader:
     """Gives vectors to phrases that a vocabulary lacks.
 
     The vector is the mean of the words' vectors by smooth inverse frequency; a word outside the vocabulary is
-    read by the out-of-vocabulary sources and weighs fully. A source that reads phrases whole is asked too.
+    read by the readers of unknown words and weighs fully. A reader that reads phrases whole is used too.
 
     Args:
         space: The two vocabularies.
-        unknown: The out-of-vocabulary sources.
+        unknown: Readers of words outside them.
     """
 
-    def __init__(self, space: Space, unknown: Sequence[OutOfVocabulary]) -> None:
+    def __init__(self, space: Space, unknown: Sequence[OutOfVocabulary] = ()) -> None:
         self._sides: dict[Side, WordVectors] = {"source": space.source, "target": space.target}
         self._unknown = unknown
 
@@ -49,15 +54,14 @@ class PhraseReader:
         """The vector of each phrase in the common space; None where a word of it has none."""
         found = [self._composed(phrase, side) for phrase in phrases]
         places = [place for place, vector in enumerate(found) if vector is not None]
-        for source in self._unknown:
-            if isinstance(source, ReadsPhrases) and places:
-                mixed = source.phrase_vectors(
-                    [" ".join(words_of(phrases[place])) for place in places],
-                    [vector for vector in found if vector is not None],
-                )
-                for place, vector in zip(places, mixed, strict=True):
-                    found[place] = vector
-                break
+        whole = next((source for source in self._unknown if isinstance(source, ReadsPhrases)), None)
+        if whole is not None and places:
+            mixed = whole.phrase_vectors(
+                [" ".join(words_of(phrases[place])) for place in places],
+                [vector for vector in found if vector is not None],
+            )
+            for place, vector in zip(places, mixed, strict=True):
+                found[place] = vector
         return found
 
     def unknown_words(self, phrase: str, side: Side) -> list[str]:
@@ -88,39 +92,87 @@ class PhraseReader:
         return None
 
 
-class SeedPhrases:
-    """Which words of the vocabularies are phrases of the seeds that were composed.
+def missing_phrases(lexicon: Lexicon, space: Space) -> dict[Side, list[str]]:
+    """The phrases of a word list that the vocabularies do not hold as units, each once.
 
     Args:
-        recorded: The phrases of each side, as a model remembers them.
+        lexicon: Pairs spelt as the vocabularies spell them (`Lexicon.as_units`).
+        space: The two vocabularies.
     """
-
-    def __init__(self, recorded: Mapping[str, Sequence[str]]) -> None:
-        self._phrases = {side: frozenset(texts) for side, texts in recorded.items()}
-
-    def origin(self, word: str, side: Side) -> str:
-        """Where the vector of a word of the vocabulary came from."""
-        return COMPOSED if word in self._phrases.get(side, ()) else "vocabulary"
-
-    def marked(self, found: Iterable[Translation], side: Side) -> tuple[Translation, ...]:
-        """Translations into one side with those marked that are composed."""
-        phrases = self._phrases.get(side, frozenset())
-        return tuple(replace(t, composed=True) if t.word in phrases else t for t in found)
+    sources = dict.fromkeys(source for source, _ in lexicon.pairs)
+    targets = dict.fromkeys(target for _, target in lexicon.pairs)
+    return {
+        "source": [text for text in sources if text not in space.source and is_phrase(text)],
+        "target": [text for text in targets if text not in space.target and is_phrase(text)],
+    }
 
 
-def with_seed_phrases(translator: Translator, seeds: Lexicon) -> Translator:
-    """A translator that knows the phrases of its seeds: composed, behind the words of each vocabulary.
+def with_phrases(
+    space: Space, phrases: Mapping[Side, list[str]], compose: Composer, neighbours: int = CSLS_NEIGHBOURS
+) -> tuple[Space, dict[Side, list[str]]]:
+    """A space with composed phrases behind the words of each side.
 
-    The maps were learned without them. They are candidates like words, and known translations where the seeds
-    say so.
+    Args:
+        space: The words.
+        phrases: What to add to each side; phrases that cannot be composed are left out.
+        compose: Gives phrases their vectors.
+        neighbours: The k of CSLS's terms.
+
+    Returns:
+        The wider space, and what was added to each side.
+    """
+    found: dict[Side, list[str]] = {}
+    sides: dict[Side, WordVectors] = {"source": space.source, "target": space.target}
+    terms = dict(zip(sides, space.neighbourhoods(neighbours), strict=True)) if any(phrases.values()) else {}
+    for side, texts in phrases.items():
+        vectors = compose(texts, side) if texts else []
+        known = {text: row for text, row in zip(texts, vectors, strict=True) if row is not None}
+        if not known:
+            continue
+        rows = np.array(list(known.values()), np.float32)
+        if sides[side].preprocessing[-1:] == ("unit",):
+            rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        others = space.target if side == "source" else space.source
+        means = mean_of_best(rows, others.vectors, neighbours, device=space.device)
+        words = sides[side]
+        joined = np.concatenate([np.asarray(words.vectors), rows])
+        sides[side] = WordVectors([*words.index_to_key, *known], joined, words.preprocessing)
+        terms[side] = np.concatenate([terms[side], means])
+        found[side] = list(known)
+    if not found:
+        return space, {}
+    wider = Space(sides["source"], sides["target"], space.metric, space.device)
+    wider.keep_neighbourhoods(terms["source"], terms["target"], neighbours)
+    return wider, found
+
+
+def without_phrases(space: Space, composed: Mapping[str, Sequence[str]]) -> Space:
+    """The words alone of a space that `with_phrases` made.
+
+    Args:
+        space: Words, and phrases behind them.
+        composed: The phrases of each side.
+    """
+    if not any(composed.values()):
+        return space
+    source = space.source.head(len(space.source) - len(composed.get("source", ())))
+    target = space.target.head(len(space.target) - len(composed.get("target", ())))
+    words = Space(source, target, space.metric, space.device)
+    r_source, r_target = space.neighbourhoods()
+    words.keep_neighbourhoods(r_source[: len(source)], r_target[: len(target)])
+    return words
+
+
+def with_seed_phrases(translator: Translator) -> Translator:
+    """A translator that knows the phrases of its seeds; they change no answer to a word.
 
     Args:
         translator: Fitted on the seeds' words.
-        seeds: All seeds, spelt as the vocabularies spell them.
     """
-    reader = PhraseReader(translator.space, translator.unknown)
-    space, added = with_phrases(translator.space, missing_phrases(seeds, translator.space), reader.vectors)
-    if not added:
-        return translator
+    words = translator.space
+    space, added = with_phrases(
+        words, missing_phrases(translator.seeds, words), translator.phrase_reader.vectors
+    )
     recorded: dict[str, tuple[str, ...]] = {side: tuple(phrases) for side, phrases in added.items()}
-    return translator.with_parts(space=space, provenance=replace(translator.provenance, composed=recorded))
+    provenance = replace(translator.provenance, composed=recorded)
+    return translator.with_parts(space=words, whole_space=space, provenance=provenance)

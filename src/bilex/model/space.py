@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 Direction = Literal["forward", "backward"]
+Side = Literal["source", "target"]
 Retrieval = Literal["csls", "nn"]
 Searcher = Callable[[Rows | Floats, int], tuple[Floats, Rows]]
 

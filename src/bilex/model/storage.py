@@ -21,6 +21,7 @@ from bilex.model.model_folder import (
     read_seeds,
     write_seeds,
 )
+from bilex.model.phrases import without_phrases
 from bilex.model.provenance import Provenance
 from bilex.model.saved import (
     FORMAT,
@@ -33,8 +34,8 @@ from bilex.model.saved import (
     own_files,
     read_config,
 )
-from bilex.model.space import CSLS_NEIGHBOURS, Space
-from bilex.model.unknown import Side, load_source
+from bilex.model.space import CSLS_NEIGHBOURS, Side, Space
+from bilex.model.unknown import load_source
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
     from bilex.model.card import card
 
     check_destination(folder)
-    space = translator.space
+    space = translator.whole_space
     steps, tensors = maps_state(translator.source_map, translator.target_map)
     r_source, r_target = space.neighbourhoods()
     config = {
@@ -127,15 +128,17 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
         source_map, target_map = maps_from_state(config, tensors)
         maps: dict[Side, Map] = {"source": source_map, "target": target_map}
         source, target = (WordVectors.load(path / side, verify=False) for side in (SOURCE, TARGET))
-        space = Space(source, target, config["metric"], device)
-        space.keep_neighbourhoods(tensors["r_source"], tensors["r_target"], config["csls_neighbours"])
+        whole = Space(source, target, config["metric"], device)
+        whole.keep_neighbourhoods(tensors["r_source"], tensors["r_target"], config["csls_neighbours"])
+        provenance = Provenance.from_dict(config)
         return Translator.of_parts(
-            space,
+            without_phrases(whole, provenance.composed),
             source_map,
             target_map,
             Calibration.from_dict(config["calibration"]),
             [load_source(kind, path / UNKNOWN / kind, maps, device, files) for kind in config["unknown"]],
             read_seeds(path / SEEDS),
-            Provenance.from_dict(config),
+            provenance,
             config["lowercase"],
+            whole,
         )

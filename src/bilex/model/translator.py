@@ -17,14 +17,12 @@ from bilex.core.progress import SILENT, Progress, chosen_progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
-from bilex.model.answering import answers
-from bilex.model.answers import Answer
+from bilex.model.answers import Answer, answers
 from bilex.model.known import KnownPairs, Proposer, own_proposer
-from bilex.model.phrases import PhraseReader, SeedPhrases, with_seed_phrases
+from bilex.model.phrases import PhraseReader, with_seed_phrases
 from bilex.model.provenance import Provenance
-from bilex.model.space import Direction, Floats, Retrieval, Space, map_words
-from bilex.model.subwords import FromSubwords
-from bilex.model.unknown import OutOfVocabulary, Side
+from bilex.model.space import Direction, Floats, Retrieval, Side, Space, map_words
+from bilex.model.unknown import FromSubwords, OutOfVocabulary
 from bilex.vectors import Subwords, WordVectors
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from bilex.evaluation import Evaluation
     from bilex.fit.fitting import FitResult
     from bilex.model.filters import Keep
-    from bilex.model.induction import InducedLexicon
+    from bilex.model.lexicon import InducedLexicon
 
 
 _PARTS = (
@@ -45,6 +43,7 @@ _PARTS = (
     "seeds",
     "provenance",
     "lowercase",
+    "whole_space",
 )
 
 
@@ -61,6 +60,8 @@ class Translator(OnTheHub):
 
     Attributes:
         space: Both vocabularies in one space.
+        whole_space: The same with the phrases of the seeds, composed, behind the words; they are queries and
+            known translations, but no other answers to words.
         source_map: Takes source vectors, as they come from their file, into the space.
         target_map: Likewise for the target language.
         calibration: From scores to confidences.
@@ -77,6 +78,7 @@ class Translator(OnTheHub):
     """
 
     space: Space
+    whole_space: Space
     source_map: Map
     target_map: Map
     calibration: Calibration
@@ -109,9 +111,11 @@ class Translator(OnTheHub):
         seeds: Lexicon | None = None,
         provenance: Provenance | None = None,
         lowercase: bool = True,
+        whole_space: Space | None = None,
     ) -> Translator:
         """A translator of parts that were made already; the arguments are the attributes."""
         made = cls.__new__(cls)
+        made.whole_space = space if whole_space is None else whole_space
         made.space, made.source_map, made.target_map = space, source_map, target_map
         made.calibration = calibration if calibration is not None else Calibration()
         made.unknown = list(unknown)
@@ -121,8 +125,15 @@ class Translator(OnTheHub):
         return made
 
     def with_parts(self, **changes: Any) -> Translator:
-        """A copy in which some attributes are others; this translator stays as it is."""
-        return type(self).of_parts(**{name: getattr(self, name) for name in _PARTS} | changes)
+        """A copy in which some attributes are others; this translator stays as it is.
+
+        With another space, the phrases of the seeds are composed again.
+        """
+        parts = {name: getattr(self, name) for name in _PARTS} | changes
+        if "space" not in changes or "whole_space" in changes:
+            return type(self).of_parts(**parts)
+        made = type(self).of_parts(**parts | {"whole_space": None})
+        return made if self.whole_space is self.space else with_seed_phrases(made)
 
     def __getattr__(self, name: str) -> Any:
         if name in _PARTS and "space" not in vars(self):
@@ -205,7 +216,7 @@ class Translator(OnTheHub):
             Provenance.of_fit(result.report, self.aligner, self.encoder, codes),
             lowercase,
         )
-        complete = with_seed_phrases(made, made.seeds)
+        complete = with_seed_phrases(made)
         settings = {"aligner": self.aligner, "encoder": self.encoder, "aligner_": result.aligner}
         vars(self).clear()  # what was computed from an earlier fit goes too
         vars(self).update({**vars(complete), **settings})
@@ -312,16 +323,15 @@ class Translator(OnTheHub):
     @cached_property
     def known_pairs(self) -> KnownPairs:
         """The seeds and the rejected pairs that both vocabularies hold, by row."""
-        return KnownPairs.of(self.seeds, self.space)
+        return KnownPairs.of(self.seeds, self.whole_space)
 
     def proposer(self, direction: Direction, retrieval: Retrieval, *, model_only: bool = False) -> Proposer:
         """A function from rows of a vocabulary and k to answers as arrays, for many calls in one direction.
 
         The arguments are those of `translate`.
         """
-        if model_only:
-            return own_proposer(self.space, self.calibration, direction, retrieval)
-        return self.known_pairs.proposer(self.space, self.calibration, direction, retrieval)
+        own = own_proposer(self.space, self.whole_space, self.calibration, direction, retrieval)
+        return own if model_only else self.known_pairs.first(own, self.whole_space, direction, retrieval)
 
     @cached_property
     def phrase_reader(self) -> PhraseReader:
@@ -336,11 +346,6 @@ class Translator(OnTheHub):
             side: Their language.
         """
         return self.phrase_reader.vectors(phrases, side)
-
-    @cached_property
-    def seed_phrases(self) -> SeedPhrases:
-        """Which words of the vocabularies are phrases of the seeds that were composed."""
-        return SeedPhrases(self.provenance.composed)
 
     def evaluate(
         self, test: Lexicon, *, bootstrap: int = 1000, progress: Progress | bool | None = None
@@ -404,13 +409,13 @@ class Translator(OnTheHub):
         Raises:
             BilexError: An option makes no sense, or confidences are asked for where none were calibrated.
         """
-        from bilex.model.induction import Overrides, induce
+        from bilex.model.lexicon import Overrides, induce
 
         overrides = Overrides(
             k, direction, retrieval, mutual, min_score, min_confidence, ranks, model_only, keep
         )
         if lemmas:
-            from bilex.model.lemma_induction import induce_by_lemma
+            from bilex.model.lexicon import induce_by_lemma
 
             return induce_by_lemma(self, overrides, None if isinstance(lemmas, bool) else lemmas, progress)
         return induce(self, overrides, progress)

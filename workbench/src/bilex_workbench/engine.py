@@ -39,7 +39,9 @@ class Engine:
         self.folder, self.store = folder, store
         self.fingerprint = sha256(folder / CHECKSUMS)
         opened = Translator.load(folder, verify=False, device="cpu")
-        self.translator = opened.with_parts(space=ServedSpace.of(opened.space))
+        served = ServedSpace.of(opened.space)
+        phrases = None if opened.whole_space is opened.space else opened.whole_space
+        self.translator = opened.with_parts(space=served, whole_space=phrases)
         self.recalibration = Recalibration.from_facts(store.fact("recalibration"), self.fingerprint)
         self._completions: dict[Direction, Completions] = {}
         self.stored: dict[Direction, int] = {"forward": 0, "backward": 0}  # words whose answers are stored

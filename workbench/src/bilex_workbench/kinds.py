@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.lemmas import lemmatiser
-from bilex.model.lemma_lexicon import Lemmas
+from bilex.model.lexicon import Lemmas
 from bilex.model.space import Floats, Rows, Space
 
 KINDS = ("content", "function", "name", "number", "abbreviation", "foreign", "inflected", "phrase")

@@ -29,9 +29,8 @@ from bilex.lexicon import Lexicon
 from bilex.model import Translator, calibrate
 from bilex.model.inverse_map import inverse_map, taken_back
 from bilex.model.provenance import Provenance, Retrained
-from bilex.model.remapped import Remapped
-from bilex.model.space import Space
-from bilex.model.unknown import OutOfVocabulary, Side
+from bilex.model.space import Side, Space
+from bilex.model.unknown import OutOfVocabulary, Remapped
 
 UPDATES = 20
 _FREQUENT = 20_000

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 
-from bilex.model.space import Direction, Floats, Retrieval
-from bilex.model.spelling import closest_spellings
-from bilex.model.unknown import Side
+from bilex.model.answers import closest_spellings
+from bilex.model.space import Direction, Floats, Retrieval, Side
 from bilex_workbench.engine import Engine
 from bilex_workbench.neighbours import nearest, vector_of
 from bilex_workbench.problems import LONGEST_WORD

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bilex.model.space import Floats
-from bilex.model.unknown import Side
+from bilex.model.space import Floats, Side
 from bilex_workbench.engine import Engine
 from bilex_workbench.problems import LONGEST_WORD, ProblemError
 

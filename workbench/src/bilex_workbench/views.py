@@ -8,8 +8,7 @@ import numpy as np
 
 from bilex.encoders.combine import unit_rows
 from bilex.model.encoder import FromEncoder
-from bilex.model.space import Floats
-from bilex.model.unknown import Side
+from bilex.model.space import Floats, Side
 from bilex_workbench.engine import Engine
 from bilex_workbench.neighbours import named, nearest, neighbours, vector_of
 

@@ -20,9 +20,8 @@ from bilex.model import Answer, Calibration, Translator
 from bilex.model.many.provenance import ManyProvenance
 from bilex.model.many.saved import Two
 from bilex.model.provenance import Provenance
-from bilex.model.space import Floats, Space
-from bilex.model.subwords import FromSubwords
-from bilex.model.unknown import Side
+from bilex.model.space import Floats, Side, Space
+from bilex.model.unknown import FromSubwords
 from bilex.vectors import Subwords, WordVectors
 
 if TYPE_CHECKING:
