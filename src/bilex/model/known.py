@@ -119,7 +119,9 @@ class KnownPairs:
             whole = Proposals.blank(len(queries), width)
             if not touched.all():
                 whole.put(~touched, own(queries[~touched], k))
-            for number, (place, query) in enumerate(zip(np.flatnonzero(touched), asked, strict=True)):
+            for number, (place, query) in enumerate(
+                zip(np.flatnonzero(touched).tolist(), asked, strict=True)
+            ):
                 known = np.array(right.get(query, ()), np.int64)
                 scores = space.scores(
                     np.full(len(known), query), known, direction=direction, retrieval=retrieval
