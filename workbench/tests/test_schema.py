@@ -6,6 +6,8 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex_workbench import schema
+from bilex_workbench.articles import Article, article_of, keep_article
+from bilex_workbench.decisions import decisions_about, refresh
 from bilex_workbench.schema import review_file
 from bilex_workbench.state import Settings, Workbench
 from bilex_workbench.store import Store, remember
@@ -91,4 +93,30 @@ def test_an_error_undoes_the_whole_transaction(tmp_path):
         connection.execute("INSERT INTO facts VALUES ('a', '1')")
         raise RuntimeError
     assert store.fact("a") is None
+    store.close()
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+def test_decisions_of_every_earlier_version_are_kept(tmp_path, monkeypatch, version):
+    path = tmp_path / "old.sqlite"
+    with monkeypatch.context() as older:
+        older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:version])
+        older.setattr(schema, "VERSION", version)
+        store = Store(path)
+        with store.writing() as connection:
+            connection.execute("INSERT INTO entries (row, source, source_key) VALUES (0, 'talo', 'talo')")
+            connection.execute(
+                "INSERT INTO decisions (source, reviewer, verdict, accepted, rejected, candidates, kind, at) "
+                "VALUES ('talo', 'a', 'accept', '[\"house\"]', '[\"barn\"]', '[]', 'review', '2026')"
+            )
+            connection.execute("INSERT INTO notes VALUES ('talo', 'a', 'a note', '2026')")
+        store.close()
+    store = Store(path)
+    (decision,) = decisions_about(store, "talo")
+    assert (decision.accepted, decision.rejected, decision.unsure) == (("house",), ("barn",), ())
+    with store.writing() as connection:
+        assert refresh(connection, "talo").status == "corrected"
+        keep_article(connection, "talo", Article(part_of_speech="noun"), "a")
+    assert article_of(store, "talo").part_of_speech == "noun"
+    assert store.one("SELECT noted, kind, fresh FROM entries")["noted"] == 1
     store.close()

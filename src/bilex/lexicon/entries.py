@@ -18,6 +18,9 @@ _MARK_OF_A_PART = ";"
 # Control characters, line ends, halves of characters and noncharacters: no word or note may hold them.
 FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 HALVES = re.compile("[\ud800-\udfff]")
+# What people say about a pair. The provenance is the last: it may hold what divides the parts of a note.
+TEXTS = ("part_of_speech", "status", "gloss", "labels", "comment", "example", "provenance")
+EXAMPLE = " || "  # between a sentence and its translation
 _NUMBERS = {"confidence": float, "score": float, "source_rank": int, "target_rank": int, "sense": int}
 
 
@@ -37,6 +40,10 @@ class Entry:
         status: What somebody said about the pair, such as "accepted".
         provenance: Where the pair is from.
         sense: The number of the source word's sense, from 1, where its translations were grouped.
+        gloss: What that sense is, in a few words.
+        labels: Usage labels such as "informal, botany", with commas between them.
+        comment: A remark about the translation.
+        example: A sentence with the source word and its translation, with " || " between them.
     """
 
     source: str
@@ -50,6 +57,10 @@ class Entry:
     status: str = ""
     provenance: str = ""
     sense: int | None = None
+    gloss: str = ""
+    labels: str = ""
+    comment: str = ""
+    example: str = ""
 
     def swapped(self) -> Entry:
         """The same pair in the other direction."""
@@ -80,7 +91,7 @@ class Entry:
                 parts.append(f"{name}={number_text(value) if kind is float else value}")
         if self.origin() and "known" not in without:
             parts.append(self.origin())
-        for name in ("part_of_speech", "status", "provenance"):  # the last may hold the mark itself
+        for name in TEXTS:
             value = one_line(getattr(self, name))
             if value and name not in without:
                 parts.append(f"{name}={value if name == 'provenance' else value.replace(';', ',')}")
@@ -98,7 +109,7 @@ class Entry:
                 found[name] = number_of(value, _NUMBERS[name])
             elif name == "known" and not value:
                 found["known"] = True
-            elif name in ("part_of_speech", "status") and value:
+            elif name in TEXTS and value:
                 found[name] = value
         return dataclasses.replace(self, **found) if found else self  # type: ignore[arg-type]
 

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Literal
 
 from bilex.core.errors import BilexError
-from bilex.lexicon.entries import FORBIDDEN, Entry, Languages, Pair, one_line, word_fault
+from bilex.lexicon.entries import FORBIDDEN, TEXTS, Entry, Languages, Pair, one_line, word_fault
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 BROKEN_LINES_KEPT = 20
 MOST_PAIRS = 10_000_000
 MOST_PAIRS_PER_UNIT = 1_000
-_TEXTS = ("part_of_speech", "status", "provenance")
 _SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
 _FEW_CELLS, _SHARE_OF_CELLS = 3, 0.02
 _REASONS_SHOWN = 4
@@ -183,7 +182,7 @@ class Collector:
                 if (source, target) == (entry.source, entry.target)
                 else {"source": source, "target": target}
             )
-            for name in _TEXTS:
+            for name in TEXTS:
                 if FORBIDDEN.search(getattr(entry, name)):
                     changed[name] = one_line(getattr(entry, name))
             kept.append(dataclasses.replace(entry, **changed) if changed else entry)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from bilex.core.data_frames import Tabular
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Entry, Lexicon
-from bilex.lexicon.entries import Dictionary, Languages
+from bilex.lexicon.entries import TEXTS, Dictionary, Languages
 from bilex.lexicon.formats import WriteOptions, WriteReport, text_of, write
 from bilex.lexicon.lemmas import Lemmatiser, lemmatiser
 from bilex.model.known import Proposals
@@ -43,6 +43,10 @@ _TYPES: dict[str, type] = {
     "status": str,
     "provenance": str,
     "sense": int,
+    "gloss": str,
+    "labels": str,
+    "comment": str,
+    "example": str,
 }
 
 
@@ -83,7 +87,7 @@ class InducedLexicon(Tabular):
 
     def columns(self) -> dict[str, list[Any]]:
         """The fields of the entries, less texts that none of them has."""
-        texts = ("part_of_speech", "status", "provenance", "sense")
+        texts = (*TEXTS, "sense")
         unused = [name for name in texts if not any(getattr(entry, name) for entry in self.entries)]
         names = [field.name for field in fields(Entry) if field.name not in unused]
         return {name: [getattr(entry, name) for entry in self.entries] for name in names}

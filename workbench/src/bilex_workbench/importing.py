@@ -7,8 +7,11 @@ import io
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import ValidationError
+
 from bilex.core.errors import BilexError
 from bilex.lexicon.formats.formulas import restored
+from bilex_workbench.articles import article_of, keep_article, merge_row
 from bilex_workbench.decisions import Decision, Verdict, decisions_about, record, standing
 from bilex_workbench.problems import LONGEST_WORD
 from bilex_workbench.store import Store
@@ -47,6 +50,7 @@ class _Word:
     right: dict[str, None] = field(default_factory=dict)
     wrong: dict[str, None] = field(default_factory=dict)
     note: str = ""
+    cells: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
 
 def import_sheet(store: Store, text: str, reviewer: str, *, dry_run: bool = False) -> Imported:
@@ -117,10 +121,14 @@ def _take(
         word = words.setdefault((source, reviewer), _Word())
         (word.right if said in _YES else word.wrong)[target] = None
         word.note = row.get("note", "")[:_LONGEST_NOTE] or word.note
+        if said in _YES:
+            word.cells.append((target, row))
 
 
 def _apply(store: Store, connection: Any, people: dict[tuple[str, str], _Word], imported: Imported) -> None:
     for (source, reviewer), word in people.items():
+        if connection is not None:
+            _keep_structure(connection, source, reviewer, word, imported)
         right = tuple(word.right)
         wrong = tuple(target for target in word.wrong if target not in word.right)
         about = standing(decisions_about(connection or store, source))
@@ -140,6 +148,18 @@ def _apply(store: Store, connection: Any, people: dict[tuple[str, str], _Word], 
                 connection,
                 Decision(source, reviewer, verdict, right, wrong, shown, best, word.note, "import"),
             )
+
+
+def _keep_structure(connection: Any, source: str, reviewer: str, word: _Word, imported: Imported) -> None:
+    """Take over part of speech, senses, labels, comments and examples of a word."""
+    article = article_of(connection, source)
+    try:
+        new = [merge_row(article, target, row) for target, row in word.cells]
+    except ValidationError as error:
+        imported.problems.append(f"'{source[:40]}': {error.errors()[0]['msg']}; its structure is left out.")
+        return
+    if any(new):
+        keep_article(connection, source, article, reviewer)
 
 
 def _said_already(

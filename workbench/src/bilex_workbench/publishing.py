@@ -16,6 +16,7 @@ from bilex.lexicon.entries import Dictionary, Entry, Languages
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, all_formats, format_of, write
 from bilex.lexicon.formats.comma_separated import csv_line
 from bilex.lexicon.formats.formulas import defused
+from bilex_workbench.articles import all_articles, described, with_articles
 from bilex_workbench.decisions import Decision, Outcome, all_outcomes
 from bilex_workbench.entries import Filter, kinds_named
 from bilex_workbench.problems import ProblemError
@@ -23,6 +24,7 @@ from bilex_workbench.store import Store
 
 WHICH = ("confirmed", "confident", "all")
 SHEET = ("source", "target", "confidence", "source_rank", "verdict", "note", "reviewer", "decided")
+STRUCTURE = ("part_of_speech", "sense", "gloss", "labels", "comment", "example")
 _MEDIA = {
     ".tsv": "text/tab-separated-values",
     ".csv": "text/csv",
@@ -175,7 +177,7 @@ def export(store: Store, form: str, choice: Choice, languages: Languages = (None
     chosen = format_of("dictionary", form)
     entries = [
         replace(entry, known=entry.known or confirmed, status="accepted" if confirmed else "")
-        for entry, confirmed in chosen_entries(store, choice)
+        for entry, confirmed in with_articles(chosen_entries(store, choice), all_articles(store))
     ]
     if not entries:
         raise ProblemError(409, nothing_to_export(store, choice.which))
@@ -255,6 +257,7 @@ def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
     """Entries as a CSV file to fill in: one row a pair, with yes, no or nothing in the column "verdict"."""
     condition, values = wanted.condition()
     outcomes = all_outcomes(store)
+    articles = all_articles(store)
     notes: dict[str, list[str]] = {}
     for row in store.all("SELECT source, note FROM notes ORDER BY at"):
         notes.setdefault(row["source"], []).append(row["note"])
@@ -277,7 +280,15 @@ def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
             note = " | ".join(notes.get(row["source"], ()))
             who = (people, known.decided or "") if known and verdict else ("", "")
             rows.append((row["source"], target, sure, row["row"] + 1, verdict, note, *who))
-    return _csv_text(SHEET, rows)
+    if not articles:
+        return _csv_text(SHEET, rows)
+    filled = []
+    for cells in rows:
+        pair = Entry(cells[0], cells[1])
+        article = articles.get(pair.source)
+        for one in described(pair, article) if article else [pair]:
+            filled.append((*cells, *(getattr(one, name) or "" for name in STRUCTURE)))
+    return _csv_text((*SHEET, *STRUCTURE), filled)
 
 
 def _csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -126,7 +126,15 @@ CREATE TABLE batches (
 );
 DELETE FROM facts WHERE name = 'entries_of';
 """
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+# What an entry says beside its translations, as JSON; the newest row of a word counts.
+_VERSION_5 = """
+CREATE TABLE articles (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    source TEXT NOT NULL, article TEXT NOT NULL, reviewer TEXT NOT NULL, at TEXT NOT NULL
+);
+CREATE INDEX articles_by_source ON articles (source, id);
+"""
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 VERSION = len(MIGRATIONS)
 
 

@@ -15,6 +15,7 @@ from bilex.core.languages import language_name
 from bilex.model.saved import read_config, read_provenance
 from bilex_workbench.bands import Band, frequency_bands
 from bilex_workbench.engine import Engine
+from bilex_workbench.examples import Corpus
 from bilex_workbench.precompute import Precompute
 from bilex_workbench.problems import ProblemError, not_ready
 from bilex_workbench.schema import lock as take_lock
@@ -62,6 +63,7 @@ class Workbench:
         self.state = "none"
         self.detail: str | None = None
         self.folder: Path | None = None
+        self.corpus: Corpus | None = None
         self._engine: Engine | None = None
         self._store: Store | None = None
         self._filling: Precompute | None = None
@@ -209,6 +211,7 @@ class Workbench:
             "made": made.made,
             "bands": [vars(band) for band in self.bands],
             "lemmas": self._lemmas(),
+            "corpus": self.corpus is not None,
             "entries": {
                 "done": self._filling.done if self._filling else 0,
                 "total": int(config["source_words"]),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.core.visible import escape_control_characters
-from bilex.lexicon.entries import FORBIDDEN, Dictionary, Entry, one_line, word_fault
+from bilex.lexicon.entries import FORBIDDEN, TEXTS, Dictionary, Entry, one_line, word_fault
 from bilex.lexicon.reading import Layout, Reading
 
 _SHOWN_OF_A_WORD = 60
@@ -113,7 +113,7 @@ class DictionaryFormat:
 
 def _one_line_texts(entry: Entry) -> Entry:
     """The entry, its remarks without line ends and control characters."""
-    texts = {name: getattr(entry, name) for name in ("part_of_speech", "status", "provenance")}
+    texts = {name: getattr(entry, name) for name in TEXTS}
     changed = {name: one_line(text) for name, text in texts.items() if FORBIDDEN.search(text)}
     return dataclasses.replace(entry, **changed) if changed else entry  # type: ignore[arg-type]
 

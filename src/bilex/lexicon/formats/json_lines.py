@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bilex.core.visible import encodable
-from bilex.lexicon.entries import Dictionary, Entry, number_of, one_line
+from bilex.lexicon.entries import TEXTS, Dictionary, Entry, number_of, one_line
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.decoding import text_lines
 from bilex.lexicon.formats.rows import judged
 from bilex.lexicon.reading import Collector, Layout, Reading
 
-_TEXTS = ("part_of_speech", "status", "provenance")
 _RANKS = ("source_rank", "target_rank")
 _NUMBERS = ("score", "confidence", *_RANKS)
 _SENSE = "sense"
@@ -62,7 +61,7 @@ def _entry(source: str, target: str, record: dict[str, Any]) -> Entry:
         value = record.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             found[name] = number_of(value, int if name in (*_RANKS, _SENSE) else float)  # type: ignore[arg-type]
-    found |= {name: encodable(record[name]) for name in _TEXTS if isinstance(record.get(name), str)}
+    found |= {name: encodable(record[name]) for name in TEXTS if isinstance(record.get(name), str)}
     return Entry(source, target, known=record.get("known") is True, **found)
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 from bilex.core.errors import BilexError
 from bilex.core.languages import code_of
-from bilex.lexicon.entries import Entry, number_of, one_line
+from bilex.lexicon.entries import TEXTS, Entry, number_of, one_line
 from bilex.lexicon.formats.decoding import decode, is_comment
 from bilex.lexicon.headers import Columns, find_columns, is_header
 from bilex.lexicon.reading import Collector, Layout, Reading
@@ -40,7 +40,6 @@ _NEARLY_ALL, _SNIFFED_LINES, _ROWS_COMPARED = 0.9, 200, 20
 _ORIGINS = {"known": True, "found": False}
 _PLACES_WITHOUT_HEADER = {"score": 2, "confidence": 3, "known": 4}  # as `bilex lexicon` writes TSV
 _NUMBERS = {"score": float, "confidence": float, "source_rank": int, "target_rank": int, "sense": int}
-_TEXTS = ("part_of_speech", "status", "provenance")
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def _with_facts(source: str, target: str, cells: dict[str, str]) -> Entry:
     if not any(cells.values()):
         return Entry(source, target)
     numbers = {name: number_of(cells[name], kind) for name, kind in _NUMBERS.items() if name in cells}
-    texts = {name: cells[name] for name in _TEXTS if name in cells}
+    texts = {name: cells[name] for name in TEXTS if name in cells}
     known = _ORIGINS.get(cells.get("known", "").casefold(), False)
     return Entry(source, target, known=known, **numbers, **texts)  # type: ignore[arg-type]
 
@@ -139,7 +138,7 @@ def _with_facts(source: str, target: str, cells: dict[str, str]) -> Entry:
 def _fact_places(header: tuple[str, ...]) -> dict[str, int]:
     """The columns, by the names that we write, of what else is known about a pair."""
     names = [cell.strip().casefold().replace(" ", "_") for cell in header]
-    return {name: names.index(name) for name in (*_NUMBERS, "known", *_TEXTS) if name in names}
+    return {name: names.index(name) for name in (*_NUMBERS, "known", *TEXTS) if name in names}
 
 
 def _is_ours(cells: tuple[str, ...], columns: Columns) -> bool:

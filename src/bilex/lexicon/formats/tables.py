@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bilex.lexicon.entries import Dictionary, Entry, number_text
+from bilex.lexicon.entries import TEXTS, Dictionary, Entry, number_text
 
-_OTHERS = ("sense", "part_of_speech", "status", "provenance")
+_OTHERS = ("sense", *TEXTS)
 
 
 def column_names(dictionary: Dictionary) -> list[str]:

@@ -91,7 +91,8 @@ def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
             f"<tig><term>{escape(word)}</term>{speech}{more}</tig></langSet>"
             for language, word, more in ((source, entry.source, ""), (target, entry.target, noted))
         )
-        yield f'<termEntry id="c{number}">{first}{second}</termEntry>\n'
+        definition = f'<descrip type="definition">{escape(entry.gloss)}</descrip>' if entry.gloss else ""
+        yield f'<termEntry id="c{number}">{definition}{first}{second}</termEntry>\n'
     yield "</body></text>\n</martif>\n"
 
 

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from bilex.lexicon.entries import Dictionary, Entry, Languages, number_of, number_text
+from bilex.lexicon.entries import EXAMPLE, TEXTS, Dictionary, Entry, Languages, number_of, number_text
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.languages import matches, short
 from bilex.lexicon.formats.xml_reading import Node, elements
@@ -67,7 +67,7 @@ def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
         if form.attributes.get("type") not in _OTHER_FORMS
         for orth in form.children("orth")
     ]
-    translations = [node for node in _translations(entry) if direction.takes(node.language())]
+    translations = [found for found in _translations(entry) if direction.takes(found[0].language())]
     if not heads:
         collector.leave_out(entry.line, "no headword")
     elif not translations:
@@ -76,31 +76,42 @@ def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
         collector.leave_out(entry.line, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
     else:
         speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
-        targets = [_entry(node, speech) for node in translations]
+        targets = [_entry(node, speech, sense) for node, sense in translations]
         pairs = itertools.product(heads, targets)
         found = [dataclasses.replace(target, source=head) for head, target in pairs]
         backward = direction.backward()
         collector.add(entry.line, [one.swapped() for one in found] if backward else found)
 
 
-def _translations(node: Node) -> Iterator[Node]:
-    """The elements that hold translations of a word itself, wherever its senses are."""
+def _translations(node: Node, sense: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
+    """The elements that hold translations of a word itself, each with its sense, wherever it is."""
     for child in node.content:
         if isinstance(child, str) or child.name in ("re", "form", "note", "def"):
             continue
         if child.name == "tr" or (child.name == "cit" and child.attributes.get("type") in _TRANSLATION_KINDS):
-            yield child
+            yield child, sense
         elif child.name != "cit":
-            yield from _translations(child)
+            yield from _translations(child, child if child.name == "sense" else sense)
 
 
-def _entry(node: Node, speech: str) -> Entry:
+def _entry(node: Node, speech: str, sense: Node | None) -> Entry:
     """A translation, for any headword."""
     quotes = [quote.text() for quote in node.children("quote", "orth")]
     word = quotes[0] if quotes else node.text()
     entry = Entry("", word, confidence=_probability(node), part_of_speech=speech)
+    if sense is not None:
+        examples = (one for one in sense.children("cit") if one.attributes.get("type") == "example")
+        entry = dataclasses.replace(
+            entry,
+            gloss=" ".join(one.text() for one in sense.children("def")),
+            labels=", ".join(one.text() for one in sense.children("usg")),
+            example=EXAMPLE.join(quote.text() for one in examples for quote in one.within("quote")),
+        )
     for note in node.children("note"):
-        entry = entry.with_note(note.text())
+        if note.attributes.get("type") == "comment":
+            entry = dataclasses.replace(entry, comment=note.text())
+        else:
+            entry = entry.with_note(note.text())
     return entry
 
 
@@ -131,21 +142,37 @@ def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
 
 def _sense(entry: Entry, target: str) -> str:
     certainty = f' cert="{number_text(entry.confidence)}"' if entry.confidence is not None else ""
-    note = entry.note(without=("confidence", "part_of_speech"))
-    noted = f'<note type="bilex">{escape(note)}</note>' if note else ""
+    note = entry.note(without=("confidence", "part_of_speech", "gloss", "labels", "comment", "example"))
+    noted = f'<note type="comment">{escape(entry.comment)}</note>' if entry.comment else ""
+    noted += f'<note type="bilex">{escape(note)}</note>' if note else ""
+    head = f"<def>{escape(entry.gloss)}</def>" if entry.gloss else ""
+    head += "".join(f"<usg>{escape(one.strip())}</usg>" for one in entry.labels.split(",") if one.strip())
     return (
-        f'<sense><cit type="trans" xml:lang={quoteattr(target)}{certainty}>'
-        f"<quote>{escape(entry.target)}</quote>{noted}</cit></sense>"
+        f'<sense>{head}<cit type="trans" xml:lang={quoteattr(target)}{certainty}>'
+        f"<quote>{escape(entry.target)}</quote>{noted}</cit>{_example(entry, target)}</sense>"
     )
 
 
+def _example(entry: Entry, target: str) -> str:
+    if not entry.example:
+        return ""
+    sentence, _, translated = entry.example.partition(EXAMPLE)
+    other = (
+        f'<cit type="trans" xml:lang={quoteattr(target)}><quote>{escape(translated)}</quote></cit>'
+        if translated
+        else ""
+    )
+    return f'<cit type="example"><quote>{escape(sentence)}</quote>{other}</cit>'
+
+
 def _fault(entry: Entry) -> str:
-    return xml_fault(entry) or xml_fault(Entry(entry.part_of_speech, ""))
+    faults = (xml_fault(Entry(getattr(entry, name), "")) for name in TEXTS)
+    return xml_fault(entry) or next(filter(None, faults), "")
 
 
 FORMAT = DictionaryFormat(
     name="tei",
-    description="TEI P5 as FreeDict has it, with the part of speech, and confidence as certainty",
+    description="TEI P5 as FreeDict has it, with senses, labels, examples, and confidence as certainty",
     suffixes=(".tei", ".xml"),
     noun="a TEI file",
     read=_read,

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
-from bilex.lexicon.entries import Dictionary, Entry
+from bilex.lexicon.entries import TEXTS, Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.decoding import cannot_be_read, check_unpacked
 from bilex.lexicon.formats.rows import Row, take_rows
@@ -180,7 +180,7 @@ def _cell(value: str | int, options: WriteOptions) -> str:
 
 
 def _fault(entry: Entry) -> str:
-    texts = (entry.source, entry.target, entry.part_of_speech, entry.status, entry.provenance)
+    texts = (entry.source, entry.target, *(getattr(entry, name) for name in TEXTS))
     too_long = any(len(text) > LONGEST_CELL for text in texts)
     return f"a word of more than {LONGEST_CELL:,} characters" if too_long else ""
 

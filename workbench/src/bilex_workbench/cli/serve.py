@@ -10,11 +10,15 @@ import time
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bilex.cli.options import examples
 from bilex.core.errors import BilexError
+
+if TYPE_CHECKING:
+    from bilex_workbench.examples import Corpus
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN = 8
@@ -28,6 +32,7 @@ _SWITCH_SECONDS = 0.0005
     epilog=examples(
         "bilex serve en-fi",
         "bilex serve en-fi --port 9000 --no-browser",
+        "bilex serve en-fi --corpus europarl.en.gz europarl.fi.gz",
         "bilex serve --folder ~/vectors                        (no model yet: make one in the browser)",
         "bilex serve en-fi --host 0.0.0.0 --password-file secret.txt",
     )
@@ -40,6 +45,13 @@ _SWITCH_SECONDS = 0.0005
 @click.option("--token", help="What requests must carry; a random one by default.")
 @click.option("--password-file", type=click.Path(), help="A file whose first line is the token.")
 @click.option("--folder", type=click.Path(), help="Files for a first fit may be chosen from this folder.")
+@click.option(
+    "--corpus",
+    type=click.Path(),
+    nargs=2,
+    metavar="SOURCE TARGET",
+    help="Text to show examples from: files, gzip too, or folders; '-' for none. Indexed once.",
+)
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
 def command(
     model: str | None,
@@ -48,6 +60,7 @@ def command(
     token: str | None,
     password_file: str | None,
     folder: str | None,
+    corpus: tuple[str, str] | None,
     no_browser: bool,
 ) -> None:
     """Review, correct, retrain and publish the dictionary of a MODEL in the browser.
@@ -71,6 +84,8 @@ def command(
     sys.setswitchinterval(_SWITCH_SECONDS)
     bench = Workbench(Settings(folder=allowed, work=allowed or Path.cwd()), Path(model) if model else None)
     try:
+        if model is not None:
+            bench.corpus = _corpus(model, corpus)
         listener = listening(host, port)
         number = listener.getsockname()[1]
         hosts = LOCAL if host in _LOCAL else frozenset()
@@ -87,6 +102,15 @@ def command(
         run(app, listener)
     finally:
         bench.stop()
+
+
+def _corpus(model: str, texts: tuple[str, str] | None) -> Corpus | None:
+    """The index of the example sentences, built where it must be."""
+    from bilex.cli.console import progress
+    from bilex_workbench.examples import opened_corpus
+
+    source, target = (None if name == "-" else name for name in texts or ("-", "-"))
+    return opened_corpus(model, source, target, progress())
 
 
 def _secret(host: str, token: str | None, password_file: str | None) -> str:

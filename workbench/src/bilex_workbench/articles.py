@@ -1,0 +1,198 @@
+"""The structure of an entry: part of speech, senses with glosses, labels, comments and examples; notes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from bilex.lexicon.entries import EXAMPLE, FORBIDDEN, Entry
+from bilex_workbench.problems import LONGEST_WORD
+from bilex_workbench.store import Store, now
+
+_MOST = 50  # senses of an entry, translations or examples of a sense
+
+
+def _plain(text: str) -> str:
+    if FORBIDDEN.search(text.replace("\n", " ").replace("\t", " ")):
+        raise ValueError("holds a control character")
+    return text
+
+
+def _text(longest: int, shortest: int = 0) -> Any:
+    limits = StringConstraints(min_length=shortest, max_length=longest, strip_whitespace=True)
+    return Annotated[str, limits, AfterValidator(_plain)]
+
+
+Label = _text(60)
+Line = _text(1000)
+Sentence = _text(2000)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class TranslationOf(_Part):
+    """A translation of a sense."""
+
+    target: _text(LONGEST_WORD, 1)  # type: ignore[valid-type]
+    comment: Line = ""  # type: ignore[valid-type]
+    labels: list[Label] = Field(default_factory=list, max_length=_MOST)  # type: ignore[valid-type]
+
+
+class Example(_Part):
+    """A sentence with the source word, one with its translation, or both."""
+
+    source: Sentence = ""  # type: ignore[valid-type]
+    target: Sentence = ""  # type: ignore[valid-type]
+
+
+class Sense(_Part):
+    """One sense of a source word."""
+
+    gloss: Line = ""  # type: ignore[valid-type]
+    labels: list[Label] = Field(default_factory=list, max_length=_MOST)  # type: ignore[valid-type]
+    translations: list[TranslationOf] = Field(default_factory=list, max_length=_MOST)
+    examples: list[Example] = Field(default_factory=list, max_length=_MOST)
+
+
+class Article(_Part):
+    """What an entry says beside its translations; all of it is optional."""
+
+    part_of_speech: Label = ""  # type: ignore[valid-type]
+    senses: list[Sense] = Field(default_factory=list, max_length=_MOST)
+    notes: _text(10_000) = ""  # type: ignore[valid-type]
+
+    def sense_of(self, target: str) -> Sense:
+        """The first sense that has a translation; else the first, made if there is none."""
+        for sense in self.senses:
+            if any(one.target == target for one in sense.translations):
+                return sense
+        if not self.senses:
+            self.senses.append(Sense())
+        return self.senses[0]
+
+
+def article_of(connection: sqlite3.Connection | Store, source: str) -> Article:
+    """The article of a word; an empty one if nobody wrote it."""
+    query = "SELECT article FROM articles WHERE source = ? ORDER BY id DESC LIMIT 1"
+    row = (
+        connection.one(query, source)
+        if isinstance(connection, Store)
+        else connection.execute(query, (source,)).fetchone()
+    )
+    return Article() if row is None else Article.model_validate_json(row["article"])
+
+
+def all_articles(store: Store) -> dict[str, Article]:
+    """The article of every word that has one."""
+    rows = store.all("SELECT source, article FROM articles ORDER BY id")
+    newest = {row["source"]: row["article"] for row in rows}
+    return {source: Article.model_validate_json(text) for source, text in newest.items()}
+
+
+def keep_article(connection: sqlite3.Connection, source: str, article: Article, reviewer: str) -> None:
+    """Make an article the newest of its word, within a transaction."""
+    connection.execute(
+        "INSERT INTO articles (source, article, reviewer, at) VALUES (?, ?, ?, ?)",
+        (source, json.dumps(article.model_dump(), ensure_ascii=False), reviewer, now()),
+    )
+
+
+def add_example(
+    connection: sqlite3.Connection, source: str, target: str, example: Example, reviewer: str
+) -> Article:
+    """Add an example to the sense that a translation belongs to."""
+    article = article_of(connection, source)
+    sense = article.sense_of(target)
+    if example not in sense.examples and len(sense.examples) < _MOST:
+        sense.examples.append(example)
+    keep_article(connection, source, article, reviewer)
+    return article
+
+
+def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
+    """Take over what a row of a sheet says about a translation; whether anything was new is returned.
+
+    Args:
+        article: Changed in place.
+        target: The translation.
+        row: Cells by the names of `Entry`'s fields.
+
+    Raises:
+        ValidationError: A cell is too long or holds control characters.
+    """
+    before = article.model_dump()
+    said = {name: row.get(name, "").strip() for name in ("gloss", "labels", "comment", "example")}
+    speech = row.get("part_of_speech", "").strip()
+    if not speech and not any(said.values()):
+        return False
+    number = int(row["sense"]) if row.get("sense", "").strip().isdecimal() else 0
+    while len(article.senses) < min(number, _MOST):
+        article.senses.append(Sense())
+    sense = article.senses[number - 1] if 0 < number <= _MOST else article.sense_of(target)
+    found = next((one for one in sense.translations if one.target == target), None)
+    if found is None:
+        found = TranslationOf(target=target)
+        sense.translations.append(found)
+    article.part_of_speech = speech or article.part_of_speech
+    sense.gloss = said["gloss"] or sense.gloss
+    labels = [one.strip() for one in said["labels"].split(",") if one.strip()]
+    sense.labels = [one for one in labels if one not in found.labels] or sense.labels
+    found.comment = said["comment"] or found.comment
+    first, _, second = said["example"].partition(EXAMPLE)
+    example = Example(source=first, target=second)
+    if said["example"] and example not in sense.examples:
+        sense.examples.append(example)
+    checked = Article.model_validate(article.model_dump())
+    return checked.model_dump() != before
+
+
+def with_articles(
+    entries: Iterable[tuple[Entry, bool]], articles: dict[str, Article]
+) -> Iterator[tuple[Entry, bool]]:
+    """Pairs with what their articles say: one for each sense that has the translation."""
+    for entry, confirmed in entries:
+        article = articles.get(entry.source)
+        if article is None:
+            yield entry, confirmed
+        else:
+            yield from ((one, confirmed) for one in described(entry, article))
+
+
+def described(entry: Entry, article: Article) -> Sequence[Entry]:
+    """A pair with what its article says."""
+    entry = replace(entry, part_of_speech=article.part_of_speech)
+    own = [
+        (number, sense, translation)
+        for number, sense in enumerate(article.senses, 1)
+        for translation in sense.translations
+        if translation.target == entry.target
+    ]
+    if not own and len(article.senses) == 1:
+        own = [(1, article.senses[0], TranslationOf(target=entry.target))]
+    made = [
+        replace(
+            entry,
+            sense=number if len(article.senses) > 1 else entry.sense,
+            gloss=sense.gloss,
+            labels=", ".join([*sense.labels, *translation.labels]),
+            comment=translation.comment,
+            example=_example(sense.examples),
+        )
+        for number, sense, translation in own
+    ]
+    return made or [entry]
+
+
+def _example(examples: Sequence[Example]) -> str:
+    """The first example, the two languages with a mark between them."""
+    if not examples:
+        return ""
+    first = examples[0]
+    return EXAMPLE.join([first.source, first.target]) if first.target else first.source

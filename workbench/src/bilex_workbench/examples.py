@@ -1,0 +1,244 @@
+"""Example sentences from a corpus: a full-text index beside the model, and the best sentences with a word."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from bilex.core.errors import BilexError
+from bilex.core.progress import SILENT, Progress
+from bilex.core.temporaries import temporary_file
+
+SUFFIX = ".corpus.sqlite"
+_APPLICATION = 0x62697863  # "bixc"
+_SHORTEST, _LONGEST = 12, 240  # characters of a sentence that may be an example
+_BLOCK = 20_000
+_RANKED = 200  # sentences that are compared
+_BEST_WORDS = 11
+_WORD = re.compile(r"\w+", re.UNICODE)
+
+
+def corpus_file(model: str | Path) -> Path:
+    """The index of a model's corpus, beside the model."""
+    folder = Path(model).resolve()
+    return folder.with_name(folder.name + SUFFIX)
+
+
+def opened_corpus(
+    model: str | Path, source: str | None, target: str | None, progress: Progress = SILENT
+) -> Corpus | None:
+    """The index of a corpus, built where it is missing or its files have changed.
+
+    Args:
+        model: The model's folder.
+        source: Text of the source language, one sentence per line: a file, plain or gzip, or a folder of such
+            files; None for none.
+        target: Text of the target language. Two files with as many lines are taken as parallel.
+        progress: Shows how far the building is.
+
+    Returns:
+        The index; where no text is named, an earlier one, or None.
+
+    Raises:
+        BilexError: A text cannot be read, or the index cannot be written.
+    """
+    path = corpus_file(model)
+    if source is None and target is None:
+        return Corpus(path) if path.is_file() else None
+    texts = [_files(name) for name in (source, target)]
+    mark = _fingerprint(texts)
+    if path.is_file():
+        with_mark = Corpus(path)
+        if with_mark.mark == mark:
+            return with_mark
+        with_mark.close()
+    _build(path, texts, mark, progress)
+    return Corpus(path)
+
+
+def _files(name: str | None) -> list[Path]:
+    if name is None:
+        return []
+    path = Path(name)
+    if path.is_dir():
+        found = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
+        if found:
+            return found
+    elif path.is_file():
+        return [path]
+    raise BilexError(f"{name}: is no text file and no folder with text files.")
+
+
+def _fingerprint(texts: Sequence[Sequence[Path]]) -> str:
+    """What says whether the files are still the same: names, sizes and times."""
+    stats = [[(str(one.resolve()), one.stat()) for one in side] for side in texts]
+    facts = [[(name, stat.st_size, stat.st_mtime_ns) for name, stat in side] for side in stats]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _lines(files: Sequence[Path], advance: Any) -> Iterator[str]:
+    for path in files:
+        try:
+            with path.open("rb") as raw:
+                packed = raw.read(2) == b"\x1f\x8b"
+            seen = 0
+            with gzip.open(path) if packed else path.open("rb") as lines:
+                for line in lines:
+                    if not packed:
+                        seen += len(line)
+                        if seen > 1 << 20:
+                            advance(seen)
+                            seen = 0
+                    yield line.decode("utf-8", "replace").strip()
+            advance(path.stat().st_size if packed else seen)
+        except (OSError, EOFError) as error:
+            raise BilexError(f"{path}: cannot be read ({error}).") from error
+
+
+def _fits(sentence: str) -> bool:
+    """Whether a sentence may be an example: neither too short nor too long, and plain text."""
+    return _SHORTEST <= len(sentence) <= _LONGEST and sentence.isprintable()
+
+
+def _build(path: Path, texts: Sequence[Sequence[Path]], mark: str, progress: Progress) -> None:
+    """Write the index, whole or not at all."""
+    size = sum(one.stat().st_size for side in texts for one in side)
+    try:
+        with temporary_file(path) as made, progress.task("Indexing the corpus", size) as task:
+            connection = sqlite3.connect(made, isolation_level=None)
+            try:
+                connection.execute(f"PRAGMA application_id={_APPLICATION}")
+                connection.execute("PRAGMA journal_mode=OFF")
+                connection.execute("PRAGMA synchronous=OFF")
+                connection.execute("PRAGMA cache_size=-200000")
+                connection.execute(
+                    "CREATE VIRTUAL TABLE sentences USING fts5(source, target, detail=column, "
+                    "tokenize='unicode61 remove_diacritics 0')"
+                )
+                counts = [0, 0]
+                connection.execute("BEGIN")
+                block: list[tuple[int, str, str]] = []
+                sides = [_lines(side, task.advance) for side in texts]
+                for number, pair in enumerate(zip_longest(*sides), 1):
+                    shown = tuple(one if one and _fits(one) else "" for one in pair)
+                    for side, one in enumerate(pair):
+                        counts[side] += one is not None
+                    if any(shown):
+                        block.append((number, shown[0], shown[1]))
+                    if len(block) >= _BLOCK:
+                        _insert(connection, block)
+                        block = []
+                _insert(connection, block)
+                parallel = counts[0] == counts[1] > 0
+                connection.execute("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+                connection.executemany(
+                    "INSERT INTO facts VALUES (?, ?)", [("mark", mark), ("parallel", str(int(parallel)))]
+                )
+                connection.execute("COMMIT")
+            finally:
+                connection.close()
+            made.replace(path)
+    except (sqlite3.Error, OSError) as error:
+        raise BilexError(f"{path}: the index of the corpus cannot be written ({error}).") from error
+
+
+def _insert(connection: sqlite3.Connection, block: list[tuple[int, str, str]]) -> None:
+    connection.executemany("INSERT INTO sentences (rowid, source, target) VALUES (?, ?, ?)", block)
+
+
+class Corpus:
+    """An index that is open for queries.
+
+    Args:
+        path: The file.
+
+    Raises:
+        BilexError: It is no index of a corpus.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        try:
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False
+            )
+            facts = dict(self._connection.execute("SELECT name, value FROM facts").fetchall())
+        except sqlite3.Error as error:
+            raise BilexError(f"{path}: is no index of a corpus ({error}); remove it.") from error
+        self.mark, self.parallel = facts.get("mark", ""), facts.get("parallel") == "1"
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def examples(
+        self, words: Sequence[Sequence[str]], near: Sequence[set[str]], k: int = 3
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The best sentences: short, whole, and with words that are near the word in meaning.
+
+        Args:
+            words: The forms of the source word, and those of its translation.
+            near: Neighbours of each of the two.
+            k: How many sentences of each kind.
+
+        Returns:
+            "parallel": sentences with both words, where the texts are parallel; "source" and "target".
+        """
+        both: list[tuple[str, str]] = []
+        if self.parallel and all(words):
+            both = self._found(f"source : ({_any(words[0])}) AND target : ({_any(words[1])})")
+        found: dict[str, list[dict[str, Any]]] = {
+            "parallel": [
+                {"source": _marked(one[0], words[0]), "target": _marked(one[1], words[1])}
+                for one in _best(both, 0, near[0] | near[1], k)
+            ]
+        }
+        for side, name in enumerate(("source", "target")):
+            rows = self._found(f"{name} : ({_any(words[side])})") if words[side] else []
+            found[name] = [
+                {name: _marked(one[side], words[side])} for one in _best(rows, side, near[side], k)
+            ]
+        return found
+
+    def _found(self, query: str) -> list[tuple[str, str]]:
+        with self._lock:
+            return self._connection.execute(
+                "SELECT source, target FROM sentences WHERE sentences MATCH ? LIMIT ?", (query, _RANKED)
+            ).fetchall()
+
+
+def _any(words: Sequence[str]) -> str:
+    return " OR ".join('"' + word.replace('"', '""') + '"' for word in words[:50])
+
+
+def _best(rows: Sequence[tuple[str, str]], side: int, near: set[str], k: int) -> list[tuple[str, str]]:
+    """The k best rows by their sentence of one side, each sentence once."""
+
+    def worth(row: tuple[str, str]) -> float:
+        sentence = row[side]
+        words = [word.casefold() for word in _WORD.findall(sentence)]
+        whole = (sentence[:1].isupper() or not sentence[:1].isalpha()) + (sentence[-1:] in ".!?…。")
+        typical = sum(word in near for word in set(words))
+        digits = sum(character.isdigit() for character in sentence)
+        return 2 * whole + min(2, typical) - abs(len(words) - _BEST_WORDS) / 4 - digits / 4
+
+    once = {row[side]: row for row in rows if row[side]}
+    return sorted(once.values(), key=worth, reverse=True)[:k]
+
+
+def _marked(sentence: str, words: Sequence[str]) -> dict[str, Any]:
+    """A sentence, and where the words stand in it, in characters."""
+    wanted = {word.casefold() for word in words}
+    marks = [
+        [found.start(), found.end()]
+        for found in _WORD.finditer(sentence)
+        if found.group().casefold() in wanted
+    ]
+    return {"text": sentence, "marks": marks}
