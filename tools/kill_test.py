@@ -31,7 +31,7 @@ import torch
 
 from bilex.cli import run
 from bilex.core import files
-from bilex.core.temporaries import restore
+from bilex.core.files import restore
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.vectors import WordVectors

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
+from bilex.core.files import remove_abandoned
 from bilex.core.progress import SILENT, Progress
-from bilex.core.temporaries import remove_abandoned
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors

@@ -1,16 +1,24 @@
-"""Writing files so that a reader never meets half of one."""
+"""Reading and writing files: whole or not at all, and never over what a command may not replace.
+
+Files and folders are written under a temporary name beside their place. A temporary has a lock that the
+system releases when its process ends; the next writer in that folder removes what nobody holds.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import functools
 import hashlib
 import json
 import math
 import os
 import re
+import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Collection, Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -19,19 +27,14 @@ from typing import Any
 from safetensors import SafetensorError
 
 from bilex.core.errors import BilexError
-from bilex.core.exchange import exchange, sync_file, sync_folder, sync_tree
-from bilex.core.temporaries import (
-    ASIDE,
-    NEW,
-    check_name,
-    one_at_a_time,
-    put_aside,
-    restore,
-    temporary_file,
-    temporary_folder,
-)
+from bilex.core.locks import LOCK, hidden_name, one_at_a_time, try_lock, turn_lock
 
 OwnFiles = Callable[[Path], Collection[str]]
+
+NEW, ASIDE = ".bilex-tmp", ".bilex-old"
+_SHOWN_NAME = 60
+_AT_FDCWD, _EXCHANGE = -100, 2  # of Linux's renameat2 and macOS's renamex_np
+_NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NUMPY_WROTE_LESS = re.compile(r"\d+ requested and \d+ written")  # it gives no number
@@ -51,6 +54,23 @@ def protected_inputs() -> Iterator[None]:
         yield
     finally:
         _inputs.reset(token)
+
+
+def check_name(path: str | Path) -> None:
+    """Make sure that a path is one that the system can look up; nothing need be there.
+
+    Raises:
+        BilexError: It is too long, or holds a NUL character.
+    """
+    try:
+        os.lstat(path)
+    except ValueError as error:
+        raise BilexError(f"{str(path)!r}: holds a NUL character; check the name.") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise BilexError(
+                f"{Path(path).name[:_SHOWN_NAME]}…: cannot be read or written (too long a name); check it."
+            ) from error
 
 
 def check_output(path: str | Path, *, folder: bool = False) -> None:
@@ -73,7 +93,7 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
                 return
             if _is_ours(outer):
                 raise BilexError(f"{path}: is inside {outer}, which bilex made; choose another name.")
-        if place.name.endswith((NEW, ASIDE)):
+        if place.name.endswith((NEW, ASIDE, LOCK)):
             raise BilexError(f"{path}: is a name of temporary files of bilex; choose another name.")
         if _REVIEWS.search(place.name):
             raise BilexError(f"{path}: is the name of a review database; choose another name.")
@@ -187,11 +207,153 @@ def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
         with temporary_folder(path) as temporary:
             yield temporary
             _open_to_others(temporary)
-            sync_tree(temporary)
+            _sync_tree(temporary)
             with one_at_a_time(path):  # another process may end with the same name
                 check_replaceable(path, own_files)
                 _put_in_place(temporary, path)
             sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def temporary_file(path: Path) -> Iterator[Path]:
+    """An empty file beside `path`, removed at the end of the block unless it was renamed."""
+    with _temporary_name(path) as temporary:
+        temporary.touch(mode=0o600, exist_ok=False)
+        try:
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def temporary_folder(path: Path) -> Iterator[Path]:
+    """An empty folder beside `path`, removed at the end of the block unless it was renamed."""
+    with _temporary_name(path) as temporary:
+        temporary.mkdir(mode=0o700)
+        try:
+            yield temporary
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _temporary_name(path: Path) -> Iterator[Path]:
+    """A new name beside `path` whose lock this process holds."""
+    remove_abandoned(path.parent)
+    temporary = path.with_name(f"{hidden_name(path)}{secrets.token_hex(4)}{NEW}")
+    with try_lock(temporary.with_suffix(LOCK)):
+        yield temporary
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporaries and locks of dead processes from a folder.
+
+    An old folder that was put aside stays as long as nothing has its first name again.
+    """
+    left = {end: _hidden(folder, end) for end in (NEW, LOCK, ASIDE)}
+    for temporary in left[NEW]:
+        with contextlib.suppress(OSError), try_lock(temporary.with_suffix(LOCK)) as held:
+            if held:
+                _remove(temporary)
+    for lock in left[LOCK]:
+        with contextlib.suppress(OSError), try_lock(lock):
+            pass  # it is removed at the end of the block
+    there = {hidden_name(path): path for path in folder.iterdir()} if left[ASIDE] else {}
+    for aside in left[ASIDE]:
+        path = there.get(aside.stem.rpartition(".")[0] + ".")
+        if path is not None:
+            with contextlib.suppress(OSError), try_lock(turn_lock(path)) as held:
+                if held:
+                    _remove(aside)
+
+
+def restore(path: Path) -> None:
+    """Move back what a killed process had put aside from `path`, if there is nothing at `path` now.
+
+    Raises:
+        BilexError: The system cannot look up the path.
+    """
+    check_name(path)
+    if os.path.lexists(path):
+        return
+    for aside in _hidden(path.parent, ASIDE, hidden_name(path)):
+        with contextlib.suppress(OSError), try_lock(turn_lock(path)) as held:
+            if held is not False and not os.path.lexists(path):
+                aside.rename(path)
+
+
+def _hidden(folder: Path, end: str, start: str = ".") -> list[Path]:
+    """The entries of a folder whose names begin and end so."""
+    with contextlib.suppress(OSError):
+        return sorted(p for p in folder.iterdir() if p.name.startswith(start) and p.name.endswith(end))
+    return []
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink()
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two paths change places in one step, so that a killed process leaves both names filled.
+
+    Returns:
+        Whether it was done; False where the system or the file system cannot.
+
+    Raises:
+        OSError: It can, and refused this time.
+    """
+    call = _exchanging_call()
+    if call is None:
+        return False
+    if call(os.fsencode(one), os.fsencode(other)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NOT_OFFERED:
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+@functools.cache
+def _exchanging_call() -> Callable[[bytes, bytes], int] | None:
+    """The system's call that exchanges two paths; None where there is none."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # Windows has no library without a name
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "linux":
+            renameat2 = library.renameat2
+            return lambda one, other: int(renameat2(_AT_FDCWD, one, _AT_FDCWD, other, _EXCHANGE))
+        if sys.platform == "darwin":
+            renamex_np = library.renamex_np
+            return lambda one, other: int(renamex_np(one, other, _EXCHANGE))
+    return None
+
+
+def sync_file(path: Path) -> None:
+    """Wait until a file's content is on the disk."""
+    _sync(path, os.O_RDWR)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until a folder's list of names is on the disk; nothing where folders cannot be synced."""
+    with contextlib.suppress(OSError):  # Windows opens no folders, some network disks sync none
+        _sync(path, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_tree(folder: Path) -> None:
+    for inner, _, files in os.walk(folder):
+        for name in files:
+            sync_file(Path(inner, name))
+        sync_folder(Path(inner))
 
 
 def link_or_copy(source: Path, destination: Path) -> None:
@@ -286,14 +448,14 @@ def _put_in_place(new: Path, path: Path) -> None:
         return
     if exchange(new, path):
         return
-    with put_aside(path) as aside:
-        try:
-            path.replace(aside)
-            new.replace(path)
-        finally:
-            if not path.exists():  # an error or Ctrl-C came between the two
-                aside.replace(path)
-        shutil.rmtree(aside, ignore_errors=True)
+    aside = path.with_name(f"{hidden_name(path)}{secrets.token_hex(4)}{ASIDE}")  # see `restore`
+    try:
+        path.replace(aside)
+        new.replace(path)
+    finally:
+        if not path.exists():  # an error or Ctrl-C came between the two
+            aside.replace(path)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _open_to_others(folder: Path) -> None:

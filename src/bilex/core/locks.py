@@ -1,23 +1,74 @@
-"""One user of a folder at a time: a second one waits a moment, and is then refused by name.
+"""Locks between processes: files beside what they protect, locked by the system (filelock).
 
-The lock is a file beside the folder, which carries a lock of the system. It is let go when the process ends
-in whatever way; what a killed process leaves is removed by the next write beside it, as every temporary file.
-Systems without such locks (Windows) refuse nobody.
+The system releases a lock when its process ends in whatever way. A lock file that a killed process left is
+removed by the next writer beside it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bilex.core.errors import BilexError
-from bilex.core.files import written_plainly
-from bilex.core.temporaries import NEW, beginning, holding
+from filelock import FileLock, Timeout
 
-_TRIES, _PAUSE = 10, 0.05  # another process looks at left-over locks for a moment only
+from bilex.core.errors import BilexError
+
+LOCK = ".bilex-lock"
+_NAME_BYTES = 60
+_WAIT_SECONDS = 0.5  # another process looks at left-over locks for a moment only
+_POLL_SECONDS = 0.01
+
+
+def hidden_name(path: Path) -> str:
+    """What the names of locks and temporaries of a path begin with: readable, short, and its own."""
+    name = path.name.encode("utf-8", "surrogateescape")
+    return f".{name[:_NAME_BYTES].decode('utf-8', 'ignore')}.{hashlib.sha256(name).hexdigest()[:8]}."
+
+
+@contextlib.contextmanager
+def try_lock(lock: Path, seconds: float = 0) -> Iterator[bool | None]:
+    """Hold a lock file for a block; it is removed at the end.
+
+    Args:
+        lock: The file, which need not exist.
+        seconds: How long to wait for another process or thread; -1 for as long as it takes.
+
+    Yields:
+        True if this block holds it, False if another does, None where the file system has no locks.
+
+    Raises:
+        OSError: The file cannot be made.
+    """
+    held = FileLock(lock, timeout=seconds, thread_local=False)
+    try:
+        held.acquire(poll_interval=_POLL_SECONDS)
+    except Timeout:
+        yield False
+        return
+    except NotImplementedError:
+        yield None
+        return
+    try:
+        yield True
+    finally:
+        with contextlib.suppress(OSError):  # Windows removes no open file; there filelock itself does
+            lock.unlink()  # while it is held: whoever waits for this inode looks again
+        held.release()
+
+
+def turn_lock(path: Path) -> Path:
+    """The lock file of those who replace a path; they hold it for a moment."""
+    return path.with_name(f"{hidden_name(path)}turn{LOCK}")
+
+
+@contextlib.contextmanager
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Wait until no other process or thread is in such a block for the same path."""
+    with try_lock(turn_lock(path), seconds=-1):
+        yield
 
 
 @contextlib.contextmanager
@@ -25,53 +76,31 @@ def exclusive_lock(path: str | Path | None) -> Iterator[None]:
     """Use a file or folder alone for a block.
 
     Args:
-        path: The file or folder, which need not exist; None for nothing. The other processes of a torchrun
-            start share the lock of the first.
+        path: The file or folder, which need not exist; None for nothing.
 
     Raises:
-        BilexError: Another process or thread uses it.
+        BilexError: Another process or thread uses it, or its lock cannot be written.
     """
-    if path is None or os.environ.get("RANK", "0") != "0":
+    if path is None:
         yield
         return
     path = Path(os.path.realpath(path))
-    lock = path.with_name(f"{beginning(path)}in-use{NEW}")
-    with _parents(path), contextlib.ExitStack() as held:
-        _take(path, lock, held)
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _parents(path: Path) -> Iterator[None]:
-    """Make the folders above a path; those that are still empty after the block go again."""
     new = [folder for folder in path.parents if not folder.exists()]
-    with written_plainly(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with contextlib.ExitStack() as held:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = path.with_name(f"{hidden_name(path)}in-use{LOCK}")
+            free = held.enter_context(try_lock(lock, _WAIT_SECONDS))
+        except OSError as error:
+            raise BilexError(f"{path}: cannot be written ({error.strerror or error}).") from error
+        if free is False:
+            raise BilexError(f"{path}: is in use by {_user(lock)}; wait until it has ended, or name another.")
+        with contextlib.suppress(OSError):
+            lock.write_text(str(os.getpid()))
         yield
-    finally:
-        with contextlib.suppress(OSError):  # the first that is not empty ends it
-            for folder in new:
-                folder.rmdir()
-
-
-def _take(path: Path, lock: Path, held: contextlib.ExitStack) -> None:
-    """Hold the lock until `held` ends.
-
-    Raises:
-        BilexError: Somebody else holds it.
-    """
-    for _ in range(_TRIES):
-        with written_plainly(path), contextlib.suppress(FileExistsError):
-            lock.touch(exist_ok=False)
-        if held.enter_context(holding(lock)) is not None:
-            lock.write_text(f"{os.getpid()}\n")
-            return
-        time.sleep(_PAUSE)
-    raise BilexError(f"{path}: is in use by {_user(lock)}; wait until that has ended, or name another.")
+    with contextlib.suppress(OSError):  # the first folder that is not empty ends it
+        for folder in new:
+            folder.rmdir()
 
 
 def _user(lock: Path) -> str:

@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from bilex.core.errors import BilexError
-from bilex.core.files import MANIFEST, atomic_folder, check_replaceable, json_text, read_json, sha256
+from bilex.core.files import (
+    MANIFEST,
+    atomic_folder,
+    check_replaceable,
+    json_text,
+    read_json,
+    remove_abandoned,
+    sha256,
+)
 from bilex.core.progress import Progress
-from bilex.core.temporaries import remove_abandoned
 
 
 @contextlib.contextmanager

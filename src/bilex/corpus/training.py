@@ -18,10 +18,9 @@ from typing import IO, Any
 import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, check_not_an_input, check_writable
+from bilex.core.files import atomic_file, check_not_an_input, check_writable, temporary_folder
 from bilex.core.machine import available_memory
 from bilex.core.progress import SILENT, Progress
-from bilex.core.temporaries import temporary_folder
 from bilex.corpus.preparing import Preparation, Prepared, prepare
 from bilex.corpus.settings import TrainingSettings
 from bilex.vectors import WordVectors

@@ -9,8 +9,7 @@ from typing import Any
 
 from bilex.core.checksums import ModelFiles
 from bilex.core.errors import BilexError
-from bilex.core.files import read_json
-from bilex.core.temporaries import restore
+from bilex.core.files import read_json, restore
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
 from bilex.model.model_folder import (

@@ -9,8 +9,7 @@ import numpy as np
 
 from bilex.aligners.maps import Map, maps_from_state, maps_state
 from bilex.core.checksums import CARD, CHECKSUMS, ModelFiles, write_checksums
-from bilex.core.files import atomic_folder, json_text, link_or_copy
-from bilex.core.temporaries import restore
+from bilex.core.files import atomic_folder, json_text, link_or_copy, restore
 from bilex.fit.calibration import Calibration
 from bilex.model.model_folder import (
     CONFIG,

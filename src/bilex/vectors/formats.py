@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bilex.core.errors import BilexError
-from bilex.core.files import check_ordinary
+from bilex.core.files import check_ordinary, restore
 from bilex.core.progress import SILENT, Progress
-from bilex.core.temporaries import restore
 from bilex.vectors.core import WordVectors
 from bilex.vectors.npy import WORD_LIST_SUFFIXES
 from bilex.vectors.options import LoadOptions

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_ordinary, check_output, write_text
+from bilex.core.locks import hidden_name, one_at_a_time, try_lock, turn_lock
 from bilex.core.progress import SILENT, Progress
-from bilex.core.temporaries import beginning, holding
 from bilex.vectors.collector import Collector
 from bilex.vectors.core import WordVectors
 from bilex.vectors.mapped import mapped_file
@@ -177,7 +177,7 @@ def _earlier_list_kept(path: Path, words_path: Path) -> Iterator[None]:
         if words_path.exists():
             shutil.copyfile(words_path, temporary)
     try:
-        with holding(kept):
+        with one_at_a_time(path):
             yield
     finally:
         _finish_interrupted(path)
@@ -186,16 +186,16 @@ def _earlier_list_kept(path: Path, words_path: Path) -> Iterator[None]:
 def _earlier_list_name(path: Path) -> str:
     found = path.stat() if path.exists() else None
     owner = f"{found.st_ino:x}-{found.st_mtime_ns:x}" if found else "none"
-    return f"{beginning(path)}{owner}{_EARLIER}"
+    return f"{hidden_name(path)}{owner}{_EARLIER}"
 
 
 def _finish_interrupted(path: Path) -> None:
     """After a save that was cut off between its two files: make the word list that of the matrix."""
     with contextlib.suppress(OSError):
         left = [file for file in path.parent.iterdir() if file.name.endswith(_EARLIER)]
-        for kept in (file for file in left if file.name.startswith(beginning(path))):
-            with holding(kept) as held:
-                if held is not None:
+        for kept in (file for file in left if file.name.startswith(hidden_name(path))):
+            with try_lock(turn_lock(path)) as held:
+                if held is not False:
                     _settle(path, kept)
 
 

@@ -8,8 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from bilex.core.errors import BilexError
-from bilex.core.exchange import sync_file
-from bilex.core.temporaries import temporary_file
+from bilex.core.files import sync_file, temporary_file
 from bilex_workbench import schema
 
 DERIVED = ("entries", "candidates", "changes")  # made from the model again

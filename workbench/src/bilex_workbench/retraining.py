@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
-from bilex.core.exchange import exchange
+from bilex.core.files import exchange
 from bilex.model.saved import is_model, own_files
 from bilex_workbench.decisions import all_outcomes
 from bilex_workbench.problems import ProblemError

@@ -8,8 +8,7 @@ from pathlib import Path
 import filelock
 
 from bilex.core.errors import BilexError
-from bilex.core.exchange import sync_file
-from bilex.core.temporaries import temporary_file
+from bilex.core.files import sync_file, temporary_file
 
 APPLICATION = 0x62696C78  # "bilx", in the file's header
 SUFFIX = ".review.sqlite"

@@ -17,8 +17,8 @@ import numpy as np
 
 from bilex.core.errors import BilexError
 from bilex.core.files import written_plainly
+from bilex.core.locks import one_at_a_time
 from bilex.core.progress import SILENT, Progress
-from bilex.core.temporaries import one_at_a_time
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import CONFIG
 from bilex.vectors.npy import WORD_LIST_SUFFIXES

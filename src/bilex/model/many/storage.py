@@ -19,9 +19,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from bilex.aligners.maps import Map
-from bilex.core.files import atomic_folder
+from bilex.core.files import atomic_folder, restore
 from bilex.core.progress import SILENT, Progress
-from bilex.core.temporaries import restore
 from bilex.core.typed_json import as_json, from_json
 from bilex.model.many.card import card
 from bilex.model.many.core import ManyLanguages
