@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bilex.core.errors import BilexError
+from bilex.core.files import temporary_file
 from bilex.core.progress import SILENT, Progress
-from bilex.core.temporaries import temporary_file
 
 SUFFIX = ".corpus.sqlite"
 _APPLICATION = 0x62697863  # "bixc"
