@@ -11,7 +11,7 @@ import click
 
 from bilex.cli.align_languages import AlignCommand
 from bilex.cli.completion import complete_methods, complete_presets
-from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds
+from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds, warn_of_missing
 from bilex.cli.lm_names import check_lm
 from bilex.cli.options import (
     check_coverage,
@@ -185,6 +185,7 @@ def command(
     target = read_vectors(target_vectors, limit, lowercase, listener)
     if lexicon is not None and len(lexicon):
         check_coverage(lexicon, source, target)
+    warn_of_missing(layout, lowercase, languages, corrections, rejected, source, target)
     if dry_run:
         from bilex.cli.before_fit import show_plan
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _FEW_SEEDS = 200
+_MANY_SEEDS = 1000  # a large dictionary holds rare words, whatever is covered
 _Z = 1.96
 
 
@@ -67,7 +68,7 @@ def _advice(made: Provenance, pairs: int, model: str) -> str:
             ", or none at all (without --seeds the method finds its own start)" if made.seeds_optional else ""
         )
         return f"{pairs} seed pairs are few: give more, a thousand if you can{without}."
-    if made.seed_pairs > 2 * pairs:
+    if made.seed_pairs > 2 * pairs and pairs < _MANY_SEEDS:
         return "Most seeds are not in the vectors: check that words are written alike in both."
     return (
         "With so many seeds the vectors are the likely reason (little text, or texts of different kinds), or "

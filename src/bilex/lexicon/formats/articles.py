@@ -8,10 +8,11 @@ An article of FreeDict has one of these two forms:
      3.                                         2. prato
     3. een onbemand ruimtevaartuig              1. een schijfvormig voorwerp
 
-The first line is the headword with its pronunciation and part of speech. The second line holds translations. If it
-begins with "1.", there are several groups, numbered in order; else it is the only line of translations. All other
-lines are explanations in the language of the headword, one per sense, which may have numbers of their own; the
-number of a group's second sense stands at the end of its translations, further ones on lines of their own.
+The first line is the headword with its pronunciation and part of speech. The second line holds translations.
+If it begins with "1.", there are several groups, numbered in order; else it is the only line of translations.
+All other lines are explanations in the language of the headword, one per sense, which may have numbers of
+their own; the number of a group's second sense stands at the end of its translations, further ones on lines
+of their own.
 Remarks in brackets are taken out.
 """
 
