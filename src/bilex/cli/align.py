@@ -219,11 +219,10 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
         raise click.UsageError("Missing option '-o': name the model folder to write.")
     check_writable(output)
     click.get_current_context().with_resource(exclusive_lock(output))
-    from bilex.model.saved import is_model
-    from bilex.model.storage import check_destination
+    from bilex.model.storage import check_destination, holds_model
 
     check_destination(output)
-    if is_model(output) and not force:
+    if holds_model(output) and not force:
         raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
     return output
 
