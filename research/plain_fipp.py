@@ -8,10 +8,10 @@ from torch import Tensor
 from research.plain_vecmap import Mapped, Problem, unit
 
 
-def prepared(rows: Tensor) -> Tensor:
-    """Unit rows less their mean and their projection on the first principal component."""
+def prepared(rows: Tensor, subtract_mean: bool = True) -> Tensor:
+    """Unit rows less their mean, if wanted, and their projection on the first principal component."""
     centred = unit(rows)
-    centred = centred - centred.mean(0)
+    centred = centred - centred.mean(0) if subtract_mean else centred
     _, vectors = torch.linalg.eigh(centred.double().T @ centred.double())
     first: Tensor = vectors[:, -1:].to(centred.dtype)
     return centred - (centred @ first) @ first.T
@@ -26,6 +26,8 @@ def fipp(
     frequent: int | None = 20_000,
     squared_weights: bool = False,
     through_gram: bool = False,
+    centred: bool = True,
+    greedy: bool = True,
 ) -> Mapped:
     """FIPP; with few seeds first its greedy self-learning.
 
@@ -39,9 +41,14 @@ def fipp(
             squared, rather than the squared residuals.
         through_gram: Whether a word outside the pairs is placed so that its products with X̃ come nearest to
             its products with the pairs' vectors, rather than by the linear map that fits X̃ best.
+        centred: Whether the mean is subtracted before the first direction is removed.
+        greedy: Whether self-learning goes on to the best words left, rather than to drop a word whose best
+            target is taken.
     """
-    x, y = prepared(problem.x), prepared(problem.y)
-    pairs = more_pairs(x, y, problem.pairs, wanted_pairs, frequent) if problem.few_seeds else problem.pairs
+    x, y = prepared(problem.x, centred), prepared(problem.y, centred)
+    pairs = problem.pairs
+    if problem.few_seeds:
+        pairs = more_pairs(x, y, pairs, wanted_pairs, frequent, greedy)
     a, b = x[pairs[:, 0]].double(), y[pairs[:, 1]].double()
     gram_x, gram_y = a @ a.T, b @ b.T
     close = (gram_x - gram_y).abs() < epsilon
@@ -61,7 +68,9 @@ def fipp(
     return x @ (extend @ u @ vt).to(x.dtype), y
 
 
-def more_pairs(x: Tensor, y: Tensor, seeds: Tensor, wanted: int, frequent: int | None) -> Tensor:
+def more_pairs(
+    x: Tensor, y: Tensor, seeds: Tensor, wanted: int, frequent: int | None, greedy: bool
+) -> Tensor:
     """The seeds, and then the best matches of the other words by their products with the seed words."""
     described_x = unit(x[:frequent] @ x[seeds[:, 0]].T)
     described_y = unit(y[:frequent] @ y[seeds[:, 1]].T)
@@ -69,7 +78,16 @@ def more_pairs(x: Tensor, y: Tensor, seeds: Tensor, wanted: int, frequent: int |
     sources, targets = seeds.T
     scores[sources[sources < len(scores)]] = -torch.inf
     scores[:, targets[targets < scores.shape[1]]] = -torch.inf
-    return torch.cat([seeds, one_to_one(scores, wanted - len(seeds))])
+    if greedy:
+        return torch.cat([seeds, one_to_one(scores, wanted - len(seeds))])
+    best, column = scores.max(1)
+    pairs, taken = [], set()
+    for row in best.argsort(descending=True, stable=True).tolist():
+        if best[row] > -torch.inf and int(column[row]) not in taken:
+            taken.add(int(column[row]))
+            pairs.append((row, int(column[row])))
+    found = torch.tensor(pairs[: wanted - len(seeds)], dtype=torch.int64, device=x.device)
+    return torch.cat([seeds, found.reshape(-1, 2)])
 
 
 def one_to_one(scores: Tensor, count: int) -> Tensor:

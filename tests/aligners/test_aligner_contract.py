@@ -82,7 +82,7 @@ QUICK = {
         "latent": 6,
         "autoencoder_epochs": 1,
         "autoencoder_samples": 64,
-        "mapper_steps": 2,
+        "mapper_epochs": 2,
         "rounds": 1,
     },
 }

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners import eigen
-from bilex.aligners.eigen import top_eigenpairs
-from bilex.aligners.fipp import filtered_gram
-from bilex.aligners.greedy import greedy_matching
+from bilex.aligners import fipp
+from bilex.aligners.fipp import FIPP, best_matching, filtered_gram, greedy_matching, top_eigenpairs
 from bilex.aligners.lnmap import mutual_best
 from bilex.aligners.rcsls import RCSLS, RelaxedCSLS, spectral_projection
 from bilex.lexicon import Lexicon
@@ -111,7 +109,7 @@ def test_filtered_gram_minimises_its_objective() -> None:
 
 
 def test_top_eigenpairs_by_iteration_equal_a_full_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eigen, "_SMALL", 100)
+    monkeypatch.setattr(fipp, "_SMALL", 100)
     random = np.random.default_rng(0)
     x = random.normal(size=(400, 20)).astype(np.float32)
     blur = 0.05 * random.normal(size=(400, 400)).astype(np.float32)
@@ -137,6 +135,33 @@ def test_greedy_matching_equals_the_greedy_rule(most: int) -> None:
     pairs, values = greedy_matching(x, y, most, device="cpu")
     assert pairs.tolist() == [[int(a), int(b)] for a, b in expected]
     assert (np.diff(values) <= 0).all()
+
+
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_best_matching_keeps_the_most_similar_word_of_each_target(most: int) -> None:
+    random = np.random.default_rng(4)
+    x, y = _unit(random, 30, 5), _unit(random, 20, 5)
+    scores = x @ y.T
+    best = scores.argmax(1)
+    expected = [
+        (int(row), int(best[row]))
+        for row in np.argsort(-scores.max(1))
+        if scores[row].max() == max(scores[other].max() for other in np.flatnonzero(best == best[row]))
+    ]
+    pairs, values = best_matching(x, y, most, device="cpu")
+    assert pairs.tolist() == [list(pair) for pair in expected[:most]]
+    assert (np.diff(values) <= 0).all()
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_fipp_removes_the_first_direction_of_both_languages(centred: bool) -> None:
+    source, target, seeds = _problem()
+    fitted = FIPP(centred=centred, device="cpu").fit(source, target, seeds)
+    rows = target.vectors / np.linalg.norm(target.vectors, axis=1, keepdims=True)
+    rows = rows - rows.mean(0) if centred else rows
+    first = np.linalg.svd(rows, full_matrices=False)[2][0]
+    expected = rows - np.outer(rows @ first, first)
+    np.testing.assert_allclose(fitted.target_map_(target.vectors), expected, atol=1e-5)
 
 
 def test_mutual_best_equals_brute_force() -> None:

@@ -33,10 +33,9 @@ QUICK: dict[str, dict[str, Any]] = {
         "autoencoder_epochs": 5,
         "autoencoder_samples": 4000,
         "autoencoder_rate": 5e-3,
-        "mapper_steps": 200,
-        "mapper_batch": 64,
+        "mapper_epochs": 100,
+        "batch": 64,
         "mapper_rate": 3e-4,
-        "round_epochs": 10,
         "rounds": 1,
         "growth": 100,
     },
@@ -82,7 +81,7 @@ def test_planted_rotation_is_found_both_ways(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(QUICK))
 def test_same_seed_same_maps_and_a_saved_map_maps_alike(name: str) -> None:
-    quick = {"autoencoder_epochs": 1, "mapper_steps": 12, "rounds": 1} if name == "lnmap" else {}
+    quick = {"autoencoder_epochs": 1, "mapper_epochs": 2, "rounds": 1} if name == "lnmap" else {}
     (one, source, target), (two, _, _) = _fitted(name, **quick), _fitted(name, **quick)
     for side, vectors in (("source", source), ("target", target)):
         first, second = getattr(one, f"{side}_map_"), getattr(two, f"{side}_map_")

@@ -25,9 +25,8 @@ SMALL: dict[str, dict[str, Any]] = {
         "latent": 6,
         "autoencoder_epochs": 1,
         "autoencoder_samples": 50,
-        "mapper_steps": 2,
+        "mapper_epochs": 1,
         "rounds": 1,
-        "round_epochs": 1,
     },
     **{
         name: {"patience": 1, "frequent": 40}
@@ -42,8 +41,7 @@ LONG = (
     "updates",
     "rounds",
     "autoencoder",
-    "mapper_steps",
-    "round_epochs",
+    "mapper_epochs",
     "patience",
     "warm_up",
 )

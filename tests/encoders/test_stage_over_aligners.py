@@ -37,9 +37,8 @@ METHODS: dict[str, dict[str, Any]] = {
         "autoencoder_samples": 1_000,
         "autoencoder_epochs": 10,
         "autoencoder_rate": 1e-2,
-        "mapper_steps": 80,
+        "mapper_epochs": 40,
         "rounds": 1,
-        "round_epochs": 2,
     },
 }
 

@@ -95,8 +95,8 @@ def test_methods_shorten_themselves_for_a_trial_and_never_lengthen() -> None:
     assert VecMapSemi().for_trial(1000, 200_000) == impatient
     smaller = VecMapSemi(patience=3, growth=8.0, frequent=100)
     assert smaller.for_trial(1000, 200_000) == smaller
-    assert LNMap().for_trial(1000, 200_000) == LNMap(mapper_steps=1000, round_epochs=3)
-    fewer = LNMap(mapper_steps=1, round_epochs=2)
+    assert LNMap().for_trial(1000, 200_000) == LNMap(mapper_epochs=20)
+    fewer = LNMap(mapper_epochs=1)
     assert fewer.for_trial(1000, 200_000) == fewer
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +16,22 @@ import scipy.linalg
 import torch
 
 from bilex.aligners.base import Aligner, Metric, Pairs
-from bilex.aligners.eigen import top_eigenpairs
-from bilex.aligners.greedy import greedy_matching
+from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
+from bilex.search import top_k
+from bilex.search.search import placed
 from bilex.vectors import WordVectors
 
 Matrix = npt.NDArray[np.float64]
+Scores = npt.NDArray[np.float32]
 
 _FEW_SEEDS = 2000
 _BLOCK = 1024
+_SMALL = 2000  # a matrix up to this size is decomposed as a whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +62,13 @@ class FIPP(Aligner):
         epsilon: The largest difference of inner products that is bridged.
         strength: λ, how strongly the source is drawn to the target.
         self_learning: Whether the seed pairs are first extended; None does so with fewer than 2,000.
-        pairs: How many pairs self-learning extends the seeds to.
+        pairs: How many pairs self-learning extends the seeds to, at most.
         frequent: Among how many of the most frequent words of each language it looks for them.
+        matching: How self-learning pairs words. "best", as the authors do: each source word takes its best
+            target, and of those that take the same one the most similar stays. "greedy": the most similar
+            words that are left, one to one, until there are `pairs`.
+        centred: Whether the mean is subtracted before the first direction is found and removed; the authors
+            remove it from rows as they are.
         metric: How the result is to be searched: "dot", as the authors do, or "cosine".
 
     Examples:
@@ -70,12 +78,20 @@ class FIPP(Aligner):
     name = "fipp"
     summary = "fits the inner products of the seed pairs, then rotates; seconds"
     equal_dimensions = True
+    limits: ClassVar[Limits] = {
+        "epsilon": (SMALLEST, None),
+        "strength": (0, None),
+        "pairs": (1, None),
+        "frequent": (1, None),
+    }
 
     epsilon: float = 0.05
     strength: float = 1.0
     self_learning: bool | None = None
     pairs: int = 14000
     frequent: int = 20000
+    matching: Literal["best", "greedy"] = "best"
+    centred: bool = False
     metric: Metric = "dot"  # type: ignore[misc]
     report_: FIPPReport = field(init=False, compare=False)
 
@@ -88,7 +104,7 @@ class FIPP(Aligner):
         checkpoint: Path | None,
     ) -> None:
         extend = len(pairs) < _FEW_SEEDS if self.self_learning is None else self.self_learning
-        x, y = _without_first_direction(source.vectors), _without_first_direction(target.vectors)
+        x, y = (_without_first_direction(side.vectors, self.centred) for side in (source, target))
         with progress.task("fipp", total=4 if extend else 3) as task:
             if extend:
                 pairs = self._extended(x.rows, y.rows, pairs)
@@ -102,15 +118,14 @@ class FIPP(Aligner):
             spread = scipy.linalg.lstsq(x_pairs.astype(np.float64), rows)[0]
             u, _, v = common_rotations((rows * grams.weights[:, None]).T @ y_pairs.astype(np.float64))
             task.advance()
-        matrix = spread @ u @ v.T
-        self.source_map_ = Map([*x.steps, Linear(x.projection @ matrix)])
+        self.source_map_ = Map([*x.steps, Linear(x.projection @ spread @ u @ v.T)])
         self.target_map_ = Map([*y.steps, Linear(y.projection)])
         self.report_ = replace(
             self.report_, pairs=len(pairs), self_learning=extend, bridged_share=grams.bridged
         )
 
     def _extended(self, x: Array, y: Array, seeds: Pairs) -> Pairs:
-        """The seeds, and the best one-to-one matches of words described by their products with the seeds."""
+        """The seeds, and pairs of other words that are alike in their products with the seed words."""
         new = self.pairs - len(seeds)
         if new < 1:
             return seeds
@@ -118,26 +133,29 @@ class FIPP(Aligner):
         right = np.setdiff1d(np.arange(min(self.frequent, len(y))), seeds[:, 1])
         unit = Map([Unit()])
         described_x, described_y = unit(x[left] @ x[seeds[:, 0]].T), unit(y[right] @ y[seeds[:, 1]].T)
-        found, _ = greedy_matching(described_x, described_y, new, device=self.device)
+        match = best_matching if self.matching == "best" else greedy_matching
+        found, _ = match(described_x, described_y, new, device=self.device)
         return np.concatenate([seeds, np.stack([left[found[:, 0]], right[found[:, 1]]], axis=1)])
 
 
 class Projected(NamedTuple):
-    """Rows without their mean and first principal component, and how to make more of them."""
+    """Rows without their first direction, and how to make more of them."""
 
     rows: Array
     steps: list[MapStep]
     projection: Matrix
 
 
-def _without_first_direction(vectors: npt.ArrayLike) -> Projected:
-    unit = Map([Unit()])(vectors)
-    mean = unit.mean(axis=0, dtype=np.float64)
-    rows = unit - mean.astype(np.float32)
+def _without_first_direction(vectors: npt.ArrayLike, centred: bool) -> Projected:
+    steps: list[MapStep] = [Unit()]
+    rows = Map(steps)(vectors)
+    if centred:
+        steps.append(Center(rows.mean(axis=0, dtype=np.float64)))
+        rows = steps[-1](rows)
     _, directions = scipy.linalg.eigh((rows.T @ rows).astype(np.float64))
     first = directions[:, -1]
     projection = np.eye(len(first)) - np.outer(first, first)
-    return Projected(rows @ projection.astype(np.float32), [Unit(), Center(mean)], projection)
+    return Projected(rows @ projection.astype(np.float32), steps, projection)
 
 
 class FilteredGram(NamedTuple):
@@ -184,3 +202,120 @@ def filtered_gram(source: Array, target: Array, epsilon: float, strength: float,
     smallest = float(distances[distances > 0].min()) if bool((distances > 0).any()) else 1.0
     weights = 1 / distances.clamp(min=smallest).cpu().numpy()
     return FilteredGram(gram, x, y, weights, close / n**2)
+
+
+class Eigenpairs(NamedTuple):
+    """Eigenvalues, largest first, and a column of `vectors` for each."""
+
+    values: torch.Tensor
+    vectors: torch.Tensor
+
+
+def top_eigenpairs(
+    matrix: torch.Tensor, start: torch.Tensor, count: int, *, tolerance: float = 1e-3, most_rounds: int = 40
+) -> Eigenpairs:
+    """The `count` algebraically largest eigenpairs of a symmetric matrix.
+
+    A small matrix is decomposed as a whole. For a large one a block of vectors is multiplied by the
+    matrix again and again, with the Rayleigh-Ritz procedure in between, until the sought eigenvalues
+    stand still.
+
+    Args:
+        matrix: n × n, float32.
+        start: n × m vectors with m > `count` that roughly span what is sought.
+        count: How many; fewer come back if the matrix is smaller.
+        tolerance: The largest change of an eigenvalue in a round, relative to that eigenvalue.
+        most_rounds: Multiplications at most.
+    """
+    count = min(count, len(matrix))
+    if len(matrix) <= max(_SMALL, start.shape[1]):
+        values, vectors = torch.linalg.eigh(matrix.double())
+        return Eigenpairs(values[-count:].flip(0).float(), vectors[:, -count:].flip(1).float())
+    basis, _ = torch.linalg.qr(start)
+    before = torch.zeros(count, device=matrix.device)
+    for _ in range(most_rounds):
+        image = matrix @ basis
+        small = basis.T @ image
+        values, turn = torch.linalg.eigh((small + small.T).double() / 2)
+        values, turn = values.flip(0).float(), turn.flip(1).float()
+        found = Eigenpairs(values[:count], basis @ turn[:, :count])
+        if bool(((found.values - before).abs() <= tolerance * found.values.abs()).all()):
+            break
+        before = found.values
+        basis, _ = torch.linalg.qr(image @ turn)
+    return found
+
+
+def best_matching(source: Array, target: Array, most: int, *, device: str = "auto") -> tuple[Pairs, Scores]:
+    """Each source row with its best target; of those that share one, the most similar.
+
+    Args:
+        source: Source rows; similarity is the dot product.
+        target: Target rows.
+        most: How many pairs are wanted.
+        device: "auto", "cpu" or "cuda".
+
+    Returns:
+        At most `most` (source row, target row) pairs by falling score, and their scores.
+    """
+    if not len(source) or not len(target):
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
+    scores, best = top_k(source, target, 1, device=resolve_device(device))
+    order = np.argsort(-scores[:, 0], kind="stable")
+    _, first = np.unique(best[order, 0], return_index=True)
+    kept = order[np.sort(first)][:most]
+    return np.stack([kept, best[kept, 0]], axis=1), scores[kept, 0]
+
+
+def greedy_matching(source: Array, target: Array, most: int, *, device: str = "auto") -> tuple[Pairs, Scores]:
+    """Take the most similar pair of rows, strike out both, and so on.
+
+    Two rows that are each other's best among those left would be taken by the greedy rule sooner or
+    later, whatever else is taken before. So in each round all such pairs are taken at once, until no
+    pair that is left can be among the `most` best; and only rows whose best partner was taken look for
+    another.
+
+    Args:
+        source: Source rows; similarity is the dot product.
+        target: Target rows.
+        most: How many pairs are wanted.
+        device: "auto", "cpu" or "cuda".
+
+    Returns:
+        At most `most` (source row, target row) pairs by falling score, and their scores.
+    """
+    where = resolve_device(device)
+    left, right = _Side(placed(source, where)), _Side(placed(target, where))
+    pairs, scores = np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
+    while left.free.any() and right.free.any():
+        left.look(right)
+        free = np.flatnonzero(left.free)
+        if len(scores) >= most and left.score[free].max() <= scores[most - 1]:
+            break
+        right.look(left)
+        mutual = free[right.best[left.best[free]] == free]
+        if not len(mutual):
+            break
+        pairs = np.concatenate([pairs, np.stack([mutual, left.best[mutual]], axis=1)])
+        scores = np.concatenate([scores, left.score[mutual]])
+        order = np.argsort(-scores, kind="stable")
+        pairs, scores = pairs[order], scores[order]
+        left.free[mutual] = right.free[left.best[mutual]] = False
+    return pairs[:most], scores[:most]
+
+
+class _Side:
+    """One side's rows: which are still free, and the best partner of each among the other's free rows."""
+
+    def __init__(self, rows: torch.Tensor) -> None:
+        self.rows = rows
+        self.free = np.ones(len(rows), bool)
+        self.best = np.full(len(rows), -1)
+        self.score = np.zeros(len(rows), np.float32)
+
+    def look(self, other: _Side) -> None:
+        """Give every free row without a free partner the best one that is left."""
+        needed = np.flatnonzero(self.free & ((self.best < 0) | ~other.free[self.best]))
+        partners = np.flatnonzero(other.free)
+        score, best = top_k(self.rows[needed], other.rows[partners], 1, device=self.rows.device)
+        self.best[needed], self.score[needed] = partners[best[:, 0]], score[:, 0]

@@ -6,32 +6,24 @@ Through Non-Linear Mapping in Latent Space" (EMNLP 2020).
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Event
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from torch import nn
+from torch.nn import functional
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.limits import SMALLEST, Limits
-from bilex.aligners.lnmap_objectives import Autoencoder, RoundTrip
-from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideMapped, PReLU, Tanh
-from bilex.aligners.preparation import Prepared, unit_center_unit
-from bilex.aligners.remembering import Known, remembered
+from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideNetwork, PReLU, Tanh
+from bilex.aligners.preparation import unit_center_unit
 from bilex.aligners.report import AlignerReport
-from bilex.aligners.small_networks import (
-    Part,
-    Training,
-    half_autoencoder,
-    linear,
-    side_by_side,
-)
-from bilex.core.cuda_graphs import own_stream
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
@@ -41,32 +33,8 @@ from bilex.vectors import WordVectors
 if TYPE_CHECKING:
     from typing import Self
 
-# In a trial: the share of the mappers' first steps, and the epochs of each round at most. P@1 on held-out
-# words is then 0.4 lower on average, scores are 4 % lower (research/performance.md).
-_TRIAL_MAPPER_SHARE, _TRIAL_ROUND_EPOCHS = 0.5, 3
-# What an autoencoder depends on, besides the vectors and which of the two languages it is.
-_OF_AUTOENCODERS = (
-    *("hidden", "latent", "dropout", "batch", "seed", "device"),
-    *("autoencoder_epochs", "autoencoder_samples", "autoencoder_rate"),
-)
-_PARTS = ("source", "target", "forward", "backward")
-
-
-class Language(NamedTuple):
-    """What is known of a language: its prepared vectors, its autoencoder, its latent vectors, their error."""
-
-    prepared: Prepared
-    rows: torch.Tensor
-    autoencoder: Autoencoder
-    latent: torch.Tensor
-    error: float
-
-
-class Mapper(NamedTuple):
-    """A mapper between two latent spaces, and the number of pairs that it learned from last."""
-
-    network: torch.nn.Sequential
-    pairs: int
+_TRIAL_EPOCHS = 20
+_STAGES = ("source autoencoder", "target autoencoder", "forward mapper", "backward mapper")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +42,7 @@ class LNMapReport(AlignerReport):
     """What it reports.
 
     Attributes:
-        source_reconstruction_error: The mean squared error of the source autoencoder in its last epoch.
+        source_reconstruction_error: The squared error of a source word in the autoencoder's last epoch.
         target_reconstruction_error: Likewise.
         forward_pairs: Pairs that the mapper from source to target learned from in its last round.
         backward_pairs: Likewise from target to source.
@@ -90,38 +58,35 @@ class LNMapReport(AlignerReport):
 class LNMap(Aligner):
     """Learn a latent space for each language, and a network that leads from one to the other.
 
-    For each direction a mapper G is trained on the seed pairs to hit the partner, together with a
-    mapper F that must lead back to where it came from, in the latent space and, decoded, in the
-    language's own. In further rounds, pairs that are each other's best partner join the seeds.
+    For each direction a mapper G is trained to hit the partner in the other latent space, together with a
+    mapper F that leads back. With z = encoder(x), the loss of pairs (x, y) is
 
-    The two directions have a mapper each. The common space serves both: a source word is
-    [G(z_x); z_x], a target word [z_y; F(z_y)], each half of unit length, so that their cosine is the
-    mean of the cosines in the two latent spaces.
+        ‖G(z_x) − z_y‖² + ‖F(G(z_x)) − z_x‖² + ‖decoder(F(G(z_x))) − x‖².
 
-    The authors name SGD at 1e-4 for the mappers, for 100 epochs. It moves them if squared errors are
-    summed over the batch and the dimensions, and does not if they are averaged, so ours are summed;
-    `mapper_rate` and `mapper_batch` belong together therefore. A hundred epochs of a thousand pairs are too
-    few steps to begin self-training with; ours has momentum, and a number of steps that does not depend on
-    how many seeds there are. The mappers go on from one round to the next.
+    The direction's own encoder and decoder learn with the mappers; the other language's encoder is fixed. In
+    further rounds, pairs that are each other's best partner join the seeds; they are looked for with dropout
+    on. The direction from target to source begins where the first one ended: F becomes G and G becomes F.
+
+    The common space serves both directions: a source word is [G(z_x); z_x], a target word [z_y; G'(z_y')],
+    each half of unit length, so that their cosine is the mean of the cosines in the two latent spaces.
+
+    Squared errors are summed over a batch: averaged, the authors' SGD at 1e-4 would not move the mappers.
 
     Args:
         hidden: Units of each hidden layer.
         latent: Dimension of the latent spaces.
         dropout: Of the autoencoders' hidden layers.
         mapper_dropout: Of the mappers' hidden layer.
-        autoencoder_epochs: Epochs for the autoencoders.
+        autoencoder_epochs: Epochs for the autoencoders alone.
         autoencoder_samples: Words drawn in each of them.
-        autoencoder_rate: Adam's learning rate for the autoencoders.
-        mapper_steps: Steps of the mappers on the seed pairs, made full to whole epochs.
-        round_epochs: Epochs over the pairs of each further round.
+        autoencoder_rate: Adam's learning rate for the autoencoders, alone and beside the mappers.
+        mapper_epochs: Epochs over the pairs of each round.
         mapper_rate: The learning rate of SGD for the mappers.
-        mapper_momentum: Its momentum.
-        batch: Words in a batch of the autoencoders.
-        mapper_batch: Pairs in a batch of the mappers.
-        rounds: Self-training rounds.
+        batch: Words or pairs in a batch.
+        rounds: Self-training rounds after the first one, which learns from the seeds alone.
         growth: How many more pairs each round may add to the seeds.
         candidates: Among how many frequent words of each language partners are looked for.
-        queries: How many frequent words of each language ask.
+        queries: For how many frequent words of each language.
         neighbours: k of CSLS.
 
     Examples:
@@ -129,13 +94,12 @@ class LNMap(Aligner):
     """
 
     name = "lnmap"
-    summary = "non-linear maps between latent spaces, with self-training; minutes, best on a GPU"
-
+    summary = "non-linear maps between latent spaces, with self-training; many minutes, best on a GPU"
     limits: ClassVar[Limits] = {
-        **dict.fromkeys(("hidden", "latent", "batch", "mapper_batch"), (1, None)),
-        **dict.fromkeys(("autoencoder_epochs", "autoencoder_samples", "mapper_steps"), (1, None)),
+        **dict.fromkeys(("hidden", "latent", "batch", "mapper_epochs"), (1, None)),
+        **dict.fromkeys(("autoencoder_epochs", "autoencoder_samples"), (1, None)),
         **dict.fromkeys(("candidates", "queries", "neighbours"), (1, None)),
-        **dict.fromkeys(("dropout", "mapper_dropout", "mapper_momentum"), (0, 0.99)),
+        **dict.fromkeys(("dropout", "mapper_dropout"), (0, 0.99)),
         **dict.fromkeys(("autoencoder_rate", "mapper_rate"), (SMALLEST, None)),
     }
 
@@ -146,12 +110,9 @@ class LNMap(Aligner):
     autoencoder_epochs: int = 25
     autoencoder_samples: int = 100_000
     autoencoder_rate: float = 1e-4
-    mapper_steps: int = 2000
-    round_epochs: int = 5
+    mapper_epochs: int = 100
     mapper_rate: float = 1e-4
-    mapper_momentum: float = 0.9
     batch: int = 128
-    mapper_batch: int = 128
     rounds: int = 10
     growth: int = 2000
     candidates: int = 30_000
@@ -160,11 +121,8 @@ class LNMap(Aligner):
     report_: LNMapReport = field(init=False, compare=False)
 
     def for_trial(self, pairs: int, words: int) -> Self:
-        """Fewer steps of the mappers."""
-        return self.clone().set_params(
-            mapper_steps=max(1, round(_TRIAL_MAPPER_SHARE * self.mapper_steps)),
-            round_epochs=min(self.round_epochs, _TRIAL_ROUND_EPOCHS),
-        )
+        """Fewer epochs per round."""
+        return self.clone().set_params(mapper_epochs=min(self.mapper_epochs, _TRIAL_EPOCHS))
 
     def _fit(
         self,
@@ -176,118 +134,144 @@ class LNMap(Aligner):
     ) -> None:
         device = resolve_device(self.device)
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
-        of_source, of_target = remembered(source), remembered(target)
-
-        def part(name: str, stop: Event) -> Part:
-            random = torch.Generator(device).manual_seed(4 * self.seed + _PARTS.index(name))
-            return Part(name, random, state.part(name), stop, progress)
-
-        with own_stream(device):
-            x, y = side_by_side(
-                device,
-                lambda stop: self._language(source, part("source", stop), of_source),
-                lambda stop: self._language(target, part("target", stop), of_target),
+        x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
+        x_rows, y_rows = (torch.from_numpy(side.rows).to(device) for side in (x, y))
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            of_x, x_error = self._autoencoder(x_rows, 0, state, progress)
+            of_y, y_error = self._autoencoder(y_rows, 1, state, progress)
+            y_goal = copy.deepcopy(of_y.encoder).eval()
+            there, back = (self._mapper().to(device) for _ in range(2))
+            forward_pairs = self._train(there, back, of_x, y_goal, x_rows, y_rows, pairs, 2, state, progress)
+            x_goal, forward = of_x.encoder.eval(), copy.deepcopy(there)
+            backward_pairs = self._train(
+                back, there, of_y, x_goal, y_rows, x_rows, pairs[:, ::-1], 3, state, progress
             )
-            forward, backward = side_by_side(
-                device,
-                lambda stop: self._mapper(x, y, pairs, part("forward", stop)),
-                lambda stop: self._mapper(y, x, pairs[:, ::-1], part("backward", stop)),
-            )
-        self.source_map_ = Map([*_steps(x), MappedBesideOwn(*_parameters(forward.network))])
-        self.target_map_ = Map([*_steps(y), OwnBesideMapped(*_parameters(backward.network))])
+        self.source_map_ = Map([*x.steps, *_steps(x_goal), MappedBesideOwn(*_tensors(forward))])
+        own, other = _tensors(y_goal), _tensors(of_y.encoder)
+        self.target_map_ = Map([*y.steps, OwnBesideNetwork(*own, *other, *_tensors(back))])
         self.report_ = replace(
             self.report_,
-            source_reconstruction_error=x.error,
-            target_reconstruction_error=y.error,
-            forward_pairs=forward.pairs,
-            backward_pairs=backward.pairs,
+            source_reconstruction_error=x_error,
+            target_reconstruction_error=y_error,
+            forward_pairs=forward_pairs,
+            backward_pairs=backward_pairs,
         )
 
-    def _samples(self) -> int:
-        """Words drawn in an epoch, made full to whole batches."""
-        return -(-self.autoencoder_samples // self.batch) * self.batch
+    def _mapper(self) -> nn.Sequential:
+        """350 → 400 → 350 with tanh between."""
+        return nn.Sequential(
+            nn.Linear(self.latent, self.hidden),
+            nn.Tanh(),
+            nn.Dropout(self.mapper_dropout),
+            nn.Linear(self.hidden, self.latent),
+        )
 
-    def _language(self, vectors: WordVectors, part: Part, known: Known) -> Language:
-        """Prepare a language's vectors and train its autoencoder, if that is not `known` already."""
-        prepared = unit_center_unit(vectors.vectors)
-        random = part.random
-        rows = torch.from_numpy(prepared.rows).to(random.device)
-        widths = [vectors.dim, self.hidden, self.hidden, self.latent]
-        encoder = half_autoencoder(widths, self.dropout, random).append(torch.nn.Tanh())
-        autoencoder = Autoencoder(encoder, half_autoencoder(widths[::-1], self.dropout, random))
-        optimizer = _adam(autoencoder.parameters(), self.autoencoder_rate)
-        training = Training(autoencoder.gradients(rows, self.batch), optimizer, self.batch, part)
-        kept = training.resume() or {"done": 0, "error": math.nan}
-        same = part.name, *(getattr(self, name) for name in _OF_AUTOENCODERS)
-        if same in known and kept["done"] == 0:
-            trained, error = known[same]
-            autoencoder.copy_(trained)
-            kept = {"done": self.autoencoder_epochs, "error": error}
-            training.keep(**kept)
-        done, error = kept["done"], kept["error"]
-        samples = (self._samples(),)
-        with part.progress.task(f"{part.name} autoencoder", total=self.autoencoder_epochs) as task:
+    def _seed(self, stage: int, number: int) -> None:
+        """Random numbers that depend on the place in the work alone, so that a resumed fit draws the same."""
+        torch.manual_seed(int(np.random.SeedSequence([self.seed, stage, number]).generate_state(1)[0]))
+
+    def _autoencoder(
+        self, rows: torch.Tensor, stage: int, state: Checkpoint, progress: Progress
+    ) -> tuple[_Autoencoder, float]:
+        """A language's autoencoder, trained, and its error."""
+        self._seed(stage, 0)
+        widths = [rows.shape[1], self.hidden, self.hidden, self.latent]
+        network = _Autoencoder(widths, self.dropout).to(rows.device)
+        optimizer = torch.optim.Adam(network.parameters(), self.autoencoder_rate)
+        kept = _Kept(state.part(_STAGES[stage]), [network], [optimizer])
+        done, error = kept.resume(error=math.nan)
+        with progress.task(_STAGES[stage], total=self.autoencoder_epochs) as task:
             task.advance(done)
-            while done < self.autoencoder_epochs:
-                chosen = torch.randint(len(rows), samples, generator=random, device=rows.device)
-                error = training.epoch(chosen) * self.batch / len(chosen) * vectors.dim
-                done += 1
-                training.keep(done=done, error=error)
+            for epoch in range(done, self.autoencoder_epochs):
+                self._seed(stage, epoch + 1)
+                chosen = torch.randint(len(rows), (self.autoencoder_samples,), device=rows.device)
+                total = torch.zeros((), device=rows.device)
+                for batch in torch.split(chosen, self.batch):
+                    own = rows[batch]
+                    loss = functional.mse_loss(network.decoder(network.encoder(own)), own)
+                    _step(loss, optimizer)
+                    total += loss.detach() * own.numel()
+                error = float(total) / len(chosen)
+                kept.save(epoch + 1, error=error)
                 task.advance(error=error)
-        autoencoder.freeze()
-        known[same] = autoencoder, error
-        latent = torch.cat([encoder(part) for part in torch.split(rows, 16384)])
-        return Language(prepared, rows, autoencoder, latent, error)
+        return network, error
 
-    def _mapper(self, x: Language, y: Language, seeds: Pairs, part: Part) -> Mapper:
-        """The mapper from x's latent space to y's, after all rounds of self-training."""
-        random = part.random
-        there = self._new_mapper(random)
-        trip = RoundTrip(there, self._new_mapper(random), x.autoencoder.decoder)
-        optimizer = torch.optim.SGD(
-            trip.parameters(), self.mapper_rate, momentum=self.mapper_momentum, fused=True
-        )
-        gradients = trip.gradients(x.latent, y.latent, x.rows, self.mapper_batch)
-        training = Training(gradients, optimizer, self.mapper_batch, part)
-        kept = training.resume() or {"done": 0, "pairs": 0}
-        done, used = kept["done"], kept["pairs"]
-        epochs = [math.ceil(self.mapper_steps * self.mapper_batch / len(seeds))]
-        epochs += self.rounds * [self.round_epochs]
-        with part.progress.task(f"{part.name} mapper", total=sum(epochs)) as task:
-            task.advance(sum(epochs[:done]))
-            while done < len(epochs):
-                found = self._mutual_pairs(there, x, y)[: done * self.growth] if done else seeds[:0]
-                there.train()
-                rows = torch.from_numpy(np.concatenate([seeds, found])).to(x.rows.device)
-                for _ in range(epochs[done]):
-                    order = torch.randperm(len(rows), generator=random, device=rows.device)
-                    mean = training.epoch(rows[order]) / len(rows)
+    def _train(
+        self,
+        there: nn.Sequential,
+        back: nn.Sequential,
+        own: _Autoencoder,
+        other: nn.Sequential,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        seeds: Pairs,
+        stage: int,
+        state: Checkpoint,
+        progress: Progress,
+    ) -> int:
+        """Train a direction's mappers and autoencoder in all rounds; the pairs of the last one."""
+        goal = _encoded(other, y)
+        by_sgd = torch.optim.SGD([*there.parameters(), *back.parameters()], self.mapper_rate)
+        by_adam = torch.optim.Adam(own.parameters(), self.autoencoder_rate)
+        networks = [there, back, own]
+        kept = _Kept(state.part(_STAGES[stage]), networks, [by_adam])
+        done, used = kept.resume(pairs=0)
+        with progress.task(_STAGES[stage], total=(1 + self.rounds) * self.mapper_epochs) as task:
+            task.advance(done * self.mapper_epochs)
+            for number in range(done, 1 + self.rounds):
+                self._seed(stage, number)
+                for network in networks:
+                    network.train()
+                found = seeds[:0]
+                if number:  # with dropout, as in training
+                    mapped = _encoded(nn.Sequential(own.encoder, there), x[: self.candidates])
+                    mapped, other_words = map(functional.normalize, (mapped, goal[: self.candidates]))
+                    found = mutual_best(mapped, other_words, self.queries, self.neighbours, self.device)
+                found = found[: number * self.growth]
+                pairs = torch.from_numpy(np.concatenate([seeds, found])).to(x.device)
+                for _ in range(self.mapper_epochs):
+                    total = torch.zeros((), device=x.device)
+                    for batch in torch.split(pairs[torch.randperm(len(pairs), device=x.device)], self.batch):
+                        loss = round_trip_loss(there, back, own, x[batch[:, 0]], goal[batch[:, 1]])
+                        _step(loss, by_sgd, by_adam)
+                        total += loss.detach()
+                    mean = float(total) / len(pairs)
                     if not math.isfinite(mean):
                         raise BilexError(
                             f"lnmap's mapper diverged at mapper_rate {self.mapper_rate}; use a smaller one."
                         )
-                    task.advance(loss=mean, pairs=len(rows))
-                done, used = done + 1, len(rows)
-                training.keep(done=done, pairs=used)
-        return Mapper(there.eval(), used)
+                    task.advance(loss=mean, pairs=len(pairs))
+                used = len(pairs)
+                kept.save(number + 1, pairs=used)
+        for network in networks:
+            network.eval()
+        return int(used)
 
-    def _new_mapper(self, random: torch.Generator) -> torch.nn.Sequential:
-        from bilex.aligners.dropout import Dropout
 
-        return torch.nn.Sequential(
-            linear(self.latent, self.hidden, random),
-            torch.nn.Tanh(),
-            Dropout(self.mapper_dropout, random),
-            linear(self.hidden, self.latent, random),
-        )
+class _Autoencoder(nn.Module):
+    """Linear layers with PReLU and dropout between them, and tanh at the end of both halves."""
 
-    def _mutual_pairs(self, there: torch.nn.Sequential, x: Language, y: Language) -> Pairs:
-        """Frequent words that are each other's best partner by CSLS, most similar first."""
-        there.eval()
-        with torch.no_grad():
-            mapped = torch.nn.functional.normalize(there(x.latent[: self.candidates]))
-        other = torch.nn.functional.normalize(y.latent[: self.candidates])
-        return mutual_best(mapped, other, self.queries, self.neighbours, self.device)
+    def __init__(self, widths: list[int], dropout: float) -> None:
+        super().__init__()
+        self.encoder, self.decoder = (_half(order, dropout) for order in (widths, widths[::-1]))
+
+
+def _half(widths: list[int], dropout: float) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for before, after in itertools.pairwise(widths):
+        layers += [nn.Linear(before, after), nn.PReLU(), nn.Dropout(dropout)]
+    return nn.Sequential(*layers[:-2], nn.Tanh())
+
+
+def round_trip_loss(
+    there: nn.Module, back: nn.Module, own: _Autoencoder, x: torch.Tensor, goal: torch.Tensor
+) -> torch.Tensor:
+    """The loss of a batch of pairs: words x, and the latent vectors of their partners."""
+    z = own.encoder(x)
+    arrived = there(z)
+    returned = back(arrived)
+    ends = ((arrived, goal), (returned, z), (own.decoder(returned), x))
+    return torch.stack([functional.mse_loss(a, b, reduction="sum") for a, b in ends]).sum()
 
 
 def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int, device: str) -> Pairs:
@@ -296,47 +280,92 @@ def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int
     Args:
         source: Source rows of unit length.
         target: Target rows likewise.
-        queries: How many of the first rows of each side ask.
+        queries: How many of the first rows of each side are queries.
         k: Neighbours in CSLS.
         device: "auto", "cpu" or "cuda".
     """
     r_x, r_y = neighbourhoods(source, target, k, device=device)
-    x, back = source[:queries], np.full(len(target), -1)
+    x, y = source[:queries], target[:queries]
     _, forward = csls_top_k(x, target, 1, query_mean=r_x[: len(x)], key_mean=r_y, device=device)
+    _, backward = csls_top_k(y, source, 1, query_mean=r_y[: len(y)], key_mean=r_x, device=device)
     best = forward[:, 0]
-    wanted = np.unique(best[best < queries])
-    y = target[torch.from_numpy(wanted).to(target.device)]
-    _, backward = csls_top_k(y, source, 1, query_mean=r_y[wanted], key_mean=r_x, device=device)
-    back[wanted] = backward[:, 0]
-    mutual = np.flatnonzero(back[best] == np.arange(len(best)))
+    rows = np.flatnonzero(best < len(y))
+    mutual = rows[backward[best[rows], 0] == rows]
     cosines = (source[mutual] * target[best[mutual]]).sum(dim=1).cpu().numpy()
     mutual = mutual[np.argsort(-cosines, kind="stable")]
     return np.stack([mutual, best[mutual]], axis=1)
 
 
-def _adam(parameters: list[torch.nn.Parameter], rate: float) -> torch.optim.Adam:
-    """Adam in a form that a GPU can record."""
-    return torch.optim.Adam(parameters, rate, fused=True, capturable=parameters[0].is_cuda)
+def _step(loss: torch.Tensor, *optimizers: torch.optim.Optimizer) -> None:
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    for optimizer in optimizers:
+        optimizer.step()
 
 
-def _numbers(tensor: torch.Tensor) -> npt.NDArray[np.float32]:
-    return tensor.detach().cpu().numpy()
+@torch.no_grad()
+def _encoded(network: nn.Module, rows: torch.Tensor) -> torch.Tensor:
+    return torch.cat([network(block) for block in torch.split(rows, 16384)])
 
 
-def _steps(language: Language) -> list[MapStep]:
-    """From a language's own vectors to its latent space."""
-    steps: list[MapStep] = list(language.prepared.steps)
-    for layer in language.autoencoder.encoder:
-        if isinstance(layer, torch.nn.Linear):
-            steps.append(Dense(_numbers(layer.weight.T), _numbers(layer.bias)))
-        elif isinstance(layer, torch.nn.PReLU):
-            steps.append(PReLU(_numbers(layer.weight)))
-        elif isinstance(layer, torch.nn.Tanh):
-            steps.append(Tanh())
-    return steps
+class _Kept:
+    """Networks and optimizers that a checkpoint keeps between epochs or rounds."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, networks: list[nn.Module], optimizers: list[torch.optim.Adam]
+    ) -> None:
+        self._checkpoint, self._networks, self._optimizers = checkpoint, networks, optimizers
+
+    def save(self, done: int, **value: Any) -> None:
+        """Keep all of it, how much is done, and one more number."""
+        tensors = {name: tensor.clone() for name, tensor in self._parameters().items()}
+        for name, (optimizer, parameter) in self._optimized().items():
+            tensors |= {f"{name}.{part}": value for part, value in optimizer.state[parameter].items()}
+        self._checkpoint.save(tensors, done=done, **value)
+
+    def resume(self, **value: Any) -> tuple[int, Any]:
+        """How much is done, and the other number; `value` if nothing was kept."""
+        ((name, first),) = value.items()
+        kept = self._checkpoint.load()
+        if kept is None:
+            return 0, first
+        for place, parameter in self._parameters().items():
+            parameter.data.copy_(kept.tensors[place])
+        for place, (optimizer, parameter) in self._optimized().items():
+            parts = {part: kept.tensors[f"{place}.{part}"] for part in ("step", "exp_avg", "exp_avg_sq")}
+            moments = {part: parts[part].to(parameter.device) for part in ("exp_avg", "exp_avg_sq")}
+            optimizer.state[parameter] = {"step": parts["step"], **moments}
+        return kept.state["done"], kept.state[name]
+
+    def _parameters(self) -> dict[str, nn.Parameter]:
+        return {
+            f"network {number} {name}": parameter
+            for number, network in enumerate(self._networks)
+            for name, parameter in network.named_parameters()
+        }
+
+    def _optimized(self) -> dict[str, tuple[torch.optim.Adam, nn.Parameter]]:
+        return {
+            f"optimizer {number} {place}": (optimizer, parameter)
+            for number, optimizer in enumerate(self._optimizers)
+            for place, parameter in enumerate(optimizer.param_groups[0]["params"])
+        }
 
 
-def _parameters(mapper: torch.nn.Sequential) -> list[Any]:
-    """The tensors of a mapper, in the order in which a map step wants them."""
-    linear = [layer for layer in mapper if isinstance(layer, torch.nn.Linear)]
-    return [part for layer in linear for part in (_numbers(layer.weight.T), _numbers(layer.bias))]
+def _tensors(network: nn.Sequential) -> list[Any]:
+    """The tensors of a network in their order, matrices as they are applied to rows."""
+    found: list[Any] = []
+    for layer in network:
+        if isinstance(layer, nn.Linear):
+            found += [layer.weight.T, layer.bias]
+        elif isinstance(layer, nn.PReLU):
+            found.append(layer.weight)
+    return [tensor.detach().cpu().numpy() for tensor in found]
+
+
+def _steps(encoder: nn.Sequential) -> list[MapStep]:
+    """An encoder as steps of a map."""
+    first, first_bias, slope, second, second_bias, second_slope, last, last_bias = _tensors(encoder)
+    hidden = [Dense(first, first_bias), PReLU(slope), Dense(second, second_bias), PReLU(second_slope)]
+    return [*hidden, Dense(last, last_bias), Tanh()]

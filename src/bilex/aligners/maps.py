@@ -143,7 +143,7 @@ class _Mapper(MapStep):
     """A network with one hidden layer, tanh in between, and the unit rows before and after it."""
 
     kind = "mapper"
-    parts = ("matrix_in", "bias_in", "matrix_out", "bias_out")
+    parts: ClassVar[tuple[str, ...]] = ("matrix_in", "bias_in", "matrix_out", "bias_out")
     matrix_in: Array
     bias_in: Array
     matrix_out: Array
@@ -167,7 +167,7 @@ class MappedBesideOwn(_Mapper):
 
 
 class OwnBesideMapped(_Mapper):
-    """Rows as they were, then the rows carried over by a mapper; both of unit length."""
+    """Rows as they were, then the rows mapped; both of unit length; in models of older versions."""
 
     kind = "own-beside-mapped"
 
@@ -175,6 +175,32 @@ class OwnBesideMapped(_Mapper):
         """Twice as wide rows: first themselves, then what the mapper makes of them."""
         own, mapped = self._before_and_after(rows)
         return np.concatenate([own, mapped], axis=1)
+
+
+_LAYERS = tuple(f"{part}_{number}" for number in (1, 2) for part in ("matrix", "bias", "slope"))
+_ENCODER = (*_LAYERS, "matrix_3", "bias_3")
+
+
+class OwnBesideNetwork(_Mapper):
+    """What one encoder makes of rows, then what another encoder and a mapper make of them; of unit length."""
+
+    kind = "own-beside-network"
+    parts = (
+        *(f"own_{part}" for part in _ENCODER),
+        *(f"other_{part}" for part in _ENCODER),
+        *_Mapper.parts,
+    )
+
+    def __call__(self, rows: Array) -> Array:
+        """First the rows in their own latent space, then in that of the other language."""
+        _, mapped = self._before_and_after(self._encoded(rows, "other"))
+        return np.concatenate([Unit()(self._encoded(rows, "own")), mapped], axis=1)
+
+    def _encoded(self, rows: Array, name: str) -> Array:
+        tensors = [getattr(self, f"{name}_{part}") for part in _ENCODER]
+        for matrix, bias, slope in (tensors[:3], tensors[3:6]):
+            rows = PReLU(slope)(Dense(matrix, bias)(rows))
+        return Tanh()(Dense(*tensors[6:])(rows))
 
 
 class Map:

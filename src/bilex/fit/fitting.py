@@ -12,7 +12,6 @@ import numpy as np
 
 from bilex.aligners.base import Aligner
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.aligners.remembering import remembering
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.progress import SILENT, Progress
@@ -66,7 +65,6 @@ class FitResult:
         return Map([*maps[0].steps, *onward]), Map([*maps[1].steps, *onward])
 
 
-@remembering()
 def fit(
     aligner: Aligner,
     source: WordVectors,

@@ -1,4 +1,0 @@
-"""Gradients of small networks, written out for CPUs (LNMap).
-
-They stand apart from the methods, whose list is made without numba.
-"""
