@@ -20,8 +20,8 @@ from bilex.aligners.checkpoint import Checkpoint
 from bilex.cli import run
 from bilex.core import cuda_graphs as replay
 from bilex.core import manifest as sealed
+from bilex.core.device import enough_memory, in_blocks, with_less_memory
 from bilex.core.errors import BilexError, BilexWarning
-from bilex.core.gpu_memory import enough_memory, in_blocks, with_less_memory
 from bilex.core.progress import SILENT, Task
 from bilex.search.gpu import top_k
 from bilex.search.stochastic import ScoreBlocks

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bilex.core import instructions, machine
+from bilex.core import machine
 
 LINUX_X86 = """processor\t: 0
 model name\t: Some Processor
@@ -41,7 +41,6 @@ def nothing_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
 def pretend(monkeypatch: pytest.MonkeyPatch, folder: Path, cpu_info: str) -> None:
     file = folder / "cpuinfo"
     file.write_text(cpu_info, encoding="utf-8")
-    monkeypatch.setattr(instructions, "_CPU_INFO", file)
     monkeypatch.setattr(machine, "_CPU_INFO", file)
 
 
@@ -70,27 +69,27 @@ def test_no_torch_for_machine_facts() -> None:
 
 
 def test_instructions_have_linux_names_everywhere() -> None:
-    assert instructions.named(instructions._of_cpu_info(LINUX_X86)) == {
+    assert machine.named(machine._of_cpu_info(LINUX_X86)) == {
         *("sse4_2", "fma", "avx", "f16c", "avx2"),
         *("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_tile"),
     }
-    arm = instructions.named(instructions._of_cpu_info(LINUX_ARM))
+    arm = machine.named(machine._of_cpu_info(LINUX_ARM))
     assert arm == {"asimd", "asimdhp", "asimddp", "sve", "i8mm", "bf16"}
-    assert instructions.named(instructions._of_sysctl(MAC_ARM)) == {"asimd", "asimddp", "bf16"}
-    intel = instructions.named(instructions._of_sysctl(MAC_INTEL))
+    assert machine.named(machine._of_sysctl(MAC_ARM)) == {"asimd", "asimddp", "bf16"}
+    intel = machine.named(machine._of_sysctl(MAC_INTEL))
     assert intel == {"sse4_2", "fma", "avx", "f16c", "avx2", "avx512f"}
     llvm = ["sse4.2", "avx", "avx2", "avx512bf16", "avx512vnni", "amx-bf16", "amx-int8", "popcnt"]
-    assert instructions.named(llvm) == {
+    assert machine.named(llvm) == {
         *("sse4_2", "avx", "avx2", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"),
     }
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").is_file(), reason="compares Linux's list with the compiler's")
 def test_the_compiler_finds_what_the_system_lists() -> None:
-    spelled = instructions._of_llvm()
+    spelled = machine._of_llvm()
     if not spelled:
         pytest.skip("LLVM does not know this processor")
-    assert instructions.named(spelled) == instructions.usable_instructions()
+    assert machine.named(spelled) == machine.usable_instructions()
 
 
 @pytest.mark.parametrize(

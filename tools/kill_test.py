@@ -34,6 +34,7 @@ from bilex.core import files
 from bilex.core.files import restore
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
+from bilex.model.many import ManyLanguages
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
 from bilex_bench.setups import Setup
@@ -43,7 +44,7 @@ from bilex_bench.workplace import Workplace, WorkPlan
 
 WORDS, DIM, SEEDS = 400, 24, 150
 _FAST = ("--device", "cpu", "--no-calibrate")
-TEMPORARY = (".bilex-tmp", ".bilex-old", ".bilex-words")
+TEMPORARY = (".bilex-tmp", ".bilex-old", ".bilex-words", ".bilex-lock")
 _LAST_ROUND = "the last round"
 LATEST = 1.05  # of the time that the work takes; a little more, so that its very end is hit too
 
@@ -101,6 +102,17 @@ class Kinds:
         Lexicon(pairs[:SEEDS]).save(data / "aa-bb.train.1k.tsv")
         Lexicon(pairs[SEEDS:]).save(data / "aa-bb.test.tsv")
         self.align(inputs / "model", "procrustes")
+        seeds = inputs / "seeds-of-two"
+        for code, rows in (("de", meaning), ("fi", meaning @ turn + noise), ("sv", meaning @ turn.T)):
+            WordVectors([f"{code}{row}" for row in range(WORDS)], rows).save(inputs / f"{code}.vec")
+        for two in ("de-fi", "de-sv"):
+            one, other = two.split("-")
+            Lexicon([(f"{one}{row}", f"{other}{row}") for row in range(SEEDS)]).save(seeds / f"{two}.tsv")
+            vectors = [inputs / f"{one}.vec", inputs / f"{other}.vec", "--seeds", seeds / f"{two}.tsv"]
+            command("align", *vectors, "-o", inputs / two, "--method", "procrustes", *_FAST)
+        chosen = random_numbers.integers(60, size=(400, 12))
+        lines = [" ".join(f"word{number}" for number in line) + " new york" for line in chosen]
+        (inputs / "text.txt").write_text("\n".join(lines), encoding="utf-8")
 
     def align(self, output: Path, method: str, *more: object) -> None:
         """`bilex align` on the planted vectors."""
@@ -127,6 +139,10 @@ class Kinds:
                 self._resumable("vecmap-semi", "patience=2", "frequent=200"),
                 _model,
             ),
+            Work("join", self._old_many, self._join, _many),
+            Work("align --languages", self._old_many, self._align_languages, _many),
+            Work("vectors with phrases", self._old("v.vec"), self._train, _vectors("v.vec")),
+            Work("lexicon by lemmas", _old_lexicon, self._lemmas, _text("d.tsv")),
             Work("benchmark run", _nothing, self._benchmark, _results, resumes=True),
         ]
 
@@ -155,6 +171,26 @@ class Kinds:
 
     def _lexicon(self, at: Path) -> None:
         command("lexicon", self.inputs / "model", "-o", at / "d.tsv", "--device", "cpu")
+
+    def _old_many(self, at: Path) -> None:
+        command("join", self.inputs / "de-fi", "-o", at / "m")
+
+    def _join(self, at: Path) -> None:
+        command("join", self.inputs / "de-fi", self.inputs / "de-sv", "-o", at / "m", "--force")
+
+    def _align_languages(self, at: Path) -> None:
+        vectors = [self.inputs / f"{code}.vec" for code in ("de", "fi", "sv")]
+        folder, short = self.inputs / "seeds-of-two", ("--set", "iterations=1", "--set", "updates=2")
+        command(
+            "align", "--languages", *vectors, "--seeds-dir", folder, "-o", at / "m", "--force", *_FAST, *short
+        )
+
+    def _train(self, at: Path) -> None:
+        options = ("--dim", 8, "--epochs", 2, "--threads", 1, "--language", "en")
+        command("vectors", self.inputs / "text.txt", "-o", at / "v.vec", *options)
+
+    def _lemmas(self, at: Path) -> None:
+        command("lexicon", self.inputs / "de-fi", "--lemmas", "--device", "cpu", "-o", at / "d.tsv")
 
     def _resumable(self, method: str, *settings: str) -> Callable[[Path], None]:
         chosen = [word for setting in settings for word in ("--set", setting)]
@@ -189,6 +225,18 @@ def _model(at: Path) -> Any:
     words = translator.space.source.index_to_key
     found = [(answer[0].word, round(answer[0].score, 5)) for answer in translator.translate(words, 1)]
     return translator.provenance.method, translator.provenance.made == _LAST_ROUND, found
+
+
+def _many(at: Path) -> Any:
+    """What a model of many languages answers from its first language into each other one."""
+    restore(at / "m")
+    if not (at / "m").exists():
+        return None
+    many = ManyLanguages.load(at / "m", device="cpu")
+    first, *others = many.languages
+    words = many.vocabularies[first].index_to_key[:50]
+    found = {other: many.pair(first, other).translate(words, 1) for other in others}
+    return {other: [answer[0].word for answer in answers] for other, answers in found.items()}
 
 
 def _vectors(name: str) -> Callable[[Path], Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bilex.core.lazy_exports import lazy_exports
+from bilex.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from bilex.aligners import get_method, methods
@@ -36,7 +36,7 @@ __all__ = [
     "methods",
 ]
 
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "C1": "bilex.aligners.c1",
@@ -51,7 +51,3 @@ __getattr__ = lazy_exports(
         "methods": "bilex.aligners",
     },
 )
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]

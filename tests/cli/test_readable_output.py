@@ -36,11 +36,11 @@ def test_evaluating_a_saved_model_warns_of_nothing(files: Files) -> None:
 def test_lines_say_how_long_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from bilex.core import progress_display
+    from bilex.core import progress
 
     now = 100.0
-    monkeypatch.setattr(progress_display.time, "monotonic", lambda: now)
-    with progress_display.LineProgress().task("Encoding words", 1_000) as task:
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with progress.LineProgress().task("Encoding words", 1_000) as task:
         now += 14  # the first step compiles, and says nothing about the others
         task.advance(100)
         for _ in range(9):
@@ -51,7 +51,7 @@ def test_lines_say_how_long_is_left(
         "Encoding words: 30% after 22.0 s, about 28 s left",
         "Encoding words: done after 50.0 s",
     ]
-    with progress_display.LineProgress().task("Measuring") as task:
+    with progress.LineProgress().task("Measuring") as task:
         now += 6
         task.advance(3)
     assert capsys.readouterr().err.splitlines() == [

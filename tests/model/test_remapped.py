@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.core.checksums import ModelFiles
+from bilex.core.manifest import ModelFiles
 from bilex.model import unknown
 from bilex.model.unknown import Remapped
 

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bilex.core.safe_console import SafeConsole
+from bilex.core.text import safe_console
 from bilex_bench.events import Ended, Moved, News, Retried, Started
 from bilex_bench.results import DIRECTIONS, Result
 from bilex_bench.setups import Setup
@@ -51,7 +51,7 @@ class View:
     """
 
     def __init__(self, total: int, console: Console | None = None) -> None:
-        self._console = console or SafeConsole(stderr=True)
+        self._console = console or safe_console(stderr=True)
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from bilex.core.visible import escape_control_characters
+from bilex.core.text import escape_control_characters
 
 Mixing = float | Literal["auto"]
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
 from bilex.aligners.report import AlignerReport
+from bilex.core.device import enough_memory
 from bilex.core.errors import BilexError, nearest_name
-from bilex.core.gpu_memory import enough_memory
 from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon

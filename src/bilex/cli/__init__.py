@@ -49,9 +49,9 @@ def run(arguments: Sequence[str]) -> int:
         import click
 
         from bilex.cli.group import commands
+        from bilex.core.device import enough_memory
         from bilex.core.errors import BilexError, BilexWarning
         from bilex.core.files import protected_inputs
-        from bilex.core.gpu_memory import enough_memory
     except KeyboardInterrupt as sign:
         return _ended(sign, "")
     try:
@@ -92,7 +92,7 @@ def _ended(sign: BaseException, left: str) -> int:
 
 def _say(sentence: str, code: int) -> int:
     with contextlib.suppress(OSError, ValueError):
-        from bilex.core.visible import escape_control_characters
+        from bilex.core.text import escape_control_characters
 
         sys.stderr.write(f"bilex: {escape_control_characters(sentence)}\n")
     return code

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bilex.core.progress import Progress
-from bilex.core.safe_console import SafeConsole
-from bilex.core.visible import escape_control_characters
+from bilex.core.text import escape_control_characters, safe_console
 
 _WIDTH_IN_PIPES = 160
 
@@ -21,9 +20,9 @@ _WIDTH_IN_PIPES = 160
 def show(what: RenderableType) -> None:
     """Write a table or a text to stdout; into a pipe without boxes, and wide enough that nothing is cut."""
     if sys.stdout.isatty():
-        SafeConsole(file=sys.stdout, soft_wrap=isinstance(what, str)).print(what)
+        safe_console(file=sys.stdout, soft_wrap=isinstance(what, str)).print(what)
         return
-    console = SafeConsole(file=sys.stdout, width=_WIDTH_IN_PIPES, soft_wrap=isinstance(what, str))
+    console = safe_console(file=sys.stdout, width=_WIDTH_IN_PIPES, soft_wrap=isinstance(what, str))
     for part in what.renderables if isinstance(what, Group) else [what]:
         if isinstance(part, Table):
             part.box = None
@@ -36,12 +35,12 @@ def show(what: RenderableType) -> None:
 def warn(sentence: str) -> None:
     """Write a warning to stderr."""
     text = Text(escape_control_characters(f"warning: {sentence}"), style="yellow")
-    SafeConsole(stderr=True, soft_wrap=True).print(text)
+    safe_console(stderr=True, soft_wrap=True).print(text)
 
 
 def progress() -> Progress:
     """Bars on a terminal, lines elsewhere."""
-    from bilex.core.progress_display import BarProgress, LineProgress
+    from bilex.core.progress import BarProgress, LineProgress
 
     return BarProgress() if sys.stderr.isatty() else LineProgress()
 

@@ -13,7 +13,7 @@ from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_opti
 from bilex.cli.kinds import kind_of
 from bilex.cli.options import check_readable, examples, limit_option, read_vectors
 from bilex.core.errors import BilexError
-from bilex.core.visible import escape_control_characters
+from bilex.core.text import escape_control_characters
 
 
 @click.command(

@@ -22,7 +22,7 @@ from bilex.cli.pairs import SeveralValues, from_option, to_languages_option
 from bilex.cli.ranks import ranks_of_text
 from bilex.core.errors import BilexError
 from bilex.core.format_names import WRITTEN_FORMATS
-from bilex.core.visible import escape_control_characters
+from bilex.core.text import escape_control_characters
 
 if TYPE_CHECKING:
     from bilex.lexicon.entries import Languages
@@ -116,7 +116,7 @@ def command(
     from bilex.cli.console import progress
     from bilex.core.files import check_writable
     from bilex.lexicon.formats import format_of
-    from bilex.model.many.core import open_pair
+    from bilex.model.many.opening import open_pair
 
     if output is not None:
         check_writable(output)

@@ -14,7 +14,7 @@ import click
 
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
-from bilex.core.visible import encodable
+from bilex.core.text import encodable
 
 if TYPE_CHECKING:
     from bilex.core.progress import Progress
@@ -202,7 +202,7 @@ def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -
     if coverage.fraction < _HARDLY_ANY or (coverage.is_low and advice):
         hint = advice or " Check that the dictionary belongs to these two languages, source word first."
         raise BilexError(f"{lexicon.name}: only {coverage.sentence()}.{hint}")
-    if coverage.fraction < _FEW and coverage.frequent_missing:
+    if coverage.fraction < _FEW:
         warn(f"{lexicon.name}: only {coverage.sentence()}.{advice}")
     return coverage
 

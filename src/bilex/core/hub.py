@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bilex.core.checksums import CARD, CHECKSUMS, checksums
 from bilex.core.errors import BilexError
+from bilex.core.manifest import CARD, CHECKSUMS, checksums
 
 if TYPE_CHECKING:
     from typing import Self

@@ -1,14 +1,18 @@
-"""Folders that bilex keeps for itself: a list of their files with checksums says that they are ours.
+"""Lists of the files of a folder with their checksums.
 
-Checkpoints, fits and stages of the benchmark, and encoders are such folders. The list is `bilex-files.json`.
+Models have SHA256SUMS, which `sha256sum -c` reads. Folders that bilex keeps for itself (checkpoints,
+encoders, fits and stages of the benchmark) have `bilex-files.json`, which names their kind too.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bilex.core.errors import BilexError
@@ -18,10 +22,15 @@ from bilex.core.files import (
     check_replaceable,
     json_text,
     read_json,
+    read_small,
     remove_abandoned,
     sha256,
 )
 from bilex.core.progress import Progress
+
+CARD, CHECKSUMS = "README.md", "SHA256SUMS"
+_DIGEST = re.compile("[0-9a-f]{64}")
+_LARGEST_LIST = 16 << 20
 
 
 @contextlib.contextmanager
@@ -105,3 +114,111 @@ def _damaged(path: Path, name: str) -> BilexError:
     return BilexError(
         f"{path / name}: was changed or damaged since it was written; remove {path} and start anew."
     )
+
+
+def write_checksums(path: Path) -> None:
+    """A list of all files but the card, which people may edit; `sha256sum -c SHA256SUMS` reads it."""
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file != path / CARD)
+    lines = [f"{sha256(file)}  {file.relative_to(path).as_posix()}\n" for file in files]
+    (path / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of a model folder, each to be compared with its checksum before it is read.
+
+    Args:
+        path: The folder.
+        expected: The checksum of each file by its name in the folder; without any, nothing is compared.
+    """
+
+    path: Path
+    expected: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def listed(cls, path: Path, parts: Collection[str]) -> ModelFiles:
+        """The files that SHA256SUMS lists, all of which must be there; none is read yet.
+
+        Args:
+            path: The model's folder.
+            parts: Files and folders directly in it that may be read; all in them must be listed.
+
+        Raises:
+            BilexError: The list is damaged or not whole, or a file is missing.
+        """
+        expected = checksums(path)
+        unlisted = sorted(set(_needed(path, parts)) - set(expected))
+        if unlisted:
+            raise BilexError(
+                f"{path / CHECKSUMS}: does not list all files ('{unlisted[0]}'); copy or make the model "
+                "again."
+            )
+        for name in expected:
+            if not (path / name).is_file():
+                raise _unreadable(path / name)
+        return cls(path, expected)
+
+    def compare(self, *places: Path, but: Path | None = None) -> None:
+        """Compare files with their checksums, several at a time.
+
+        Args:
+            places: Files, and folders with all that is in them.
+            but: A folder to leave out.
+
+        Raises:
+            BilexError: A file cannot be read or differs.
+        """
+        chosen = [
+            name
+            for name in self.expected
+            if any((self.path / name).is_relative_to(place) for place in places)
+            and (but is None or not (self.path / name).is_relative_to(but))
+        ]
+        try:
+            with ThreadPoolExecutor() as pool:
+                digests = list(pool.map(lambda name: sha256(self.path / name), chosen))
+        except OSError as error:
+            raise _unreadable(error.filename) from error
+        for name, digest in zip(chosen, digests, strict=True):
+            if digest != self.expected[name]:
+                raise BilexError(
+                    f"{self.path / name}: was changed or damaged since it was saved (its checksum differs); "
+                    "copy or make the model again."
+                )
+
+
+def _unreadable(file: str | Path) -> BilexError:
+    return BilexError(f"{file}: cannot be read; copy or make the model again.")
+
+
+def checksums(path: Path) -> dict[str, str]:
+    """The files that SHA256SUMS lists, with their checksums.
+
+    Raises:
+        BilexError: The list is missing or damaged, or names something outside of the model.
+    """
+    try:
+        text = read_small(path / CHECKSUMS, _LARGEST_LIST).decode("utf-8")
+        lines = text.removesuffix("\n").split("\n")
+        listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+        whole = all(map(_DIGEST.fullmatch, listed.values()))
+    except (BilexError, ValueError) as error:
+        raise BilexError(
+            f"{path / CHECKSUMS}: is missing or damaged; copy or make the model again."
+        ) from error
+    if not whole or len(listed) != len(lines):
+        raise BilexError(f"{path / CHECKSUMS}: is damaged; copy or make the model again.")
+    for name in listed:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise BilexError(
+                f"{path / CHECKSUMS}: names '{name}', which is outside of it; copy or make the model again."
+            )
+    return listed
+
+
+def _needed(path: Path, parts: Collection[str]) -> Iterator[str]:
+    """The files that opening the model may read: all of it but the card and the list itself."""
+    for file in path.rglob("*"):
+        name = file.relative_to(path).as_posix()
+        if not file.is_dir() and name not in (CARD, CHECKSUMS) and name.split("/")[0] in parts:
+            yield name

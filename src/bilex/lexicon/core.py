@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bilex.core.data_frames import Tabular
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
+from bilex.core.tables import Tabular
 from bilex.lexicon.coverage import Coverage, measure
 from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
 from bilex.lexicon.leaks import LeakReport, find_leaks
@@ -66,7 +66,7 @@ class Lexicon(Tabular):
         return f"{len(self):,} pairs of {self.name}{rejected}"
 
     def _repr_html_(self) -> str:
-        from bilex.core.notebook import html_table
+        from bilex.core.tables import html_table
 
         return html_table(("source", "target"), self.pairs, _SHOWN_ROWS, self._caption())
 

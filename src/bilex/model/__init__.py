@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bilex.core.lazy_exports import lazy_exports
+from bilex.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from bilex.fit.calibration import Calibration, calibrate
@@ -28,7 +28,7 @@ __all__ = [
     "calibrate",
 ]
 
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "Answer": "bilex.model.answers",

@@ -77,7 +77,7 @@ class Answer:
         return f"Answer({self.word}: {shown or 'unknown'})"
 
     def _repr_html_(self) -> str:
-        from bilex.core.notebook import html_table
+        from bilex.core.tables import html_table
 
         rows = [(t.word, t.score, "known" if t.known else t.confidence) for t in self]
         return html_table(("translation", "score", "confidence"), rows, len(rows), self.word)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 import numpy as np
 
 from bilex.aligners.maps import Map
-from bilex.core.checksums import ModelFiles
 from bilex.core.errors import BilexError
+from bilex.core.manifest import ModelFiles
 from bilex.encoders.combine import Combination, unit_rows
 from bilex.model.space import Floats, Side
 from bilex.model.unknown import FromSubwords

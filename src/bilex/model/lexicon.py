@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from bilex.core.data_frames import Tabular
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
+from bilex.core.tables import Tabular
 from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import TEXTS, Dictionary, Languages
 from bilex.lexicon.formats import WriteOptions, WriteReport, text_of, write
@@ -78,7 +78,7 @@ class InducedLexicon(Tabular):
         return f"InducedLexicon({len(self):,} pairs: {shown}{more})"
 
     def _repr_html_(self) -> str:
-        from bilex.core.notebook import html_table
+        from bilex.core.tables import html_table
 
         rows = [(e.source, e.target, e.score, "known" if e.known else e.confidence) for e in self.entries]
         return html_table(
@@ -103,9 +103,9 @@ class InducedLexicon(Tabular):
             languages: Codes of the source and the target language, where known.
         """
         if self.query_side == "source":
-            return Dictionary(self.entries, languages, units=True)
+            return Dictionary(self.entries, languages)
         swapped = tuple(entry.swapped() for entry in self.entries)
-        return Dictionary(swapped, (languages[1], languages[0]), ("target", "source"), units=True)
+        return Dictionary(swapped, (languages[1], languages[0]), ("target", "source"))
 
     def text(
         self, form: str, *, languages: Languages = (None, None), options: WriteOptions | None = None

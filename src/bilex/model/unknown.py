@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from bilex.aligners.maps import Map, maps_from_state, maps_state
-from bilex.core.checksums import ModelFiles
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json, write_json
+from bilex.core.manifest import ModelFiles
 from bilex.model.space import Floats, Side
 from bilex.vectors import Subwords, WordVectors
 

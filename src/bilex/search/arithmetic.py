@@ -27,8 +27,7 @@ import torch
 
 from bilex.core.errors import BilexError
 from bilex.core.files import write_json
-from bilex.core.instructions import RESTRAINTS
-from bilex.core.machine import cache_folder, processor
+from bilex.core.machine import RESTRAINTS, cache_folder, processor
 
 if TYPE_CHECKING:
     from bilex.search.int8_tiles import Kind

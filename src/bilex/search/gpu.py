@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import torch
 
+from bilex.core.device import in_blocks
 from bilex.core.errors import BilexError
-from bilex.core.gpu_memory import in_blocks
 
 _GROUP = 16
 _ROUNDED_AT_ONCE = 1 << 17

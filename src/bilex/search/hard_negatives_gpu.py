@@ -7,7 +7,7 @@ import importlib.util
 import numpy as np
 import torch
 
-from bilex.core.gpu_memory import in_blocks
+from bilex.core.device import in_blocks
 from bilex.search import gpu
 from bilex.search.hard_negatives import Forbidden, Moment, Nearest, updates_ahead
 

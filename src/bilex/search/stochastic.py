@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from bilex.core.device import resolve_device
-from bilex.core.gpu_memory import with_less_memory
+from bilex.core.device import resolve_device, with_less_memory
 from bilex.search.search import AnyRows, placed
 
 if TYPE_CHECKING:

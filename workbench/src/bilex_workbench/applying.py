@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bilex.core.checksums import CHECKSUMS
 from bilex.core.errors import BilexError
 from bilex.core.files import sha256
+from bilex.core.manifest import CHECKSUMS
 from bilex.fit.calibration import Calibration
 from bilex.fit.logistic import Logistic
 from bilex.model.storage import replace_calibration

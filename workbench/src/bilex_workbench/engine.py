@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bilex.core.checksums import CHECKSUMS
 from bilex.core.files import sha256
+from bilex.core.manifest import CHECKSUMS
 from bilex.model import Answer, Translator
 from bilex.model.answers import Translation
 from bilex.model.known import Proposals

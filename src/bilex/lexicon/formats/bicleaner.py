@@ -68,5 +68,4 @@ FORMAT = DictionaryFormat(
     read=_read,
     save=_save,
     fault=_fault,
-    single_words=True,
 )

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from bilex.core.visible import encodable
+from bilex.core.text import encodable
 from bilex.lexicon.entries import TEXTS, Dictionary, Entry, number_of, one_line
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.decoding import text_lines

@@ -37,5 +37,4 @@ FORMAT = DictionaryFormat(
     read=_read,
     pieces=_pieces,
     fault=lambda entry: line_fault(entry, " \t"),
-    single_words=True,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bilex.core.lazy_exports import lazy_exports
+from bilex.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from bilex.model.many.core import ManyLanguages
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ManyLanguages", "Polyglot", "PolyglotEntry"]
 
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "ManyLanguages": "bilex.model.many.core",

@@ -13,7 +13,6 @@ from bilex.core.files import atomic_file
 from bilex.lexicon.formats import format_of
 from bilex.lexicon.formats.comma_separated import csv_line
 from bilex.model import Entry, Translator
-from bilex.vectors.phrases import words_of
 
 if TYPE_CHECKING:
     from bilex.model.filters import Keep
@@ -85,17 +84,17 @@ class Polyglot:
 
     def _cells(self, entry: PolyglotEntry) -> tuple[str, ...]:
         found = (entry.translations.get(language, ()) for language in self.targets)
-        return (_spaced(entry.word), *(" | ".join(_spaced(pair.target) for pair in pairs) for pairs in found))
+        return (entry.word, *(" | ".join(pair.target for pair in pairs) for pairs in found))
 
     def _record(self, entry: PolyglotEntry) -> dict[str, Any]:
         return {
-            "word": _spaced(entry.word),
+            "word": entry.word,
             "language": self.source,
             "rank": entry.rank,
             "translations": {
                 language: [
                     {
-                        "word": _spaced(pair.target),
+                        "word": pair.target,
                         "score": pair.score,
                         "confidence": pair.confidence,
                         "rank": pair.target_rank,
@@ -158,8 +157,3 @@ def polyglot(
             row = rows.setdefault(rank, PolyglotEntry(entry.source, rank, {}))
             row.translations[code] = (*row.translations.get(code, ()), entry)
     return Polyglot(tuple(rows[rank] for rank in sorted(rows)), many.code(source), tuple(codes))
-
-
-def _spaced(word: str) -> str:
-    """A word as people write it: "new york" for the unit "new_york"."""
-    return " ".join(words_of(word)) or word

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bilex.cli.options import examples, json_option, write_json_line
-from bilex.core.visible import escape_control_characters
+from bilex.core.text import escape_control_characters
 from bilex_workbench.cli.review_file import opened
 
 if TYPE_CHECKING:

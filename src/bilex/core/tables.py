@@ -1,7 +1,8 @@
-"""Columns as tables of pandas, polars and Arrow; none of the three needs to be installed for the rest."""
+"""Columns as tables of pandas, polars and Arrow, none of which the rest needs, and as HTML for notebooks."""
 
 from __future__ import annotations
 
+import html
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -27,18 +28,12 @@ class Tabular(ABC):
         """The type of each column's values: str, int, float or bool."""
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The columns as a pandas DataFrame; missing numbers are NaN, missing whole numbers <NA>.
+        """The columns as a pandas DataFrame.
 
         Raises:
             BilexError: pandas is not installed.
         """
-        library, types, columns = _library("pandas"), self.column_types(), self._lists()
-        kinds = {float: "float64", int: "int64", bool: "bool", str: "object"}
-        found = {}
-        for name, cells in columns.items():
-            kind = "Int64" if types[name] is int and None in cells else kinds[types[name]]
-            found[name] = library.Series(cells, dtype=kind)
-        frame: pandas.DataFrame = library.DataFrame(found)
+        frame: pandas.DataFrame = _library("pandas").DataFrame(self._lists())
         return frame
 
     def to_polars(self) -> polars.DataFrame:
@@ -77,3 +72,29 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise BilexError(f"{name} is not installed here; run: pip install {name}") from error
+
+
+def html_table(
+    headings: Sequence[str], rows: Sequence[Sequence[object]], most: int, caption: str = ""
+) -> str:
+    """A plain HTML table; of more than `most` rows the first are shown, and how many there are.
+
+    Args:
+        headings: The names of the columns.
+        rows: What to show; None is shown as a dash.
+        most: How many rows at most.
+        caption: A line above the table.
+    """
+
+    def cells(tag: str, values: Sequence[object]) -> str:
+        texts = ("–" if value is None else html.escape(_cell(value)) for value in values)
+        return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
+
+    body = "".join(cells("td", row) for row in rows[:most])
+    beyond = f"<p>... {len(rows):,} rows in all</p>" if len(rows) > most else ""
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead>{cells('th', headings)}</thead><tbody>{body}</tbody></table>{beyond}"
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

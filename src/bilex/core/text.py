@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # Control characters but tab and newline, marks that turn the direction of writing, and halves of characters.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -22,3 +27,24 @@ def encodable(text: str) -> str:
 def _written_out(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def safe_console(**settings: Any) -> Console:
+    """A console of rich that shows words as they are: no markup, no emoji, no control characters.
+
+    Args:
+        settings: As those of rich's console.
+    """
+    return _console_class()(markup=False, emoji=False, highlight=False, **settings)
+
+
+@functools.cache
+def _console_class() -> type[Console]:
+    from rich.console import Console
+    from rich.text import Text
+
+    class SafeConsole(Console):
+        def render_str(self, text: str, **overrides: Any) -> Text:
+            return super().render_str(escape_control_characters(text), **overrides)
+
+    return SafeConsole
