@@ -44,7 +44,8 @@ def advanced_mapping(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
     def whitening(rows: Tensor) -> Tensor:
         _, s, v = torch.linalg.svd(rows, full_matrices=False)
-        return v.T @ torch.diag(1 / s) @ v
+        inverse: Tensor = v.T @ torch.diag(1 / s) @ v
+        return inverse
 
     a_x, a_y = whitening(x), whitening(y)
     p, s, q = torch.linalg.svd((x @ a_x).T @ (y @ a_y))
@@ -78,7 +79,7 @@ def loss(x: Tensor, y: Tensor, pairs: Tensor, w_x: Tensor, w_y: Tensor, constant
 
     def unit(rows: Tensor, matrix: Tensor) -> Tensor:
         image = rows @ matrix
-        return image / image.norm(dim=1, keepdim=True).detach()
+        return torch.div(image, image.norm(dim=1, keepdim=True).detach())
 
     def hard_negatives(queries: Tensor, keys: Tensor, own: Tensor) -> Tensor:
         similarity = (queries @ keys.T).detach()
@@ -114,7 +115,7 @@ def plain_c1(x: Tensor, y: Tensor, seeds: Tensor, constants: Constants) -> tuple
         for update in range(constants.n_cl):
             w_x.requires_grad_(), w_y.requires_grad_()
             gradients = torch.autograd.grad(loss(x, y, contrasted, w_x, w_y, constants), (w_x, w_y))
-            norm = torch.sqrt(sum(part.square().sum() for part in gradients))
+            norm = torch.stack([part.norm() for part in gradients]).norm()
             step = constants.learning_rate * constants.gamma**update * min(1.0, 0.15 / float(norm + 1e-6))
             w_x, w_y = (w.detach() - step * part for w, part in zip((w_x, w_y), gradients, strict=True))
     return w_x, w_y

@@ -2,6 +2,7 @@
 
     python -m research.never_worse DATA --out OUT/never_worse.jsonl --workers 4 --seconds 540
     python -m research.never_worse DATA --out ... --settings en-ru:1k mixed/en-it:5k dictionary/en-de:1k
+    python -m research.never_worse DATA --out OUT/check.jsonl --runs check --known never_worse.jsonl
 
 DATA has vectors/ (web text: en, fi, fr, ru), europarl/vectors/ (de, fr, it), dictionary/vectors/ (en: CBOW
 with subwords on the text of two dictionaries) and dictionaries/xling/. A setting is FAMILY/PAIR:SEEDS;
@@ -16,6 +17,10 @@ Each chain runs up to three times. `final` learns from all seeds and is scored o
 report, never for a choice. `trial` and `whole` hold out seeds and are scored on these: `trial` on 20,000
 words and 45 % of the way, as a fit's own trial is, `whole` on all words and all of the way. Ranks of all
 held-out words are kept, one character per word, so that any rule can be judged afterwards.
+
+The run `check` fits what a user gets, preset "auto", and the presets "paper", "best" and "careful" where
+`--known` does not have them yet, and prints whether the limits hold: auto is at most 0.3 below the best of
+the three, and at most 0.3 below auto with fewer seeds.
 """
 
 from __future__ import annotations
@@ -32,8 +37,9 @@ import numpy as np
 import torch
 
 from bilex.aligners.advanced import advanced_maps
+from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
-from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, C1Report, shortened
+from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, C1Report, Pass, shortened
 from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_words_of
 from bilex.aligners.small import small_vocabularies
 from bilex.aligners.starts import first_dictionary
@@ -41,7 +47,9 @@ from bilex.aligners.unit_rows import UnitRows
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
-from bilex.fit.evidence import WORDS, hold_out
+from bilex.fit import fit
+from bilex.fit.held_out import hold_out
+from bilex.fit.trial import WORDS
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from research.packed import read_dictionary, read_vectors
@@ -77,6 +85,7 @@ def ordered_jobs() -> list[tuple[str, str]]:
         jobs += [(f"{pair}:0", "final") for pair in pairs]
     for seeds in ("1k", "5k"):
         jobs += [(f"{pair}:{seeds}", "whole") for pair in (*_FIRST, *_THEN)]
+    jobs += [(f"{pair}:{seeds}", "check") for pair in (*_FIRST, *_THEN) for seeds in ("1k", "5k", "0")]
     return jobs
 
 
@@ -122,7 +131,7 @@ class Chain:
         c1 = C1(preset="careful", device=self.device)
         c1.report_ = C1Report()
         constants = self.constants("careful", seeds_for)
-        found = first_dictionary(c1, *self.words, self.seeds, constants, SILENT)
+        found = first_dictionary(c1, *self.words, self.seeds, Pass(0, constants), SILENT)
         return found, c1.report_.start
 
     def passed(self, form: str, constants: C1Constants, seeds: Pairs, dictionary: Pairs) -> Maps:
@@ -235,13 +244,85 @@ def scores(ranks: dict[str, np.ndarray], keep: bool) -> dict[str, Any]:
     return row
 
 
+def checked(options: argparse.Namespace, setting: str) -> Iterator[dict[str, Any]]:
+    """P@1 of auto and of the presets that are not known yet, on the test dictionary."""
+    source, target, seeds, test = read(options.data, setting)
+    pairs = test.index(source.key_to_index, target.key_to_index)
+    known = {row["form"] for row in known_rows(options) if row["setting"] == setting}
+    lexicon = seeds if len(seeds) else None
+    for form in ("auto", "paper", "best", "careful"):
+        if form in known:
+            continue
+        started = time.perf_counter()
+        aligner: Aligner = C1(preset=form, device=options.device)
+        row: dict[str, Any] = {"setting": setting, "run": "check", "form": form}
+        try:
+            if form == "auto":
+                fitted = fit(aligner, source, target, lexicon)
+                aligner = fitted.aligner
+                row["trial"] = fitted.report.trial.as_dict() if fitted.report.trial else None
+            else:
+                aligner.fit(source, target, lexicon)
+        except BilexError as error:
+            yield {**row, "failed": str(error)}
+            continue
+        seconds = round(time.perf_counter() - started, 2)
+        chain = Chain(source, target, Lexicon([]), 1.0, options.device)
+        device = chain.rows[0].device
+        maps = tuple(
+            torch.from_numpy(side.matrix).to(device) for side in (aligner.source_map_, aligner.target_map_)
+        )
+        yield {**row, "seconds": seconds, **scores(chain.ranks((maps[0], maps[1]), pairs), keep=False)}
+
+
+def known_rows(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The fits of one pass from the seeds alone in an earlier file, which are those of the presets.
+
+    Without seeds, the presets are what the chain's last link is.
+    """
+    if options.known is None:
+        return []
+    rows = [json.loads(line) for line in options.known.read_text(encoding="utf-8").splitlines()]
+    found = []
+    for row in rows:
+        without = row["setting"].endswith(":0") and row.get("form") != "paper"
+        link = (
+            ("joined", "3 many") if without else ("joined" if row["setting"].endswith(":0") else "seeds", "1")
+        )
+        if "mean" in row and row["run"] == "final" and (row["start"], row["link"]) == link:
+            found.append(row)
+            if without and row["form"] == "careful":  # what auto is without seeds
+                found.append({**row, "form": "auto"})
+    return found
+
+
+def limits(rows: list[dict[str, Any]]) -> None:
+    """Print whether auto holds its limits on every setting."""
+    means = {(row["setting"], row["form"]): row["mean"] for row in rows if "mean" in row}
+    failures = 0
+    for setting in sorted({setting for setting, form in means if form == "auto"}):
+        pair, _, seeds = setting.partition(":")
+        auto = means[setting, "auto"]
+        presets = [means[setting, form] for form in ("paper", "best", "careful") if (setting, form) in means]
+        fewer = {"5k": ("1k", "0"), "1k": ("0",), "0": ()}[seeds]
+        less = [means[f"{pair}:{size}", "auto"] for size in fewer if (f"{pair}:{size}", "auto") in means]
+        passed = auto >= max([*presets, *less], default=0) - 0.3
+        failures += not passed
+        rivals = f"presets {max(presets, default=0):.2f}, fewer seeds {max(less, default=0):.2f}"
+        print(f"{'pass' if passed else 'FAIL'} {setting}: auto {auto:.2f}, {rivals}", flush=True)
+    print(f"{failures} of the settings fail", flush=True)
+
+
 def work(options: argparse.Namespace, setting: str, run: str) -> Iterator[dict[str, Any]]:
     """The rows of one setting and run."""
+    if run == "check":
+        yield from checked(options, setting)
+        return
     source, target, seeds, test = read(options.data, setting)
     usable = seeds.covered(source.key_to_index, target.key_to_index)
     learned, judged, way = usable, test, 1.0
     if run != "final":
-        cut = hold_out(usable, source.key_to_index, target.key_to_index, 0.1, 0)
+        cut = hold_out(usable, 0.1, 0)
         if cut is None:
             return
         learned, judged = cut
@@ -300,6 +381,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--settings", nargs="+")
     parser.add_argument("--runs", nargs="+", default=["final", "trial", "whole"])
+    parser.add_argument("--known", type=Path, help="results of an earlier run, for the check")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--threads", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=540)
@@ -337,6 +419,9 @@ def main(arguments: list[str] | None = None) -> None:
             print(json.dumps({key: value for key, value in row.items() if key != "ranks"}), flush=True)
     for worker in workers:
         worker.join()
+    if "check" in options.runs:
+        rows_now = [json.loads(line) for line in options.out.read_text(encoding="utf-8").splitlines()]
+        limits([*known_rows(options), *rows_now])
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from bilex.encoders.presets import OFFLINE_ENCODER, TuningPreset
 from bilex.encoders.settings import C2
 from bilex.encoders.stage import run_stage_c2
 from bilex.evaluation import evaluate
-from bilex.fit.evidence import MIXING_GRID as GRID
+from bilex.fit.trial import MIXING_GRID as GRID
 from bilex.fit.trial import decide
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space

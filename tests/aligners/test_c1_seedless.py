@@ -272,22 +272,27 @@ def test_few_seeds_stay_alone_where_no_start_comes_out_right() -> None:
     assert any("no other start helps" in said for said in listener.said)
 
 
-def test_early_passes_see_frequent_words_only_unless_a_seed_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_early_passes_search_among_frequent_words_and_still_learn_from_rare_seeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(c1_settings, "_EARLY_WORDS", 300)
     world = respelt(World(words=500), 60)
-    seen: list[int] = []
+    seen: list[tuple[int, int]] = []
     original = C1.objective
 
-    def spy(self: C1, x: UnitRows, *rest: Any) -> Any:
-        seen.append(len(x))
-        return original(self, x, *rest)
+    def spy(self: C1, x: UnitRows, y: UnitRows, dictionary: np.ndarray, *rest: Any) -> Any:
+        made = original(self, x, y, dictionary, *rest)
+        seen.append((made.words[0].keys, int(dictionary[:, 0].max())))
+        return made
 
     monkeypatch.setattr(C1, "objective", spy)
     settings = {"iterations": 1, "passes": 3, "anchors": 60}
     fitted = fit(world, quick(**settings, start="identical"))
-    assert seen == [300, 300, 500]
+    assert [keys for keys, _ in seen] == [300, 300, 500]
+    assert all(row < 300 for _, row in seen[:2])
     assert world.precision(fitted, 0) > 0.9
     seen.clear()
     rare = Lexicon([(world.source.index_to_key[450], world.target.index_to_key[450])])
     quick(**settings).fit(world.source, world.target, world.seeds(8) + rare)
-    assert seen == [500, 500, 500]
+    assert [keys for keys, _ in seen] == [300, 300, 500]
+    assert all(row == 450 for _, row in seen[:2])

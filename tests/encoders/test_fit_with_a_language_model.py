@@ -16,9 +16,9 @@ from bilex.encoders import stage as stage_module
 from bilex.encoders.combine import Combination, mixed_views, unit_rows
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.settings import C2
-from bilex.fit import evidence, fit, trial
+from bilex.fit import fit, trial
 from bilex.fit.calibration import Records, ask
-from bilex.fit.scoring import word_scores
+from bilex.fit.held_out import hold_out, word_scores
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 
@@ -42,7 +42,7 @@ def test_lambda_is_chosen_without_the_held_out_pairs(encoder: C2, monkeypatch: p
 
     monkeypatch.setattr(stage_module, "training_pairs", spy)
     fitted = fit(ALIGNER, source, target, seeds, encoder=encoder)
-    split = evidence.hold_out(seeds, source.key_to_index, target.key_to_index, 0.1, 0)
+    split = hold_out(seeds, 0.1, 0)
     assert split is not None
     held_out = set(split[1].pairs)
     assert len(held_out) == fitted.report.trial.held_out_words == 40
@@ -53,7 +53,7 @@ def test_lambda_is_chosen_without_the_held_out_pairs(encoder: C2, monkeypatch: p
     assert (
         fitted.report.trial.mixing == fitted.stage.combination.mixing == fitted.report.language_model.mixing
     )
-    assert len(fitted.report.trial.mixing_scores) == len(evidence.MIXING_GRID)
+    assert len(fitted.report.trial.mixing_scores) == len(trial.MIXING_GRID)
     assert fitted.calibration.parts["forward", "csls"].words == 40
 
 
@@ -68,7 +68,7 @@ def test_confidences_come_from_words_that_did_not_choose_lambda(
         asked.append((space, held_out))
         return ask(space, held_out)
 
-    monkeypatch.setattr(evidence, "choose_mixing", lambda curve, prior: next(chosen))
+    monkeypatch.setattr(trial, "choose_mixing", lambda curve, prior: next(chosen))
     monkeypatch.setattr(trial, "ask", watched)
     source, target, lexicon = languages()
     fitted = fit(ALIGNER, source, target, lexicon.head(200), encoder=encoder)
@@ -101,11 +101,11 @@ def test_the_better_view_gets_the_greater_weight(
     learned, held_out = (np.array([[i, i] for i in range(*ends)]) for ends in ((0, 40), (100, 300)))
     combination = Combination.fit((static[0], static[1]), (encoded[0], encoded[1]), learned, 0.5)
     views = [combination.views(s, e) for s, e in zip(static, encoded, strict=True)]
-    curve = {
-        mixing: word_scores(*(mixed_views(*view, mixing) for view in views), held_out, "cpu").mean()
-        for mixing in evidence.MIXING_GRID
-    }
-    assert low <= evidence.choose_mixing(curve, prior=0.2) <= high
+    curve = {}
+    for mixing in trial.MIXING_GRID:
+        scores = word_scores(*(mixed_views(*view, mixing) for view in views), held_out, "cpu")
+        curve[mixing] = np.concatenate(scores.of(None))
+    assert low <= trial.choose_mixing(curve, prior=0.2) <= high
 
 
 def test_the_random_seed_and_the_device_of_the_aligner_are_also_those_of_the_encoder(

@@ -15,11 +15,10 @@ from bilex.aligners.procrustes import Procrustes
 from bilex.aligners.vecmap import VecMapSemi
 from bilex.core.errors import BilexError
 from bilex.encoders.combine import unit_rows
-from bilex.fit import evidence, fit, trial
+from bilex.fit import fit, trial
 from bilex.fit.calibration import Records, ask
 from bilex.fit.decisions import Decisions
-from bilex.fit.halves import halves
-from bilex.fit.scoring import word_scores
+from bilex.fit.held_out import halves, hold_out, word_scores
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from planted import Planted, planted
@@ -41,12 +40,12 @@ def test_the_form_that_held_out_words_prefer_is_fitted(
 ) -> None:
     aligner = C1(**SHORT, device="cpu")
     for preferred in ("careful", "best"):
-        monkeypatch.setattr(evidence, "choose_form", lambda scores, name=preferred: name)
+        monkeypatch.setattr(trial, "choose_form", lambda scores, name=preferred: name)
         fitted = fit(aligner, world.source, world.target, world.pairs(0, 300))
         assert fitted.report.trial.form == fitted.aligner.settings()["preset"] == preferred
-        assert fitted.report.report.constants.updates == (26 if preferred == "best" else 13)
+        assert fitted.report.report.constants.updates == (100 if preferred == "best" else 29)
         assert set(fitted.report.trial.form_scores) == {"careful", "best"}
-        by_hand = C1(preset=preferred, device="cpu", **SHORT).fit(
+        by_hand = C1(preset=preferred, passes=2, device="cpu", **SHORT).fit(
             world.source, world.target, world.pairs(0, 300)
         )
         assert np.array_equal(fitted.maps[0].matrix, by_hand.source_map_.matrix)
@@ -55,17 +54,48 @@ def test_the_form_that_held_out_words_prefer_is_fitted(
 
 
 @pytest.mark.parametrize(
-    ("settings", "candidates"),
+    ("settings", "seeds", "names"),
     [
-        ({}, ["careful", "best"]),
-        ({"preset": "paper"}, ["paper"]),
-        ({"preset": "best"}, ["best"]),
-        ({"preset": "quick"}, ["quick"]),
+        ({}, 200, [["careful", "best"]]),
+        ({}, 1000, [["careful", "best"], ["third pass"]]),
+        ({}, 5000, [["careful", "best"], ["joined start"]]),
+        ({"start": "seeds"}, 5000, [["careful", "best"]]),
+        ({"passes": 1}, 5000, [["careful", "best"]]),
+        ({"updates": 4}, 200, [["careful"]]),
+        ({"preset": "paper"}, 5000, []),
+        ({"preset": "best"}, 1000, []),
+        ({"preset": "quick"}, 5000, []),
     ],
 )
-def test_only_auto_is_chosen(settings: dict[str, Any], candidates: list[str]) -> None:
-    assert list(evidence.candidates(C1(**settings))) == candidates
-    assert list(evidence.candidates(Procrustes())) == ["procrustes"]
+def test_only_what_is_left_open_is_chosen(
+    settings: dict[str, Any], seeds: int, names: list[list[str]]
+) -> None:
+    assert [list(step) for step in C1(**settings).choices(seeds)] == names
+    assert Procrustes().choices(seeds) == []
+
+
+def test_with_300_seeds_there_are_two_passes_and_a_third_where_held_out_words_prefer_it(
+    world: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds, aligner = world.pairs(0, 400), C1(device="cpu", **SHORT)
+    fits: list[tuple[str, int | None]] = []
+    original = C1.fit
+
+    def spy(self: C1, *args: Any, **rest: Any) -> C1:
+        fits.append((self.preset, self.passes))
+        return original(self, *args, **rest)
+
+    monkeypatch.setattr(C1, "fit", spy)
+    strong = trial.decide(aligner, world.source, world.target, seeds)
+    assert strong.settings["passes"] == 2 and [passes for _, passes in fits] == [2, 2]
+    monkeypatch.setattr(trial, "WEAK", 2.0)
+    fits.clear()
+    monkeypatch.setattr(trial, "choose_form", lambda scores: list(scores)[-1])
+    weak = trial.decide(aligner, world.source, world.target, seeds)
+    assert fits == [("careful", 2), ("best", 2), ("best", 3)]
+    assert weak.settings == {"preset": "best", "passes": 3} and weak.report.form == "best, third pass"
+    assert set(weak.report.form_scores) == {"careful", "best", "best, third pass"}
+    assert aligner.settings()["passes"] is None
 
 
 @pytest.mark.parametrize(
@@ -138,6 +168,12 @@ def test_candidates_learn_neither_word_nor_answer_of_the_held_out(
 def test_each_half_is_asked_of_what_the_other_chose(world: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The two halves are made to choose differently; the spaces asked must be those of the other half."""
     preferred = iter(["careful", "careful", "best"])  # all words, the first half, the second half
+    known: dict[tuple[float, ...], str] = {}
+
+    def chosen(scores: dict[str, float]) -> str:
+        key = tuple(scores.values())
+        return known[key] if key in known else known.setdefault(key, next(preferred))
+
     asked: list[tuple[Space, Lexicon]] = []
 
     def watched(space: Space, held_out: Lexicon) -> Records:
@@ -152,14 +188,14 @@ def test_each_half_is_asked_of_what_the_other_chose(world: Planted, monkeypatch:
         return original(self, *args, **rest)
 
     monkeypatch.setattr(C1, "fit", spy)
-    monkeypatch.setattr(evidence, "choose_form", lambda scores: next(preferred))
+    monkeypatch.setattr(trial, "choose_form", chosen)
     monkeypatch.setattr(trial, "ask", watched)
     seeds = world.pairs(0, 300)
     decisions = trial.decide(C1(device="cpu", **SHORT), world.source, world.target, seeds)
     assert decisions.report.form == "careful"
     (of_second, first), (of_first, second) = asked
     assert not set(first.pairs) & set(second.pairs)
-    held_out = evidence.hold_out(seeds, world.source.key_to_index, world.target.key_to_index, 0.1, 0)
+    held_out = hold_out(seeds, 0.1, 0)
     assert held_out is not None and {*first.pairs, *second.pairs} == set(held_out[1].pairs)
     for space, form in ((of_second, "best"), (of_first, "careful")):
         expected = Space.from_aligner(fits[form], world.source, world.target)
@@ -226,7 +262,7 @@ def test_confidences_that_fail_do_not_undo_the_choice(
         raise BilexError("no answers.")
 
     monkeypatch.setattr(trial, "ask", broken)
-    monkeypatch.setattr(evidence, "choose_form", lambda scores: "best")
+    monkeypatch.setattr(trial, "choose_form", lambda scores: "best")
     made = trial.decide(C1(**SHORT, device="cpu"), world.source, world.target, world.pairs(0, 250))
     assert made.settings == {"preset": "best"} and made.report.ran
     assert made.calibration.note == "not calibrated: no answers."
@@ -252,30 +288,41 @@ def test_a_fit_may_leave_the_preset_as_the_aligner_has_it(world: Planted) -> Non
     assert np.array_equal(fitted.maps[0].matrix, by_hand.source_map_.matrix)
 
 
+def alike(curve: dict[float, float], words: int = 100) -> dict[float, np.ndarray]:
+    """A curve of λ on which all words agree up to noise of mean 0."""
+    noise = np.random.default_rng(0).normal(scale=0.3, size=(len(curve), words))
+    noise -= noise.mean(axis=1, keepdims=True)
+    return {mixing: value + noise[place] for place, (mixing, value) in enumerate(curve.items())}
+
+
 def test_the_choice_of_lambda() -> None:
     """Half the prior, half what held-out words say less what they flatter the language model by."""
     curve = {0.0: 0.46, 0.1: 0.48, 0.2: 0.5, 0.3: 0.48, 0.4: 0.46}
-    assert evidence.choose_mixing(curve, prior=0.4) == 0.25
-    assert evidence.choose_mixing(dict.fromkeys(curve, 0.3), prior=0.3) == 0.25
+    assert trial.choose_mixing(alike(curve), prior=0.4) == 0.25
+    assert trial.choose_mixing(alike(dict.fromkeys(curve, 0.3)), prior=0.3) == 0.25
     lonely = {0.0: 0.30, 0.1: 0.44, 0.2: 0.30, 0.3: 0.40, 0.4: 0.41, 0.5: 0.40}
-    assert evidence.choose_mixing(lonely, prior=0.3) == 0.3, "a single high value is noise"
-    clear = {0.0: 0.1, 0.1: 0.2, 0.2: 0.3, 0.3: 0.4, 0.4: 0.5, 0.5: 0.6, 0.6: 0.7, 0.7: 0.8, 0.8: 0.9}
-    assert evidence.choose_mixing(clear, prior=0.2) == 0.7, "going half way would lose much"
+    assert trial.choose_mixing(alike(lonely), prior=0.3) == 0.3, "a single high value is noise"
     useless = {0.0: 0.5, 0.1: 0.4, 0.2: 0.3, 0.3: 0.2}
-    assert evidence.choose_mixing(useless, prior=0.4) == 0.0
+    assert trial.choose_mixing(alike(useless), prior=0.4) == 0.0
+
+
+def test_the_usual_lambda_yields_to_clear_evidence() -> None:
+    """The same curve of 20 and of 2,000 words: only the second says surely that 0.45 is too low."""
+    curve = {round(0.1 * step, 1): 0.5 - 0.3 * (0.1 * step - 0.7) ** 2 for step in range(11)}
+    assert trial.choose_mixing(alike(curve, words=20), prior=0.4) == 0.5
+    assert trial.choose_mixing(alike(curve, words=20_000), prior=0.4) == 0.6
 
 
 def test_the_prior_gives_way_to_a_clear_difference_only() -> None:
-    assert evidence.choose_form({"careful": 0.5, "best": 0.5}) == "careful"
-    assert evidence.choose_form({"careful": 0.5, "best": 0.504}) == "careful"
-    assert evidence.choose_form({"careful": 0.5, "best": 0.51}) == "best"
+    assert trial.choose_form({"careful": 0.5, "best": 0.5}) == "careful"
+    assert trial.choose_form({"careful": 0.5, "best": 0.504}) == "careful"
+    assert trial.choose_form({"careful": 0.5, "best": 0.51}) == "best"
 
 
 def test_what_is_held_out() -> None:
     lexicon = Lexicon([(f"a{i}", f"b{i}") for i in range(3000)])
-    rows = {word: row for row, word in enumerate(f"{side}{i}" for side in "ab" for i in range(3000))}
     for count, share, expected in ((99, 0.1, None), (100, 0.1, 20), (1000, 0.1, 200), (3000, 0.1, 300)):
-        split = evidence.hold_out(lexicon.head(count), rows, rows, share, 0)
+        split = hold_out(lexicon.head(count), share, 0)
         if expected is None:
             assert split is None
         else:

@@ -131,6 +131,18 @@ class Aligner(ABC):
         """
         return self.clone()
 
+    def choices(self, pairs: int) -> list[dict[str, dict[str, Any]]]:
+        """What a trial may choose where the settings leave it open; by default nothing.
+
+        Args:
+            pairs: Usable seed pairs.
+
+        Returns:
+            Steps, each with candidates by name: settings to change. The first candidate of the first step is
+            the prior; a later step is compared with what was chosen before it.
+        """
+        return []
+
     def for_trial(self, pairs: int, words: int) -> Self:
         """A copy that takes less time, for a trial on held-out seeds; by default it is not shortened.
 

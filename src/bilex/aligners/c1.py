@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import torch
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.c1_settings import (
+    EARLY_WAY,
     JOINED_SEEDS,
     LAST_PASSES,
     MANY_SEEDS,
@@ -29,7 +30,6 @@ from bilex.aligners.c1_settings import (
     constants_for,
     plan_passes,
     shortened,
-    with_every_seed,
 )
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 # The share of the way that a round of a trial goes. Trials that go all of it on few words mislead, as do
 # those that go a third of it and those with fewer rounds (research/trial.md).
 _TRIAL_WAY = 0.45
+_ANY = 2**31  # words of a vocabulary that sets no limits
 
 
 class Learned(NamedTuple):
@@ -180,27 +181,53 @@ class C1(Aligner):
 
     def plan(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
         """The passes through the rounds, and their constants."""
-        own = self.constants(seeds, smaller_vocabulary)
+        few, own = self._has_few(seeds), self.constants(seeds, smaller_vocabulary)
         count = self.passes
         if count is None:
-            count = 3 if self.preset in WAYS and self._has_few(seeds) else 1
+            count = 3 if self.preset in WAYS and few else 1
         if not self.self_learning or self.anchors == 0:
             count = 1
-        last = own
-        if self.last_pass == "many":
+        early, last = own, own
+        if not few:
+            early = replace(self, way=min(self.way, EARLY_WAY)).constants(seeds, smaller_vocabulary)
+        if self.last_pass == "many" and count > 1:
             last = replace(self, size=MANY_SEEDS).constants(MANY_SEEDS, smaller_vocabulary)
-        return plan_passes(count, self.anchors, own, last, smaller_vocabulary)
+        return plan_passes(count, self.anchors, early, last, smaller_vocabulary)
 
     def _has_few(self, seeds: int) -> bool:
         return (seeds if self.size is None else self.size) < JOINED_SEEDS
 
     def for_trial(self, pairs: int, words: int) -> Self:
         """Fewer updates, with the constants for the seeds of the whole problem."""
-        return self.clone().set_params(size=self.size or pairs, way=_TRIAL_WAY * self.way)
+        passes = self.passes or 1  # what few seeds and none add by default takes long and decides nothing
+        return self.clone().set_params(size=self.size or pairs, way=_TRIAL_WAY * self.way, passes=passes)
+
+    def choices(self, pairs: int) -> list[dict[str, dict[str, Any]]]:
+        """With preset "auto": the preset; with 300 seeds or more two passes, then a third or a joined start.
+
+        Held-out seeds of three families of vectors preferred two passes to one almost everywhere, and a third
+        pass or a joined start only where static vectors are weak (research/never_worse.md).
+        """
+        if self.preset != "auto":
+            return []
+        forms: dict[str, dict[str, Any]] = {"careful": {"preset": "careful"}, "best": {"preset": "best"}}
+        one, other = (replace(self, **form).constants(pairs, _ANY) for form in forms.values())
+        if one == other:
+            del forms["best"]
+        repeats = self.passes is None and self.self_learning and self.contrastive and not self._has_few(pairs)
+        if not repeats:
+            return [forms]
+        steps = [{name: {**form, "passes": 2} for name, form in forms.items()}]
+        if pairs < MANY_SEEDS:
+            steps.append({"third pass": {"passes": 3}})
+        elif self.start == "auto":
+            steps.append({"joined start": {"start": "joined"}})
+        return steps
 
     def pinned(self, pairs: int, smaller_vocabulary: int) -> Self:
-        """A copy with the constants for a problem of some size, whatever it will be fitted on."""
-        return self.clone().set_params(**asdict(self.constants(pairs, smaller_vocabulary)))
+        """A copy with the constants for a problem of some size, in one pass."""
+        constants = asdict(self.constants(pairs, smaller_vocabulary))
+        return self.clone().set_params(**constants, passes=1)
 
     def algorithm_1(
         self,
@@ -210,6 +237,7 @@ class C1(Aligner):
         dictionary: Pairs,
         constants: C1Constants,
         maps: Maps | None,
+        words: int | None,
         titles: Sequence[str],
         progress: Progress,
     ) -> Iterator[Learned]:
@@ -222,6 +250,7 @@ class C1(Aligner):
             dictionary: The dictionary of the first round, where there are no maps yet.
             constants: The constants.
             maps: The maps after the last finished round; None before the first.
+            words: Search new pairs and negatives among so many of the most frequent words; None for all.
             titles: The name of each round that is left to do.
             progress: Receives how far each round is.
 
@@ -230,13 +259,14 @@ class C1(Aligner):
         """
         for title in titles:
             if maps is not None:  # D_add is found anew in every round and never kept
-                dictionary = np.concatenate([seeds, self._new_pairs(x, y, maps, seeds, constants, progress)])
+                found = self._new_pairs(x.head(words), y.head(words), maps, seeds, constants, progress)
+                dictionary = np.concatenate([seeds, found])
             maps = self._advanced_maps(x, y, dictionary, progress)
             contrasted = dictionary if constants.contrast_on_augmented or not len(seeds) else seeds
             losses: list[float] = []
             searches, broke = 0, None
             if constants.updates:
-                contrast = self.objective(x, y, contrasted, constants)
+                contrast = self.objective(x, y, contrasted, constants, words)
                 with progress.task(title, constants.updates) as task:
                     for update in range(constants.updates):
                         rate = constants.learning_rate * constants.decay**update
@@ -265,34 +295,24 @@ class C1(Aligner):
         started = time.perf_counter()
         device = resolve_device(self.device)
         rows = UnitRows(source, device), UnitRows(target, device)
-        plan = with_every_seed(self.plan(len(pairs), min(len(source), len(target))), pairs)
-        self.report_, self.pass_maps_ = replace(self.report_, constants=plan[0].constants), []
         decided_by = np.concatenate([pairs, self.rejected_])
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, decided_by, progress)
-        maps: Maps | None = None
-        done, seeds = 0, pairs  # finished rounds, and D_0 of the pass
-        if (kept := state.load()) is not None:
-            done, one_pass = int(kept.state["done"]), kept.state["passes"] == 1
-            progress.say(f"{state.folder}: going on after iteration {done}.")
-            maps = kept.tensors["source"].to(device), kept.tensors["target"].to(device)
-            seeds = dictionary = kept.tensors["seeds"].numpy()
-        else:
-            dictionary = self._first_dictionary(source, target, pairs, plan[0], progress)
-            one_pass = self.passes is None and self.report_.start is None
-        plan = (Pass(0, plan[0].constants),) if one_pass else plan
+        plan, maps, seeds, dictionary, done = self._begin(source, target, pairs, state, progress)
+        self.report_, self.pass_maps_ = replace(self.report_, constants=plan[-1].constants), []
         schedule = [(place, number) for place, part in enumerate(plan) for number in range(part.rounds)]
         for place, part in enumerate(plan):
-            x, y = (side.head(part.words) for side in rows)
             left = [number for number, (pass_, _) in enumerate(schedule) if pass_ == place and number >= done]
             if len(left) == part.rounds:  # the pass begins
                 if maps is not None:
                     seeds = dictionary = self._anchored(rows, maps, pairs, part, progress)
                     maps = None if len(seeds) else maps
                 elif part.constants.warm_up:
-                    maps = self._warm_up(x, y, dictionary, seeds, part.constants, progress)
+                    maps = self._warm_up(*rows, dictionary, seeds, part, progress)
             self.report_ = replace(self.report_, passes=len(plan), anchors=len(seeds) if place else 0)
             titles = [f"iteration {number + 1} of {len(schedule)}" for number in left]
-            learning = self.algorithm_1(x, y, seeds, dictionary, part.constants, maps, titles, progress)
+            learning = self.algorithm_1(
+                *rows, seeds, dictionary, part.constants, maps, part.words, titles, progress
+            )
             for maps, found, broke in learning:
                 self._set_maps(maps)  # what an interruption in the next round leaves
                 done += 1
@@ -308,6 +328,27 @@ class C1(Aligner):
             self._set_maps(maps)
         self.report_ = replace(self.report_, seconds=round(time.perf_counter() - started, 3))
 
+    def _begin(
+        self,
+        source: WordVectors,
+        target: WordVectors,
+        pairs: Pairs,
+        state: Checkpoint,
+        progress: Progress,
+    ) -> tuple[tuple[Pass, ...], Maps | None, Pairs, Pairs, int]:
+        """The passes, and where they begin or go on: maps, D_0 of the pass, dictionary, finished rounds."""
+        size = len(pairs), min(len(source), len(target))
+        plan = self.plan(*size)
+        if (kept := state.load()) is None:
+            dictionary = self._first_dictionary(source, target, pairs, plan[0], progress)
+            one_pass = self.passes is None and self.report_.start is None
+            return replace(self, passes=1).plan(*size) if one_pass else plan, None, pairs, dictionary, 0
+        device, done = resolve_device(self.device), int(kept.state["done"])
+        progress.say(f"{state.folder}: going on after iteration {done}.")
+        maps = kept.tensors["source"].to(device), kept.tensors["target"].to(device)
+        plan = replace(self, passes=1).plan(*size) if kept.state["passes"] == 1 else plan
+        return plan, maps, (seeds := kept.tensors["seeds"].numpy()), seeds, done
+
     def _first_dictionary(
         self, source: WordVectors, target: WordVectors, pairs: Pairs, first: Pass, progress: Progress
     ) -> Pairs:
@@ -316,8 +357,7 @@ class C1(Aligner):
         if not len(pairs) or (joined and self.self_learning):
             from bilex.aligners.starts import first_dictionary
 
-            vocabularies = source.head(first.words), target.head(first.words)
-            pairs = first_dictionary(self, *vocabularies, pairs, first.constants, progress)
+            pairs = first_dictionary(self, source, target, pairs, first, progress)
         return without_pairs(pairs, self.rejected_)
 
     def _anchored(
@@ -336,14 +376,16 @@ class C1(Aligner):
         y: UnitRows,
         dictionary: Pairs,
         pairs: Pairs,
-        constants: C1Constants,
+        part: Pass,
         progress: Progress,
     ) -> Maps:
         """Rounds of mapping and new pairs alone, for seeds too few to contrast on."""
+        constants = part.constants
         with progress.task("warming up", constants.warm_up) as task:
             for _ in range(constants.warm_up):
                 maps = self._advanced_maps(x, y, dictionary, progress)
-                fresh = self._new_pairs(x, y, maps, pairs, constants, progress)
+                heads = x.head(part.words), y.head(part.words)
+                fresh = self._new_pairs(*heads, maps, pairs, constants, progress)
                 dictionary = np.concatenate([pairs, fresh])
                 task.advance(pairs=len(dictionary))
         return self._advanced_maps(x, y, dictionary, progress)
@@ -376,9 +418,11 @@ class C1(Aligner):
             progress.say(damping_sentence(len(dictionary), found.ridge))
         return found.source.float(), found.target.float()
 
-    def objective(self, x: UnitRows, y: UnitRows, dictionary: Pairs, constants: C1Constants) -> Contrast:
+    def objective(
+        self, x: UnitRows, y: UnitRows, dictionary: Pairs, constants: C1Constants, words: int | None = None
+    ) -> Contrast:
         """The loss of one round: its pairs, and among which words their negatives are found."""
-        limit = self.negative_vocabulary or max(len(x), len(y))
+        limit = min(self.negative_vocabulary or max(len(x), len(y)), words or len(x) + len(y))
         source_forbidden, target_forbidden = forbidden_partners(
             dictionary, limit, all_known=constants.mask_known, rejected=self.rejected_
         )

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from bilex.aligners.base import Pairs
 from bilex.aligners.report import AlignerReport
 from bilex.core.errors import BilexError, nearest_name
 
@@ -19,10 +18,13 @@ _FEW_SEEDS = 600
 # By default, fewer seeds than this are joined by pairs that the vocabularies suggest (`starts`), and the
 # rounds are passed through three times.
 JOINED_SEEDS = 300
+# With more seeds, a pass before the last goes this share of the way, as a trial does: it only has to find
+# pairs.
+EARLY_WAY = 0.45
 # The seeds of the last of several passes: so many, but at most one per so many words of the smaller
 # vocabulary.
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
-# Words of each language that the passes before the last see.
+# Words of each language among which the passes before the last search.
 _EARLY_WORDS = 20_000
 # "best" and "careful" take steps twice as long as the paper's, half as many of which go as far; longer ones
 # break some fits (research/trial.md). The share of that way that each goes:
@@ -90,7 +92,7 @@ class Pass(NamedTuple):
     Attributes:
         anchors: How many found pairs are its seeds, beside the user's.
         constants: Its constants.
-        words: It sees so many of the most frequent words of each language; None for all.
+        words: New pairs and negatives are searched among so many of the most frequent words; None for all.
     """
 
     anchors: int
@@ -104,32 +106,29 @@ class Pass(NamedTuple):
 
 
 def plan_passes(
-    count: int, anchors: int | None, own: C1Constants, last: C1Constants, smaller_vocabulary: int
+    count: int,
+    anchors: int | None,
+    early: C1Constants,
+    last: C1Constants,
+    smaller_vocabulary: int,
 ) -> tuple[Pass, ...]:
     """The passes of a fit.
 
-    The surest pairs of each pass are the seeds of the next, beside the user's. Passes before the last see
-    frequent words only, which finds as good pairs (research/trial.md).
+    The surest pairs of each pass are the seeds of the next, beside the user's. Passes before the last search
+    among frequent words only, which finds as good pairs (research/trial.md).
 
     Args:
         count: How many passes.
         anchors: Pairs that become seeds of the last one; None for 5,000, or fewer in a small vocabulary.
-        own: The constants of the passes before the last, and of a single one.
-        last: The constants of the last of several.
+        early: The constants of the passes before the last.
+        last: The constants of the last, or of a single one.
         smaller_vocabulary: Words in the smaller vocabulary.
     """
     if count == 1:
-        return (Pass(0, own),)
+        return (Pass(0, last),)
     anchors = anchors or min(_ANCHORS, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
-    early = [Pass(max(1, 3 * anchors // 5) if place else 0, own, _EARLY_WORDS) for place in range(count - 1)]
-    return (*early, Pass(anchors, last))
-
-
-def with_every_seed(plan: tuple[Pass, ...], pairs: Pairs) -> tuple[Pass, ...]:
-    """The passes, all of which see all words if a seed is beyond the frequent ones."""
-    if all(part.words is None or (pairs < part.words).all() for part in plan):
-        return plan
-    return tuple(part._replace(words=None) for part in plan)
+    found = (0, *[max(1, 3 * anchors // 5)] * (count - 2))
+    return (*(Pass(pairs, early, _EARLY_WORDS) for pairs in found), Pass(anchors, last))
 
 
 def long_steps(updates: int, learning_rate: float, decay: float) -> dict[str, Any]:
@@ -257,7 +256,7 @@ class C1Report(AlignerReport):
     """What C1 reports.
 
     Attributes:
-        constants: Those of this fit (of its first pass).
+        constants: Those of this fit; of several passes, those of the last.
         history: Its rounds; of a fit that was resumed, those since then.
         start: The start that was taken in the place of seeds, or beside them; None for the seeds alone.
         starts: The starts that were tried, by name.

@@ -24,7 +24,7 @@ import torch
 from anyascii import anyascii
 
 from bilex.aligners.base import Pairs
-from bilex.aligners.c1_settings import C1Constants, TriedStart
+from bilex.aligners.c1_settings import Pass, TriedStart
 from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.maps import Array
@@ -211,7 +211,7 @@ def first_dictionary(
     source: WordVectors,
     target: WordVectors,
     seeds: Pairs,
-    constants: C1Constants,
+    first: Pass,
     progress: Progress,
 ) -> Pairs:
     """The pairs from which C1 starts without seeds, or with few; what was tried is kept in its report.
@@ -247,11 +247,10 @@ def first_dictionary(
     c1.report_ = replace(c1.report_, start=best.name)
     known = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
     progress.say(f"{known}: starting from {best.name} (pairs that the other pairs predict: {tried}).")
-    x = torch.from_numpy(best.aligner.source_map_(source.vectors))
-    y = torch.from_numpy(best.aligner.target_map_(target.vectors))
-    induced = induce_pairs(
-        x, y, frequent=constants.frequent, keep=constants.augment, k=c1.neighbours, device=c1.device
-    )
+    x = torch.from_numpy(best.aligner.source_map_(source.head(first.words).vectors))
+    y = torch.from_numpy(best.aligner.target_map_(target.head(first.words).vectors))
+    most, keep = first.constants.frequent, first.constants.augment
+    induced = induce_pairs(x, y, frequent=most, keep=keep, k=c1.neighbours, device=c1.device)
     return np.concatenate([seeds, augmentation(induced, seeds)])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bilex.aligners.base import Aligner
 from bilex.aligners.small import small_vocabularies
 from bilex.core.progress import Progress
-from bilex.fit.evidence import in_one_pass
 from bilex.fit.expectation import Expectation, from_few_seeds
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
@@ -38,7 +37,7 @@ def expectation_of(
     usable = lexicon.covered(source.key_to_index, target.key_to_index)
     if len(usable.translations()) < _FEWEST_TO_PREDICT:
         return otherwise
-    pinned = in_one_pass(aligner.pinned(len(usable), min(len(source), len(target))))
+    pinned = aligner.pinned(len(usable), min(len(source), len(target)))
 
     def without(learned: Lexicon, held_out: Lexicon) -> Space:
         both = Lexicon([*learned.pairs, *held_out.pairs])

@@ -1,14 +1,16 @@
-"""The one held-out trial: it chooses the aligner's form and λ, and learns confidences, from the same fits.
+"""The one held-out trial: it chooses settings and λ, and learns confidences, from the same fits.
 
 Some seed words are held out. The candidates are fitted without them, on few words and with few updates; what
-translates the held-out words best is taken for the fit itself, which learns from all seeds. The rule is in
-`evidence`. No word judges a choice that it took part in: the held-out words are cut in two halves, each half
-is asked of what the other half chose, and confidences come from these answers. Test data are never looked at.
+translates the held-out words best is taken for the fit itself, which learns from all seeds. An aligner says
+itself what may be chosen (`Aligner.choices`) and how it is shortened (`Aligner.for_trial`). No word judges a
+choice that it took part in: the held-out words are cut in two halves, each half is asked of what the other
+half chose, and confidences come from these answers. Test data are never looked at.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,13 +21,17 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.small import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
-from bilex.fit import evidence
 from bilex.fit.calibration import FEWEST_WORDS, Calibration, Records, ask, learn_confidences
-from bilex.fit.candidate_fits import FAILURES, fit_each
 from bilex.fit.decisions import Decisions, TrialReport
-from bilex.fit.forms import distinct_forms
-from bilex.fit.halves import halves
-from bilex.fit.scoring import WordScores, word_scores
+from bilex.fit.held_out import (
+    FEWEST_SEEDS,
+    HELD_OUT_AT_MOST,
+    Numbers,
+    WordScores,
+    halves,
+    hold_out,
+    word_scores,
+)
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
@@ -34,7 +40,65 @@ if TYPE_CHECKING:
     from bilex.encoders.settings import C2
     from bilex.fit.trial_encoder import TrialEncoder
 
-_FEWEST_TO_CALIBRATE = round(FEWEST_WORDS / evidence.HELD_OUT_AT_MOST)
+_FEWEST_TO_CALIBRATE = round(FEWEST_WORDS / HELD_OUT_AT_MOST)
+# A candidate must beat the prior by this much mean reciprocal rank: on 18 settings of two families of vectors
+# that distinguished right from wrong choices.
+MARGIN = 0.005
+# Later steps are tried only below this score: above it no held-out words preferred them.
+WEAK = 0.6
+# Candidates learn on so many of the most frequent words of each language (and those of the seeds).
+WORDS = 20_000
+MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
+# On held-out seeds the language model looks better than on the rarer words that users look up: their best λ
+# was 0.1 too high on average, on both families of vectors (research/trial.md).
+MIXING_BIAS = 0.1
+# Half way to the prior is wrong where it loses more than so many standard errors on the held-out words.
+CLEAR = 2.0
+# What a candidate may end in without ending the fit.
+FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
+
+
+def choose_form(scores: Mapping[str, float]) -> str:
+    """The form to take: the best one if it clearly beats the prior, else the prior.
+
+    Args:
+        scores: For each candidate the mean reciprocal rank on held-out words, both directions, by CSLS; the
+            prior comes first.
+    """
+    prior = next(iter(scores))
+    best = max(scores, key=lambda form: scores[form])
+    return best if scores[best] > scores[prior] + MARGIN else prior
+
+
+def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
+    """The λ to take: half way between the prior and what held-out words say, unless these are clear.
+
+    The curve is smoothed over neighbouring λ (weights 1, 2, 1), since a few hundred words make noise. Its
+    best λ, less what held-out seeds flatter the language model by, counts as much as the prior; it counts
+    alone where half way is worse than the best λ by more than two standard errors of the words' difference.
+
+    Args:
+        curve: For each λ of the grid the reciprocal rank of every held-out word, by CSLS.
+        prior: The encoder's usual λ.
+    """
+    grid = sorted(curve)
+    words = np.stack([curve[mixing] for mixing in grid])
+    padded = np.pad(words, ((1, 1), (0, 0)), mode="edge")
+    smooth = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
+    means = smooth.mean(axis=1)
+    best = np.flatnonzero(means >= means.max() - 1e-12)
+    place = min(best, key=lambda place: abs(grid[place] - prior))
+    seen = grid[place]
+    if seen <= 0:  # the language model helps none of the held-out words
+        return 0.0
+    honest = max(seen - MIXING_BIAS, 0.0)
+    between = (prior + honest) / 2
+    lower = int(np.searchsorted(grid, between, side="right")) - 1
+    upper = min(lower + 1, len(grid) - 1)
+    weight = (between - grid[lower]) / (grid[upper] - grid[lower]) if upper > lower else 0.0
+    lost = smooth[place] - ((1 - weight) * smooth[lower] + weight * smooth[upper])
+    error = float(lost.std()) / max(len(lost), 1) ** 0.5
+    return round(honest if float(lost.mean()) > CLEAR * error + 1e-9 else between, 2)
 
 
 class Choice(NamedTuple):
@@ -93,6 +157,8 @@ class _Trial:
     progress: Progress
     fits: dict[str, Aligner] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
+    settings_of: dict[str, dict[str, Any]] = field(init=False, default_factory=dict)
+    form_scores: dict[str, WordScores] = field(init=False, default_factory=dict)
 
     def decisions(self) -> Decisions:
         """The choices and confidences; the priors where the trial cannot be held or fails."""
@@ -101,23 +167,55 @@ class _Trial:
         if self.split is None:
             return self._priors(
                 f"{self.words} seed words in the vectors are too few to hold some out "
-                f"({evidence.FEWEST_SEEDS} are needed)"
+                f"({FEWEST_SEEDS} are needed)"
             )
-        learned, held_out = self.split
-        tried = f"forms {' and '.join(self.forms)}" if self.opens_form else "one form"
+        held_out = self.split[1]
+        tried = f"forms {' and '.join(self.steps[0])}" if self.opens_form else "one form"
         self.progress.say(
             f"Trial: {len(held_out.translations())} seed words are held out of smaller fits of "
             f"{self.aligner.name} ({tried})."
         )
-        size = len(self.usable), min(len(self.source), len(self.target))
-        shorter = {name: evidence.shortened(form, *size) for name, form in self.forms.items()}
-        self.fits = fit_each(shorter, self.small, learned, self.failed, self.progress)
-        if not self.fits:
-            return self._priors(f"no candidate could be fitted ({next(iter(self.failed.values()))})")
         try:
+            self._fit_candidates()
+            if not self.fits:
+                return self._priors(f"no candidate could be fitted ({next(iter(self.failed.values()))})")
             return self._judged(held_out)
         except FAILURES as error:
             return self._priors(f"the trial could not be finished ({error})")
+
+    def _fit_candidates(self) -> None:
+        """Fit the candidates of each step, with what the steps before it chose."""
+        for place in range(len(self.steps)):
+            settings: dict[str, Any] = {}
+            if place:
+                if not self.fits or not 0 < self.form_scores[self._form(None)].mean() < WEAK:
+                    return
+                settings = self.settings_of[self._form(None)]
+            for name, change in self._step(place, self._form(None) if place else None).items():
+                self.settings_of[name] = {**settings, **change}
+                self._fit_candidate(name)
+
+    def _fit_candidate(self, name: str) -> None:
+        """Fit one candidate without the held-out words and score these; a failure leaves it out."""
+        if self.split is None:
+            return
+        size = len(self.usable), min(len(self.source), len(self.target))
+        whole = type(self.aligner)(**{**self.aligner.settings(), **self.settings_of[name]})
+        try:
+            fitted = whole.for_trial(*size).fit(*self.small, self.split[0], progress=self.progress)
+            if self.opens_form:
+                space = Space.from_aligner(fitted, *self.small)
+                x, y = (np.asarray(side.vectors) for side in (space.source, space.target))
+                rows = self._rows(self.split[1])
+                self.form_scores[name] = word_scores(x, y, rows, self.aligner.device)
+            self.fits[name] = fitted
+        except FAILURES as error:
+            self.failed[name] = str(error)
+            self.progress.say(f"Trial: form {name} could not be fitted and is left out ({error}).")
+
+    def _step(self, place: int, chosen: str | None) -> dict[str, dict[str, Any]]:
+        """The candidates of a step by their whole names."""
+        return {f"{chosen}, {name}" if chosen else name: part for name, part in self.steps[place].items()}
 
     @cached_property
     def words(self) -> int:
@@ -125,15 +223,15 @@ class _Trial:
         return len(self.usable.translations())
 
     @cached_property
-    def forms(self) -> dict[str, Aligner]:
-        """The candidates with the settings of the whole problem."""
-        found = distinct_forms(self.aligner, len(self.usable), min(len(self.source), len(self.target)))
-        return found if self.choose_preset else dict(list(found.items())[:1])
+    def steps(self) -> list[dict[str, dict[str, Any]]]:
+        """What the aligner leaves open: candidates by name, as changed settings, the prior first."""
+        steps = self.aligner.choices(len(self.usable)) if self.choose_preset else []
+        return steps or [{str(self.aligner.settings().get("preset", self.aligner.name)): {}}]
 
     @property
     def opens_form(self) -> bool:
-        """Whether there is more than one form to choose from."""
-        return len(self.forms) > 1
+        """Whether there is more than one candidate."""
+        return sum(map(len, self.steps)) > 1
 
     @property
     def opens_mixing(self) -> bool:
@@ -148,13 +246,12 @@ class _Trial:
     @cached_property
     def split(self) -> tuple[Lexicon, Lexicon] | None:
         """The pairs to learn from and those held out; None where there are too few."""
-        ranks = self.source.key_to_index, self.target.key_to_index
-        return evidence.hold_out(self.usable, *ranks, self.held_out, self.aligner.seed)
+        return hold_out(self.usable, self.held_out, self.aligner.seed)
 
     @cached_property
     def small(self) -> tuple[WordVectors, WordVectors]:
         """The vocabularies that the candidates learn on."""
-        return small_vocabularies(self.source, self.target, self.usable, evidence.WORDS)
+        return small_vocabularies(self.source, self.target, self.usable, WORDS)
 
     def _rows(self, pairs: Lexicon) -> Pairs:
         source, target = self.small
@@ -176,7 +273,10 @@ class _Trial:
         )
         self.progress.say(f"Trial: {report.note}.")
         return Decisions(
-            settings=self._settings(chosen.form), mixing=chosen.mixing, calibration=calibration, report=report
+            settings=self.settings_of[chosen.form],
+            mixing=chosen.mixing,
+            calibration=calibration,
+            report=report,
         )
 
     def _calibration(self, held_out: Lexicon) -> Calibration:
@@ -206,13 +306,23 @@ class _Trial:
         form = self._form(pairs)
         if self.stage is None or not self.opens_mixing:
             return Choice(form, self._given_mixing())
-        curve = {mixing: scores.mean(pairs) for mixing, scores in self.encoder.curve(form).items()}
-        return Choice(form, evidence.choose_mixing(curve, self._prior_mixing(self.stage)))
+        curve = self.encoder.curve(form).items()
+        words = {mixing: np.concatenate(scores.of(pairs)) for mixing, scores in curve}
+        return Choice(form, choose_mixing(words, self._prior_mixing(self.stage)))
 
     def _form(self, pairs: Pairs | None) -> str:
-        if len(self.fits) == 1:
-            return next(iter(self.fits))
-        return evidence.choose_form({name: s.mean(pairs) for name, s in self.form_scores.items()})
+        """Step by step, what beats the choice so far clearly, as far as candidates were fitted."""
+        chosen: str | None = None
+        for place in range(len(self.steps)):
+            names = [*([chosen] if chosen else []), *self._step(place, chosen)]
+            fitted = [name for name in names if name in self.fits]
+            if len(fitted) > 1:
+                chosen = choose_form({name: self.form_scores[name].mean(pairs) for name in fitted})
+            elif fitted:
+                chosen = fitted[0]
+        if chosen is None:
+            raise BilexError("no candidate could be fitted")
+        return chosen
 
     def _given_mixing(self) -> float | None:
         """λ without evidence: the one that was given, or the prior; None without a language model."""
@@ -223,19 +333,6 @@ class _Trial:
 
     def _prior_mixing(self, stage: C2) -> float:
         return replace(stage, mixing="prior").mixing_for(stage.open_encoder or stage.open(self.progress))
-
-    @cached_property
-    def form_scores(self) -> dict[str, WordScores]:
-        """The scores of the held-out words in each candidate's space, where there are several."""
-        if len(self.fits) == 1 or self.split is None:
-            return {}
-        rows = self._rows(self.split[1])
-        scores = {}
-        for name, candidate in self.fits.items():
-            space = Space.from_aligner(candidate, *self.small)
-            x, y = (np.asarray(side.vectors) for side in (space.source, space.target))
-            scores[name] = word_scores(x, y, rows, self.aligner.device)
-        return scores
 
     @cached_property
     def encoder(self) -> TrialEncoder:
@@ -264,7 +361,7 @@ class _Trial:
 
     def _priors(self, note: str) -> Decisions:
         """What is taken without evidence."""
-        form, mixing = next(iter(self.forms)), self._given_mixing()
+        form, mixing = next(iter(self.steps[0])), self._given_mixing()
         taken = [f"form {form}"] if self.opens_form else []
         taken += [f"λ = {mixing}"] if self.opens_mixing else []
         calibration = self._no_calibration(note)
@@ -278,13 +375,7 @@ class _Trial:
             failed=self.failed,
             mixing=mixing if self.opens_mixing else None,
         )
-        return Decisions(settings=self._settings(form), mixing=mixing, calibration=calibration, report=report)
-
-    def _settings(self, form: str) -> dict[str, Any]:
-        """What the aligner's settings become: "auto" gives way to the form's name."""
-        if not self.choose_preset:
-            return {}
-        return {"preset": form} if self.aligner.settings().get("preset") == "auto" else {}
+        return Decisions(settings=self.steps[0][form], mixing=mixing, calibration=calibration, report=report)
 
     def _no_calibration(self, note: str = "the trial failed") -> Calibration:
         if not self.calibrate:

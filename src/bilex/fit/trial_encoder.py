@@ -10,10 +10,11 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.core.progress import Progress
 from bilex.encoders.combine import Both, Combination, aligned_views, mixed_views
 from bilex.encoders.pairs import ENOUGH_SEEDS
+from bilex.encoders.presets import TuningPreset, TuningSettings
 from bilex.encoders.settings import C2
 from bilex.encoders.stage import run_stage_c2
-from bilex.fit import evidence
-from bilex.fit.scoring import WordScores, word_scores
+from bilex.fit.held_out import WordScores, word_scores
+from bilex.fit.trial import MIXING_GRID
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
@@ -48,7 +49,7 @@ class TrialEncoder:
     def encoded(self) -> Both:
         """The words' vectors by the encoder, tuned without the held-out pairs."""
         encoder = self.stage.open_encoder or self.stage.open(self.progress)
-        tuning = evidence.trial_tuning(self.stage.settings_for(encoder), self.stage.preset_in_force)
+        tuning = _trial_tuning(self.stage.settings_for(encoder), self.stage.preset_in_force)
         if self.seeds >= ENOUGH_SEEDS:
             tuning = replace(tuning, induced=0)
         stage = replace(self.stage, mixing=0.5, tuning=tuning, preset=self.stage.preset_in_force, cache=None)
@@ -69,8 +70,8 @@ class TrialEncoder:
             both = zip(static, self.encoded, strict=True)
             views = [combination.views(known, encoded) for known, encoded in both]
             curve: dict[float, WordScores] = {}
-            with self.progress.task("Choosing λ", len(evidence.MIXING_GRID)) as task:
-                for mixing in evidence.MIXING_GRID:
+            with self.progress.task("Choosing λ", len(MIXING_GRID)) as task:
+                for mixing in MIXING_GRID:
                     source, target = (mixed_views(*side, mixing) for side in views)
                     curve[mixing] = word_scores(source, target, self.held_out, self.stage.device)
                     task.advance(1, λ=mixing, score=round(curve[mixing].mean(), 3))
@@ -83,3 +84,15 @@ class TrialEncoder:
         words = (self.small[0].index_to_key, self.small[1].index_to_key)
         vocabularies = combination.with_mixing(mixing).vocabularies(words, static, self.encoded)
         return Space(*vocabularies, "cosine", self.stage.device)
+
+
+def _trial_tuning(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
+    """How the encoder is tuned in the trial: on machines without a GPU with half the epochs.
+
+    Args:
+        settings: The tuning of the fit itself.
+        preset: Its name.
+    """
+    if preset == "paper":
+        return settings
+    return replace(settings, epochs=max(1, settings.epochs // 2))

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from bilex.aligners.c1 import C1
+from bilex.aligners.c1_settings import MANY_SEEDS
 from bilex.aligners.small import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import as_json, from_json
-from bilex.fit import evidence
 from bilex.fit.calibration import FEWEST_WORDS, Calibration, calibrate
-from bilex.fit.scoring import word_scores
+from bilex.fit.held_out import word_scores
+from bilex.fit.trial import choose_form
 from bilex.lexicon import Lexicon
 from bilex.model.many.jointly import FREQUENT, JointFit, fit_jointly
 from bilex.model.many.mapping import Two
@@ -103,7 +104,7 @@ def decide(
             note = f"the languages cannot be aligned without the held-out pairs ({error})"
             return _without(prior, seeds, note, calibrated, progress)
         scores[name] = _score(vocabularies, fits[name], held_out, frequent, c1.device)
-    form = evidence.choose_form(scores)
+    form = choose_form(scores)
     if len(forms) > 1:
         shown = ", ".join(f"{name} {score:.3f}" for name, score in scores.items())
         progress.say(f"Trial: form {form} is taken (mean reciprocal rank of held-out words: {shown}).")
@@ -114,10 +115,8 @@ def decide(
 
 def _forms(c1: C1) -> dict[str, dict[str, Any]]:
     """The settings of the forms to compare, by name, the prior first; one if the user has chosen."""
-    candidates = evidence.candidates(c1)
-    found: dict[str, dict[str, Any]] = {
-        name: {"preset": form.settings()["preset"]} for name, form in candidates.items()
-    }
+    steps = c1.choices(MANY_SEEDS) or [{c1.preset: {}}]
+    found: dict[str, dict[str, Any]] = {name: {"preset": name} for name in steps[0]}
     if c1.preset == "auto" and c1.updates is None:
         found[MAPPING] = {"preset": next(iter(found)), "updates": 0}
     return found
