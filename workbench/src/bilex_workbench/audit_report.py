@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bilex_workbench.audit import drawn
+from bilex_workbench.audit import current, drawn
 from bilex_workbench.bands import Band, confidence_band, confidence_bands
 from bilex_workbench.engine import Engine
 from bilex_workbench.intervals import Stratum, estimate, more_decisions
@@ -23,14 +23,7 @@ def report(engine: Engine, bands: list[Band], width: float) -> dict[str, Any]:
     audit = drawn(store)
     items = store.all("SELECT * FROM audit_items WHERE audit = ? AND is_right IS NOT NULL", audit["id"])
     strata = audit["strata"]
-    found = [
-        Stratum(
-            stratum["entries"],
-            sum(item["stratum"] == number for item in items),
-            sum(item["is_right"] for item in items if item["stratum"] == number),
-        )
-        for number, stratum in enumerate(strata)
-    ]
+    found = _strata(strata, items)
     whole = estimate(found)
     change = engine.recalibration
     return {
@@ -46,6 +39,27 @@ def report(engine: Engine, bands: list[Band], width: float) -> dict[str, Any]:
         "calibration": _calibration(change, items),
         "recalibration": change.as_dict() if change.decisions else None,
     }
+
+
+def audited_precision(store: Store) -> tuple[int, float, float, float] | None:
+    """How many entries of the newest audit were judged, the precision and its interval; None without any."""
+    audit = current(store)
+    if audit is None:
+        return None
+    items = store.all("SELECT * FROM audit_items WHERE audit = ? AND is_right IS NOT NULL", audit["id"])
+    whole = estimate(_strata(audit["strata"], items))
+    return None if whole is None else (len(items), whole.share, whole.low, whole.high)
+
+
+def _strata(strata: list[dict[str, Any]], items: Sequence[sqlite3.Row]) -> list[Stratum]:
+    return [
+        Stratum(
+            stratum["entries"],
+            sum(item["stratum"] == number for item in items),
+            sum(item["is_right"] for item in items if item["stratum"] == number),
+        )
+        for number, stratum in enumerate(strata)
+    ]
 
 
 def _groups(

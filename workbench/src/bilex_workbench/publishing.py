@@ -20,12 +20,18 @@ from bilex_workbench.articles import all_articles, described, with_articles
 from bilex_workbench.decisions import Decision, Outcome, all_outcomes
 from bilex_workbench.entries import Filter, kinds_named
 from bilex_workbench.problems import ProblemError
+from bilex_workbench.site import Cover, ontolex, site
 from bilex_workbench.store import Store
 
 WHICH = ("confirmed", "confident", "all")
 SHEET = ("source", "target", "confidence", "source_rank", "verdict", "note", "reviewer", "decided")
 STRUCTURE = ("part_of_speech", "sense", "gloss", "labels", "comment", "example")
+_OWN = {
+    "site": ("a site that can be searched offline, with a page to print", ".zip"),
+    "ontolex": ("OntoLex-Lemon, linked data in Turtle", ".ttl"),
+}
 _MEDIA = {
+    ".ttl": "text/turtle",
     ".tsv": "text/tab-separated-values",
     ".csv": "text/csv",
     ".jsonl": "application/x-ndjson",
@@ -52,7 +58,11 @@ class Exported:
 def formats() -> list[dict[str, str]]:
     """The formats in which a dictionary can be exported: those of `bilex lexicon`."""
     found = [form for form in all_formats() if form.writable]
-    return [
+    own = [
+        {"name": name, "label": label, "suffix": suffix, "media_type": _media_type(suffix)}
+        for name, (label, suffix) in _OWN.items()
+    ]
+    return own + [
         {
             "name": form.name,
             "label": form.description,
@@ -159,7 +169,13 @@ def chosen_entries(store: Store, choice: Choice) -> Iterator[tuple[Entry, bool]]
             yield Entry(source, word, None, None, None, ranks.get(word), True), True
 
 
-def export(store: Store, form: str, choice: Choice, languages: Languages = (None, None)) -> Exported:
+def export(
+    store: Store,
+    form: str,
+    choice: Choice,
+    languages: Languages = (None, None),
+    cover: Cover = Cover(),  # noqa: B008
+) -> Exported:
     """A dictionary in any format of `bilex lexicon`; several files come in one zip archive.
 
     Pairs that a format cannot hold are left out. In CSV, cells that a spreadsheet would run are defused.
@@ -169,18 +185,24 @@ def export(store: Store, form: str, choice: Choice, languages: Languages = (None
         form: The name of the format.
         choice: Which entries.
         languages: The codes of the two languages, where they are known.
+        cover: Title, authors and licence, for a site and linked data.
 
     Raises:
         ProblemError: The choice is not known, or no entry is chosen.
         BilexError: The format is not known, or can hold none of the pairs.
     """
-    chosen = format_of("dictionary", form)
     entries = [
         replace(entry, known=entry.known or confirmed, status="accepted" if confirmed else "")
         for entry, confirmed in with_articles(chosen_entries(store, choice), all_articles(store))
     ]
     if not entries:
         raise ProblemError(409, nothing_to_export(store, choice.which))
+    if form in _OWN:
+        suffix = _OWN[form][1]
+        dictionary = Dictionary(entries, languages)
+        made = site(store, dictionary, cover, _forms(store)) if form == "site" else ontolex(dictionary, cover)
+        return Exported(made, suffix, _media_type(suffix))
+    chosen = format_of("dictionary", form)
     options = WriteOptions(defuse_formulas=form == "csv", skip_unfit=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"dictionary{_suffix(chosen)}"
@@ -193,6 +215,15 @@ def export(store: Store, form: str, choice: Choice, languages: Languages = (None
             for one in files:
                 archive.write(one, one.relative_to(folder).as_posix())
         return Exported(packed.getvalue(), ".zip", _media_type(".zip"))
+
+
+def _forms(store: Store) -> dict[str, list[str]]:
+    """The other forms of every headword."""
+    found: dict[str, list[str]] = {}
+    query = "SELECT source, headword FROM entries WHERE headword <> source ORDER BY row"
+    for row in store.all(query):
+        found.setdefault(row["headword"], []).append(row["source"])
+    return found
 
 
 def nothing_to_export(store: Store, which: str) -> str:

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import csv
 import json
+import threading
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from opened_page import OpenedPage
 
 pytestmark = pytest.mark.slow
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A web server without a log, and without a complaint about the icon that no page has."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self.path == "/favicon.ico":
+            self.send_response(204)
+            self.end_headers()
+        else:
+            super().do_GET()
 
 
 def decide(page: OpenedPage, source: str, accepted: list[str], reviewer: str = "aino") -> None:
@@ -96,3 +115,40 @@ def test_a_file_that_is_no_sheet_is_refused_in_a_sentence(page: OpenedPage, tmp_
     page.until(
         lambda: page.all("[role=alert] .notice, #import-result .problems"), "a sentence about the file"
     )
+
+
+def test_the_published_site_is_searched_without_a_server(
+    page: OpenedPage, reviewer: Callable[[str], None], tmp_path: Path
+) -> None:
+    reviewer("aino")
+    page.go("publish")
+    page.click("input[type=radio][value=all]")
+    page.choose("#format", "site")
+    page.write("#cover-title", "The Little Dictionary")
+    page.until(lambda: "title=The+Little" in str(page.one("#download").get_attribute("href")), "the title")
+    found = page.downloaded(lambda: page.click("#download"))
+    assert found.name == "en-fi-site.zip"
+    with zipfile.ZipFile(found) as archive:
+        archive.extractall(tmp_path)
+    page.driver.get((tmp_path / "dictionary" / "index.html").as_uri())
+    page.sees("h1", "The Little Dictionary")
+    for typed in ("price", "prcie"):  # also with a slip of the fingers
+        page.write("#query", typed)
+        page.sees("article h2", "price")
+    translation = page.run(
+        "return [...document.querySelectorAll('article')].find((e) => e.querySelector('h2').textContent"
+        " === 'price').querySelector('li bdi').textContent"
+    )
+    page.choose("#direction", "1")
+    page.write("#query", translation)
+    page.sees("article li bdi", "price")
+    serve = partial(Quiet, directory=str(tmp_path / "dictionary"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as web:  # axe-core fetches style sheets itself
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        for name in ("index.html", "print.html"):
+            page.driver.get(f"http://127.0.0.1:{web.server_port}/{name}")
+            page.sees("article h2", "price" if name == "print.html" else "")
+            for scheme in ("light", "dark"):
+                page.prefer(scheme)
+                assert page.violations() == []
+        web.shutdown()

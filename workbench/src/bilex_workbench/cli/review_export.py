@@ -43,6 +43,9 @@ from bilex_workbench.cli.review_file import opened
     show_default=True,
     help="One entry per headword, or one per word form.",
 )
+@click.option("--title", default="", help="Of a site or linked data: the name of the dictionary.")
+@click.option("--authors", default="", help="Likewise: who made it.")
+@click.option("--licence", default="", help="Likewise: under which terms it may be used.")
 @click.option("--status", default="", help="Of the sheet: only entries of these statuses.")
 @limit_option("Of the sheet: so many entries of the queue.")
 @click.option(
@@ -56,6 +59,9 @@ def command(
     min_confidence: float | None,
     without: str,
     by: str,
+    title: str,
+    authors: str,
+    licence: str,
     status: str,
     limit: int | None,
     form: str | None,
@@ -66,6 +72,7 @@ def command(
     from bilex.model.saved import read_provenance
     from bilex_workbench import publishing
     from bilex_workbench.entries import Filter
+    from bilex_workbench.site import Cover
 
     if output is not None:
         check_writable(output)
@@ -78,7 +85,8 @@ def command(
             content = publishing.change_log(store, chosen or "csv").encode()
         else:
             choice = publishing.Choice(which, min_confidence, without, by)
-            content = publishing.export(store, chosen or "csv", choice, languages).content
+            cover = Cover(title, authors, licence)
+            content = publishing.export(store, chosen or "csv", choice, languages, cover).content
     if output is None:
         sys.stdout.buffer.write(content)
         return

@@ -15,6 +15,7 @@ from bilex_workbench.importing import import_sheet
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.publishing import Choice
 from bilex_workbench.routes import Bench, ReviewerQuery, Share, Which
+from bilex_workbench.site import Cover
 
 router = APIRouter(tags=["publish"])
 
@@ -44,14 +45,23 @@ def _choice(
     return Choice(which, min_confidence, without, by)
 
 
+CoverText = Annotated[str, Query(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Chosen = Annotated[Choice, Depends(_choice)]
 
 
 @router.get("/api/publish/export", response_class=Response)
-def export(bench: Bench, choice: Chosen, form: Annotated[str, Query(alias="format")] = "csv") -> Response:
-    """The dictionary as a file."""
-    made = publishing.export(bench.store, form, choice, bench.languages)
-    return _file(made.content, _name(bench, "dictionary", made.suffix), made.media_type)
+def export(
+    bench: Bench,
+    choice: Chosen,
+    form: Annotated[str, Query(alias="format")] = "csv",
+    title: CoverText = "",
+    authors: CoverText = "",
+    licence: CoverText = "",
+) -> Response:
+    """The dictionary as a file; title, authors and licence stand on the cover of a site."""
+    made = publishing.export(bench.store, form, choice, bench.languages, Cover(title, authors, licence))
+    what = "site" if form == "site" else "dictionary"
+    return _file(made.content, _name(bench, what, made.suffix), made.media_type)
 
 
 @router.get("/api/publish/preview")

@@ -17,6 +17,9 @@ class PublishView {
     this.least = 80;
     this.without = new Set(["number"]);
     this.by = "lemma";
+    this.cover = {};
+    this.coverPlace = el("fieldset", { id: "cover", hidden: true }, el("legend", {}, "Cover"), ["title", "authors", "licence"].map((name) => field(name[0].toUpperCase() + name.slice(1),
+      el("input", { type: "text", maxlength: 500, id: `cover-${name}`, oninput: (event) => { this.cover[name] = event.target.value; this.update(); } }))));
     this.preview = el("div", { "aria-live": "polite", id: "preview" });
     this.download = el("a", { class: "button primary", id: "download", download: true }, "Download");
     this.later = debounce(() => this.update(), 150);
@@ -24,7 +27,7 @@ class PublishView {
     const least = el("input", { type: "number", min: 0, max: 100, value: this.least, oninput: (event) => { this.least = Number(event.target.value); this.later(); } });
     this.leastField = field("Confidence from (%)", least);
     replace(place, viewHead("Publish"), el("div", { class: "columns" },
-      card("Dictionary", this.choices(), this.kinds(), el("div", { class: "row end" }, this.leastField, field("Format", this.formats)), this.preview, el("div", { class: "row" }, this.download)),
+      card("Dictionary", this.choices(), this.kinds(), el("div", { class: "row end" }, this.leastField, field("Format", this.formats)), this.coverPlace, this.preview, el("div", { class: "row" }, this.download)),
       el("div", { class: "stack" }, this.logCard(), this.sheetCard(), this.importCard())));
     this.start();
   }
@@ -61,7 +64,9 @@ class PublishView {
   async update() {
     this.leastField.hidden = this.which !== "confident";
     const asked = { which: this.which, min_confidence: this.which === "confident" ? this.least / 100 : undefined, without: [...this.without].join(","), by: this.by };
-    this.download.href = api.address("publish/export", { format: this.format, ...asked });
+    const covered = this.format === "site" || this.format === "ontolex";
+    this.coverPlace.hidden = !covered;
+    this.download.href = api.address("publish/export", { format: this.format, ...asked, ...(covered ? this.cover : {}) });
     try {
       const { pairs, confirmed, first, problem } = await api.get("publish/preview", asked);
       const { source, target } = this.app.model;

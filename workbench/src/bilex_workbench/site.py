@@ -1,0 +1,219 @@
+"""A finished dictionary: a static site that can be searched without a server, and OntoLex-Lemon."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bilex.core.languages import language_name
+from bilex.lexicon.entries import EXAMPLE, Dictionary, Entry
+from bilex_workbench.audit_report import audited_precision
+from bilex_workbench.store import Store
+
+_FILES = Path(__file__).with_name("published")
+_ONTOLEX = """@prefix ontolex: <http://www.w3.org/ns/lemon/ontolex#> .
+@prefix lime: <http://www.w3.org/ns/lemon/lime#> .
+@prefix vartrans: <http://www.w3.org/ns/lemon/vartrans#> .
+@prefix lexinfo: <http://www.lexinfo.net/ontology/3.0/lexinfo#> .
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix dct: <http://purl.org/dc/terms/> .
+@prefix : <#> .
+"""
+_SPEECH = {"noun", "verb", "adjective", "adverb", "pronoun", "preposition", "conjunction", "interjection"}
+
+
+@dataclass(frozen=True)
+class Cover:
+    """What stands on the cover.
+
+    Attributes:
+        title: The dictionary's name; its languages by default.
+        authors: Who made it.
+        licence: Under which terms it may be used.
+    """
+
+    title: str = ""
+    authors: str = ""
+    licence: str = ""
+
+
+def site(store: Store, dictionary: Dictionary, cover: Cover, forms: dict[str, list[str]]) -> bytes:
+    """The site as a zip archive of one folder, which any web server or browser opens as it is.
+
+    Args:
+        store: The review file, for the audit's result.
+        dictionary: The pairs.
+        cover: Title, authors and licence.
+        forms: The other forms of headwords.
+    """
+    words = _words(dictionary.entries, forms)
+    codes = [None if code == "und" else code for code in dictionary.codes()]
+    names = [
+        language_name(code) if code else side for code, side in zip(codes, ("source", "target"), strict=True)
+    ]
+    title = cover.title or f"{names[0]}–{names[1]} dictionary"
+    credit = " · ".join(filter(None, (cover.authors, cover.licence, "made with bilex")))
+    facts = f"{len(words):,} entries, {len(dictionary.entries):,} translations · {_audited(store)}"
+    template = (_FILES / "index.html").read_text(encoding="utf-8")
+    filled = {
+        "title": title,
+        "languages": f"{names[0]} – {names[1]}",
+        "facts": f"{facts} · {datetime.now(UTC):%d %B %Y}",
+        "forward": f"{names[0]} → {names[1]}",
+        "backward": f"{names[1]} → {names[0]}",
+        "credits": credit,
+    }
+    texts = {name: escape(value) for name, value in filled.items()}
+    page = re.sub(r"\{(\w+)\}", lambda found: texts[found[1]], template)
+    data = json.dumps({"entries": words, "codes": codes}, ensure_ascii=False)
+    safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    files = {
+        "index.html": page,
+        "style.css": (_FILES / "style.css").read_text(encoding="utf-8"),
+        "search.js": (_FILES / "search.js").read_text(encoding="utf-8"),
+        "data.js": f"window.DICTIONARY = {safe};\n",
+        "print.html": _printed(words, texts, codes),
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(f"dictionary/{name}", content.encode("utf-8", "replace"))
+    return packed.getvalue()
+
+
+def _audited(store: Store) -> str:
+    """The audit's result in one phrase."""
+    found = audited_precision(store)
+    if found is None:
+        return "not audited"
+    decided, precision, low, high = found
+    return (
+        f"audited: {precision:.0%} of the entries are right "
+        f"(95 % interval {low:.0%} to {high:.0%}, {decided:,} entries judged)"
+    )
+
+
+def _words(entries: Sequence[Entry], forms: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """The pairs as entries with senses, in the order of the alphabet."""
+    made: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        word = made.setdefault(
+            entry.source,
+            {"word": entry.source, "speech": "", "forms": forms.get(entry.source, []), "senses": []},
+        )
+        word["speech"] = word["speech"] or entry.part_of_speech
+        key = (entry.sense or 0, entry.gloss)
+        sense = next((one for one in word["senses"] if one["key"] == key), None)
+        if sense is None:
+            sense = {
+                "key": key,
+                "gloss": entry.gloss,
+                "labels": entry.labels,
+                "translations": [],
+                "examples": [],
+            }
+            word["senses"].append(sense)
+        own = entry.labels if entry.labels != sense["labels"] else ""
+        sense["translations"].append({"word": entry.target, "comment": entry.comment, "labels": own})
+        example = list(entry.example.partition(EXAMPLE)[::2])
+        if entry.example and example not in sense["examples"]:
+            sense["examples"].append(example)
+    for word in made.values():
+        for sense in word["senses"]:
+            del sense["key"]
+    return sorted(made.values(), key=lambda word: (word["word"].casefold(), word["word"]))
+
+
+def _printed(words: list[dict[str, Any]], texts: dict[str, str], codes: Sequence[str | None]) -> str:
+    """All entries on one page, without script."""
+    languages = [f' lang="{escape(code)}"' if code else "" for code in codes]
+    head = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{texts["title"]}</title>'
+        '<link rel="stylesheet" href="style.css"></head><body>'
+        f'<header><h1>{texts["title"]}</h1><p class="languages">{texts["languages"]}</p>'
+        f'<p class="facts">{texts["facts"]}</p>'
+        f'<p class="facts">{texts["credits"]}</p></header><main class="entries">'
+    )
+    return head + "".join(_article(word, languages) for word in words) + "</main></body></html>\n"
+
+
+def _article(word: dict[str, Any], languages: Sequence[str]) -> str:
+    def part(kind: str, text: str) -> str:
+        return f' <span class="{kind}">{escape(text)}</span>' if text else ""
+
+    senses = []
+    for sense in word["senses"]:
+        answers = ", ".join(
+            f"<bdi{languages[1]}>{escape(one['word'])}</bdi>"
+            + part("labels", one["labels"])
+            + part("comment", f"({one['comment']})" if one["comment"] else "")
+            for one in sense["translations"]
+        )
+        examples = "".join(
+            f'<p class="example"><bdi{languages[0]}>{escape(first)}</bdi>'
+            + (f' — <bdi class="target"{languages[1]}>{escape(second)}</bdi>' if second else "")
+            + "</p>"
+            for first, second in sense["examples"]
+        )
+        senses.append(
+            f"<li>{part('labels', sense['labels'])}{part('gloss', sense['gloss'])} {answers}{examples}</li>"
+        )
+    kind = "ol" if len(senses) > 1 else 'ul class="single"'
+    shown = part("speech", word["speech"]) + part(
+        "forms", f"({', '.join(word['forms'][:12])})" if word["forms"] else ""
+    )
+    return (
+        f"<article><h2{languages[0]}>{escape(word['word'])}</h2>{shown}"
+        f"<{kind}>{''.join(senses)}</{kind[:2]}></article>\n"
+    )
+
+
+def ontolex(dictionary: Dictionary, cover: Cover) -> bytes:
+    """The dictionary as linked data: OntoLex-Lemon with translations between senses, in Turtle."""
+    codes = dictionary.codes()
+    title = cover.title or dictionary.title()
+    lines = [
+        _ONTOLEX,
+        f":lexicon a lime:Lexicon ; dct:title {_literal(title)} ; lime:language {_literal(codes[0])}",
+    ]
+    if cover.authors:
+        lines.append(f" ; dct:creator {_literal(cover.authors)}")
+    if cover.licence:
+        lines.append(f" ; dct:license {_literal(cover.licence)}")
+    words = _words(dictionary.entries, {})
+    lines.append("".join(f" ; lime:entry :s{number}" for number in range(1, len(words) + 1)) + " .\n")
+    targets: dict[str, int] = {}
+    for number, word in enumerate(words, 1):
+        speech = word["speech"].casefold()
+        kind = f" ; lexinfo:partOfSpeech lexinfo:{speech}" if speech in _SPEECH else ""
+        senses = "".join(f" ; ontolex:sense :s{number}n{at}" for at in range(1, len(word["senses"]) + 1))
+        lines.append(_lexical_entry(f"s{number}", word["word"], codes[0], kind + senses))
+        for at, sense in enumerate(word["senses"], 1):
+            gloss = f" ; skos:definition {_literal(sense['gloss'])}" if sense["gloss"] else ""
+            lines.append(f":s{number}n{at} a ontolex:LexicalSense{gloss} .\n")
+            for one in sense["translations"]:
+                target = targets.setdefault(one["word"], len(targets) + 1)
+                ends = f"vartrans:source :s{number}n{at} ; vartrans:target :t{target}n1"
+                lines.append(f"[] a vartrans:Translation ; {ends} .\n")
+    for text, number in targets.items():
+        lines.append(_lexical_entry(f"t{number}", text, codes[1], f" ; ontolex:sense :t{number}n1"))
+        lines.append(f":t{number}n1 a ontolex:LexicalSense .\n")
+    return "".join(lines).encode("utf-8", "replace")
+
+
+def _lexical_entry(name: str, word: str, code: str, more: str) -> str:
+    form = f"[ ontolex:writtenRep {_literal(word)}@{code.replace('_', '-')} ]"
+    return f":{name} a ontolex:LexicalEntry ; ontolex:canonicalForm {form}{more} .\n"
+
+
+def _literal(text: str) -> str:
+    """A text in quotation marks, as Turtle has it; JSON's escapes are among Turtle's."""
+    return json.dumps(text, ensure_ascii=False)
