@@ -34,7 +34,7 @@ from bilex.model.many.core import ManyLanguages
 from bilex.model.many.fitting import align_languages
 from bilex.model.many.joining import join
 from bilex.model.many.jointly import FREQUENT
-from bilex.model.many.provenance import JointReport
+from bilex.model.provenance import JointReport
 from bilex.model.space import Direction, Retrieval, Space
 from bilex.vectors import WordVectors
 from research.packed import read_dictionary, read_vectors

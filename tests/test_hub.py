@@ -51,8 +51,8 @@ def test_a_file_that_was_damaged_on_the_hub_is_named(translator: Translator, tmp
     with running_hub() as hub:
         translator.push_to_hub("someone/en-fi", endpoint=hub.address, token="secret")
         files = hub.repositories["someone/en-fi"]
-        files["seeds.json"] = files["seeds.json"].replace(b'"', b"'", 1)
-        with pytest.raises(BilexError, match=r"seeds\.json: was changed or damaged"):
+        files["seeds/en-fi.json"] = files["seeds/en-fi.json"].replace(b'"', b"'", 1)
+        with pytest.raises(BilexError, match=r"en-fi\.json: was changed or damaged"):
             Translator.from_pretrained("someone/en-fi", endpoint=hub.address, cache=tmp_path)
 
 

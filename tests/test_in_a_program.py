@@ -14,8 +14,8 @@ from bilex.aligners import get_method, methods
 from bilex.core.errors import BilexError
 from bilex.core.languages import code_of, language_name, language_of_file
 from bilex.core.progress import SILENT, chosen_progress
-from bilex.lexicon import Lexicon
-from bilex.model import Translator
+from bilex.lexicon import Entry, Lexicon
+from bilex.model import InducedLexicon, Translator
 from bilex.vectors import WordVectors
 from planted import Planted, planted
 
@@ -75,6 +75,15 @@ def test_pandas_in_and_out(translator: Translator) -> None:
     ]
     assert list(zip(table.source, table.target, strict=True)) == list(found.pairs().pairs)
     assert table.known.sum() == 300
+
+
+def test_missing_numbers_are_nan_in_pandas() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed: its tables are NOT tested")
+    table = InducedLexicon(
+        (Entry("a", "b", 0.5, None, 1, None), Entry("c", "d", 0.25, None, None, 2))
+    ).to_pandas()
+    assert table.confidence.dtype == table.score.dtype == "float64" and table.confidence.isna().all()
+    assert table.source_rank.dtype == "Int64" and table.source_rank.isna().tolist() == [False, True]
 
 
 def test_without_pandas_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

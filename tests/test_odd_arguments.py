@@ -105,7 +105,7 @@ def test_a_model_that_is_cut_off_while_it_is_open(files: Files, tmp_path: Path) 
 import os
 from bilex import BilexError, Translator
 translator = Translator.load({str(tmp_path / "model")!r}, device="cpu")
-os.truncate({str(tmp_path / "model" / "target" / "vectors.safetensors")!r}, 4096)
+os.truncate({str(tmp_path / "model" / "languages" / "target" / "vectors.safetensors")!r}, 4096)
 for attempt in (lambda: translator.translate({word!r}), lambda: translator.lexicon()):
     try:
         attempt()

@@ -47,7 +47,7 @@ OF_A_MODEL = (
     "model/SHA256SUMS",
     "model/README.md",
     "model/new.tsv",
-    "model/source/vocabulary.txt",
+    "model/languages/source/vocabulary.txt",
     "model/new/deep.tsv",
     "model.previous/config.json",
     "link/config.json",
@@ -64,8 +64,8 @@ def test_a_dictionary_is_never_written_over_a_part_of_a_model(
     output = model.parent / name
     for arguments in (
         ["lexicon", str(model), "-o", str(output), "--format", "tsv"],
-        ["convert", str(model / "source"), "-o", str(output), "--to", "text"],
-        ["convert", str(model / "source"), "-o", str(output), "--to", "safetensors"],
+        ["convert", str(model / "languages" / "source"), "-o", str(output), "--to", "text"],
+        ["convert", str(model / "languages" / "source"), "-o", str(output), "--to", "safetensors"],
     ):
         assert run(arguments) == 2, arguments
         said = capsys.readouterr().err.strip()
@@ -93,7 +93,7 @@ def test_every_command_refuses_to_write_over_the_reviews(
         [*align, reviews],
         [*align, f"{model}.previous"],
         [*align, f"{model}.retrained"],
-        [*align, str(model / "source")],
+        [*align, str(model / "languages" / "source")],
         ["join", str(model), "-o", reviews, "--force"],
         ["demo", "-o", str(model)],
         ["benchmark", "grids", "quick", "-o", reviews],

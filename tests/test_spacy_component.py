@@ -10,8 +10,10 @@ import pytest
 
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError
+from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.many.joining import join
+from bilex.vectors import WordVectors
 from planted import Planted, planted
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed: its component is NOT tested")
@@ -42,6 +44,20 @@ def test_tokens_have_translations(model: Path, world: Planted) -> None:
     assert found[0][0]["word"] == world.target.index_to_key[0]
     assert found[0][0]["known"] is True
     assert [len(answers) for answers in found] == [2, 0, 0, 2, 0, 0]
+
+
+def test_phrases_of_the_vocabulary_are_spans(world: Planted, tmp_path: Path) -> None:
+    words = list(world.source.index_to_key)
+    words[5], words[6] = "new_york", "new_york_city"
+    source = WordVectors(words, world.source.vectors)
+    seeds = Lexicon([(words[i], world.target.index_to_key[i]) for i in range(250)])
+    Translator(get_method("procrustes")(device="cpu")).fit(source, world.target, seeds).save(tmp_path / "m")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("bilex", config={"model": str(tmp_path / "m")})
+    doc = nlp("from New York City to New York")
+    assert [span.text for span in doc.spans["bilex"]] == ["New York City", "New York"]
+    found = [span._.translations[0]["word"] for span in doc.spans["bilex"]]
+    assert found == [world.target.index_to_key[6], world.target.index_to_key[5]]
 
 
 def test_documents_keep_their_translations_when_stored(model: Path, world: Planted) -> None:

@@ -1,27 +1,33 @@
-"""A spaCy pipeline component that gives every token its translations.
+"""A spaCy pipeline component that gives every token, and every phrase of the vocabulary, its translations.
 
     nlp = spacy.blank("en")
     nlp.add_pipe("bilex", config={"model": "en-fi"})
-    [token._.translations for token in nlp("the old house")]
+    doc = nlp("the old house in new york")
+    [token._.translations for token in doc]
+    [(span.text, span._.translations) for span in doc.spans["bilex"]]
 
 spaCy finds the component by its entry point; nothing needs to be imported.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spacy.language import Language
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc, Span, SpanGroup, Token
 
 from bilex.model import Answer, Translator
+from bilex.vectors.phrases import unit_of
 
 EXTENSION = "translations"
+SPANS = "bilex"
+_MOST_WORDS = 5
 
 
 @Language.factory(
     "bilex",
-    assigns=[f"token._.{EXTENSION}"],
+    assigns=[f"token._.{EXTENSION}", f"span._.{EXTENSION}", "doc.spans"],
     default_config={
         "model": "",
         "source": None,
@@ -56,7 +62,7 @@ def make_component(
     Raises:
         BilexError: The model cannot be opened, or does not hold the languages.
     """
-    from bilex.model.many.opening import open_pair
+    from bilex.model.many.core import open_pair
 
     translator, direction = open_pair(model, source or (nlp.lang if target else None), target)
     return TranslationComponent(translator, direction, k, min_confidence, use_lemmas)
@@ -65,7 +71,8 @@ def make_component(
 class TranslationComponent:
     """Sets `token._.translations`: dictionaries with word, score, confidence, rank and known, best first.
 
-    Tokens that are not in the vocabulary, numbers and punctuation have none.
+    Tokens that are not in the vocabulary, numbers and punctuation have none. Phrases of the vocabulary, of
+    up to five words, longest first, become the spans of `doc.spans["bilex"]`, with translations too.
     """
 
     def __init__(
@@ -75,16 +82,23 @@ class TranslationComponent:
         self._least, self._use_lemmas = min_confidence, use_lemmas
         if not Token.has_extension(EXTENSION):
             Token.set_extension(EXTENSION, default=())
+        if not Span.has_extension(EXTENSION):
+            Span.set_extension(EXTENSION, default=())
 
     def __call__(self, doc: Doc) -> Doc:
         """Translate the tokens of a text, each distinct one once."""
         vocabulary = self._translator.space.sides(self._direction)[0]
         looked_up = [self._known(token, vocabulary) for token in doc]
-        words = list(dict.fromkeys(word for word in looked_up if word is not None))
+        phrases = list(_phrases(doc, vocabulary.key_to_index))
+        units = (word for word in (*looked_up, *(unit for _, unit in phrases)) if word is not None)
+        words = list(dict.fromkeys(units))
         answers = self._translator.translate(words, self._k, direction=self._direction) if words else []
         found = dict(zip(words, map(self._chosen, answers), strict=True))
         for token, word in zip(doc, looked_up, strict=True):
             token._.set(EXTENSION, found[word] if word is not None else [])
+        for span, unit in phrases:
+            span._.set(EXTENSION, found[unit])
+        doc.spans[SPANS] = SpanGroup(doc, name=SPANS, spans=[span for span, _ in phrases])
         return doc
 
     def _known(self, token: Token, vocabulary: Any) -> str | None:
@@ -105,3 +119,17 @@ class TranslationComponent:
             or (translation.confidence is not None and translation.confidence >= self._least)
         )
         return [dict(vars(translation)) for translation in sure]
+
+
+def _phrases(doc: Doc, vocabulary: Mapping[str, int]) -> Iterator[tuple[Span, str]]:
+    """The phrases of a text that a vocabulary holds, longest first, none inside another, with their units."""
+    start = 0
+    while start < len(doc):
+        for length in range(min(_MOST_WORDS, len(doc) - start), 1, -1):
+            text = doc[start : start + length].text
+            unit = unit_of(text, vocabulary) or unit_of(text.lower(), vocabulary)
+            if unit is not None:
+                yield doc[start : start + length], unit
+                start += length - 1
+                break
+        start += 1

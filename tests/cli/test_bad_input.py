@@ -142,7 +142,7 @@ def test_a_flipped_byte_in_a_model(files: Files, tmp_path: Path, capsys: Capture
     import shutil
 
     model = shutil.copytree(files.model, tmp_path / "model")
-    weights = model / "source" / "vectors.safetensors"
+    weights = model / "languages" / "source" / "vectors.safetensors"
     content = bytearray(weights.read_bytes())
     content[-5] ^= 0x10
     weights.write_bytes(bytes(content))

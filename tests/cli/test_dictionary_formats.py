@@ -13,6 +13,7 @@ from bilex.lexicon import Lexicon
 from bilex.lexicon.formats import format_named, read
 from bilex.lexicon.reading import Layout
 from cli_files import Files
+from planted import planted
 
 Captured = pytest.CaptureFixture[str]
 SUFFIXES = {name: (format_named(name).suffixes or (".csv",))[0] for name in WRITTEN_FORMATS}
@@ -36,7 +37,15 @@ def test_a_model_is_exported_in_every_format(
     assert sorted((e.source, e.target) for e in entries) == sorted(
         (e["source"], e["target"]) for e in expected
     )
-    if name not in ("muse", "deepl", "synonyms", "hunalign", "bicleaner"):  # which have no place for it
+    if name not in (
+        "muse",
+        "deepl",
+        "synonyms",
+        "hunalign",
+        "bicleaner",
+        "omegat",
+        "stardict",
+    ):  # which have no place for it
         assert sum(e.known for e in entries) == sum(e["known"] for e in expected) > 0
 
 
@@ -72,8 +81,8 @@ def test_converting_keeps_what_is_known_about_pairs(files: Files, tmp_path: Path
     assert bilex("lexicon", files.model, "-o", tmp_path / "a.csv", "--ranks", "1-20") == 0
     steps = [
         ("a.csv", "b.tmx"),
-        ("b.tmx", "c.ifo"),
-        ("c.ifo", "d.tbx"),
+        ("b.tmx", "c.tei"),
+        ("c.tei", "d.tbx"),
         ("d.tbx", "e.xlsx"),
         ("e.xlsx", "f.csv"),
     ]
@@ -128,3 +137,16 @@ def test_a_list_in_utf_16_is_a_dictionary(tmp_path: Path, encoding: str) -> None
     path.write_bytes(text.encode(encoding))
     assert bilex("convert", path, "-o", tmp_path / "d.tsv") == 0
     assert (tmp_path / "d.tsv").read_text(encoding="utf-8") == "dog\tkoira\nice\tj\u00e4\u00e4\n"
+
+
+def test_corrections_without_effect_are_all_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = planted(300, 12, 0.3)
+    for name, vectors in (("en", world.source), ("fi", world.target)):
+        vectors.save(tmp_path / f"{name}.vec")
+    world.pairs(0, 250).save(tmp_path / "seeds.tsv")
+    missing = [f"nosuch{i}\tword{i}" for i in range(30)]
+    (tmp_path / "mine.tsv").write_text("\n".join([*missing, "gone\tlost\tno"]) + "\n")
+    arguments = [str(tmp_path / "en.vec"), str(tmp_path / "fi.vec"), "--seeds", str(tmp_path / "seeds.tsv")]
+    assert run(["align", *arguments, "--corrections", str(tmp_path / "mine.tsv"), "--dry-run"]) == 0
+    warned = " ".join(capsys.readouterr().err.split())
+    assert "31 pairs have no effect" in warned and "nosuch29–word29" in warned and "gone–lost" in warned

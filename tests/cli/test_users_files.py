@@ -144,5 +144,5 @@ def test_a_model_of_before_checksums_were_whole_is_refused_by_name(model: Path, 
     config = json.loads((model / "config.json").read_text())
     assert len(config["card_sha256"]) == 64
     sums = (model / "SHA256SUMS").read_text().splitlines(keepends=True)
-    (model / "SHA256SUMS").write_text("".join(line for line in sums if "seeds.json" not in line))
-    assert "does not list all files ('seeds.json')" in refused(capsys, "info", model)
+    (model / "SHA256SUMS").write_text("".join(line for line in sums if "seeds/" not in line))
+    assert "does not list all files ('seeds/source-target.json')" in refused(capsys, "info", model)

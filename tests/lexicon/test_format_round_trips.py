@@ -134,9 +134,7 @@ def test_any_words_come_back_or_are_refused(made: list[tuple[str, str]], name: s
         assert sorted(back) == sorted(expected(name, made))
 
 
-@pytest.mark.parametrize(
-    "name", ["csv", "jsonl", "omegat", "tbx", "tmx", "tei", "stardict", "apertium", "xlsx"]
-)
+@pytest.mark.parametrize("name", ["csv", "jsonl", "tbx", "tmx", "tei", "apertium", "xlsx"])
 def test_what_is_known_about_a_pair_comes_back(name: str, tmp_path: Path) -> None:
     full = Entry("dog", "koira", 0.5, 0.875, 12, 34, True, "noun", "accepted", 'seeds.tsv; page 3 <x> & "y"')
     path = tmp_path / f"d{SUFFIXES[name]}"
@@ -145,6 +143,38 @@ def test_what_is_known_about_a_pair_comes_back(name: str, tmp_path: Path) -> Non
     speech = "n" if name == "apertium" else "noun"
     assert back["dog"] == replace(full, part_of_speech=speech)
     assert back["cat"] == Entry("cat", "kissa", 0.25)
+
+
+@pytest.mark.parametrize("name", WRITTEN_FORMATS)
+def test_units_of_a_model_are_written_with_spaces(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"d{SUFFIXES[name]}"
+    write(path, Dictionary([Entry("interne_markt", "mercado_interior")], LANGUAGES, units=True), name)
+    (back,) = read(path, Layout(), name).entries
+    space = "_" if name in ("muse", "bicleaner") else " "  # whose words may hold no space
+    assert (back.source, back.target) == (f"interne{space}markt", f"mercado{space}interior")
+    units = Lexicon([(back.source, back.target)]).as_units({"interne_markt": 0}, {"mercado_interior": 0})
+    assert units.pairs == [("interne_markt", "mercado_interior")]
+
+
+@pytest.mark.parametrize("name", ["omegat", "stardict"])
+def test_notes_are_written_for_people(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"d{SUFFIXES[name]}"
+    entries = [
+        Entry("dog", "koira", 0.71, 0.984, part_of_speech="noun"),
+        Entry("cat", "kissa", 0.5, known=True),
+    ]
+    write(path, Dictionary(entries, LANGUAGES), name)
+    written = path if name == "omegat" else path.with_suffix(".dict.dz")
+    data = written.read_bytes()
+    text = (data if name == "omegat" else gzip.decompress(data)).decode("utf-8")
+    assert "koira\tnoun; 98% sure" in text and "kissa\tfrom a dictionary" in text and "=" not in text
+
+
+def test_tsv_never_has_a_header(tmp_path: Path) -> None:
+    for pairs in ([("to", "no"), ("a", "b")], [("fi", "en")], [("source", "target"), ("a", "b")]):
+        Lexicon(pairs).save(tmp_path / "d.tsv")
+        assert len((tmp_path / "d.tsv").read_text().splitlines()) == len(pairs)
+        assert sorted(Lexicon.load(tmp_path / "d.tsv").pairs) == sorted(pairs)
 
 
 def test_tab_separated_text_keeps_score_confidence_and_origin(tmp_path: Path) -> None:

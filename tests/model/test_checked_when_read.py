@@ -130,13 +130,13 @@ def test_info_reads_little_and_with_verify_everything(
     assert "every file is as its checksum says" in capsys.readouterr().out
     assert run(["info", str(copied), "--verify", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["checksums_compared"] is True
-    for name in ("config.json", "seeds.json"):
-        shutil.copy(copied / name, copied.parent)
+    for name in ("config.json", "seeds/source-target.json"):
+        content = (copied / name).read_bytes()
         flip(copied / name)
         assert run(["info", str(copied)]) == 2
         assert name in capsys.readouterr().err
-        shutil.copy(copied.parent / name, copied)
-    (copied / "source" / "vocabulary.txt").unlink()
+        (copied / name).write_bytes(content)
+    (copied / "languages" / "source" / "vocabulary.txt").unlink()
     assert run(["info", str(copied)]) == 2
     assert "vocabulary.txt: cannot be read" in capsys.readouterr().err
 

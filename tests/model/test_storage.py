@@ -155,7 +155,7 @@ def test_a_newer_version_is_reported(copied: Path) -> None:
     config = json.loads((copied / "config.json").read_text())
     config["format_version"] = 99
     (copied / "config.json").write_text(json.dumps(config))
-    with pytest.raises(BilexError, match="version 99, and this bilex reads up to 1; install a newer bilex"):
+    with pytest.raises(BilexError, match="version 99, and this bilex reads up to 2; install a newer bilex"):
         Translator.load(copied)
 
 

@@ -294,3 +294,14 @@ def test_a_kill_between_matrix_and_word_list_does_not_mix_two_saves(
     old.save(path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["v.npy", "v.txt"]
     assert WordVectors.load(path).index_to_key == ["old", "word"]
+
+
+@pytest.mark.parametrize("name", ["v.vec", "v.bin", "v.npy"])
+def test_markers_of_trainers_are_no_words(name: str, tmp_path: Path) -> None:
+    words = ["</s>", "the", "<unk>", "<pad>", "UNK", "[PAD]", "unk", "s"]
+    vectors = WordVectors(words, np.arange(1, 17, dtype=np.float32).reshape(8, 2))
+    vectors.save(tmp_path / name)
+    found = WordVectors.load(tmp_path / name)
+    assert found.index_to_key == ["the", "unk", "s"] and found["s"].tolist() == [15, 16]
+    assert found.report is not None and found.report.markers.count == 5 and not found.report.sentences()
+    assert WordVectors.load(tmp_path / name, keep_markers=True).index_to_key == words

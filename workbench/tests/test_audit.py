@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bilex.model import Translator
-from bilex.model.saved import read_config
+from bilex.model.storage import read_config
 from bilex_workbench.intervals import Stratum, allocate, estimate, more_decisions, wilson
 from bilex_workbench.recalibration import Recalibration, learn
 from workbench_server import right_answer

@@ -11,7 +11,7 @@ import click
 
 from bilex.cli.align_languages import AlignCommand
 from bilex.cli.completion import complete_methods, complete_presets
-from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds
+from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds, warn_of_missing
 from bilex.cli.lm_names import check_lm
 from bilex.cli.options import (
     check_coverage,
@@ -185,6 +185,7 @@ def command(
     target = read_vectors(target_vectors, limit, lowercase, listener)
     if lexicon is not None and len(lexicon):
         check_coverage(lexicon, source, target)
+    warn_of_missing(layout, lowercase, languages, corrections, rejected, source, target)
     if dry_run:
         from bilex.cli.before_fit import show_plan
 
@@ -218,11 +219,10 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
         raise click.UsageError("Missing option '-o': name the model folder to write.")
     check_writable(output)
     click.get_current_context().with_resource(exclusive_lock(output))
-    from bilex.model.saved import is_model
-    from bilex.model.storage import check_destination
+    from bilex.model.storage import check_destination, holds_model
 
     check_destination(output)
-    if is_model(output) and not force:
+    if holds_model(output) and not force:
         raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
     return output
 

@@ -25,7 +25,7 @@ from bilex.core.errors import BilexError
 from bilex.core.languages import language_of_file
 
 if TYPE_CHECKING:
-    from bilex.model.many.saved import Two
+    from bilex.model.storage import Two
 
 FLAG = "--languages"
 _FEWEST = 2

@@ -46,6 +46,8 @@ def show_plan(
         "method": aligner.name,
         "language_model": lm,
     }
+    if lexicon is not None:
+        lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     coverage = None if lexicon is None else lexicon.coverage(source.key_to_index, target.key_to_index)
     if lexicon is not None and coverage is not None:
         plan |= {

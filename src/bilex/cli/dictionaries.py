@@ -15,6 +15,7 @@ from bilex.core.format_names import DICTIONARY_FORMATS
 if TYPE_CHECKING:
     from bilex.lexicon import Lexicon
     from bilex.lexicon.entries import Dictionary
+    from bilex.vectors import WordVectors
 
 Languages = tuple[str | None, str | None]
 
@@ -162,3 +163,25 @@ def read_seeds(
         wrong = layout.read(path, lowercase, languages)
         joined = joined.corrected(Lexicon([], wrong.name, rejected=tuple(wrong.pairs)))
     return joined
+
+
+def warn_of_missing(
+    layout: DictionaryLayout,
+    lowercase: bool,
+    languages: Languages,
+    corrections: Sequence[str],
+    rejected: Sequence[str],
+    source: WordVectors,
+    target: WordVectors,
+) -> None:
+    """Name every pair of the corrections and rejections that does nothing, because a word has no vector."""
+    from bilex.cli.console import warn
+
+    for path in (*corrections, *rejected):
+        given = layout.read(path, lowercase, languages, verdicts=path in corrections)
+        given = given.as_units(source.key_to_index, target.key_to_index)
+        missing = [
+            f"{a}–{b}" for a, b in (*given.pairs, *given.rejected) if a not in source or b not in target
+        ]
+        if missing:
+            warn(f"{path}: {len(missing)} pairs have no effect, a word has no vector: {', '.join(missing)}.")

@@ -90,7 +90,7 @@ def command(
     elif test_dictionary is None:
         _show_judgement(model, source, target, words, device, as_json)
     else:
-        from bilex.model.many.opening import open_pair
+        from bilex.model.many.core import open_pair
 
         translator, direction = open_pair(model, source, target, device)
         one, other = translator.provenance.languages
@@ -167,8 +167,8 @@ def _show_matrix(
     from bilex.core.files import write_text
     from bilex.evaluation.matrix import evaluate_pairs, heat_map
     from bilex.model.many import ManyLanguages
+    from bilex.model.many.core import open_model
     from bilex.model.many.dictionaries import read_dictionaries
-    from bilex.model.many.opening import open_model
 
     many = open_model(model, device)
     if not isinstance(many, ManyLanguages):
@@ -193,7 +193,7 @@ def _show_judgement(
     from bilex.evaluation.without_gold import judge
     from bilex.model import Translator
     from bilex.model.filters import read_words
-    from bilex.model.many.opening import open_model, open_pair
+    from bilex.model.many.core import open_model, open_pair
 
     opened = open_model(model, device)
     direction: Direction = "forward"

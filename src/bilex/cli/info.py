@@ -21,7 +21,7 @@ from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
     from bilex.model import Translator
-    from bilex.model.saved import Description
+    from bilex.model.storage import Description
 
 _FIRST_WORDS = 8
 
@@ -127,7 +127,7 @@ def _readable(value: Any) -> str:
 def _show_many(path: str, verify: bool, as_json: bool) -> None:
     """A model of many languages on one screen."""
     from bilex.cli.many_output import summary
-    from bilex.model.many.saved import describe_many
+    from bilex.model.storage import describe_many
 
     found = {**summary(describe_many(path, verify=verify)), "checksums_compared": verify}
     title = f"{path}: model of {len(found['languages'])} languages"
@@ -141,7 +141,7 @@ def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, verify:
 
         _show_doubtful(Translator.load(path), count, as_json)
         return
-    from bilex.model.saved import describe
+    from bilex.model.storage import describe
 
     found = describe(path, verify=verify)
     if as_json:

@@ -25,8 +25,7 @@ def kind_of(path: Path) -> str:
         BilexError: It cannot be read.
     """
     if path.is_dir():
-        from bilex.model.model_folder import is_many
-        from bilex.model.saved import is_model
+        from bilex.model.storage import is_many, is_model
 
         return "model" if is_model(path) else "many" if is_many(path) else "vectors"
     if path.suffix.lower() in _dictionary_suffixes():

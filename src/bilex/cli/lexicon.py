@@ -116,7 +116,7 @@ def command(
     from bilex.cli.console import progress
     from bilex.core.files import check_writable
     from bilex.lexicon.formats import format_of
-    from bilex.model.many.opening import open_pair
+    from bilex.model.many.core import open_pair
 
     if output is not None:
         check_writable(output)

@@ -11,7 +11,7 @@ from bilex.core.typed_json import as_json
 
 if TYPE_CHECKING:
     from bilex.model.many import ManyLanguages
-    from bilex.model.many.saved import ManyDescription
+    from bilex.model.storage import ManyDescription
 
 
 def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
@@ -21,12 +21,11 @@ def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
         BilexError: It is an input, a model already and --force was not given, or something else.
     """
     from bilex.core.files import check_not_an_input
-    from bilex.model.many.storage import check_destination
-    from bilex.model.model_folder import is_many
+    from bilex.model.storage import check_destination, holds_model
 
     check_not_an_input(output, *inputs)
     check_destination(output)
-    if is_many(output) and not force:
+    if holds_model(output) and not force:
         raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
 
 
@@ -53,7 +52,7 @@ def summary(found: ManyDescription) -> dict[str, Any]:
 
 def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
     """What was made, and what to do next."""
-    from bilex.model.many.saved import ManyDescription
+    from bilex.model.storage import ManyDescription
 
     found = ManyDescription.of(many)
     if as_json:

@@ -202,7 +202,7 @@ def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -
     if coverage.fraction < _HARDLY_ANY or (coverage.is_low and advice):
         hint = advice or " Check that the dictionary belongs to these two languages, source word first."
         raise BilexError(f"{lexicon.name}: only {coverage.sentence()}.{hint}")
-    if coverage.fraction < _FEW:
+    if coverage.fraction < _FEW and coverage.frequent_missing:
         warn(f"{lexicon.name}: only {coverage.sentence()}.{advice}")
     return coverage
 

@@ -34,7 +34,7 @@ def write_polyglot(
             several languages.
     """
     from bilex.model import Translator
-    from bilex.model.many.opening import open_model
+    from bilex.model.many.core import open_model
     from bilex.model.many.polyglot import check_form
 
     check_form(form)

@@ -113,7 +113,7 @@ def command(
 
     wanted = ranks_of_text(answer_ranks, "--answer-ranks")
     check_device(device)
-    from bilex.model.many.opening import open_pair
+    from bilex.model.many.core import open_pair
 
     translator, direction = open_pair(model, source, target, device, direction)  # type: ignore[arg-type]
     in_terminal = sys.stdout.isatty()

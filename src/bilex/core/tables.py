@@ -28,12 +28,18 @@ class Tabular(ABC):
         """The type of each column's values: str, int, float or bool."""
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The columns as a pandas DataFrame.
+        """The columns as a pandas DataFrame; missing numbers are NaN, missing whole numbers <NA>.
 
         Raises:
             BilexError: pandas is not installed.
         """
-        frame: pandas.DataFrame = _library("pandas").DataFrame(self._lists())
+        library, types, columns = _library("pandas"), self.column_types(), self._lists()
+        kinds = {float: "float64", int: "int64", bool: "bool", str: "object"}
+        found = {}
+        for name, cells in columns.items():
+            kind = "Int64" if types[name] is int and None in cells else kinds[types[name]]
+            found[name] = library.Series(cells, dtype=kind)
+        frame: pandas.DataFrame = library.DataFrame(found)
         return frame
 
     def to_polars(self) -> polars.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from bilex.lexicon.entries import Pair
 from bilex.lexicon.reading import respelt
 
 _LOW = 0.2
+_FREQUENT = 500
 _CLEAR_GAIN, _CLEAR_COUNT, _SEVERAL_TIMES = 0.1, 100, 3
 
 
@@ -23,6 +25,8 @@ class Coverage:
         target_words: Distinct target words.
         source_missing: Source words that the vocabulary lacks, in file order.
         target_missing: Target words likewise.
+        frequent_missing: Whether the list lacks most frequent words of a vocabulary. A large dictionary has
+            many rare words, so that few of its pairs are covered although all is well.
         alternatives: What would be covered if the list were read otherwise, by what to do.
     """
 
@@ -32,6 +36,7 @@ class Coverage:
     target_words: int = 0
     source_missing: tuple[str, ...] = ()
     target_missing: tuple[str, ...] = ()
+    frequent_missing: bool = False
     alternatives: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -93,8 +98,15 @@ def measure(
         target_words=len(targets),
         source_missing=tuple(word for word in sources if word not in source),
         target_missing=tuple(word for word in targets if word not in target),
+        frequent_missing=_lacks_frequent(sources, source) or _lacks_frequent(targets, target),
         alternatives={remedy: _covered(other, source, target) for remedy, other in others.items()},
     )
+
+
+def _lacks_frequent(words: Collection[str], vocabulary: Collection[str]) -> bool:
+    """Whether most of the frequent words of a vocabulary, most frequent first, are not in a list."""
+    frequent = [word for word in itertools.islice(vocabulary, _FREQUENT) if word.isalpha() and len(word) > 2]
+    return 2 * sum(word in words for word in frequent) < len(frequent)
 
 
 def _covered(pairs: Sequence[Pair], source: Collection[str], target: Collection[str]) -> int:

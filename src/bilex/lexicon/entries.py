@@ -97,6 +97,16 @@ class Entry:
                 parts.append(f"{name}={value if name == 'provenance' else value.replace(';', ',')}")
         return f"{_MARK_OF_A_PART} ".join(parts)
 
+    def remark(self) -> str:
+        """What a reader of a dictionary wants to know about the pair, in a few words."""
+        parts = [one_line(self.part_of_speech)]
+        if self.known:
+            parts.append("from a dictionary")
+        elif self.confidence is not None:
+            parts.append(f"{self.confidence:.0%} sure")
+        parts += [one_line(self.status), one_line(self.provenance)]
+        return f"{_MARK_OF_A_PART} ".join(part for part in parts if part)
+
     def with_note(self, note: str) -> Entry:
         """The entry with what a line that `note` wrote says; any other text is ignored."""
         found: dict[str, object] = {}
@@ -123,11 +133,14 @@ class Dictionary:
         languages: Codes of the two languages, where they are known.
         columns: What the two words' columns are called where a format names them: ("target", "source") for
             entries whose `source` is a word of a model's target language.
+        units: Whether underscores in words stand for spaces, as in the vocabulary of a model; formats whose
+            words may have spaces then get spaces.
     """
 
     entries: Sequence[Entry]
     languages: Languages = (None, None)
     columns: tuple[str, str] = ("source", "target")
+    units: bool = False
 
     def codes(self) -> tuple[str, str]:
         """The codes of the languages, "und" (undetermined) for one that is not known or has no code."""

@@ -103,9 +103,9 @@ class InducedLexicon(Tabular):
             languages: Codes of the source and the target language, where known.
         """
         if self.query_side == "source":
-            return Dictionary(self.entries, languages)
+            return Dictionary(self.entries, languages, units=True)
         swapped = tuple(entry.swapped() for entry in self.entries)
-        return Dictionary(swapped, (languages[1], languages[0]), ("target", "source"))
+        return Dictionary(swapped, (languages[1], languages[0]), ("target", "source"), units=True)
 
     def text(
         self, form: str, *, languages: Languages = (None, None), options: WriteOptions | None = None

@@ -1,89 +1,225 @@
-"""A translator as a folder: safetensors, JSON, word lists and a card, checked by checksums."""
+"""A model as a folder: safetensors, JSON, word lists and a card, checked by checksums.
+
+Models of two languages and of many have one format:
+
+config.json          format, languages, maps, confidences, and how it was made
+README.md            a card for people; the one file that they may edit
+SHA256SUMS           a checksum of every other file
+languages/en/        the words of a language and their vectors in the common space
+maps.safetensors     the maps, and CSLS's terms of every two languages
+seeds/en-fi.json     the word pairs that were learned from
+unknown/KIND/        what reads unknown words, in a model of two languages
+subwords/en/         fastText's n-grams of a language, in a model of many
+
+Folders of the first version, which had one layout for two languages and one for many, are still read.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bilex.aligners.maps import Map, maps_from_state, maps_state
-from bilex.core.files import atomic_folder, json_text, link_or_copy, restore
-from bilex.core.manifest import CARD, CHECKSUMS, ModelFiles, write_checksums
+from bilex.aligners.maps import Map
+from bilex.core.errors import BilexError
+from bilex.core.files import (
+    atomic_folder,
+    check_replaceable,
+    check_writable,
+    json_text,
+    link_or_copy,
+    read_json,
+    restore,
+    sha256,
+)
+from bilex.core.manifest import CARD, CHECKSUMS, ModelFiles, checksums, write_checksums
+from bilex.core.progress import SILENT, Progress
+from bilex.core.typed_json import as_json, from_json
 from bilex.fit.calibration import Calibration
-from bilex.model.model_folder import (
-    CONFIG,
-    MAPS,
-    check_free,
-    finish,
-    fitting_together,
-    read_seeds,
-    write_seeds,
-)
+from bilex.lexicon import Lexicon
 from bilex.model.phrases import without_phrases
-from bilex.model.provenance import Provenance
-from bilex.model.saved import (
-    FORMAT,
-    FORMAT_VERSION,
-    SEEDS,
-    SOURCE,
-    TARGET,
-    UNKNOWN,
-    model_files,
-    own_files,
-    read_config,
-)
-from bilex.model.space import CSLS_NEIGHBOURS, Side, Space
+from bilex.model.provenance import ManyProvenance, Provenance
+from bilex.model.space import CSLS_NEIGHBOURS, Floats, Side, Space
 from bilex.model.unknown import load_source
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
+    from bilex.model.many.core import ManyLanguages
     from bilex.model.translator import Translator
 
+FORMAT, FORMAT_VERSION = "bilex-translator", 2
+_FIRST_MANY = "bilex-many"  # the format that many languages had in the first version
+CONFIG, MAPS = "config.json", "maps.safetensors"
+_LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS = "languages", "seeds", "unknown", "subwords"
+_PARTS = (CONFIG, MAPS, _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS, "seeds.json", "source", "target")
+_SIDES: tuple[Side, Side] = ("source", "target")
+_CODE = re.compile("[A-Za-z0-9_]+")
 
-def check_destination(folder: str | Path) -> None:
-    """Make sure, before hours of work, that a translator may be saved in a folder.
+Two = tuple[str, str]
+Terms = tuple[Floats, Floats]
 
-    Raises:
-        BilexError: It may not; see `check_free`.
+
+@dataclass(frozen=True)
+class _Parts:
+    """What the folders of all models hold, by language and by two languages."""
+
+    vocabularies: Mapping[str, WordVectors]
+    maps: Mapping[str, Map]
+    terms: Mapping[Two, Terms]
+    seeds: Mapping[Two, Lexicon]
+    calibrations: Mapping[Two, Calibration]
+    lowercase: bool
+    metric: str = "cosine"
+    csls_neighbours: int = CSLS_NEIGHBOURS
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model of two languages says about itself.
+
+    Attributes:
+        provenance: From what and how it was made.
+        calibration: From scores to confidences.
+        seeds: The pairs it was learned from.
+        source_words: How many words its source vocabulary has.
+        target_words: Likewise.
+        dim: The dimension of the common space.
+        metric: How its vectors are compared.
+        lowercase: Whether the vocabularies were lower-cased.
+        unknown: The kinds of its readers of unknown words.
     """
-    check_free(folder, own_files)
+
+    provenance: Provenance
+    calibration: Calibration
+    seeds: Lexicon
+    source_words: int
+    target_words: int
+    dim: int
+    metric: str
+    lowercase: bool
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ManyDescription:
+    """What a model of many languages says about itself.
+
+    Attributes:
+        words: How many words each language has.
+        seeds: The word pairs that were learned from, by two languages.
+        calibrations: From scores to confidences, by two languages.
+        provenance: From what and how it was made.
+    """
+
+    words: Mapping[str, int]
+    seeds: Mapping[Two, Lexicon]
+    calibrations: Mapping[Two, Calibration]
+    provenance: ManyProvenance
+
+    @classmethod
+    def of(cls, many: ManyLanguages) -> ManyDescription:
+        """The description of an open model."""
+        words = {code: len(vocabulary) for code, vocabulary in many.vocabularies.items()}
+        return cls(words, many.seeds, many.calibrations, many.provenance)
 
 
 def save_translator(translator: Translator, folder: str | Path) -> None:
     """Write a translator; the arguments are those of `Translator.save`."""
-    from safetensors.numpy import save_file
-
     from bilex.model.card import card
 
     check_destination(folder)
-    space = translator.whole_space
-    steps, tensors = maps_state(translator.source_map, translator.target_map)
-    r_source, r_target = space.neighbourhoods()
+    space, made = translator.whole_space, translator.provenance
+    two = _folder_names(made.languages)
+    parts = _Parts(
+        dict(zip(two, (space.source, space.target), strict=True)),
+        dict(zip(two, (translator.source_map, translator.target_map), strict=True)),
+        {two: space.neighbourhoods()},
+        {two: translator.seeds},
+        {two: translator.calibration},
+        translator.lowercase,
+        space.metric,
+    )
+
+    def write_readers(path: Path) -> None:
+        for reader in translator.unknown:
+            (path / _UNKNOWN / reader.kind).mkdir(parents=True)
+            reader.save(path / _UNKNOWN / reader.kind)
+
+    more = {"unknown": [reader.kind for reader in translator.unknown], **made.as_dict()}
+    _write(folder, parts, more, card(translator), write_readers)
+
+
+def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
+    """Write a model of many languages; the arguments are those of `ManyLanguages.save`."""
+    from bilex.model.card import many_card
+
+    check_destination(folder)
+    terms: dict[Two, Terms] = {}
+    with progress.task("Measuring neighbourhoods", len(many.language_pairs)) as task:
+        for two in many.language_pairs:
+            terms[two] = many.terms(two)
+            task.advance()
+    parts = _Parts(many.vocabularies, many.maps, terms, many.seeds, many.calibrations, many.lowercase)
+
+    def write_subwords(path: Path) -> None:
+        for language, ngrams in many.subwords.items():
+            none = np.zeros((0, ngrams.rows.shape[1]), np.float32)
+            WordVectors([], none, subwords=ngrams).save(path / _SUBWORDS / language, "safetensors")
+
+    _write(folder, parts, as_json(many.provenance), many_card(many), write_subwords)
+
+
+def _write(
+    folder: str | Path,
+    parts: _Parts,
+    more: Mapping[str, Any],
+    card: str,
+    write_readers: Callable[[Path], None],
+) -> None:
+    """Write a model's folder, all of it or nothing."""
+    from safetensors.numpy import save_file
+
+    tensors: dict[str, Any] = {}
+    steps: dict[str, list[str]] = {}
+    for language, into in parts.maps.items():
+        steps[language], state = into.state(f"map.{language}")
+        tensors |= state
+    for two, terms in parts.terms.items():
+        for side, means in zip(_SIDES, terms, strict=True):
+            tensors[f"terms.{_named(two)}.{side}"] = np.ascontiguousarray(means)
+    content = card.encode("utf-8")
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "metric": space.metric,
-        "dim": space.dim,
-        "source_words": len(space.source),
-        "target_words": len(space.target),
-        "lowercase": translator.lowercase,
-        "csls_neighbours": CSLS_NEIGHBOURS,
-        **steps,
-        "unknown": [source.kind for source in translator.unknown],
-        "calibration": translator.calibration.as_dict(),
-        **translator.provenance.as_dict(),
+        "languages": list(parts.vocabularies),
+        "words": {language: len(words) for language, words in parts.vocabularies.items()},
+        "metric": parts.metric,
+        "dim": next(iter(parts.vocabularies.values())).dim,
+        "lowercase": parts.lowercase,
+        "csls_neighbours": parts.csls_neighbours,
+        "maps": steps,
+        "calibrations": {_named(two): found.as_dict() for two, found in parts.calibrations.items()},
+        **more,
+        "card_sha256": hashlib.sha256(content).hexdigest(),
     }
     with atomic_folder(folder, own_files=own_files) as path:
-        space.source.save(path / SOURCE, "safetensors")
-        space.target.save(path / TARGET, "safetensors")
-        terms = {"r_source": np.ascontiguousarray(r_source), "r_target": np.ascontiguousarray(r_target)}
-        save_file({**tensors, **terms}, path / MAPS)
-        for source in translator.unknown:
-            (path / UNKNOWN / source.kind).mkdir(parents=True)
-            source.save(path / UNKNOWN / source.kind)
-        write_seeds(path / SEEDS, translator.seeds)
-        finish(path, config, card(translator))
+        for language, words in parts.vocabularies.items():
+            words.save(path / _LANGUAGES / language, "safetensors")
+        save_file(tensors, path / MAPS)
+        (path / _SEEDS).mkdir()
+        for two, seeds in parts.seeds.items():
+            pairs = {"name": seeds.name, "pairs": list(seeds.pairs), "rejected": list(seeds.rejected)}
+            (path / _SEEDS / f"{_named(two)}.json").write_text(json_text(pairs), encoding="utf-8")
+        write_readers(path)
+        (path / CONFIG).write_text(json_text(config), encoding="utf-8")
+        (path / CARD).write_bytes(content)
+        write_checksums(path)
 
 
 def replace_calibration(folder: str | Path, calibration: Calibration, more: dict[str, Any]) -> None:
@@ -92,7 +228,7 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
     Its large files are taken over as they are, by a link where the disk can do that.
 
     Args:
-        folder: The model.
+        folder: A model of two languages.
         calibration: Its new confidences.
         more: What its configuration says about them besides.
 
@@ -100,7 +236,12 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
         BilexError: It is no model, or cannot be replaced.
     """
     path = Path(folder)
-    config = {**read_config(path), "calibration": calibration.as_dict(), **more}
+    opened = _opened_two(path)
+    config = {**read_json(path / CONFIG), **more}
+    if "calibration" in config:  # the first version
+        config["calibration"] = calibration.as_dict()
+    else:
+        config["calibrations"] = {_named(opened.pair): calibration.as_dict()}
     with atomic_folder(path, own_files=lambda found: {*own_files(found), CARD}) as made:
         for file in sorted(file for file in path.rglob("*") if file.is_file()):
             name = file.relative_to(path)
@@ -113,31 +254,421 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
 
 def load_translator(folder: str | Path, *, verify: bool, device: str) -> Translator:
     """Open a translator; the arguments are those of `Translator.load`."""
-    from safetensors.numpy import load_file
-
     from bilex.model.translator import Translator
 
     path = Path(folder)
     restore(path)
-    config = read_config(path)
-    files = model_files(path) if verify else ModelFiles(path)
-    files.compare(path, but=path / UNKNOWN)
+    opened = _opened_two(path)
+    files = opened.files() if verify else ModelFiles(path)
+    files.compare(path, but=path / _UNKNOWN)
+    config, two = opened.config, opened.pair
     with fitting_together(path):
-        tensors = load_file(path / MAPS)
-        source_map, target_map = maps_from_state(config, tensors)
-        maps: dict[Side, Map] = {"source": source_map, "target": target_map}
-        source, target = (WordVectors.load(path / side, verify=False) for side in (SOURCE, TARGET))
-        whole = Space(source, target, config["metric"], device)
-        whole.keep_neighbourhoods(tensors["r_source"], tensors["r_target"], config["csls_neighbours"])
+        parts = opened.parts()
         provenance = Provenance.from_dict(config)
+        source, target = (parts.vocabularies[name] for name in two)
+        whole = Space(source, target, config["metric"], device)
+        whole.keep_neighbourhoods(*parts.terms[two], config["csls_neighbours"])
+        maps: dict[Side, Map] = {side: parts.maps[name] for side, name in zip(_SIDES, two, strict=True)}
         return Translator.of_parts(
             without_phrases(whole, provenance.composed),
-            source_map,
-            target_map,
-            Calibration.from_dict(config["calibration"]),
-            [load_source(kind, path / UNKNOWN / kind, maps, device, files) for kind in config["unknown"]],
-            read_seeds(path / SEEDS),
+            maps["source"],
+            maps["target"],
+            parts.calibrations[two],
+            [load_source(kind, path / _UNKNOWN / kind, maps, device, files) for kind in config["unknown"]],
+            parts.seeds[two],
             provenance,
-            config["lowercase"],
+            parts.lowercase,
             whole,
         )
+
+
+def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages:
+    """Open a model of many languages; the arguments are those of `ManyLanguages.load`."""
+    from bilex.model.many.core import ManyLanguages
+
+    path = Path(folder)
+    restore(path)
+    opened = _opened_many(path)
+    if verify:
+        opened.files().compare(path)
+    with fitting_together(path):
+        parts = opened.parts()
+        ngrams = {
+            code: WordVectors.load(path / _SUBWORDS / code, lowercase=False).subwords
+            for code in parts.vocabularies
+            if (path / _SUBWORDS / code).is_dir()
+        }
+        many = ManyLanguages(
+            dict(parts.vocabularies),
+            dict(parts.maps),
+            dict(parts.seeds),
+            dict(parts.calibrations),
+            {code: found for code, found in ngrams.items() if found is not None},
+            from_json(ManyProvenance, opened.config),
+            parts.lowercase,
+            device,
+        )
+        for two, terms in parts.terms.items():
+            many.keep_terms(two, terms)
+        return many
+
+
+def describe(folder: str | Path, *, verify: bool) -> Description:
+    """Read what a model of two languages says about itself, without opening it.
+
+    The files that are read are compared with their checksums. Of all others it is made sure that they are
+    there and listed, and of those that hold tensors that they are as long as their headers say.
+
+    Args:
+        folder: A model folder.
+        verify: Whether all other files are compared with their checksums too, which reads the whole model.
+
+    Raises:
+        BilexError: It is no model, comes from a newer version, or a file is missing, cut off or damaged.
+    """
+    path = Path(folder)
+    restore(path)
+    opened = _opened_two(path)
+    opened.check(verify)
+    with fitting_together(path):
+        config, two = opened.config, opened.pair
+        return Description(
+            Provenance.from_dict(config),
+            opened.calibrations()[two],
+            opened.seeds()[two],
+            int(config["words"][two[0]]),
+            int(config["words"][two[1]]),
+            int(config["dim"]),
+            str(config["metric"]),
+            bool(config["lowercase"]),
+            tuple(map(str, config["unknown"])),
+        )
+
+
+def describe_many(folder: str | Path, *, verify: bool) -> ManyDescription:
+    """Read what a model of many languages says about itself; as `describe`."""
+    path = Path(folder)
+    restore(path)
+    opened = _opened_many(path)
+    opened.check(verify)
+    with fitting_together(path):
+        words = {str(name): int(count) for name, count in opened.config["words"].items()}
+        made = from_json(ManyProvenance, opened.config)
+        return ManyDescription(words, opened.seeds(), opened.calibrations(), made)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A model's folder with its configuration, as this version writes it.
+
+    Attributes:
+        path: The folder.
+        config: Its configuration; that of an earlier version is brought into the present shape.
+        first: Whether it has the first version's layout of two languages.
+    """
+
+    path: Path
+    config: dict[str, Any]
+    first: bool = field(default=False)
+
+    @classmethod
+    def of(cls, path: Path) -> _Opened:
+        """The folder, its format and version checked.
+
+        Raises:
+            BilexError: The configuration is missing or broken, of another kind, or of a newer version.
+        """
+        if not path.exists():
+            raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
+        if not (path / CONFIG).is_file():
+            raise BilexError(
+                f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'."
+            )
+        config = read_json(path / CONFIG)
+        if not _is_ours(config):
+            raise BilexError(
+                f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with "
+                "'bilex align'."
+            )
+        version = config.get("format_version")
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise BilexError(
+                f"{path}: has model format version {version}, and this bilex reads up to {FORMAT_VERSION}; "
+                "install a newer bilex."
+            )
+        with fitting_together(path):
+            if config["format"] == _FIRST_MANY:
+                return cls(path, _with_words(path, config))
+            return cls(path, _upgraded(config), first=True) if version == 1 else cls(path, config)
+
+    @property
+    def many(self) -> bool:
+        """Whether it was saved as a model of many languages."""
+        return "unknown" not in self.config
+
+    @property
+    def languages(self) -> list[str]:
+        """The names of the languages' folders."""
+        return [str(language) for language in self.config["languages"]]
+
+    @property
+    def pair(self) -> Two:
+        """The two languages of a model of two."""
+        source, target = self.languages
+        return source, target
+
+    def files(self) -> ModelFiles:
+        """The files, which must all be there and listed with their checksums.
+
+        Raises:
+            BilexError: One is missing, or the list is not whole.
+        """
+        return ModelFiles.listed(self.path, _PARTS)
+
+    def check(self, verify: bool) -> None:
+        """Compare what describes the model with its checksums, or all of it; see `describe`."""
+        files = self.files()
+        if verify:
+            files.compare(self.path)
+            return
+        files.compare(*(self.path / name for name in (CONFIG, _SEEDS, "seeds.json")))
+        _check_lengths(self.path / name for name in files.expected if name.endswith(".safetensors"))
+
+    def seeds(self) -> dict[Two, Lexicon]:
+        """The word pairs that the model was learned from, by two languages."""
+        if self.first:
+            return {self.pair: _read_seeds(self.path / "seeds.json")}
+        files = sorted((self.path / _SEEDS).glob("*.json"))
+        return {_two(file.stem): _read_seeds(file) for file in files}
+
+    def calibrations(self) -> dict[Two, Calibration]:
+        """The confidences, by two languages."""
+        stored = self.config["calibrations"]
+        return {_two(name): Calibration.from_dict(found) for name, found in stored.items()}
+
+    def parts(self) -> _Parts:
+        """Everything but what reads unknown words; vectors are memory-mapped."""
+        from safetensors.numpy import load_file
+
+        config, tensors = self.config, load_file(self.path / MAPS)
+        folder = self.path if self.first else self.path / _LANGUAGES
+        maps = {
+            code: Map.from_state(
+                f"{code}_map" if self.first else f"map.{code}", config["maps"][code], tensors.__getitem__
+            )
+            for code in self.languages
+        }
+        if self.first:
+            terms = {self.pair: (tensors["r_source"], tensors["r_target"])}
+        else:
+            pairs = {name.split(".")[1] for name in tensors if name.startswith("terms.")}
+            terms = {
+                _two(pair): (tensors[f"terms.{pair}.source"], tensors[f"terms.{pair}.target"])
+                for pair in sorted(pairs)
+            }
+        return _Parts(
+            {code: WordVectors.load(folder / code, lowercase=False, verify=False) for code in self.languages},
+            maps,
+            terms,
+            self.seeds(),
+            self.calibrations(),
+            bool(config["lowercase"]),
+        )
+
+
+def _opened_two(path: Path) -> _Opened:
+    """The folder of a model of two languages.
+
+    Raises:
+        BilexError: It is none.
+    """
+    opened = _Opened.of(path)
+    if opened.many:
+        raise BilexError(
+            f"{path}: is a model of several languages; name two of them (--from and --to, or "
+            "ManyLanguages.load in a program)."
+        )
+    return opened
+
+
+def _opened_many(path: Path) -> _Opened:
+    """The folder of a model of many languages.
+
+    Raises:
+        BilexError: It is none.
+    """
+    if not is_many(path):
+        raise BilexError(
+            f"{path}: is not a model of several languages; make one with 'bilex join' or "
+            "'bilex align --languages'."
+        )
+    return _Opened.of(path)
+
+
+def _upgraded(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of the first version's models of two languages, in the present shape."""
+    return {
+        **config,
+        "languages": list(_SIDES),
+        "words": {side: config[f"{side}_words"] for side in _SIDES},
+        "maps": {side: config[f"{side}_map"] for side in _SIDES},
+        "calibrations": {_named(_SIDES): config["calibration"]},
+    }
+
+
+def _with_words(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of the first version's models of many languages, with the words counted."""
+    from bilex.vectors.folder import word_count
+
+    words = {name: word_count(path / _LANGUAGES / name) for name in map(str, config["languages"])}
+    return {**config, "words": words}
+
+
+def is_model(folder: str | Path) -> bool:
+    """Whether a folder holds a saved model of two languages, of whatever version."""
+    config = _config_or_none(folder)
+    return config is not None and config["format"] == FORMAT and not is_many(folder)
+
+
+def is_many(folder: str | Path) -> bool:
+    """Whether a folder holds a saved model of many languages, of whatever version."""
+    config = _config_or_none(folder)
+    if config is None:
+        return False
+    return config["format"] == _FIRST_MANY or ("maps" in config and "unknown" not in config)
+
+
+def holds_model(folder: str | Path) -> bool:
+    """Whether a folder holds a saved model of any kind and version."""
+    return _config_or_none(folder) is not None
+
+
+def own_files(path: Path) -> Collection[str]:
+    """The files in a folder that saving a model wrote; none if it is no model.
+
+    A card that was edited is its editor's.
+    """
+    config = _config_or_none(path)
+    if config is None:
+        return ()
+    files = {CHECKSUMS, *checksums(path)}
+    card = path / CARD
+    if card.is_file() and sha256(card) == config.get("card_sha256"):
+        files.add(CARD)
+    return files
+
+
+def check_destination(folder: str | Path) -> None:
+    """Make sure, before hours of work, that a model may be saved in a folder.
+
+    Raises:
+        BilexError: It is a file, or a folder with other things than an earlier model in it, or cannot be
+            written.
+    """
+    check_replaceable(Path(folder), own_files)
+    check_writable(folder)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The configuration of a model of two languages, in the present version's shape.
+
+    Raises:
+        BilexError: It is missing or broken, of another kind, or of a newer version.
+    """
+    opened = _opened_two(path)
+    with fitting_together(path):
+        words = {
+            f"{side}_words": opened.config["words"][name]
+            for side, name in zip(_SIDES, opened.pair, strict=True)
+        }
+        return {**opened.config, **words}
+
+
+def read_provenance(path: Path) -> Provenance:
+    """From what and how a saved model was made, without opening it.
+
+    Raises:
+        BilexError: It is no model that this version reads.
+    """
+    config = read_config(path)
+    with fitting_together(path):
+        return Provenance.from_dict(config)
+
+
+@contextlib.contextmanager
+def fitting_together(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while the parts of a model are put together into one sentence.
+
+    Raises:
+        BilexError: They do not fit.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        OSError,
+        SafetensorError,
+    ) as error:
+        raise BilexError(
+            f"{path}: the model's files do not fit together ({error}); make it again."
+        ) from error
+
+
+def _check_lengths(files: Iterable[Path]) -> None:
+    """Make sure that files of tensors are as long as their headers say; nothing else of them is read."""
+    from safetensors import SafetensorError, safe_open
+
+    for file in files:
+        try:
+            with safe_open(file, framework="numpy"):
+                pass
+        except (SafetensorError, OSError, ValueError) as error:
+            raise BilexError(
+                f"{file}: is cut off or damaged ({error}); copy or make the model again."
+            ) from error
+
+
+def _read_seeds(path: Path) -> Lexicon:
+    """Seeds as they are stored; older models have no rejected pairs."""
+    stored = read_json(path)
+    return Lexicon(
+        [(str(a), str(b)) for a, b in stored["pairs"]],
+        str(stored["name"]),
+        rejected=tuple((str(a), str(b)) for a, b in stored.get("rejected", [])),
+    )
+
+
+def _config_or_none(folder: str | Path) -> dict[str, Any] | None:
+    try:
+        config = read_json(Path(folder) / CONFIG)
+    except BilexError:
+        return None
+    return config if _is_ours(config) else None
+
+
+def _is_ours(config: Any) -> bool:
+    return isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
+
+
+def _folder_names(languages: tuple[str | None, str | None]) -> Two:
+    """The codes of two languages, or the names of the sides where one cannot be a folder's name."""
+    source, target = languages
+    if source and target and _CODE.fullmatch(source) and _CODE.fullmatch(target):
+        return source, target
+    return _SIDES
+
+
+def _named(two: Two) -> str:
+    """Two languages in the name of a file or a tensor."""
+    return "-".join(two)
+
+
+def _two(name: str) -> Two:
+    first, second = name.split("-")
+    return first, second

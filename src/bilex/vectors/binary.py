@@ -47,7 +47,7 @@ def read(source: Source, options: LoadOptions, progress: Progress = SILENT) -> W
         )
     wanted = min(announced, options.limit or announced)
     most = cautious(wanted, dim) if source.compression else source.size // (4 * dim) + 1
-    collector = Collector(report, dim, min(wanted, most), options.limit, options.lowercase)
+    collector = Collector(report, dim, min(wanted, most), options, options.limit)
     buffer = buffer[end + 1 :]
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
         while report.entries < wanted:

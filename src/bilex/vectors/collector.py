@@ -9,11 +9,19 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.vectors.core import WordVectors
+from bilex.vectors.options import LoadOptions
 from bilex.vectors.report import LoadReport
 from bilex.vectors.stored import FloatMatrix
 
 _FIRST_BYTES = 64 << 20
 _GROWTH = 1.1
+# What trainers and tokenizers put among the words: ends of sentences, unknown words, padding, masks.
+_MARKERS = """
+    </s> <s> <unk> <UNK> <unknown> <UNKNOWN> <pad> <PAD> <mask> <MASK> <bos> <BOS> <eos> <EOS> <cls> <CLS>
+    <sep> <SEP> [UNK] [PAD] [MASK] [CLS] [SEP] [BOS] [EOS] <|endoftext|> <|startoftext|> <|padding|>
+    UNK *UNK* *unknown* _UNK_ _unk_ __UNK__ __unk__ -UNK-
+"""
+MARKERS = frozenset(_MARKERS.split())
 
 
 def cautious(announced: int | None, dim: int) -> int:
@@ -34,18 +42,19 @@ class Collector:
         report: Where to write down what is left out.
         dim: The length of a vector.
         expected: How many entries will probably come, by a measure of the file, not by its own word.
+        options: Whether to lower-case the words and to keep markers.
         limit: Take no more than so many entries of the file, broken ones not counted; None for all.
-        lowercase: Lower-case the words; of those that become the same the first stays.
     """
 
     def __init__(
-        self, report: LoadReport, dim: int, expected: int, limit: int | None, lowercase: bool
+        self, report: LoadReport, dim: int, expected: int, options: LoadOptions, limit: int | None
     ) -> None:
         self.report = report
         self.dim = dim
         self._limit = limit
         self._taken = 0
-        self._lowercase = lowercase
+        self._lowercase = options.lowercase
+        self._markers: frozenset[str] = frozenset() if options.keep_markers else MARKERS
         self._words: list[str] = []
         self._known: set[str] = set()
         self._spelt: set[str] = set()
@@ -93,6 +102,8 @@ class Collector:
             report.not_finite.add(place)
         elif not nonzero:
             report.zero.add(place)
+        elif word in self._markers:
+            report.markers.add(place)
         else:
             return self._is_new(word, place)
         return False

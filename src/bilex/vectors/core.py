@@ -91,6 +91,7 @@ class WordVectors:
         format: str | None = None,
         encoding_errors: EncodingErrors = "strict",
         verify: bool = True,
+        keep_markers: bool = False,
         progress: Progress = SILENT,
     ) -> WordVectors:
         """Read word vectors from any of the formats of docs/reference/formats.md.
@@ -103,6 +104,8 @@ class WordVectors:
             encoding_errors: For words that are not UTF-8: "strict", "replace" or "ignore".
             verify: Whether the files of a safetensors folder are compared with their checksums, which reads
                 them whole.
+            keep_markers: Whether markers of a trainer that are no words ("</s>", "<unk>") are kept; a
+                safetensors folder is always taken as it is.
             progress: Who wants to know how far the reading is.
 
         Returns:
@@ -114,7 +117,9 @@ class WordVectors:
         from bilex.vectors.formats import load
         from bilex.vectors.options import LoadOptions
 
-        return load(Path(path), LoadOptions(limit, lowercase, encoding_errors, verify), format, progress)
+        return load(
+            Path(path), LoadOptions(limit, lowercase, encoding_errors, verify, keep_markers), format, progress
+        )
 
     def save(self, path: str | Path, format: str | None = None, *, dtype: str = "float32") -> None:
         """Write the vectors, whole or not at all.

@@ -64,7 +64,7 @@ def parse(
         raise _cut_off(name, len(content)) from error
     words = model.words[: options.limit]
     report = LoadReport(name, "entry", "fasttext")
-    collector = Collector(report, model.dim, len(words), None, options.lowercase)
+    collector = Collector(report, model.dim, len(words), options, None)
     with progress.task(f"reading {Path(name).name}", len(words)) as task:
         for start in range(0, len(words), _BLOCK_ROWS):
             block = words[start : start + _BLOCK_ROWS]

@@ -19,7 +19,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_ordinary, check_output, write_text
 from bilex.core.locks import hidden_name, one_at_a_time, try_lock, turn_lock
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.collector import Collector
+from bilex.vectors.collector import MARKERS, Collector
 from bilex.vectors.core import WordVectors
 from bilex.vectors.mapped import mapped_file
 from bilex.vectors.options import MAX_DIM, LoadOptions
@@ -73,10 +73,10 @@ def parse(
     if options.limit is not None:
         words, matrix = words[: options.limit], matrix[: options.limit]
     report = LoadReport(name, "row", "npy", entries=len(words), kept=len(words))
-    if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options.lowercase):
+    if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options):
         return WordVectors(words, matrix, report=report)
     report.entries = 0
-    collector = Collector(report, matrix.shape[1], len(words), None, options.lowercase)
+    collector = Collector(report, matrix.shape[1], len(words), options, None)
     for start in range(0, len(words), _BLOCK_ROWS):
         with np.errstate(over="ignore", invalid="ignore"):
             rows = matrix[start : start + _BLOCK_ROWS].astype(np.float32)
@@ -131,12 +131,12 @@ def parse_words(content: bytes, name: str, encoding_errors: str = "strict") -> l
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
-def _clean(words: list[str], matrix: npt.NDArray[np.floating], lowercase: bool) -> bool:
+def _clean(words: list[str], matrix: npt.NDArray[np.floating], options: LoadOptions) -> bool:
     """Whether every word and row can be taken as it is."""
     distinct = set(words)
-    if len(distinct) != len(words) or "" in distinct:
+    if len(distinct) != len(words) or "" in distinct or (not options.keep_markers and distinct & MARKERS):
         return False
-    if lowercase and any(word != word.lower() for word in words):
+    if options.lowercase and any(word != word.lower() for word in words):
         return False
     blocks = (matrix[start : start + _BLOCK_ROWS] for start in range(0, len(matrix), _BLOCK_ROWS))
     return all(np.isfinite(block).all() and (block != 0).any(axis=1).all() for block in blocks)

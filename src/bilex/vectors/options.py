@@ -22,6 +22,7 @@ class LoadOptions:
         lowercase: Lower-case the words; of those that become the same the first stays.
         encoding_errors: What to do with a word that is not UTF-8: "strict" refuses the file,
             "replace" puts U+FFFD for what cannot be read, "ignore" leaves it out.
+        keep_markers: Whether markers of the trainer, such as "</s>", are kept as if they were words.
         verify: Whether the files of a safetensors folder are compared with their checksums.
     """
 
@@ -29,6 +30,7 @@ class LoadOptions:
     lowercase: bool = False
     encoding_errors: EncodingErrors = "strict"
     verify: bool = True
+    keep_markers: bool = False
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:

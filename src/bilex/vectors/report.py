@@ -38,6 +38,7 @@ class LoadReport:
         duplicates: Entries whose word had come before; left out, the first stays.
         not_finite: Entries with NaN or an infinite number; left out.
         zero: Entries with nothing but zeros; left out.
+        markers: Entries that are no words but markers of a trainer, such as "</s>"; left out.
         merged: Entries left out because lower-casing made their word one that had come before.
         notes: Whole clauses on the file itself, such as a header that lies.
     """
@@ -51,6 +52,7 @@ class LoadReport:
     duplicates: Tally = field(default_factory=Tally)
     not_finite: Tally = field(default_factory=Tally)
     zero: Tally = field(default_factory=Tally)
+    markers: Tally = field(default_factory=Tally)
     merged: int = 0
     notes: list[str] = field(default_factory=list)
 

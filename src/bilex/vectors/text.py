@@ -61,7 +61,7 @@ def read(source: Source, options: LoadOptions, progress: Progress = SILENT) -> W
         expected = _expected_lines(source.size, first, shape)
     else:
         expected = cautious(shape.announced, shape.dim)
-    collector = Collector(report, shape.dim, expected, options.limit, options.lowercase)
+    collector = Collector(report, shape.dim, expected, options, options.limit)
     line = 2 if shape.announced is not None else 1
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
         for block, parsed in _parsed(first, blocks, shape.dim):

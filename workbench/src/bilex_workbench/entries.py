@@ -52,7 +52,8 @@ _SORTS = {
 }
 _MAY_BE_EMPTY = ("target_rank", "target_key", "score", "confidence", "decided")
 _ENTRY = (
-    "SELECT entries.*, (SELECT count(*) - 1 FROM entries form WHERE form.headword = entries.source) forms "
+    "SELECT entries.*, (SELECT count(*) FROM entries form "
+    "WHERE form.headword = entries.source AND form.row <> entries.row) forms "
     "FROM entries"
 )
 _KEYS = {"both": ("source_key", "target_key"), "source": ("source_key",), "target": ("target_key",)}

@@ -206,7 +206,7 @@ def export(
     options = WriteOptions(defuse_formulas=form == "csv", skip_unfit=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"dictionary{_suffix(chosen)}"
-        write(path, Dictionary(entries, languages), form, options)
+        write(path, Dictionary(entries, languages, units=True), form, options)
         files = sorted(one for one in Path(folder).rglob("*") if one.is_file())
         if len(files) == 1:
             return Exported(files[0].read_bytes(), _suffix(chosen), _media_type(_suffix(chosen)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
 from bilex.core.files import exchange
-from bilex.model.saved import is_model, own_files
+from bilex.model.storage import is_model, own_files
 from bilex_workbench.decisions import all_outcomes
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.store import Store, remember

@@ -12,7 +12,7 @@ import filelock
 
 from bilex.core.errors import BilexError
 from bilex.core.languages import language_name
-from bilex.model.saved import read_config, read_provenance
+from bilex.model.storage import read_config, read_provenance
 from bilex_workbench.bands import Band, frequency_bands
 from bilex_workbench.engine import Engine
 from bilex_workbench.examples import Corpus

@@ -209,3 +209,24 @@ def test_why_is_shown_by_a_key(page: OpenedPage, reviewer: Name) -> None:
     begin(page)
     page.keys("w")
     page.until(lambda: page.all(".decision .neighbours"), "the neighbours")
+
+
+def test_the_structure_of_an_entry_by_keyboard(page: OpenedPage, reviewer: Name) -> None:
+    reviewer("vieno")
+    page.go("entry?source=price")
+    page.one("#article")
+    page.keys("1", Keys.ENTER)
+    page.sees(".view-head", "accepted")
+    page.one("#article")
+    page.keys("e")
+    page.keys("noun", Keys.TAB, "what one pays", Keys.TAB, "trade, formal")
+    page.keys(Keys.CONTROL + Keys.ENTER)
+
+    def article() -> dict[str, object]:
+        return page.api("entry?source=price")["article"]  # type: ignore[no-any-return]
+
+    page.until(lambda: article()["part_of_speech"] == "noun", "the structure")
+    [sense] = article()["senses"]  # type: ignore[misc]
+    assert sense["gloss"] == "what one pays" and sense["labels"] == ["trade", "formal"]
+    assert sense["translations"][0]["target"]
+    assert page.violations() == []

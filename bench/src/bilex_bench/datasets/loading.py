@@ -71,7 +71,8 @@ def load_vectors(
 
 
 def _read(path: Path, limit: int | None, progress: Progress) -> WordVectors:
-    vectors = WordVectors.load(path, limit=limit, lowercase=True, progress=progress)
+    # Markers stay, as in the programs that we compare with.
+    vectors = WordVectors.load(path, limit=limit, lowercase=True, keep_markers=True, progress=progress)
     return replace(vectors, subwords=None)
 
 

@@ -12,6 +12,7 @@ from bilex.core.errors import BilexError
 from bilex.core.text import escape_control_characters
 from bilex.lexicon.entries import FORBIDDEN, TEXTS, Dictionary, Entry, one_line, word_fault
 from bilex.lexicon.reading import Layout, Reading
+from bilex.vectors.phrases import words_of
 
 _SHOWN_OF_A_WORD = 60
 _BYTE_ORDER_MARK = "\ufeff"
@@ -65,6 +66,7 @@ class DictionaryFormat:
         save: Writes a dictionary to a path, for formats that are no text or several files.
         fault: Why the format cannot hold a pair, as "with ..." would go on; empty if it can.
         one_translation: Whether a word may have one translation only; the first is kept.
+        single_words: Whether words may hold no space, so that phrases keep the underscores of a model.
     """
 
     name: str
@@ -76,6 +78,7 @@ class DictionaryFormat:
     save: Callable[[Path, Dictionary, WriteOptions], None] | None = None
     fault: Callable[[Entry], str] = lambda entry: ""
     one_translation: bool = False
+    single_words: bool = False
 
     @property
     def writable(self) -> bool:
@@ -91,7 +94,8 @@ class DictionaryFormat:
         left_out: Counter[str] = Counter()
         kept: list[Entry] = []
         translated: set[str] = set()
-        for entry in dictionary.entries:
+        spaced = dictionary.units and not self.single_words
+        for entry in map(_with_spaces, dictionary.entries) if spaced else dictionary.entries:
             reason = common_fault(entry.source) or common_fault(entry.target) or self.fault(entry)
             if reason and not options.skip_unfit:
                 raise BilexError(
@@ -109,6 +113,14 @@ class DictionaryFormat:
         if dictionary.entries and not kept:
             raise BilexError(f"none of the {len(dictionary.entries):,} pairs fits into {self.noun}.")
         return dictionary.with_entries(kept), WriteReport(len(kept), tuple(left_out.most_common()))
+
+
+def _with_spaces(entry: Entry) -> Entry:
+    """The entry, phrases with spaces: "new york" for the unit "new_york"."""
+    if "_" not in entry.source and "_" not in entry.target:
+        return entry
+    source, target = (" ".join(words_of(word)) or word for word in (entry.source, entry.target))
+    return dataclasses.replace(entry, source=source, target=target)
 
 
 def _one_line_texts(entry: Entry) -> Entry:

@@ -68,4 +68,5 @@ FORMAT = DictionaryFormat(
     read=_read,
     save=_save,
     fault=_fault,
+    single_words=True,
 )

@@ -23,7 +23,12 @@ _MOST_DIGITS = 10
 
 
 def _read(path: Path, layout: Layout) -> Reading:
-    """Read a dictionary by the path of any of its files."""
+    """Read a dictionary by the path of any of its files, or its TEI source if that lies beside it."""
+    if (source := _tei_source(_index_of(path))) is not None:
+        from bilex.lexicon.formats.tei import FORMAT as TEI
+
+        assert TEI.read is not None
+        return TEI.read(source, layout)
     collector = Collector(
         _index_of(path), "dictd", layout, units="entries", expected="a word with translations"
     )
@@ -69,6 +74,12 @@ def indexed_articles(path: Path) -> Iterator[tuple[int, str, bytes | None]]:
     plain, packed = (index.with_name(index.stem + end) for end in (".dict", ".dict.dz"))
     for found, data in articles(packed if packed.exists() else plain, by_place):
         yield *by_place[found], data
+
+
+def _tei_source(index: Path) -> Path | None:
+    """The TEI file that a dictionary of FreeDict was made from: nld-spa.tei for freedict-nld-spa.index."""
+    names = (f"{index.stem}.tei", f"{index.stem.removeprefix('freedict-')}.tei")
+    return next((path for name in names if (path := index.with_name(name)).exists()), None)
 
 
 def _index_of(path: Path) -> Path:

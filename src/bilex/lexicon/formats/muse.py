@@ -37,4 +37,5 @@ FORMAT = DictionaryFormat(
     read=_read,
     pieces=_pieces,
     fault=lambda entry: line_fault(entry, " \t"),
+    single_words=True,
 )

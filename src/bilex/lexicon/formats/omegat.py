@@ -12,7 +12,7 @@ from bilex.lexicon.reading import Collector, Layout, Reading
 
 
 def _read(path: Path, layout: Layout) -> Reading:
-    """Read the lines that are no comments, which begin with "#"; a comment that we wrote is understood."""
+    """Read the lines that are no comments, which begin with "#"."""
     expected = "source term, tab, target term, and perhaps a tab and a comment"
     collector = Collector(path, "omegat", layout, expected=expected, strict=True)
     for number, line in text_lines(path):
@@ -20,8 +20,7 @@ def _read(path: Path, layout: Layout) -> Reading:
         if line.startswith("#"):
             collector.comments += 1
         elif len(cells) > 1:
-            entry = Entry(cells[0], cells[1])
-            collector.add(number, [entry.with_note(cells[2]) if len(cells) > 2 else entry])
+            collector.add(number, [Entry(cells[0], cells[1])])
         elif cells[0]:
             collector.leave_out(number, "no tab in it")
     return collector.finished()
@@ -29,7 +28,7 @@ def _read(path: Path, layout: Layout) -> Reading:
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
     for entry in dictionary.entries:
-        note = entry.note()
+        note = entry.remark()
         yield "\t".join([entry.source, entry.target, note] if note else [entry.source, entry.target]) + "\n"
 
 
@@ -41,7 +40,7 @@ def _fault(entry: Entry) -> str:
 
 FORMAT = DictionaryFormat(
     name="omegat",
-    description="a glossary for OmegaT: both words and a comment with confidence and origin",
+    description="a glossary for OmegaT: both words and a comment on the confidence",
     suffixes=(".utf8", ".tab"),
     noun="an OmegaT glossary",
     read=_read,

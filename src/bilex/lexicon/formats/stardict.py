@@ -166,9 +166,9 @@ def _entries(word: str, text: str, markup: bool) -> list[Entry]:
 def _our_entries(word: str, text: str) -> list[Entry]:
     found = []
     for line in text.split("\n"):
-        translation, _, note = line.partition("\t")
+        translation = line.partition("\t")[0]
         if translation:
-            found.append(Entry(word, translation).with_note(note))
+            found.append(Entry(word, translation))
     return found
 
 
@@ -219,7 +219,7 @@ def _order(word: str) -> tuple[bytes, bytes]:
 def _article(entries: list[Entry]) -> bytes:
     lines = []
     for entry in entries:
-        note = entry.note()
+        note = entry.remark()
         lines.append(f"{entry.target}\t{note}" if note else entry.target)
     return "\n".join(lines).encode("utf-8")
 

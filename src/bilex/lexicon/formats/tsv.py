@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bilex.core.languages import is_code
+from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Dictionary, Entry, number_text
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, line_fault
 from bilex.lexicon.formats.decoding import is_comment
@@ -14,23 +14,27 @@ from bilex.lexicon.formats.rows import read_rows
 from bilex.lexicon.headers import is_header
 from bilex.lexicon.reading import Layout, Reading
 
-_NAMES = ("source", "target", "score", "confidence", "known")
-
 
 def _read(path: Path, layout: Layout) -> Reading:
     return read_rows(path, layout, "tab")
 
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    """Two columns, or five where pairs have scores.
+    """Two columns, or five where pairs have scores, never a header.
 
-    A header is written only where the first pair would be taken for one.
+    Pairs that a reader would take for a header ("source", "target") do not come first.
     """
     scored = dictionary.scored()
-    first = next(iter(dictionary.entries), None)
-    if first is not None and _like_a_header(first):
-        yield "\t".join(_NAMES if scored else _NAMES[:2]) + "\n"
-    for entry in dictionary.entries:
+    entries = list(dictionary.entries)
+    first = next((place for place, entry in enumerate(entries) if not _like_a_header(entry)), None)
+    if first is None and entries:
+        raise BilexError(
+            f"the pair {entries[0].source!r}, {entries[0].target!r} does not fit into a TSV file alone "
+            "(it reads as a header); write another format, such as .jsonl."
+        )
+    if first:
+        entries.insert(0, entries.pop(first))
+    for entry in entries:
         cells = [entry.source, entry.target]
         if options.defuse_formulas:
             cells = [defused(cell) for cell in cells]
@@ -40,8 +44,7 @@ def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
 
 
 def _like_a_header(entry: Entry) -> bool:
-    words = (entry.source, entry.target)
-    return is_header(words) or all(is_code(word) for word in words)
+    return is_header((entry.source, entry.target))
 
 
 def _fault(entry: Entry) -> str:

@@ -17,16 +17,16 @@ from bilex.core.progress import SILENT, Progress
 from bilex.fit.expectation import from_calibration
 from bilex.lexicon import Lexicon
 from bilex.model import Answer, Calibration, Translator
-from bilex.model.many.provenance import ManyProvenance
-from bilex.model.many.saved import Two
-from bilex.model.provenance import Provenance
-from bilex.model.space import Floats, Side, Space
+from bilex.model.provenance import ManyProvenance, Provenance
+from bilex.model.space import Direction, Floats, Side, Space
+from bilex.model.storage import Two, is_many
 from bilex.model.unknown import FromSubwords
 from bilex.vectors import Subwords, WordVectors
 
 if TYPE_CHECKING:
     from bilex.model.filters import Keep
     from bilex.model.many.polyglot import Polyglot
+
 
 Terms = tuple[Floats, Floats]
 _CODE = re.compile("[A-Za-z0-9_]+")
@@ -89,7 +89,7 @@ class ManyLanguages(OnTheHub):
         Raises:
             BilexError: It is no such folder, comes from a newer version, or a file was damaged.
         """
-        from bilex.model.many.storage import load_many
+        from bilex.model.storage import load_many
 
         return load_many(folder, verify=verify, device=device)
 
@@ -105,7 +105,7 @@ class ManyLanguages(OnTheHub):
         Raises:
             BilexError: The folder cannot be written.
         """
-        from bilex.model.many.storage import save_many
+        from bilex.model.storage import save_many
 
         save_many(self, folder, progress)
 
@@ -275,3 +275,65 @@ class ManyLanguages(OnTheHub):
         from bilex.model.many.polyglot import polyglot
 
         return polyglot(self, source, targets, keep_of, {**options, "progress": progress})
+
+
+def open_model(model: str, device: str = "auto") -> Translator | ManyLanguages:
+    """A model of two languages or of many, whichever a folder holds."""
+    if is_many(model):
+        from bilex.model.many.core import ManyLanguages
+
+        return ManyLanguages.load(model, device=device)
+    return Translator.load(model, device=device)
+
+
+def open_pair(
+    model: str,
+    source: str | None = None,
+    target: str | None = None,
+    device: str = "auto",
+    direction: Direction = "forward",
+) -> tuple[Translator, Direction]:
+    """The translator of two languages, and the direction in which they go.
+
+    Args:
+        model: A model folder.
+        source: The language of the words, by code or name; None for the model's own.
+        target: The language to translate to.
+        device: Where searches run.
+        direction: The direction where neither language was given.
+
+    Raises:
+        BilexError: The model does not hold one of them, or holds many and it is not clear which are meant.
+    """
+    opened = open_model(model, device)
+    if isinstance(opened, Translator):
+        return opened, _direction(model, opened, source, target, direction)
+    if source is None or target is None:
+        languages = ", ".join(opened.languages)
+        raise BilexError(f"{model}: holds {languages}; name two of them with --from and --to.")
+    return opened.pair(source, target), direction
+
+
+def _direction(
+    model: str, translator: Translator, source: str | None, target: str | None, otherwise: Direction
+) -> Direction:
+    """Which way two languages of a model of two go.
+
+    Raises:
+        BilexError: It does not know its languages, or holds others.
+    """
+    if source is None and target is None:
+        return otherwise
+    known = list(translator.provenance.languages)
+    if None in known:
+        raise BilexError(
+            f"{model}: does not say which languages it holds; leave out --from and --to, and use --reverse "
+            "for the other direction."
+        )
+    wanted = [None if name is None else code_of(name) or name for name in (source, target)]
+    ways: dict[Direction, list[Any]] = {"forward": known, "backward": known[::-1]}
+    for way, languages in ways.items():
+        if all(w in (None, language) for w, language in zip(wanted, languages, strict=True)):
+            return way
+    named = " to ".join(name or "any" for name in (source, target))
+    raise BilexError(f"{model}: translates between {known[0]} and {known[1]}, not {named}.")

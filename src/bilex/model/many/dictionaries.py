@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.model.many.saved import Two
+from bilex.model.storage import Two
 
 _TWO_CODES = re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9_]+)-([A-Za-z0-9_]+)(?![A-Za-z0-9])")
 Reader = Callable[[Path, Two], Lexicon]

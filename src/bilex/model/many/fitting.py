@@ -14,11 +14,10 @@ from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
 from bilex.model.many.core import ManyLanguages
-from bilex.model.many.identity import identity_of
-from bilex.model.many.jointly import FREQUENT, fit_jointly
+from bilex.model.many.jointly import FREQUENT, fit_jointly, identity_of
 from bilex.model.many.mapping import Two, check_connected
-from bilex.model.many.provenance import ManyProvenance
 from bilex.model.many.trial import JointDecisions, decide
+from bilex.model.provenance import ManyProvenance
 from bilex.model.space import map_words
 from bilex.vectors import WordVectors
 

@@ -21,7 +21,7 @@ from bilex.lexicon import Lexicon
 from bilex.model import Calibration, Translator
 from bilex.model.many.core import ManyLanguages
 from bilex.model.many.mapping import Floats, Matrix, Two, rotate_together
-from bilex.model.many.provenance import JoinReport, ManyProvenance
+from bilex.model.provenance import JoinReport, ManyProvenance
 from bilex.model.space import Side
 from bilex.model.unknown import FromSubwords
 from bilex.vectors import Subwords, WordVectors

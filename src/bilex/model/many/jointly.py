@@ -1,4 +1,4 @@
-"""Several languages aligned together: Algorithm 1 of C1 with one map a language and the pairs of all.
+"""Several languages aligned together: Algorithm 1 of C1 with one map per language and the pairs of all.
 
 The maps of all languages are learned from the pairs of all at once, then improved by contrastive updates of
 every two languages in turn, which share the maps; then every two languages, also those without seeds, find
@@ -7,33 +7,175 @@ new pairs, and the next round begins. For two languages this is C1.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.c1 import C1
-from bilex.aligners.c1_settings import MANY_SEEDS
-from bilex.aligners.checkpoint import Checkpoint
+from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants
+from bilex.aligners.checkpoint import Checkpoint, fingerprint
 from bilex.aligners.contrast import Contrast
-from bilex.aligners.maps import Map
+from bilex.aligners.induction import augmentation, induce_pairs, without_words_of
+from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.rejected import without_pairs
 from bilex.aligners.unit_rows import UnitRows
 from bilex.core.device import enough_memory, resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
-from bilex.model.many.found_pairs import composed_pairs, every_two, new_pairs
-from bilex.model.many.identity import identity_of
 from bilex.model.many.mapping import Two, joint_maps
-from bilex.model.many.parts import take_part
-from bilex.model.many.provenance import JointReport
+from bilex.model.provenance import JointReport
 from bilex.vectors import WordVectors
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The most frequent words of a language, and those of its seeds.
+
+    Attributes:
+        words: Their unit vectors, in order of frequency; narrow vectors are padded with zeros.
+        dim: The dimension that the vectors have in their file.
+    """
+
+    words: WordVectors
+    dim: int
+
+    def whole_map(self, matrix: npt.NDArray[np.floating]) -> Map:
+        """The map of vectors as they come from their file, from a matrix for the rows of this part."""
+        return Map([Unit(), Linear(np.asarray(matrix[: self.dim])), Unit()])
+
+
+def take_part(
+    vocabularies: Mapping[str, WordVectors], seeds: Mapping[Two, Lexicon], frequent: int
+) -> dict[str, Part]:
+    """The words that a joint fit looks at, by language.
+
+    Args:
+        vocabularies: The vectors of each language as they came from their files.
+        seeds: Word pairs by two languages; their words take part however rare they are.
+        frequent: How many of the most frequent words of each language take part.
+    """
+    dimension = max(words.dim for words in vocabularies.values())
+    used: dict[str, set[str]] = {language: set() for language in vocabularies}
+    for two, lexicon in seeds.items():
+        for place, language in enumerate(two):
+            used[language].update(pair[place] for pair in lexicon.pairs)
+    unit = Unit()
+    parts = {}
+    for language, words in vocabularies.items():
+        rare = {words.key_to_index[word] for word in used[language] if word in words}
+        chosen = sorted({*range(min(frequent, len(words))), *rare})
+        wide = np.zeros((len(chosen), dimension), np.float32)
+        wide[:, : words.dim] = unit(np.asarray(words.vectors[np.array(chosen)], np.float32))
+        known = WordVectors([words.index_to_key[row] for row in chosen], wide, ("unit",))
+        parts[language] = Part(known, words.dim)
+    return parts
+
+
+def identity_of(
+    settings: dict[str, Any], vocabularies: Mapping[str, WordVectors], seeds: Mapping[Two, Lexicon]
+) -> str:
+    """A hash of the languages, all their vectors and seeds, and the settings but for the device.
+
+    Args:
+        settings: All that decides the fit beside the data.
+        vocabularies: The vectors of each language.
+        seeds: Word pairs by two languages; every language is in one of them.
+    """
+    digest = hashlib.sha256(repr(list(vocabularies)).encode())
+    for (a, b), lexicon in seeds.items():
+        places = vocabularies[a].key_to_index, vocabularies[b].key_to_index
+        pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
+        digest.update(repr((a, b)).encode())
+        digest.update(fingerprint(settings, vocabularies[a], vocabularies[b], pairs).encode())
+    return digest.hexdigest()
+
+
+_NO_PAIRS = np.zeros((0, 2), np.int64)
+
+
+def every_two(languages: Sequence[str], known: Mapping[Two, object]) -> list[Two]:
+    """Every two languages once, in the order that their seeds have."""
+    return [
+        two if two in known or two[::-1] not in known else two[::-1]
+        for two in itertools.combinations(languages, 2)
+    ]
+
+
+def composed_pairs(two: Two, seeds: Mapping[Two, Pairs], languages: Sequence[str]) -> Pairs:
+    """Pairs of two languages that share a translation in a third, and whose words no seed of theirs holds.
+
+    Args:
+        two: The two languages.
+        seeds: Seed pairs of any two languages, as rows.
+        languages: All languages.
+
+    Returns:
+        Each pair once.
+    """
+    a, b = two
+    own = _of(seeds, a, b)
+    found = [own[:0]]
+    for third in languages:
+        if third not in two:
+            onward: dict[int, list[int]] = {}
+            for middle, target in _of(seeds, third, b).tolist():
+                onward.setdefault(middle, []).append(target)
+            through = [
+                (source, target)
+                for source, middle in _of(seeds, a, third).tolist()
+                for target in onward.get(middle, ())
+            ]
+            found.append(np.array(through, np.int64).reshape(-1, 2))
+    return without_words_of(np.unique(np.concatenate(found), axis=0), own)
+
+
+def _of(seeds: Mapping[Two, Pairs], a: str, b: str) -> Pairs:
+    if (a, b) in seeds:
+        return seeds[a, b]
+    return seeds[b, a][:, ::-1] if (b, a) in seeds else _NO_PAIRS
+
+
+def new_pairs(
+    mapped: Mapping[str, torch.Tensor],
+    seeds: Mapping[Two, Pairs],
+    rejected: Mapping[Two, Pairs],
+    constants: Mapping[Two, C1Constants],
+    neighbours: int,
+) -> dict[Two, Pairs]:
+    """The pairs that every two languages find in the common space, as C1 finds them.
+
+    Args:
+        mapped: Unit rows of each language in the common space.
+        seeds: By two languages; no pair with a word of theirs is added.
+        rejected: Pairs that are never added.
+        constants: How many words look for pairs, and how many pairs are kept.
+        neighbours: k of CSLS.
+    """
+    found = {}
+    for (a, b), own in seeds.items():
+        of_two = constants[a, b]
+        induced = induce_pairs(
+            mapped[a],
+            mapped[b],
+            frequent=of_two.frequent,
+            keep=of_two.augment,
+            k=neighbours,
+            full_csls=of_two.full_csls,
+            device=mapped[a].device,
+        )
+        found[a, b] = without_pairs(augmentation(induced, own), rejected[a, b])
+    return found
+
 
 FREQUENT = 20_000
 # The objectives of so many pairs of languages are in memory at once. Where there are more, each round passes

@@ -13,6 +13,7 @@ from bilex.core.files import atomic_file
 from bilex.lexicon.formats import format_of
 from bilex.lexicon.formats.comma_separated import csv_line
 from bilex.model import Entry, Translator
+from bilex.vectors.phrases import words_of
 
 if TYPE_CHECKING:
     from bilex.model.filters import Keep
@@ -84,17 +85,17 @@ class Polyglot:
 
     def _cells(self, entry: PolyglotEntry) -> tuple[str, ...]:
         found = (entry.translations.get(language, ()) for language in self.targets)
-        return (entry.word, *(" | ".join(pair.target for pair in pairs) for pairs in found))
+        return (_spaced(entry.word), *(" | ".join(_spaced(pair.target) for pair in pairs) for pairs in found))
 
     def _record(self, entry: PolyglotEntry) -> dict[str, Any]:
         return {
-            "word": entry.word,
+            "word": _spaced(entry.word),
             "language": self.source,
             "rank": entry.rank,
             "translations": {
                 language: [
                     {
-                        "word": pair.target,
+                        "word": _spaced(pair.target),
                         "score": pair.score,
                         "confidence": pair.confidence,
                         "rank": pair.target_rank,
@@ -157,3 +158,8 @@ def polyglot(
             row = rows.setdefault(rank, PolyglotEntry(entry.source, rank, {}))
             row.translations[code] = (*row.translations.get(code, ()), entry)
     return Polyglot(tuple(rows[rank] for rank in sorted(rows)), many.code(source), tuple(codes))
+
+
+def _spaced(word: str) -> str:
+    """A word as people write it: "new york" for the unit "new_york"."""
+    return " ".join(words_of(word)) or word

@@ -26,7 +26,7 @@ from bilex.fit.trial import choose_form
 from bilex.lexicon import Lexicon
 from bilex.model.many.jointly import FREQUENT, JointFit, fit_jointly
 from bilex.model.many.mapping import Two
-from bilex.model.many.provenance import JointTrial
+from bilex.model.provenance import JointTrial
 from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
 

@@ -69,7 +69,7 @@ def command(
 ) -> None:
     """Export what was reviewed of MODEL's dictionary."""
     from bilex.core.files import atomic_file, check_writable
-    from bilex.model.saved import read_provenance
+    from bilex.model.storage import read_provenance
     from bilex_workbench import publishing
     from bilex_workbench.entries import Filter
     from bilex_workbench.site import Cover

@@ -20,7 +20,7 @@ def opened(model: str) -> Iterator[Store]:
     Raises:
         BilexError: There is no such model, or nobody has reviewed it yet.
     """
-    from bilex.model.saved import read_config
+    from bilex.model.storage import read_config
     from bilex_workbench.schema import review_file
     from bilex_workbench.store import Store
 

@@ -16,7 +16,7 @@ from bilex_workbench.cli.review_file import opened
 @json_option
 def command(model: str, as_json: bool) -> None:
     """Show how far the review of MODEL's dictionary is, by status, frequency and person."""
-    from bilex.model.saved import read_config
+    from bilex.model.storage import read_config
     from bilex_workbench.bands import frequency_bands
     from bilex_workbench.reviewing import status
 

@@ -72,8 +72,10 @@ function describeModel() {
 
 function markCurrent(view) {
   for (const anchor of navigation.querySelectorAll("a")) {
-    if (anchor.dataset.view === view) anchor.setAttribute("aria-current", "page");
-    else anchor.removeAttribute("aria-current");
+    if (anchor.dataset.view === view) {
+      anchor.setAttribute("aria-current", "page");
+      navigation.scrollLeft = anchor.offsetLeft - navigation.offsetLeft - (navigation.clientWidth - anchor.offsetWidth) / 2;
+    } else anchor.removeAttribute("aria-current");
   }
 }
 

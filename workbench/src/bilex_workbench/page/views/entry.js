@@ -1,9 +1,12 @@
 // One entry: what the model proposes, who decided what, and a decision of one's own.
 
 import { api } from "../lib/api.js";
+import { articleForm } from "../lib/article.js";
 import { DecisionCard } from "../lib/decision.js";
 import { el, replace, select } from "../lib/dom.js";
+import { examplesPanel } from "../lib/examples.js";
 import { count, time } from "../lib/format.js";
+import { shortcuts } from "../lib/keys.js";
 import { say } from "../lib/notices.js";
 import { card, confidence, kindName, kinds, stats, statusBadge, table, viewHead } from "../lib/parts.js";
 import { reviewerForm, reviewerName } from "../lib/reviewer.js";
@@ -49,7 +52,7 @@ class EntryView {
     replace(this.place, viewHead(wordOf(entry.source, { lang: model.source.code }), statusBadge(entry.status), el("a", { href: link("translate", { word: entry.source }) }, "Translate"), el("a", { href: link("table") }, "Dictionary")),
       stats([["Best translation", wordOf(entry.target, { lang: model.target.code })], ["Confidence", confidence(entry.confidence)], ["Rank", count(entry.source_rank)],
         ["Kind", this.kindChoice(entry)], ["Mutual", entry.mutual === null ? "not known yet" : entry.mutual ? "yes" : "no"], ["Same spelling", entry.identical ? "yes" : "no"]]),
-      this.forms(entry), decide, card("Decisions", history(entry, model)), mapCard(entry.source, "forward", model, (point) => {
+      this.forms(entry), decide, this.structure(entry), card("Decisions", history(entry, model)), mapCard(entry.source, "forward", model, (point) => {
         location.hash = point.language === "source" ? link("entry", { source: point.word }) : link("translate", { word: point.word, direction: "backward" });
       }));
     this.drawDecision(decide, entry);
@@ -62,6 +65,17 @@ class EntryView {
     if (entry.headword !== entry.source) return el("p", { class: "lead", id: "entry-forms" }, "A form of ", linked(entry.headword), ". A decision there counts for this form too; one made here is an exception.");
     if (entry.other_forms.length) return el("p", { class: "lead", id: "entry-forms" }, `${entry.other_forms.length === 1 ? "Form" : "Forms"}: `, entry.other_forms.flatMap((form, index) => [index ? ", " : "", linked(form)]), ". A decision counts for all of them.");
     return this.model.lemmas?.source === false ? el("p", { class: "hint", id: "entry-forms" }, `There is no lemmatiser for ${this.model.source.name}: every form is an entry of its own.`) : null;
+  }
+
+  /** The structure of the entry and sentences to choose for it. */
+  structure(entry) {
+    const reviewer = reviewerName();
+    if (!reviewer) return null;
+    const target = entry.accepted[0] ?? entry.answer ?? entry.target ?? "";
+    const form = articleForm({ source: entry.source, article: entry.article, accepted: entry.accepted, languages: [this.model.source, this.model.target], reviewer, onsaved: () => this.load() });
+    this.stopKeys?.();
+    this.stopKeys = shortcuts({ e: () => form.querySelector("input").focus() });
+    return card(["Structure ", el("kbd", { "aria-hidden": "true" }, "e")], form, examplesPanel(entry.source, target, this.model, reviewer, () => this.load()));
   }
 
   kindChoice(entry) {
@@ -101,5 +115,5 @@ class EntryView {
 /** Shows the view. */
 export function show(place, query, app) {
   const view = new EntryView(place, query.source ?? "", app);
-  return { leave: () => view.card?.stopKeys() };
+  return { leave: () => { view.card?.stopKeys(); view.stopKeys?.(); } };
 }

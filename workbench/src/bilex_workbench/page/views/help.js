@@ -13,6 +13,7 @@ const KEYS = [
   ["m", "write a note"],
   ["u", "undo, as often as you like; also Ctrl+Z"],
   ["w", "why: the neighbours of the chosen or first candidate (review)"],
+  ["e", "the structure of an entry; Ctrl+Enter saves it (page of an entry)"],
   ["/", "go to the search field (translate, dictionary)"],
   ["↑ ↓ Page Home End", "move through the dictionary; Enter opens an entry"],
   ["+ − 0 and arrows", "zoom and move the map while it has the focus"],

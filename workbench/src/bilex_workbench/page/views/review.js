@@ -3,6 +3,7 @@
 import { api } from "../lib/api.js";
 import { DecisionCard } from "../lib/decision.js";
 import { button, el, field, replace, select } from "../lib/dom.js";
+import { examplesPanel } from "../lib/examples.js";
 import { count, percent } from "../lib/format.js";
 import { shortcuts } from "../lib/keys.js";
 import { clearWarnings, warn } from "../lib/notices.js";
@@ -15,7 +16,7 @@ import { whyPanel } from "./why.js";
 
 const AHEAD = 3;
 const PREPARING_POLL_MS = 500;
-const ORDERS = [["queue", "content words, uncertain first"], ["frequency", "most frequent first"], ["confidence", "least confident first"], ["-confidence", "most confident first"], ["random", "random"], ["alphabet", "alphabetical"]];
+const ORDERS = [["queue", "content words first"], ["frequency", "most frequent first"], ["confidence", "least confident first"], ["-confidence", "most confident first"], ["random", "random"], ["alphabet", "alphabetical"]];
 const MODES = [["first", "not reviewed yet"], ["second", "second review"], ["disagreements", "disagreements"], ["skipped", "skipped"], ["seeds", "known from seeds"]];
 
 class ReviewView {
@@ -123,6 +124,8 @@ class ReviewView {
         why: (word) => whyPanel(item.source, word, this.model),
       },
     });
+    const panel = examplesPanel(item.source, item.candidates[0]?.word ?? "", this.model, this.reviewer);
+    this.card.element.querySelector(".question").before(panel);
     replace(this.place, this.card.element, this.last && this.lastLine());
     this.card.focus();
   }
