@@ -100,7 +100,7 @@ def test_a_checkpoint_does_not_wipe_a_folder(
     small = {
         "c1": ["iterations=1", "updates=1"],
         "vecmap-semi": ["frequent=200"],
-        "lnmap": ["autoencoder_epochs=1", "mapper_epochs=1"],
+        "lnmap": ["autoencoder_epochs=1", "autoencoder_samples=500", "mapper_epochs=1", "rounds=1"],
     }
     settings = [word for name in small[method] for word in ("--set", name)]
     command = align(files, tmp_path / "model", "--checkpoint", tmp_path / "mine", "--method", method)
