@@ -19,7 +19,7 @@ HELD_OUT = 0.1
 
 def read_vectors(path: str | Path, limit: int) -> WordVectors:
     """The most frequent words of a file, lower-cased; the format is recognised."""
-    return WordVectors.load(path, limit=limit, lowercase=True)
+    return WordVectors.load(path, limit=limit)
 
 
 def held_out_accuracy(method: str, source: WordVectors, target: WordVectors, pairs: Lexicon) -> float:

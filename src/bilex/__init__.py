@@ -7,8 +7,9 @@ The public names are loaded when first used, so that `import bilex` costs nothin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from bilex.core.errors import fitting_libraries
 from bilex.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ __all__ = [
     "methods",
 ]
 
-__getattr__, __dir__ = lazy_exports(
+_find, __dir__ = lazy_exports(
     __name__,
     {
         "C1": "bilex.aligners.c1",
@@ -51,3 +52,8 @@ __getattr__, __dir__ = lazy_exports(
         "methods": "bilex.aligners",
     },
 )
+
+
+def __getattr__(name: str) -> Any:
+    with fitting_libraries(f"bilex.{name}"):
+        return _find(name)

@@ -49,11 +49,11 @@ def assert_same(found: WordVectors, expected: WordVectors) -> None:
 def test_round_trip(vectors: WordVectors, tmp_path: Path, name: str, kind: str) -> None:
     vectors.save(tmp_path / name)
     assert sniff(tmp_path / name) == kind
-    loaded = WordVectors.load(tmp_path / name)
+    loaded = WordVectors.load(tmp_path / name, lowercase=False)
     assert_same(loaded, vectors)
     assert loaded.report.format == kind
-    assert_same(WordVectors.load(str(tmp_path / name), format=kind), vectors)
-    assert WordVectors.load(tmp_path / name, limit=3).index_to_key == WORDS[:3]
+    assert_same(WordVectors.load(str(tmp_path / name), format=kind, lowercase=False), vectors)
+    assert WordVectors.load(tmp_path / name, limit=3, lowercase=False).index_to_key == WORDS[:3]
     leftovers = [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert leftovers == []
 
@@ -101,9 +101,9 @@ def test_what_is_saved_comes_back_or_is_refused(
     if FILES[name] == "text" and any(
         any(c.isdigit() or c in "nN" for c in word.split(" ")[-1]) for word in words
     ):
-        WordVectors.load(path, format=FILES[name])
+        WordVectors.load(path, format=FILES[name], lowercase=False)
         return
-    assert_same(WordVectors.load(path, format=FILES[name]), vectors)
+    assert_same(WordVectors.load(path, format=FILES[name], lowercase=False), vectors)
 
 
 @pytest.mark.parametrize(
@@ -121,18 +121,18 @@ def test_words_a_format_cannot_hold_are_refused_and_nothing_is_written(
 def test_the_folder_escapes_words_with_newlines(tmp_path: Path) -> None:
     words = ["a\nb", "a\\nb", "\r", "\\", "", " "]
     WordVectors(words, np.ones((6, 2), np.float32)).save(tmp_path / "v")
-    assert WordVectors.load(tmp_path / "v").index_to_key == words
+    assert WordVectors.load(tmp_path / "v", lowercase=False).index_to_key == words
 
 
 def test_text_from_other_programs(tmp_path: Path) -> None:
     (tmp_path / "glove.txt").write_bytes(b"the 0.1 -0.2\n. 0.3 4e-2\n")
-    assert WordVectors.load(tmp_path / "glove.txt").index_to_key == ["the", "."]
+    assert WordVectors.load(tmp_path / "glove.txt", lowercase=False).index_to_key == ["the", "."]
 
 
 def test_binary_without_newlines_between_entries(tmp_path: Path) -> None:
     entries = b"".join(word + b" " + struct.pack("<2f", 1, 2) for word in (b"a", b"b"))
     (tmp_path / "w.bin").write_bytes(b"2 2\n" + entries)
-    loaded = WordVectors.load(tmp_path / "w.bin")
+    loaded = WordVectors.load(tmp_path / "w.bin", lowercase=False)
     assert loaded.index_to_key == ["a", "b"]
     assert loaded.report.sentences() == []
 
@@ -140,7 +140,7 @@ def test_binary_without_newlines_between_entries(tmp_path: Path) -> None:
 def test_binary_with_more_than_the_header_announces(tmp_path: Path) -> None:
     entry = b" " + struct.pack("<2f", 1, 2) + b"\n"
     (tmp_path / "w.bin").write_bytes(b"1 2\na" + entry + b"b" + entry)
-    loaded = WordVectors.load(tmp_path / "w.bin")
+    loaded = WordVectors.load(tmp_path / "w.bin", lowercase=False)
     assert loaded.index_to_key == ["a"]
     assert "more data follows the 1 words" in loaded.report.sentences()[0]
 
@@ -148,7 +148,7 @@ def test_binary_with_more_than_the_header_announces(tmp_path: Path) -> None:
 def test_compression_goes_by_content_not_by_name(vectors: WordVectors, tmp_path: Path) -> None:
     vectors.save(tmp_path / "v.vec.gz")
     (tmp_path / "v.vec.gz").rename(tmp_path / "renamed.vec")
-    assert_same(WordVectors.load(tmp_path / "renamed.vec"), vectors)
+    assert_same(WordVectors.load(tmp_path / "renamed.vec", lowercase=False), vectors)
 
 
 def test_npy_of_other_types_and_orders(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_npy_of_other_types_and_orders(tmp_path: Path) -> None:
         matrix.astype(">f4"),
     ):
         np.save(tmp_path / "v.npy", array)
-        loaded = WordVectors.load(tmp_path / "v.npy")
+        loaded = WordVectors.load(tmp_path / "v.npy", lowercase=False)
         assert loaded.index_to_key == ["a", "b", "c"]
         np.testing.assert_array_equal(loaded.vectors, matrix)
         assert loaded.vectors.dtype == np.dtype("=f4")
@@ -170,7 +170,7 @@ def test_npy_of_other_types_and_orders(tmp_path: Path) -> None:
 def test_npy_leaves_out_what_is_bad_and_says_so(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.array([[1, 2], [np.nan, 1], [0, 0], [3, 4], [5, 6]], np.float32))
     (tmp_path / "v.txt").write_text("a\nb\nc\na\n\n", encoding="utf-8")
-    loaded = WordVectors.load(tmp_path / "v.npy")
+    loaded = WordVectors.load(tmp_path / "v.npy", lowercase=False)
     assert loaded.index_to_key == ["a"]
     report = loaded.report
     assert (report.not_finite.places, report.zero.places) == ([2], [3])
@@ -179,13 +179,13 @@ def test_npy_leaves_out_what_is_bad_and_says_so(tmp_path: Path) -> None:
 
 def test_a_clean_npy_is_mapped_not_copied(vectors: WordVectors, tmp_path: Path) -> None:
     vectors.save(tmp_path / "v.npy")
-    assert not WordVectors.load(tmp_path / "v.npy").vectors.flags.writeable
+    assert not WordVectors.load(tmp_path / "v.npy", lowercase=False).vectors.flags.writeable
 
 
 def test_the_folder_is_mapped_and_records_preprocessing(vectors: WordVectors, tmp_path: Path) -> None:
     unit = WordVectors(WORDS, vectors.vectors[:, 2:].copy()).preprocessed("unit", "center", "unit")
     unit.save(tmp_path / "v")
-    loaded = WordVectors.load(tmp_path / "v")
+    loaded = WordVectors.load(tmp_path / "v", lowercase=False)
     assert loaded.preprocessing == ("unit", "center", "unit")
     assert not loaded.vectors.flags.writeable
     assert loaded.vectors.flags.aligned
@@ -197,26 +197,26 @@ def test_packed_folders(tmp_path: Path, dtype: str, tolerance: float) -> None:
     matrix = np.random.default_rng(2).standard_normal((200, 40)).astype(np.float32)
     unit = WordVectors([f"w{i}" for i in range(200)], matrix).preprocessed("unit")
     unit.save(tmp_path / "v", dtype=dtype)
-    loaded = WordVectors.load(tmp_path / "v")
+    loaded = WordVectors.load(tmp_path / "v", lowercase=False)
     assert np.abs(loaded.vectors - unit.vectors).max() < tolerance
     assert (loaded.vectors * unit.vectors).sum(axis=1).min() > 0.9999
     np.testing.assert_allclose(np.linalg.norm(loaded.vectors, axis=1), 1, atol=1e-6)
     size = (tmp_path / "v" / folder.VECTORS).stat().st_size
     assert size < 200 * 40 * np.dtype(dtype).itemsize + 2000
-    assert len(WordVectors.load(tmp_path / "v", limit=7)) == 7
+    assert len(WordVectors.load(tmp_path / "v", limit=7, lowercase=False)) == 7
 
 
 def test_int8_rounds_to_the_nearest_of_255_steps(tmp_path: Path) -> None:
     matrix = np.random.default_rng(3).standard_normal((50, 9)).astype(np.float32)
     WordVectors([str(i) for i in range(50)], matrix).save(tmp_path / "v", dtype="int8")
     step = np.abs(matrix).max(axis=1, keepdims=True) / 127
-    assert (np.abs(WordVectors.load(tmp_path / "v").vectors - matrix) <= step * 0.5001).all()
+    assert (np.abs(WordVectors.load(tmp_path / "v", lowercase=False).vectors - matrix) <= step * 0.5001).all()
 
 
 def test_saving_again_replaces_a_folder_but_never_a_strangers(vectors: WordVectors, tmp_path: Path) -> None:
     vectors.save(tmp_path / "v")
     vectors.head(2).save(tmp_path / "v")
-    assert len(WordVectors.load(tmp_path / "v")) == 2
+    assert len(WordVectors.load(tmp_path / "v", lowercase=False)) == 2
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     with pytest.raises(BilexError, match="other things in it"):
@@ -286,14 +286,14 @@ def test_a_kill_between_matrix_and_word_list_does_not_mix_two_saves(
     ended = subprocess.run([sys.executable, "-c", _KILLED_BETWEEN, str(path), str(at)], check=False)
     assert ended.returncode == -signal.SIGKILL
     if there_was_one:
-        found = WordVectors.load(path)
+        found = WordVectors.load(path, lowercase=False)
         assert found.index_to_key == ["old", "word"]
         np.testing.assert_array_equal(found.vectors, old.vectors)
     else:
         assert not path.exists()
     old.save(path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["v.npy", "v.txt"]
-    assert WordVectors.load(path).index_to_key == ["old", "word"]
+    assert WordVectors.load(path, lowercase=False).index_to_key == ["old", "word"]
 
 
 @pytest.mark.parametrize("name", ["v.vec", "v.bin", "v.npy"])
@@ -301,7 +301,20 @@ def test_markers_of_trainers_are_no_words(name: str, tmp_path: Path) -> None:
     words = ["</s>", "the", "<unk>", "<pad>", "UNK", "[PAD]", "unk", "s"]
     vectors = WordVectors(words, np.arange(1, 17, dtype=np.float32).reshape(8, 2))
     vectors.save(tmp_path / name)
-    found = WordVectors.load(tmp_path / name)
+    found = WordVectors.load(tmp_path / name, lowercase=False)
     assert found.index_to_key == ["the", "unk", "s"] and found["s"].tolist() == [15, 16]
     assert found.report is not None and found.report.markers.count == 5 and not found.report.sentences()
-    assert WordVectors.load(tmp_path / name, keep_markers=True).index_to_key == words
+    assert WordVectors.load(tmp_path / name, keep_markers=True, lowercase=False).index_to_key == words
+
+
+def test_vectors_and_dictionaries_are_lower_cased_alike(tmp_path: Path) -> None:
+    """By default both are, so that a seed dictionary finds its words; lowercase=False keeps them in both."""
+    from bilex.lexicon import Lexicon
+
+    WordVectors(["Haus", "haus", "Tür"], np.eye(3, dtype=np.float32)).save(tmp_path / "de.vec")
+    (tmp_path / "de-en.tsv").write_text("Haus\tHouse\nTür\tdoor\n", encoding="utf-8")
+    assert WordVectors.load(tmp_path / "de.vec").index_to_key == ["haus", "tür"]
+    assert Lexicon.load(tmp_path / "de-en.tsv").pairs[0] == ("haus", "house")
+    kept = WordVectors.load(tmp_path / "de.vec", lowercase=False)
+    assert kept.index_to_key == ["Haus", "haus", "Tür"]
+    assert Lexicon.load(tmp_path / "de-en.tsv", lowercase=False).pairs[0] == ("Haus", "House")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class BilexError(Exception):
@@ -22,3 +23,31 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the nearest known one, as a question, or nothing."""
     near = difflib.get_close_matches(str(name), list(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""
+
+
+class MissingLibraryError(BilexError, ImportError):
+    """A library that only fitting needs is not installed."""
+
+
+_TO_FIT = ("torch", "numba", "scipy")
+
+
+@contextlib.contextmanager
+def fitting_libraries(what: str) -> Iterator[None]:
+    """For a block that imports what fitting needs: a missing library is named with the remedy.
+
+    Args:
+        what: What the user asked for, such as "bilex.C1".
+
+    Raises:
+        MissingLibraryError: torch, numba or scipy is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _TO_FIT:
+            raise
+        raise MissingLibraryError(
+            f"{what} needs {error.name}, which is not installed: a saved model translates with numpy and "
+            f"safetensors alone, but fitting needs {', '.join(_TO_FIT)}; install them with pip."
+        ) from error

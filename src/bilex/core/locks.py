@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from bilex.core.errors import BilexError
 
 LOCK = ".bilex-lock"
@@ -42,6 +40,8 @@ def try_lock(lock: Path, seconds: float = 0) -> Iterator[bool | None]:
     Raises:
         OSError: The file cannot be made.
     """
+    from filelock import FileLock, Timeout  # translating with a saved model does without it
+
     held = FileLock(lock, timeout=seconds, thread_local=False)
     try:
         held.acquire(poll_interval=_POLL_SECONDS)

@@ -237,11 +237,11 @@ def _followed(stream: IO[bytes], progress: Progress) -> str:
 def _store(model: Path, output: Path) -> None:
     """Put fastText's model into its place, or write it in the format that the name of the output means."""
     if output.suffix.lower() == ".bin":
-        WordVectors.load(model, limit=1)  # refuses a file that the disk had no room for
+        WordVectors.load(model, limit=1, lowercase=False)  # refuses a file that the disk had no room for
         with atomic_file(output) as temporary:
             model.replace(temporary)
         return
-    vectors = WordVectors.load(model)
+    vectors = WordVectors.load(model, lowercase=False)
     rows = [row for row, word in enumerate(vectors.index_to_key) if word != _SENTENCE_END]
     words = [vectors.index_to_key[row] for row in rows]
     kept = WordVectors(words, np.asarray(vectors.vectors)[rows], subwords=vectors.subwords)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from bilex.aligners.maps import Map
-from bilex.core.errors import BilexError
+from bilex.core.errors import BilexError, fitting_libraries
 from bilex.core.hub import OnTheHub
 from bilex.core.languages import two_languages
 from bilex.core.progress import SILENT, Progress, chosen_progress
@@ -90,9 +90,10 @@ class Translator(OnTheHub):
 
     def __init__(self, aligner: Aligner | str | None = None, *, encoder: C2 | str | None = None) -> None:
         if aligner is None or isinstance(aligner, str):
-            from bilex.aligners import get_method
+            with fitting_libraries("a translator that is not loaded"):
+                from bilex.aligners import get_method
 
-            aligner = get_method(aligner or DEFAULT_METHOD)()
+                aligner = get_method(aligner or DEFAULT_METHOD)()
         if isinstance(encoder, str):
             from bilex.encoders.settings import C2
 
@@ -189,7 +190,8 @@ class Translator(OnTheHub):
         Raises:
             BilexError: The data cannot serve this method.
         """
-        from bilex.fit.fitting import fit
+        with fitting_libraries("Translator.fit"):
+            from bilex.fit.fitting import fit
 
         result = fit(
             self.aligner,

@@ -117,7 +117,7 @@ class FromSubwords:
         sides: tuple[Side, Side] = ("source", "target")
         for side in sides:
             if (folder / side).is_dir():
-                stored = WordVectors.load(folder / side, verify=False).subwords
+                stored = WordVectors.load(folder / side, lowercase=False, verify=False).subwords
                 if stored is not None:
                     subwords[side] = stored
         return cls(subwords, maps)

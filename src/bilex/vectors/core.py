@@ -87,7 +87,7 @@ class WordVectors:
         path: str | Path,
         *,
         limit: int | None = None,
-        lowercase: bool = False,
+        lowercase: bool = True,
         format: str | None = None,
         encoding_errors: EncodingErrors = "strict",
         verify: bool = True,
@@ -99,7 +99,8 @@ class WordVectors:
         Args:
             path: The file, or the folder of the safetensors format.
             limit: Read only the first so many entries, which are the most frequent words.
-            lowercase: Lower-case the words; of those that become the same the first stays.
+            lowercase: Lower-case the words, as `Lexicon.load` does; of those that become the same the first
+                stays. False keeps them as they are.
             format: "text", "binary", "fasttext", "npy" or "safetensors"; None to look at the content.
             encoding_errors: For words that are not UTF-8: "strict", "replace" or "ignore".
             verify: Whether the files of a safetensors folder are compared with their checksums, which reads

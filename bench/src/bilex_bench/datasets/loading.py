@@ -78,7 +78,7 @@ def _read(path: Path, limit: int | None, progress: Progress) -> WordVectors:
 
 def _kept(kept: Path, path: Path) -> WordVectors:
     try:
-        return WordVectors.load(kept)
+        return WordVectors.load(kept, lowercase=False)
     except BilexError as error:
         raise BilexError(
             f"{kept}: what was kept of {path} is damaged; remove that folder and run again."
