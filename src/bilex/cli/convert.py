@@ -77,7 +77,8 @@ def command(
     """Convert INPUT, vectors or a dictionary, into OUTPUT in another format.
 
     Vectors are written as word2vec text (.vec, .txt, also .gz, .bz2, .xz), word2vec binary (.bin),
-    npy with a word list (.npy), or, without a suffix, a safetensors folder that opens at once.
+    npy with a word list (.npy), or, without a suffix, a safetensors folder that opens at once. All but the
+    last have underscores for spaces in words, since other programs divide lines at spaces.
     Dictionaries are read (--from) and written (--to) as tsv, csv, jsonl, muse, deepl, omegat, tbx, tmx,
     tei, stardict, apertium, synonyms, anki, hunalign, bicleaner and xlsx, and read as dictd and
     wiktextract too.
@@ -88,7 +89,7 @@ def command(
     check_readable(input_file)
     from bilex.cli.console import progress
     from bilex.core.files import check_not_an_input, check_writable
-    from bilex.vectors.formats import files_read, files_written
+    from bilex.vectors.formats import files_read, files_written, format_of_name
 
     check_not_an_input(output, input_file)
     if kind == "auto":
@@ -105,6 +106,8 @@ def command(
     vectors = read_vectors(input_file, limit, lowercase, progress())
     if preprocess:
         vectors = vectors.preprocessed(*preprocess)
+    if (form or format_of_name(Path(output))) in ("text", "binary", "npy"):
+        vectors = vectors.portable()
     vectors.save(output, form, dtype=dtype)
     sys.stderr.write(
         escape_control_characters(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.") + "\n"

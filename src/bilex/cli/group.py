@@ -19,6 +19,7 @@ _SUMMARIES = {
     "align": "Two vector files and a seed dictionary become a translation model.",
     "translate": "Translate words with a model.",
     "lexicon": "Export a whole dictionary from a model.",
+    "export": "Write the aligned vectors of a model for other programs.",
     "evaluate": "Score a model on a test dictionary.",
     "join": "Join models of two languages into one of many.",
     "vectors": "Train word vectors from text.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from bilex.vectors.subwords import Subwords
 
 Step = Literal["unit", "center"]
+
+_NOT_PORTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 @dataclass(eq=False, repr=False)
@@ -184,6 +187,24 @@ class WordVectors:
         whole = self.vectors
         vectors = whole.head(limit) if isinstance(whole, StoredRows) else whole[:limit]
         return replace(self, index_to_key=self.index_to_key[:limit], vectors=vectors)
+
+    def portable(self) -> WordVectors:
+        """The vectors with words that every reader of word2vec files takes.
+
+        Blanks, control characters and halves of characters in words become underscores, since gensim,
+        fastText, VecMap and MUSE divide lines at some of them. Words of nothing else, and words that become
+        another word, are left out.
+        """
+        first: dict[str, int] = {}
+        for row, word in enumerate(self.index_to_key):
+            plain = _NOT_PORTABLE.sub("_", word.strip())
+            if plain and (plain == word or plain not in self.key_to_index):
+                first.setdefault(plain, row)
+        if list(first) == self.index_to_key:
+            return self
+        rows = np.fromiter(first.values(), np.int64, len(first))
+        vectors = np.asarray(self.vectors[rows])
+        return WordVectors(list(first), vectors, self.preprocessing, self.subwords, self.report)
 
     def preprocessed(self, *steps: Step) -> WordVectors:
         """A copy with `steps` applied in order: "unit" (rows of length 1), "center" (mean row 0)."""
