@@ -10,7 +10,7 @@ from bilex.core.progress import SILENT
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.inverse_map import inverse_map, taken_back
-from bilex_workbench.learning import held_out_accuracy, retrained
+from bilex_workbench.learning import change_verdict, held_out_accuracy, retrained
 from planted import planted
 
 WORLD = planted(words=700, dim=24, noise=0.7, seed=3)
@@ -84,3 +84,24 @@ def test_decisions_teach_about_other_words(weak):
     without = accuracy(after(weak, Lexicon([])))
     with_decisions = accuracy(after(weak, WORLD.pairs(100, 160)))
     assert with_decisions > without + 0.05
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "verdict"),
+    [
+        (0, 0, "too few to tell"),
+        (5, 0, "too few to tell"),
+        (6, 0, "better"),
+        (0, 6, "worse"),
+        (12, 10, "too few to tell"),
+    ],
+)
+def test_a_few_words_are_too_few_to_tell(gained, lost, verdict):
+    assert change_verdict(gained, lost) == verdict
+
+
+def test_the_comparison_has_intervals(weak):
+    found = held_out_accuracy(weak, weak, HELD_BACK)
+    low, high = found["before_interval"]
+    assert low < found["before"] < high and found["before_interval"] == found["after_interval"]
+    assert (found["gained"], found["lost"], found["verdict"]) == (0, 0, "too few to tell")

@@ -11,6 +11,7 @@ several times where they are few.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,6 +32,7 @@ from bilex.model.inverse_map import inverse_map, taken_back
 from bilex.model.provenance import Provenance, Retrained
 from bilex.model.space import Side, Space
 from bilex.model.unknown import OutOfVocabulary, Remapped
+from bilex_workbench.intervals import wilson
 
 UPDATES = 20
 _FREQUENT = 20_000
@@ -39,6 +41,7 @@ _ROUNDS = 3
 _MOST_REPEATS = 5
 _COMPARED_WORDS = 50_000
 _LINES_AT_ONCE = 500
+_ERROR = 0.05  # of the sign test
 
 Report = Callable[..., None]
 
@@ -206,20 +209,51 @@ def _provenance(earlier: Translator, decided: Lexicon) -> Provenance:
 def held_out_accuracy(
     before: Translator, after: Translator, held_out: dict[str, list[str]]
 ) -> dict[str, Any]:
-    """The share of held-out words whose first answer is right, before and after."""
+    """The share of held-out words whose first answer is right, before and after, and whether it changed.
+
+    The verdict is that of an exact sign test on the words that only one of the two models answers rightly:
+    "better" or "worse" at 95 %, else "too few to tell".
+    """
     words = [word for word in held_out if word in before.space.source and word in after.space.source]
-    shares: list[float | None] = [None, None]
-    if words:
-        for number, translator in enumerate((before, after)):
-            answers = translator.translate(words, 1, model_only=True)
-            right = sum(a.word in held_out[w] for w, found in zip(words, answers, strict=True) for a in found)
-            shares[number] = right / len(words)
-    return {
+    found: dict[str, Any] = {
         "words": len(words),
-        "before": shares[0],
-        "after": shares[1],
+        "before": None,
+        "after": None,
+        "before_interval": None,
+        "after_interval": None,
+        "gained": 0,
+        "lost": 0,
+        "verdict": "too few to tell",
         "by": "decisions that the retraining did not learn from",
     }
+    if not words:
+        return found
+    right = []
+    for translator in (before, after):
+        answers = translator.translate(words, 1, model_only=True)
+        right.append([any(a.word in held_out[w] for a in one) for w, one in zip(words, answers, strict=True)])
+    for name, rights in zip(("before", "after"), right, strict=True):
+        share = wilson(sum(rights) / len(words), len(words))
+        found[name], found[f"{name}_interval"] = share.share, [share.low, share.high]
+    pairs = list(zip(*right, strict=True))
+    gained, lost = pairs.count((False, True)), pairs.count((True, False))
+    found["gained"], found["lost"] = gained, lost
+    found["verdict"] = change_verdict(gained, lost)
+    return found
+
+
+def change_verdict(gained: int, lost: int) -> str:
+    """Whether more words were gained than lost: "better", "worse" or "too few to tell".
+
+    Args:
+        gained: Words that only the new model answers rightly.
+        lost: Words that only the earlier one answers rightly.
+    """
+    together = gained + lost
+    tail = sum(math.comb(together, at) for at in range(min(gained, lost) + 1)) / 2**together
+    if 2 * tail > _ERROR:
+        return "too few to tell"
+    return "better" if gained > lost else "worse"
 
 
 def _compare(before: Translator, after: Translator, progress: Progress, report: Report) -> tuple[int, int]:

@@ -10,7 +10,12 @@ import { link } from "../lib/router.js";
 import { VirtualTable } from "../lib/virtual.js";
 import { wordOf } from "../lib/words.js";
 
-const ROW_HEIGHT = 40;
+const ROW_HEIGHT = 36;
+const VERDICTS = {
+  better: ["good", "Better on words that it did not learn from."],
+  worse: ["bad", "Worse on words that it did not learn from: better discard it."],
+  "too few to tell": ["unsure", "Too few held-out words to tell whether it is better; more decisions help."],
+};
 
 class LearnView {
   constructor(place, app) {
@@ -78,11 +83,16 @@ class LearnView {
         { name: "decided", heading: "Decided", cell: (row) => (row.decided ?? []).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: target.code })]) },
       ],
     });
-    replace(this.inside, card("Before and after", stats([
-      ["Held-out accuracy before", percent(held?.before, 1)], ["Held-out accuracy after", percent(held?.after, 1)], ["Held-out words", count(held?.words ?? 0)],
+    const worse = held?.verdict === "worse";
+    const range = (interval) => (interval ? el("small", {}, ` ${percent(interval[0])}–${percent(interval[1])}`) : "");
+    const keep = button("Keep the new model", () => this.keep(), { class: worse ? "" : "primary", id: "learn-keep" });
+    const discard = button("Discard it", () => this.discard(), { class: worse ? "primary" : "danger", id: "learn-discard" });
+    replace(this.inside, card("Before and after", el("p", { class: `badge ${VERDICTS[held?.verdict]?.[0] ?? "unsure"}`, id: "learn-verdict" }, VERDICTS[held?.verdict]?.[1] ?? VERDICTS["too few to tell"][1]), stats([
+      ["Held-out accuracy before", [percent(held?.before, 1), range(held?.before_interval)]], ["Held-out accuracy after", [percent(held?.after, 1), range(held?.after_interval)]], ["Held-out words", count(held?.words ?? 0)],
+      ["Newly right, newly wrong", `${count(held?.gained ?? 0)}, ${count(held?.lost ?? 0)}`],
       ["Changed entries", `${count(found.changed)} of ${count(found.compared)}`], ["Duration", duration(found.seconds)],
     ]), el("p", { class: "hint" }, `Learned from ${count(from.seeds)} seeds, ${count(from.accepted)} accepted and ${count(from.rejected)} rejected pairs. Decisions stay, whether you keep or discard.`),
-    el("div", { class: "row" }, button("Keep the new model", () => this.keep(), { class: "primary", id: "learn-keep" }), button("Discard it", () => this.discard(), { class: "danger", id: "learn-discard" }))),
+    el("div", { class: "row" }, worse ? [discard, keep] : [keep, discard])),
     card("Changed entries", field("Search", el("input", { type: "search", dir: "auto", oninput: debounce((event) => { search = event.target.value.trim(); this.table.reload(); }, 200) })), this.table.element));
     this.table.reload();
   }
