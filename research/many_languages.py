@@ -47,7 +47,7 @@ WAYS: tuple[Direction, Direction] = ("forward", "backward")
 Two = tuple[str, str]
 FULL_ROWS = (
     ("direct", "5k", "direct"),
-    ("`align --languages`", "5k", "joint"),
+    ("`align-many`", "5k", "joint"),
     ("`join`, all", "5k", "join, all"),
     ("`join`, hub", "5k", "join, hub"),
     ("pivot", "5k", "pivot"),
@@ -55,9 +55,9 @@ FULL_ROWS = (
 FEW_ROWS = (
     ("5,000 seeds, direct", "5k", "direct"),
     ("1,000 seeds, direct", "1k", "direct"),
-    ("1,000 seeds, `align --languages`", "1k", "joint"),
+    ("1,000 seeds, `align-many`", "1k", "joint"),
     ("no seeds, direct", "none", "direct"),
-    ("no seeds, `align --languages`", "none", "joint"),
+    ("no seeds, `align-many`", "none", "joint"),
     ("no seeds, `join` of the others", "none", "join, all others"),
 )
 

@@ -115,8 +115,6 @@ def test_few_covered_pairs_are_a_warning(files: Files, tmp_path: Path, capsys: C
         (("--device", "cuda:99x"), "device"),
         (("--lambda", "0.3"), "--lm"),
         (("--tuning", "light"), "--lm"),
-        (("--preset", "cpu"), "--lm"),
-        (("--preset", "cpu", "--lm", "e5-small-q4", "--tuning", "paper"), "--tuning light"),
         (("--tuning", "fast", "--lm", "e5-small-q4"), "'auto', 'paper', 'light'"),
         (("--limit", "0"), "--limit"),
     ],

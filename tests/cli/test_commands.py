@@ -144,36 +144,45 @@ def test_translate_json_lines(files: Files, capsys: Captured, reverse: bool) -> 
 
 
 @pytest.mark.parametrize("command", ["translate", "lexicon"])
-def test_the_old_name_of_the_retrieval_still_works(command: str, files: Files, capsys: Captured) -> None:
+def test_retrieval_is_an_option(command: str, files: Files, capsys: Captured) -> None:
     word = [] if command == "lexicon" else [WordVectors.load(files.source).index_to_key[400]]
     shown = []
-    for option in ("--retrieval", "--method"):
-        assert bilex(command, files.model, *word, option, "nn", "-k", 2) == 0
+    for retrieval in ("nn", "csls"):
+        assert bilex(command, files.model, *word, "--retrieval", retrieval, "-k", 2) == 0
         shown.append(capsys.readouterr().out)
-    assert shown[0] == shown[1]
-    assert bilex(command, files.model, *word, "--retrieval", "csls", "-k", 2) == 0
-    assert capsys.readouterr().out != shown[0]
-    assert bilex(command, "--help") == 0
-    help_text = capsys.readouterr().out
-    assert "--retrieval" in help_text and "--method" not in help_text
+    assert shown[0] != shown[1]
 
 
-def test_the_old_name_of_the_random_seed_still_works(files: Files, tmp_path: Path, capsys: Captured) -> None:
-    command = ["align", files.source, files.target, "--seeds", files.seeds, "--method", "procrustes"]
-    for option in ("--random-seed", "--seed"):
-        model = tmp_path / option
-        assert bilex(*command, "--device", "cpu", "--no-calibrate", option, 7, "-o", model) == 0
-        assert Translator.load(model).provenance.settings["seed"] == 7
-    capsys.readouterr()
-    scores = []
-    for option, number in (("--random-seed", 7), ("--seed", 7), ("--seed", 8)):
-        assert bilex("evaluate", files.model, files.seeds, option, number, "--bootstrap", 20, "--json") == 0
-        scores.append(json.loads(capsys.readouterr().out))
-    assert scores[0] == scores[1] != scores[2]
-    for name in ("align", "evaluate"):
+def test_help_lists_options_in_groups(capsys: Captured) -> None:
+    for name in ("align", "align-many"):
         assert bilex(name, "--help") == 0
         shown = capsys.readouterr().out
-        assert "--random-seed" in shown and "--seed " not in shown
+        places = [shown.index(f"\n{title}:") for title in ("Input", "Method", "Output", "Advanced")]
+        assert places == sorted(places)
+
+
+def test_a_project_file_is_written_and_read(
+    files: Files, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answers = ["--source-language", "en", "--target-language", "fi", "--purpose", "look"]
+    answers += ["--source-vectors", files.source, "--target-vectors", files.target, "--seeds", files.seeds]
+    assert bilex("init", *answers) == 0
+    assert bilex("init", *answers) == 2 and "is there already" in capsys.readouterr().err
+    assert bilex("align", "--method", "procrustes", "--preset", "auto") == 2  # the command line wins
+    assert "preset" in capsys.readouterr().err
+    project = tmp_path / "bilex.toml"
+    project.write_text(project.read_text().replace('preset = "quick"', 'method = "procrustes"'))
+    assert bilex("align", "--no-calibrate") == 0
+    made = Translator.load("en-fi").provenance
+    assert (made.method, list(made.languages)) == ("procrustes", ["en", "fi"])
+    monkeypatch.chdir(files.folder)
+    assert bilex("align", "--config", project, "-o", tmp_path / "again", "--no-calibrate") == 0
+    project.write_text("[align]\nsede = 1\n")
+    assert bilex("align", "--config", project) == 2
+    assert "no option 'sede'" in capsys.readouterr().err
+    project.write_text("[align\n")
+    assert bilex("align", "--config", project) == 2 and "not valid TOML" in capsys.readouterr().err
 
 
 def test_translate_from_stdin(files: Files, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

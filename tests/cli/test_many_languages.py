@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -29,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     WORLD.pairs("en", "fi", 0, 400).save(path / "seeds" / "en-fi.tsv")
     WORLD.pairs("ru", "en", 0, 400).save(path / "seeds" / "train.ru-en.tsv")
     files = [str(path / f"{code}.vec") for code in WORLD.vocabularies]
-    command = ["align", "--languages", *files, "--seeds-dir", str(path / "seeds"), "-o", str(path / "many")]
+    command = ["align-many", *files, "--seeds-dir", str(path / "seeds"), "-o", str(path / "many")]
     assert run([*command, "--device", "cpu", "--preset", "best", "--set", "updates=3"]) == 0
     for code in ("fi", "ru"):
         seeds = path / f"en-{code}.tsv"
@@ -72,6 +73,9 @@ def test_models_of_two_languages_are_joined(folder: Path, capsys: pytest.Capture
     assert run(["join", *models, "-o", str(folder / "joined"), "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["languages"] == {"en": 800, "fi": 800, "ru": 800}
     assert run(["join", *models, "-o", models[0], "--force"]) == 2
+    shutil.copytree(models[0], folder / "en-fi-again")
+    assert run(["join", *models, str(folder / "en-fi-again"), "-o", str(folder / "thrice")]) == 0
+    assert "models of the same two languages" in capsys.readouterr().err
     assert run(["info", str(folder / "joined"), "--json"]) == 0
     described = json.loads(capsys.readouterr().out)
     assert described["kind"] == "many"
@@ -164,8 +168,7 @@ def test_files_of_unclear_languages_are_refused(
         if not (folder / name).exists():
             WORLD.vocabularies["en"].head(50).save(folder / name)
     command = [
-        "align",
-        "--languages",
+        "align-many",
         *(str(folder / name) for name in names),
         "--seeds-dir",
         str(folder / "seeds"),
@@ -237,7 +240,7 @@ def test_seeds_that_cannot_serve_are_refused_in_one_sentence(
     for name, text in dictionaries.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     files = [str(folder / f"{code}.vec") for code in WORLD.vocabularies]
-    command = ["align", "--languages", *files, "--seeds-dir", str(tmp_path), "-o", str(tmp_path / "never")]
+    command = ["align-many", *files, "--seeds-dir", str(tmp_path), "-o", str(tmp_path / "never")]
     assert run([*command, "--device", "cpu"]) == 2
     assert sentence in capsys.readouterr().err.splitlines()[-1]
     assert not (tmp_path / "never").exists()

@@ -108,11 +108,10 @@ def test_without_a_gpu_the_light_tuning_is_taken_and_said_once(
 
 
 @pytest.mark.parametrize(
-    ("override", "preset", "notices"),
+    ("override", "preset"),
     [
-        (["--tuning", "light"], "light", 0),
-        (["--preset", "cpu"], "light", 1),
-        (["--tuning", "paper"], "paper", 0),
+        (["--tuning", "light"], "light"),
+        (["--tuning", "paper"], "paper"),
     ],
 )
 def test_a_tuning_that_is_asked_for_is_not_announced(
@@ -121,11 +120,9 @@ def test_a_tuning_that_is_asked_for_is_not_announced(
     capsys: pytest.CaptureFixture[str],
     override: list[str],
     preset: str,
-    notices: int,
 ) -> None:
     assert run([*command, *override, "--no-calibrate", "--lambda", "0.3"]) == 0
-    caught = capsys.readouterr().err
-    assert "No GPU" not in caught and caught.count("is called --tuning light now") == notices
+    assert "No GPU" not in capsys.readouterr().err
     assert Translator.load(tmp_path / "model").provenance.language_model.preset == preset
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
-from bilex.cli.align_languages import AlignCommand
 from bilex.cli.completion import complete_methods, complete_presets
 from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds, warn_of_missing
 from bilex.cli.lm_names import check_lm
@@ -25,6 +24,7 @@ from bilex.cli.options import (
     words_limit_option,
     write_json_line,
 )
+from bilex.cli.project import ProjectCommand, config_option
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.languages import two_languages
@@ -33,14 +33,23 @@ from bilex.encoders.presets import DEFAULT_MIXING
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
+    from bilex.aligners.base import Aligner
     from bilex.encoders.settings import C2
+    from bilex.lexicon import Lexicon
+    from bilex.vectors import WordVectors
 
 _SHOWN_WORDS = 8
-_OLD_LIGHT = "cpu"
+_SHOWN = 5  # missing words of each language
 
 
 @click.command(
-    cls=AlignCommand,
+    cls=ProjectCommand,
+    groups={
+        "Input": ("seeds", "corrections", "rejected", "limit", "source_language", "target_language"),
+        "Method": ("method", "preset", "settings"),
+        "Language model": ("lm", "mixing", "tuning"),
+        "Output": ("output", "force", "dry_run", "checkpoint", "as_json"),
+    },
     epilog=examples(
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi",
         "bilex align wiki.en.bin wiki.fi.bin --seeds en-fi.tsv -o en-fi --limit 100000",
@@ -49,7 +58,7 @@ _OLD_LIGHT = "cpu"
         "bilex align en.vec fi.vec --seeds en-fi.csv --columns english,finnish -o en-fi --dry-run",
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --lm e5-small-q4",
         "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --set iterations=3   (see 'bilex methods c1')",
-        "bilex align --languages en.vec fi.vec ru.vec --seeds-dir seeds -o many",
+        "bilex align   (in a folder with the bilex.toml of 'bilex init')",
     ),
 )
 @click.argument("source_vectors", type=click.Path())
@@ -58,7 +67,7 @@ _OLD_LIGHT = "cpu"
     "--seeds",
     multiple=True,
     metavar="DICTIONARY",
-    help="Word pairs, source word first, one pair a line; several files are joined.",
+    help="Word pairs, source word first, one pair per line; several files are joined.",
 )
 @click.option(
     "--corrections",
@@ -67,7 +76,7 @@ _OLD_LIGHT = "cpu"
     help="Pairs that outweigh the seeds; 'no' in a third column rejects a pair.",
 )
 @click.option(
-    "--rejected", multiple=True, metavar="DICTIONARY", help="Pairs that are no translations, one a line."
+    "--rejected", multiple=True, metavar="DICTIONARY", help="Pairs that are no translations, one per line."
 )
 @dictionary_options
 @click.option("-o", "--output", metavar="MODEL", help="The model folder to write.")
@@ -110,8 +119,12 @@ _OLD_LIGHT = "cpu"
 @words_limit_option
 @device_option
 @seed_option
-@click.option("--source-language", metavar="CODE", help="Such as en; by default what the file's name says.")
-@click.option("--target-language", metavar="CODE", help="Likewise.")
+@click.option(
+    "--source-language",
+    metavar="CODE",
+    help="The source language, such as en.  [default: taken from the file's name]",
+)
+@click.option("--target-language", metavar="CODE", help="The target language, likewise.")
 @click.option("--keep-case", is_flag=True, help="Do not lower-case vectors and dictionary.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of the method.")
 @click.option(
@@ -123,6 +136,7 @@ _OLD_LIGHT = "cpu"
     show_default=True,
     help="Learn confidences on held-out seeds, in the trial that also chooses what is auto.",
 )
+@config_option
 @json_option
 def command(
     source_vectors: str,
@@ -166,8 +180,6 @@ def command(
     model = _checked_output(output, force, dry_run)
     if checkpoint:
         check_writable(Path(checkpoint) / "aligner")
-    if preset == _OLD_LIGHT:
-        preset, tuning = None, _renamed(lm, tuning)
     if lm is not None:
         check_lm(lm)
     chosen = settings if preset is None else (f"preset={preset}", *settings)
@@ -187,9 +199,7 @@ def command(
         check_coverage(lexicon, source, target)
     warn_of_missing(layout, lowercase, languages, corrections, rejected, source, target)
     if dry_run:
-        from bilex.cli.before_fit import show_plan
-
-        show_plan(aligner, source, target, lexicon, languages, lm=lm, as_json=as_json)
+        _show_plan(aligner, source, target, lexicon, languages, lm=lm, as_json=as_json)
         return
     with interruptible(checkpoint, listener):
         translator = Translator(aligner, encoder=encoder).fit(
@@ -227,21 +237,6 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
     return output
 
 
-def _renamed(lm: str | None, tuning: str | None) -> str:
-    """What `--preset cpu`, the spelling of version 0.1, means now.
-
-    Raises:
-        BilexError: --tuning says otherwise.
-    """
-    from bilex.cli.console import warn
-
-    if tuning not in (None, "light"):
-        raise BilexError(f"--preset {_OLD_LIGHT} means --tuning light; leave it out with --tuning {tuning}.")
-    if lm is not None:
-        warn(f"--preset {_OLD_LIGHT} is called --tuning light now; the old name goes with the next version.")
-    return "light"
-
-
 def _encoder(lm: str | None, mixing: str | None, tuning: str | None) -> C2 | None:
     """The settings of stage C2 that the options describe; None without a language model.
 
@@ -263,6 +258,68 @@ def _encoder(lm: str | None, mixing: str | None, tuning: str | None) -> C2 | Non
             raise BilexError(f"--lambda {mixing}: give a number from 0 to 1, or auto.") from None
     preset = cast("Literal['auto', 'paper', 'light']", tuning or "auto")
     return C2(lm, mixing=weight, preset=preset)
+
+
+def _show_plan(
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    languages: tuple[str | None, str | None],
+    *,
+    lm: str | None,
+    as_json: bool,
+) -> None:
+    """Show what a fit would work on."""
+    from bilex.core.languages import language_name
+
+    plan: dict[str, Any] = {
+        "source_language": languages[0],
+        "target_language": languages[1],
+        "source_words": len(source),
+        "target_words": len(target),
+        "dimensions": [source.dim, target.dim],
+        "method": aligner.name,
+        "language_model": lm,
+    }
+    if lexicon is not None:
+        lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
+    coverage = None if lexicon is None else lexicon.coverage(source.key_to_index, target.key_to_index)
+    if lexicon is not None and coverage is not None:
+        plan |= {
+            "seeds": lexicon.name,
+            "seed_pairs": len(lexicon),
+            "seed_pairs_covered": coverage.covered,
+            "rejected_pairs": len(lexicon.rejected),
+            "missing_source_words": list(coverage.source_missing[:_SHOWN]),
+            "missing_target_words": list(coverage.target_missing[:_SHOWN]),
+        }
+    if as_json:
+        write_json_line(plan, indent=2)
+        return
+    from rich.table import Table
+
+    from bilex.cli.console import show
+
+    rows = {
+        "languages": " – ".join(
+            language_name(code) if code else side
+            for code, side in zip(languages, ("source", "target"), strict=True)
+        ),
+        "words": f"{len(source):,} × {len(target):,}, {source.dim} and {target.dim} numbers each",
+        "method": aligner.name + (f" and {lm}" if lm else ""),
+    }
+    if lexicon is not None and coverage is not None:
+        missing = [*coverage.source_missing[:_SHOWN], *coverage.target_missing[:_SHOWN]]
+        rows["seeds"] = f"{coverage.covered:,} of {len(lexicon):,} pairs have both words in the vectors"
+        if missing:
+            rows["not in the vectors"] = ", ".join(missing) + ", ..."
+        if lexicon.rejected:
+            rows["rejected pairs"] = f"{len(lexicon.rejected):,}"
+    table = Table(title="Nothing is made: this is what would be.", title_justify="left", show_header=False)
+    for name, value in rows.items():
+        table.add_row(name, value)
+    show(table)
 
 
 def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None:

@@ -92,14 +92,16 @@ def _with_options(function: Callable[..., Any], format_option: str) -> Callable[
         "dictionary_format",
         type=click.Choice(DICTIONARY_FORMATS),
         metavar="NAME",
-        help="The format of a dictionary; found out by default.",
+        help="The format of a dictionary.  [default: detected automatically]",
     )
     @click.option(
         "--columns",
         metavar="A,B",
         help="Columns of a dictionary's source and target words: numbers from 1, or names of its first line.",
     )
-    @click.option("--delimiter", metavar="CHAR", help="What divides the columns; found out by default.")
+    @click.option(
+        "--delimiter", metavar="CHAR", help="What divides the columns.  [default: detected automatically]"
+    )
     @click.option(
         "--split", metavar="CHARS", help="Characters between several translations in one cell, such as ';/'."
     )

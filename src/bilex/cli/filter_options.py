@@ -43,9 +43,9 @@ def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @click.option("--no-numbers", is_flag=True, help="Leave out words with a digit.")
     @click.option("--no-names", is_flag=True, help="Leave out names; for models made with --keep-case.")
-    @click.option("--stop-words", multiple=True, metavar="FILE", help="Leave out these words, one a line.")
+    @click.option("--stop-words", multiple=True, metavar="FILE", help="Leave out these words, one per line.")
     @click.option(
-        "--tags", multiple=True, metavar="FILE", help="Parts of speech: a word, a tab and its tag a line."
+        "--tags", multiple=True, metavar="FILE", help="Parts of speech: one word, a tab and its tag per line."
     )
     @click.option("--pos", metavar="TAGS", help="With --tags: only words of these, such as NOUN,VERB.")
     @functools.wraps(function)

@@ -17,10 +17,12 @@ COMMANDS = "bilex.commands"  # the entry-point group in which other distribution
 
 _SUMMARIES = {
     "align": "Two vector files and a seed dictionary become a translation model.",
+    "init": "Ask for languages and files, and write them to bilex.toml for 'bilex align'.",
     "translate": "Translate words with a model.",
     "lexicon": "Export a whole dictionary from a model.",
     "export": "Write the aligned vectors of a model for other programs.",
     "evaluate": "Score a model on a test dictionary.",
+    "align-many": "Vectors of several languages become one model.",
     "join": "Join models of two languages into one of many.",
     "vectors": "Train word vectors from text.",
     "convert": "Convert vectors or dictionaries between formats.",
@@ -72,7 +74,7 @@ class LazyCommands(click.Group):
         """Import and return a command."""
         if cmd_name not in self.summaries:
             return None
-        command: click.Command = importlib.import_module(f"{self.modules}{cmd_name}").command
+        command: click.Command = importlib.import_module(self.modules + cmd_name.replace("-", "_")).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

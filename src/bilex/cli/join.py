@@ -27,11 +27,17 @@ def command(models: tuple[str, ...], output: str, force: bool, as_json: bool) ->
     """
     check_readable(*models)
     check_output(output, force, models)
-    from bilex.cli.console import progress
+    from bilex.cli.console import progress, warn
     from bilex.model import Translator
     from bilex.model.many.joining import join
 
     listener = progress()
-    many = join({model: Translator.load(model) for model in dict.fromkeys(models)})
+    opened = {model: Translator.load(model) for model in dict.fromkeys(models)}
+    pairs: dict[frozenset[str], str] = {}
+    for model, translator in opened.items():
+        first = pairs.setdefault(frozenset(translator.language_codes), model)
+        if first != model and translator.language_codes:
+            warn(f"{first} and {model} are models of the same two languages: usually one of them is enough.")
+    many = join(opened)
     many.save(output, progress=listener)
     report_many(many, output, as_json)

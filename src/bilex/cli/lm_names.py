@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import socket
+import urllib.parse
 from pathlib import Path
 
 from bilex.core.errors import BilexError, nearest_name
 from bilex.encoders.presets import OFFLINE_ENCODER, PRESETS
 
 _HUB_ADDRESS = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+|[\w.-]+)/?")
+_HUB_SECONDS = 5
 
 
 def check_lm(name: str) -> None:
@@ -40,16 +45,30 @@ def _is_path(name: str) -> bool:
 
 
 def _ask_hub(name: str) -> None:
-    """Fetch the model's few lines of configuration, from the hub or from what was fetched earlier."""
+    """Fetch the model's few lines of configuration: what was fetched earlier, or else from the hub."""
     try:
         import transformers
     except ImportError as error:
         raise BilexError("language models need an extra: run pip install 'bilex[lm]'.") from error
+    failures = (OSError, ValueError, KeyError, RuntimeError)
+    with contextlib.suppress(*failures):
+        transformers.AutoConfig.from_pretrained(name, local_files_only=True)
+        return
+    hub = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    address = urllib.parse.urlsplit(hub)
+    try:  # once, where the library would try for a minute
+        socket.create_connection((address.hostname or "", address.port or 443), _HUB_SECONDS).close()
+    except OSError as error:
+        raise BilexError(
+            f"--lm {name}: the Hugging Face hub cannot be reached; check the network, give the path of a "
+            f"folder that holds the model, or use {OFFLINE_ENCODER}, which needs no hub."
+            f"{nearest_name(name, [OFFLINE_ENCODER])}"
+        ) from error
     try:
         transformers.AutoConfig.from_pretrained(name)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except failures as error:
         near = "" if name in PRESETS else nearest_name(name, PRESETS)
         raise BilexError(
-            f"--lm {name}: is no folder here and cannot be had from the Hugging Face hub; check the name and "
-            f"the network, or use {OFFLINE_ENCODER}, which needs none.{near}"
+            f"--lm {name}: the Hugging Face hub has no such model, or does not hand it out; check the name, "
+            f"or use {OFFLINE_ENCODER}, which needs no hub.{near}"
         ) from error

@@ -6,7 +6,7 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,27 +35,28 @@ device_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout, for programs.")
 
 
-class RenamedOption(click.Option):
-    """An option whose old name still works for one version, and is not shown in the help.
+class Grouped(click.Command):
+    """A command whose help lists its options in groups, everyday ones first.
 
     Args:
-        declarations: The names that are shown, and the parameter's.
-        old: The old name.
-        settings: As for any option.
+        groups: The names of the parameters of each group, by its title; all others are "Advanced".
+        rest: As for any command.
     """
 
-    def __init__(self, declarations: Sequence[str], *, old: str, **settings: Any) -> None:
-        super().__init__([*declarations, old], **settings)
-        self.old = old
+    def __init__(self, *, groups: Mapping[str, Sequence[str]], **rest: Any) -> None:
+        super().__init__(**rest)
+        self.groups = groups
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """As for any option, without the old name."""
-        every = self.opts
-        self.opts = [name for name in every if name != self.old]
-        try:
-            return super().get_help_record(ctx)
-        finally:
-            self.opts = every
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section per group."""
+        records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        grouped = {name for names in self.groups.values() for name in names}
+        rest = [name for name in records if name not in grouped]
+        for title, names in {**self.groups, "Advanced": rest}.items():
+            shown = [record for name in names if (record := records.get(name)) is not None]
+            if shown:
+                with formatter.section(title):
+                    formatter.write_dl(shown)
 
 
 class _RandomSeed(click.ParamType):  # type: ignore[type-arg]
@@ -81,8 +82,6 @@ def _looks_like_file(text: str) -> bool:
 seed_option = click.option(
     "--random-seed",
     "seed",
-    cls=RenamedOption,
-    old="--seed",
     type=_RandomSeed(),
     default=0,
     show_default=True,
@@ -112,8 +111,6 @@ words_limit_option = limit_option(
 )
 retrieval_option = click.option(
     "--retrieval",
-    cls=RenamedOption,
-    old="--method",
     type=click.Choice(["csls", "nn"]),
     default="csls",
     show_default=True,

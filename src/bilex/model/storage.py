@@ -499,8 +499,7 @@ def _opened_many(path: Path) -> _Opened:
     """
     if not is_many(path):
         raise BilexError(
-            f"{path}: is not a model of several languages; make one with 'bilex join' or "
-            "'bilex align --languages'."
+            f"{path}: is not a model of several languages; make one with 'bilex join' or 'bilex align-many'."
         )
     return _Opened.of(path)
 

@@ -1,4 +1,4 @@
-"""`bilex align --languages`: vectors of several languages become one model."""
+"""`bilex align-many`: vectors of several languages become one model."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
 from bilex.cli.many_output import check_output, report_many
 from bilex.cli.options import (
+    Grouped,
     check_coverage,
     check_device,
     check_readable,
@@ -27,38 +28,32 @@ from bilex.core.languages import language_of_file
 if TYPE_CHECKING:
     from bilex.model.storage import Two
 
-FLAG = "--languages"
 _FEWEST = 2
 
 
-class AlignCommand(click.Command):
-    """`bilex align`, which is another command with `--languages`."""
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
-    ) -> click.Context:
-        """The context of the command that the arguments mean."""
-        if FLAG in args:
-            return command.make_context(info_name, args, parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
-
-
 @click.command(
+    cls=Grouped,
+    groups={
+        "Input": ("seeds_dir", "codes", "limit"),
+        "Method": ("preset", "frequent"),
+        "Output": ("output", "force", "as_json"),
+    },
     epilog=examples(
-        "bilex align --languages en.vec fi.vec ru.vec fr.vec --seeds-dir seeds -o many",
+        "bilex align-many en.vec fi.vec ru.vec fr.vec --seeds-dir seeds -o many",
         "bilex translate many koira --from fi --to ru",
         "bilex evaluate many --tests tests",
-    )
+    ),
 )
 @click.argument("vectors", nargs=-1, required=True, type=click.Path())
-@click.option(FLAG, is_flag=True, help="Align several languages together.")
 @click.option(
     "--seeds-dir",
     metavar="FOLDER",
     required=True,
     help="Seed dictionaries of any two of the languages, named like en-fi.tsv.",
 )
-@click.option("--codes", metavar="A,B,…", help="The languages of the files; by default what their names say.")
+@click.option(
+    "--codes", metavar="A,B,…", help="The languages of the files.  [default: taken from their names]"
+)
 @dictionary_options
 @click.option("-o", "--output", metavar="MANY", required=True, help="The model folder to write.")
 @click.option("--force", is_flag=True, help="Replace an earlier model of that name.")
@@ -93,7 +88,6 @@ class AlignCommand(click.Command):
 @json_option
 def command(
     vectors: tuple[str, ...],
-    languages: bool,
     seeds_dir: str,
     codes: str | None,
     layout: DictionaryLayout,
@@ -168,7 +162,7 @@ def codes_of(vectors: Sequence[str], codes: str | None) -> list[str]:
         BilexError: A file's name does not say, two are of one language, or codes and files differ in number.
     """
     if len(vectors) < _FEWEST:
-        raise BilexError("--languages needs the vectors of at least two languages.")
+        raise BilexError("align-many needs the vectors of at least two languages.")
     if codes is not None:
         names = [name.strip() for name in codes.split(",")]
         if len(names) != len(vectors):
