@@ -116,10 +116,16 @@ def _damaged(path: Path, name: str) -> BilexError:
     )
 
 
-def write_checksums(path: Path) -> None:
-    """A list of all files but the card, which people may edit; `sha256sum -c SHA256SUMS` reads it."""
-    files = sorted(file for file in path.rglob("*") if file.is_file() and file != path / CARD)
-    lines = [f"{sha256(file)}  {file.relative_to(path).as_posix()}\n" for file in files]
+def write_checksums(path: Path, known: Mapping[str, str] | None = None) -> None:
+    """A list of all files but the card, which people may edit; `sha256sum -c SHA256SUMS` reads it.
+
+    Args:
+        path: The model's folder.
+        known: Checksums of files that were taken over; computed anew, they would hide damage.
+    """
+    names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
+    digests = {name: (known or {}).get(name) or sha256(path / name) for name in names if name != CARD}
+    lines = [f"{digest}  {name}\n" for name, digest in digests.items()]
     (path / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
 
 

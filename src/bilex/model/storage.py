@@ -233,7 +233,7 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
         more: What its configuration says about them besides.
 
     Raises:
-        BilexError: It is no model, or cannot be replaced.
+        BilexError: It is no model, is damaged, or cannot be replaced.
     """
     path = Path(folder)
     opened = _opened_two(path)
@@ -242,6 +242,9 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
         config["calibration"] = calibration.as_dict()
     else:
         config["calibrations"] = {_named(opened.pair): calibration.as_dict()}
+    files = opened.files()
+    files.compare(path)
+    taken_over = {name: digest for name, digest in files.expected.items() if name != CONFIG}
     with atomic_folder(path, own_files=lambda found: {*own_files(found), CARD}) as made:
         for file in sorted(file for file in path.rglob("*") if file.is_file()):
             name = file.relative_to(path)
@@ -249,7 +252,7 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 link_or_copy(file, made / name)
         (made / CONFIG).write_text(json_text(config), encoding="utf-8")
-        write_checksums(made)
+        write_checksums(made, taken_over)
 
 
 def load_translator(folder: str | Path, *, verify: bool, device: str) -> Translator:

@@ -1,57 +1,90 @@
 """Recalibrated confidences written into the model itself, so that everybody who opens it has them.
 
 The model's folder is replaced as a whole, checksums included, so that a kill leaves the old or the new one.
-The review file follows: what it stores of the model's own confidences becomes what the new model says.
-Should that be missed, the file still says which model its facts are about, and the table is filled again.
+The configuration keeps the calibration before all changes, and the changes as one. The review file stores
+confidences of that calibration only, so that nothing in it has to follow, however often this is done.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from dataclasses import replace
+import hashlib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bilex.core.errors import BilexError
-from bilex.core.files import sha256
-from bilex.core.manifest import CHECKSUMS
+from bilex.core.manifest import checksums
 from bilex.fit.calibration import Calibration
 from bilex.fit.logistic import Logistic
-from bilex.model.storage import replace_calibration
-from bilex_workbench.engine import STORED, direction_number
+from bilex.model.storage import read_config, replace_calibration
 from bilex_workbench.problems import ProblemError
-from bilex_workbench.recalibration import Recalibration
-from bilex_workbench.store import Store, remember
+from bilex_workbench.recalibration import UNCHANGED, Recalibration
 
 if TYPE_CHECKING:
     from bilex_workbench.state import Workbench
 
-_ROWS_AT_A_TIME = 4096
+_CONFIG = "config.json"
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The model before audits changed its confidences.
+
+    Attributes:
+        base: Its fingerprint, under which the review file knows it.
+        calibration: Its confidences.
+        applied: What changed them since.
+    """
+
+    base: str
+    calibration: Calibration
+    applied: Recalibration
+
+    @classmethod
+    def of(cls, folder: Path, fingerprint: str, calibration: Calibration) -> Lineage:
+        """The lineage that a model's configuration tells, if it is still true of its files."""
+        told = read_config(folder).get("recalibrated") or {}
+        try:
+            change = Recalibration(**{one.name: told[one.name] for one in fields(Recalibration)})
+            earlier = Calibration.from_dict(told["calibration"])
+            true = told["files"] == _files(folder) and recalibrated(earlier, change) == calibration
+        except (KeyError, TypeError, ValueError, AttributeError):
+            true = False
+        return cls(str(told["base"]), earlier, change) if true else cls(fingerprint, calibration, UNCHANGED)
 
 
 def apply_to_model(bench: Workbench) -> Recalibration:
     """Make the recalibrated confidences the model's own.
 
     Raises:
-        ProblemError: There is no recalibration, a job runs, or the folder cannot be replaced.
+        ProblemError: There is no recalibration, the server does something else, or the folder is damaged or
+            cannot be replaced.
     """
-    engine = bench.engine
-    change = engine.recalibration
-    if not change.decisions:
-        raise ProblemError(409, "The confidences were not recalibrated; do that first.")
-    if bench.jobs.running:
-        raise ProblemError(409, "A job runs; wait for it or cancel it first.")
-    calibration = recalibrated(engine.translator.calibration, change)
-    bench.pause_filling()
-    try:
-        replace_calibration(engine.folder, calibration, {"recalibrated": change.as_dict()})
-        follow(bench.store, change, engine.fingerprint, sha256(engine.folder / CHECKSUMS))
-    except BilexError as error:
-        raise ProblemError(409, str(error)) from error
-    finally:
+    with bench.exclusive("apply"):
+        engine = bench.engine
+        change = engine.recalibration
+        if not change.decisions:
+            raise ProblemError(409, "The confidences were not recalibrated; do that first.")
+        own = engine.translator.calibration
+        told = {
+            **engine.change.as_dict(),
+            "base": engine.base,
+            "files": _files(engine.folder),
+            "calibration": own.as_dict(),
+        }
+        try:
+            new = recalibrated(own, engine.change)
+            replace_calibration(engine.folder, new, {"recalibrated": told})
+        except BilexError as error:
+            raise ProblemError(409, str(error)) from error
         bench.load()
-    return change
+        return change
+
+
+def _files(folder: Path) -> str:
+    """What all files but the configuration are."""
+    listed = sorted((name, digest) for name, digest in checksums(folder).items() if name != _CONFIG)
+    return hashlib.sha256(repr(listed).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def recalibrated(calibration: Calibration, change: Recalibration) -> Calibration:
@@ -68,50 +101,3 @@ def recalibrated(calibration: Calibration, change: Recalibration) -> Calibration
     error = part.error if change.error_after is None else change.error_after
     parts = {**calibration.parts, ("forward", "csls"): replace(part, model=model, error=error)}
     return Calibration(parts, calibration.note)
-
-
-def follow(store: Store, change: Recalibration, old: str, new: str) -> None:
-    """Bring the review file in line with a model whose confidences were changed.
-
-    Args:
-        store: The review file.
-        change: How they were changed.
-        old: The fingerprint of the model before.
-        new: That of the model now.
-    """
-    with store.writing() as connection:
-        connection.execute("UPDATE entries SET model_confidence = confidence")
-        _candidates(connection, change)
-        audited = connection.execute(
-            "SELECT audit, number, confidence FROM audit_items JOIN audits ON audits.id = audit "
-            "WHERE (model = ? OR model IS NULL) AND confidence IS NOT NULL",
-            (old,),
-        ).fetchall()
-        connection.executemany(
-            "UPDATE audit_items SET confidence = ? WHERE audit = ? AND number = ?",
-            [(change(row["confidence"]), row["audit"], row["number"]) for row in audited],
-        )
-        connection.execute("UPDATE audits SET model = ? WHERE model = ? OR model IS NULL", (new, old))
-        for fact in ("entries_of", "entries_complete"):
-            if store.fact(fact) == old:
-                remember(connection, fact, new)
-        remember(connection, "recalibration", None)
-
-
-def _candidates(connection: sqlite3.Connection, change: Recalibration) -> None:
-    """The stored candidates of the audited direction with their new confidences."""
-    forward, after = direction_number("forward"), -1
-    while True:
-        rows = connection.execute(
-            "SELECT row, answers FROM candidates WHERE direction = ? AND row > ? ORDER BY row LIMIT ?",
-            (forward, after, _ROWS_AT_A_TIME),
-        ).fetchall()
-        if not rows:
-            return
-        values = []
-        for row in rows:
-            stored = np.frombuffer(row["answers"], STORED).copy()
-            stored["confidence"] = change.of_all(stored["confidence"].astype(np.float64))
-            values.append((stored.tobytes(), forward, row["row"]))
-        connection.executemany("UPDATE candidates SET answers = ? WHERE direction = ? AND row = ?", values)
-        after = rows[-1]["row"]

@@ -74,7 +74,7 @@ def draw(
     with store.writing() as connection:
         cursor = connection.execute(
             "INSERT INTO audits (created, reviewer, size, strata, model) VALUES (?, ?, ?, ?, ?)",
-            (now(), reviewer, len(items), json.dumps(described), engine.fingerprint),
+            (now(), reviewer, len(items), json.dumps(described), engine.base),
         )
         connection.executemany(
             "INSERT INTO audit_items (audit, number, source, source_rank, best, confidence, stratum, shown) "

@@ -36,7 +36,7 @@ def report(engine: Engine, bands: list[Band], width: float) -> dict[str, Any]:
         "more_decisions": {"width": width, "decisions": more_decisions(found, width)},
         "by_band": _groups(strata, found, "band", [band.name for band in bands]),
         "by_confidence": _groups(strata, found, "confidence", [*confidence_bands(), "none"]),
-        "calibration": _calibration(change, items),
+        "calibration": _calibration(engine.change, items),
         "recalibration": change.as_dict() if change.decisions else None,
     }
 
@@ -117,7 +117,7 @@ def recalibrate(engine: Engine, *, back: bool = False) -> Recalibration:
         items = store.all(
             "SELECT confidence, is_right FROM audit_items JOIN audits ON audits.id = audit "
             "WHERE is_right IS NOT NULL AND confidence IS NOT NULL AND (model = ? OR model IS NULL)",
-            engine.fingerprint,
+            engine.base,
         )
         if len(items) < FEWEST_DECISIONS:
             raise ProblemError(
@@ -125,18 +125,18 @@ def recalibrate(engine: Engine, *, back: bool = False) -> Recalibration:
                 f"Recalibration needs {FEWEST_DECISIONS} audited entries of this model; "
                 f"there are {len(items)}.",
             )
-        said = np.array([item["confidence"] for item in items])
+        said = engine.applied.of_all(np.array([item["confidence"] for item in items]))
         change = learn(said, np.array([item["is_right"] for item in items], bool), now(), engine.fingerprint)
-    apply(store, change)
-    engine.recalibration = change
+    engine.recalibration = change  # before the write: entries that are filled meanwhile have it too
+    _write(store, engine.change, change)
     return change
 
 
-def apply(store: Store, change: Recalibration) -> None:
-    """Write the new confidences."""
+def _write(store: Store, whole: Recalibration, change: Recalibration) -> None:
+    """Write the confidences that follow from a change, together with those applied to the model before."""
     rows = store.all("SELECT row, model_confidence FROM entries")
     own = np.array([np.nan if row["model_confidence"] is None else row["model_confidence"] for row in rows])
-    new = change.of_all(own)
+    new = whole.of_all(own)
     values = [
         (None if np.isnan(sure) else float(sure), row["row"]) for sure, row in zip(new, rows, strict=True)
     ]

@@ -15,6 +15,7 @@ from bilex.model import Answer, Translator
 from bilex.model.answers import Translation
 from bilex.model.known import Proposals
 from bilex.model.space import Direction, Retrieval
+from bilex_workbench.applying import Lineage
 from bilex_workbench.completions import Completions
 from bilex_workbench.problems import LONGEST_WORD
 from bilex_workbench.recalibration import UNCHANGED, Recalibration
@@ -30,8 +31,11 @@ _BUSY_SECONDS, _ALONE_SECONDS = 0.5, 10.0
 class Engine:
     """A model that is open, with its review file.
 
+    All confidences that are searched and stored are those of the model before audits changed them;
+    `change` is applied to what is shown. So applying a change to the model rewrites nothing that is stored.
+
     Args:
-        folder: The model.
+        folder: The model, whose checksums were compared.
         store: Its review file.
     """
 
@@ -41,7 +45,11 @@ class Engine:
         opened = Translator.load(folder, verify=False, device="cpu")
         served = ServedSpace.of(opened.space)
         phrases = None if opened.whole_space is opened.space else opened.whole_space
-        self.translator = opened.with_parts(space=served, whole_space=phrases)
+        lineage = Lineage.of(folder, self.fingerprint, opened.calibration)
+        self.base, self.applied = lineage.base, lineage.applied
+        self.translator = opened.with_parts(
+            space=served, whole_space=phrases, calibration=lineage.calibration
+        )
         self.recalibration = Recalibration.from_facts(store.fact("recalibration"), self.fingerprint)
         self._completions: dict[Direction, Completions] = {}
         self.stored: dict[Direction, int] = {"forward": 0, "backward": 0}  # words whose answers are stored
@@ -49,6 +57,11 @@ class Engine:
         self._closed = threading.Event()
         self._searches = Searches(self.translator, self._searched)
         threading.Thread(target=self._prepare, name="preparing", daemon=True).start()
+
+    @property
+    def change(self) -> Recalibration:
+        """How shown confidences differ from the stored ones."""
+        return self.recalibration.after(self.applied)
 
     @property
     def space(self) -> ServedSpace:
@@ -152,7 +165,7 @@ class Engine:
     def _finished(self, answer: Answer, direction: Direction, retrieval: Retrieval) -> Answer:
         """An answer without words too long to show, and recalibrated where audits say something about it."""
         audited = (direction, retrieval) == ("forward", "csls")
-        change = self.recalibration if audited else UNCHANGED
+        change = self.change if audited else UNCHANGED
         shown = tuple(
             replace(found, confidence=change(found.confidence)) if change.decisions else found
             for found in answer

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,13 +16,17 @@ from bilex.core.errors import BilexError
 from bilex.lexicon.formats.formulas import restored
 from bilex_workbench.articles import article_of, keep_article, merge_row
 from bilex_workbench.decisions import Decision, Verdict, decisions_about, record, standing
-from bilex_workbench.problems import LONGEST_WORD
+from bilex_workbench.problems import CONTROL, LONGEST_WORD
 from bilex_workbench.store import Store
 
 _YES = frozenset({"yes", "y", "1", "true", "right", "+", "x", "ok", "accept"})
 _NO = frozenset({"no", "n", "0", "false", "wrong", "-", "reject"})
 _LONGEST_NOTE = 10_000
 _SHOWN_PROBLEMS = 50
+_LONGEST_NAME = 60
+_VERDICT_COLUMNS = frozenset({"source", "target", "verdict", "note"})
+_MOST_ROWS, _MOST_WORDS, _MOST_TRANSLATIONS = 5_000_000, 200_000, 100
+_WORDS_AT_ONCE, _PAUSE = 200, 0.01
 
 
 @dataclass
@@ -41,41 +48,63 @@ class Imported:
     problems: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; of many problems the first."""
-        return {**vars(self), "problems": self.problems[:_SHOWN_PROBLEMS]}
+        """For JSON."""
+        return vars(self).copy()
+
+    def add_problem(self, line: int, what: str) -> None:
+        """Keep a problem; of many the first."""
+        if len(self.problems) < _SHOWN_PROBLEMS:
+            self.problems.append(f"line {line}: {what}.")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Word:
-    right: dict[str, None] = field(default_factory=dict)
-    wrong: dict[str, None] = field(default_factory=dict)
+    right: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
     note: str = ""
     cells: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
 
-def import_sheet(store: Store, text: str, reviewer: str, *, dry_run: bool = False) -> Imported:
-    """Take over the verdicts of a sheet.
+def import_sheet(
+    store: Store,
+    text: str,
+    reviewer: str,
+    *,
+    dry_run: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Imported:
+    """Take over the verdicts of a sheet, some words at a time, so that others are served in between.
+
+    What was taken over before an error or a kill stays; importing the sheet again adds the rest.
 
     Args:
         store: The review file.
         text: CSV with a header that names at least source, target and verdict.
         reviewer: Who is taken to have decided.
         dry_run: Only count.
+        progress: Called with the words that are done and all words.
 
     Raises:
-        BilexError: It is no such CSV.
+        BilexError: It is no such CSV, has too many rows, or the reviewer has no name.
     """
+    if not reviewer or len(reviewer) > _LONGEST_NAME or CONTROL.search(reviewer):
+        raise BilexError("the reviewer needs a name without line breaks and control characters.")
     imported = Imported()
-    people = _parse(text, reviewer, imported)
-    if dry_run:
-        _apply(store, None, people, imported)
-        return imported
-    with store.writing() as connection:
-        _apply(store, connection, people, imported)
+    words = _parse(text, imported)
+    todo = list(words.items())
+    for start in range(0, len(todo), _WORDS_AT_ONCE):
+        part = todo[start : start + _WORDS_AT_ONCE]
+        progress(start, len(todo))
+        if dry_run:
+            _apply(store, None, part, reviewer, imported)
+            continue
+        with store.writing() as connection:
+            _apply(store, connection, part, reviewer, imported)
+        time.sleep(_PAUSE)  # lets decisions that wait for the file go first
     return imported
 
 
-def _parse(text: str, reviewer: str, imported: Imported) -> dict[tuple[str, str], _Word]:
+def _parse(text: str, imported: Imported) -> dict[str, _Word]:
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=_delimiter(text))
     try:
         header = [cell.strip().casefold() for cell in next(reader, [])]
@@ -84,10 +113,15 @@ def _parse(text: str, reviewer: str, imported: Imported) -> dict[tuple[str, str]
             raise BilexError(
                 f"the sheet has no column '{missing[0]}'; its first line must name source, target, verdict."
             )
-        words: dict[tuple[str, str], _Word] = {}
-        for cells in reader:
+        words: dict[str, _Word] = {}
+        for number, cells in enumerate(reader):
+            if number >= _MOST_ROWS or len(words) > _MOST_WORDS:
+                raise BilexError(
+                    f"the sheet has more than {_MOST_ROWS:,} rows or {_MOST_WORDS:,} words with a verdict; "
+                    "divide it, and remove rows without a verdict."
+                )
             row = dict(zip(header, map(restored, cells), strict=False))
-            _take(row, reviewer, reader.line_num, words, imported)
+            _take(row, reader.line_num, words, imported)
     except csv.Error as error:
         raise BilexError(f"the sheet is no CSV at line {reader.line_num} ({error}).") from error
     return words
@@ -101,9 +135,8 @@ def _delimiter(text: str) -> str:
 
 def _take(
     row: dict[str, str],
-    reviewer: str,
     line: int,
-    words: dict[tuple[str, str], _Word],
+    words: dict[str, _Word],
     imported: Imported,
 ) -> None:
     said = row.get("verdict", "").strip().casefold()
@@ -112,21 +145,29 @@ def _take(
         imported.ignored += 1
         return
     if said not in _YES and said not in _NO:
-        imported.problems.append(f"line {line}: '{said[:40]}' is neither yes nor no.")
+        imported.add_problem(line, f"'{said[:40]}' is neither yes nor no")
     elif not source or not target:
-        imported.problems.append(f"line {line}: the source or the target word is missing.")
+        imported.add_problem(line, "the source or the target word is missing")
     elif max(len(source), len(target)) > LONGEST_WORD:
-        imported.problems.append(f"line {line}: a word has more than {LONGEST_WORD} characters.")
+        imported.add_problem(line, f"a word has more than {LONGEST_WORD} characters")
+    elif CONTROL.search(source + target) or CONTROL.search(re.sub("[\r\n\t]", "", row.get("note", ""))):
+        imported.add_problem(line, "there are control characters in it")
     else:
-        word = words.setdefault((source, reviewer), _Word())
-        (word.right if said in _YES else word.wrong)[target] = None
-        word.note = row.get("note", "")[:_LONGEST_NOTE] or word.note
-        if said in _YES:
-            word.cells.append((target, row))
+        word = words.setdefault(source, _Word())
+        chosen = word.right if said in _YES else word.wrong
+        if target not in chosen and len(chosen) < _MOST_TRANSLATIONS:
+            chosen.append(target)
+        word.note = row.get("note", "").replace("\r\n", "\n")[:_LONGEST_NOTE] or word.note
+        if said in _YES and len(word.cells) < _MOST_TRANSLATIONS:
+            structure = {name: cell for name, cell in row.items() if cell and name not in _VERDICT_COLUMNS}
+            if structure:
+                word.cells.append((target, structure))
 
 
-def _apply(store: Store, connection: Any, people: dict[tuple[str, str], _Word], imported: Imported) -> None:
-    for (source, reviewer), word in people.items():
+def _apply(
+    store: Store, connection: Any, words: list[tuple[str, _Word]], reviewer: str, imported: Imported
+) -> None:
+    for source, word in words:
         if connection is not None:
             _keep_structure(connection, source, reviewer, word, imported)
         right = tuple(word.right)
@@ -156,7 +197,9 @@ def _keep_structure(connection: Any, source: str, reviewer: str, word: _Word, im
     try:
         new = [merge_row(article, target, row) for target, row in word.cells]
     except ValidationError as error:
-        imported.problems.append(f"'{source[:40]}': {error.errors()[0]['msg']}; its structure is left out.")
+        what = error.errors()[0]["msg"]
+        if len(imported.problems) < _SHOWN_PROBLEMS:
+            imported.problems.append(f"'{source[:40]}': {what}; its structure is left out.")
         return
     if any(new):
         keep_article(connection, source, article, reviewer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import subprocess
@@ -35,6 +36,7 @@ class Job:
     finish: Finish
     id: str = field(default_factory=lambda: secrets.token_hex(4))
     state: str = "running"
+    finishing: bool = False
     phase: str = "starting"
     done: float = 0
     total: float | None = None
@@ -83,11 +85,10 @@ class Jobs:
             finish: Called with the result.
 
         Raises:
-            ProblemError: A job runs already.
+            ProblemError: The server is doing something else.
         """
-        with self._changed:
-            if self.running:
-                raise ProblemError(409, "Another job runs; wait for it or cancel it first.")
+        self._bench.begin(kind)
+        try:
             job = Job(kind, finish)
             process = subprocess.Popen(
                 [sys.executable, "-m", "bilex_workbench.worker"],
@@ -95,6 +96,10 @@ class Jobs:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
+        except BaseException:
+            self._bench.end()
+            raise
+        with self._changed:
             self._job, self._process = job, process
         watch = threading.Thread(target=self._watch, args=(job, process, order), name="job", daemon=True)
         watch.start()
@@ -107,16 +112,17 @@ class Jobs:
             ProblemError: No job runs.
         """
         with self._changed:
-            if self._job is None or not self.running:
-                raise ProblemError(409, "No job runs.")
-            self._end(self._job, "cancelled")
-            process = self._process
+            job, process = self._job, self._process
+            if job is None or not self.running or job.finishing:
+                raise ProblemError(409, "No job runs that could be cancelled.")
+            self._end(job, "cancelled")
         _kill(process)
-        return self._job.as_dict()
+        self._bench.end()
+        return job.as_dict()
 
     def stop(self) -> None:
         """End the work when the server ends."""
-        if self.running:
+        with contextlib.suppress(ProblemError):
             self.cancel()
 
     def wait_for_change(self, version: int, seconds: float) -> tuple[int, dict[str, Any] | None]:
@@ -130,14 +136,19 @@ class Jobs:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(json.dumps(order).encode())
-            process.stdin.close()
+            process.stdin.write(json.dumps(order).encode() + b"\n")
+            process.stdin.flush()  # it stays open: the process ends when the server does
             result = self._follow(job, process.stdout)
         except (OSError, ValueError) as error:
             job.detail = f"The work ended unexpectedly ({error})."
         code = process.wait()
-        if job.state != "running":
-            return
+        process.stdout.close()
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with self._changed:
+            if job.state != "running":
+                return
+            job.finishing = True
         if job.detail is None and (code or not result):
             job.detail = f"The work ended unexpectedly (exit code {code}); try fewer words or another method."
         if job.detail is None:
@@ -145,6 +156,7 @@ class Jobs:
                 job.finish(result)
             except Exception as error:
                 job.detail = str(error)
+        self._bench.end()
         with self._changed:
             self._end(job, "failed" if job.detail else "done")
 

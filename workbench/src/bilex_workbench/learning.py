@@ -63,7 +63,7 @@ def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[s
     """
     started = time.monotonic()
     with progress.task("Opening the model"):
-        earlier = Translator.load(order["model"], verify=False)
+        earlier = Translator.load(order["model"], verify=True)
     pairs = [(str(a), str(b)) for a, b in order["accepted"]]
     wrong = tuple((str(a), str(b)) for a, b in order["rejected"])
     held_out = {str(word): [str(t) for t in targets] for word, targets in order["held_out"].items()}
@@ -201,6 +201,7 @@ def _provenance(earlier: Translator, decided: Lexicon) -> Provenance:
         before,
         seed_pairs=len(seeds),
         seed_pairs_covered=len(seeds.index(space.source.key_to_index, space.target.key_to_index)),
+        recalibrated={},
         retrained=Retrained(rounds=rounds + 1, accepted=len(decided), rejected=len(decided.rejected)),
         made=now(),
     )

@@ -86,7 +86,7 @@ class Precompute(threading.Thread):
     def complete(self) -> bool:
         """Whether every word of both languages is done."""
         fact = self.store.fact("entries_complete")
-        return bool(fact == self.engine.fingerprint)
+        return bool(fact == self.engine.base)
 
     def stop(self) -> None:
         """End after the present block."""
@@ -107,7 +107,7 @@ class Precompute(threading.Thread):
 
     def _prepare(self) -> None:
         """Start from nothing if the file was filled from another model."""
-        if self.store.fact("entries_of") == self.engine.fingerprint:
+        if self.store.fact("entries_of") == self.engine.base:
             return
         with self.store.writing() as connection:
             connection.execute("DELETE FROM candidates")
@@ -115,7 +115,7 @@ class Precompute(threading.Thread):
             if self.store.fact("vocabulary") != self._vocabulary():
                 connection.execute("DELETE FROM entries")
             remember(connection, "vocabulary", self._vocabulary())
-            remember(connection, "entries_of", self.engine.fingerprint)
+            remember(connection, "entries_of", self.engine.base)
             for name in ("entries_done", "answers_done"):
                 remember(connection, name, 0)
             remember(connection, "entries_complete", None)
@@ -210,9 +210,9 @@ class Precompute(threading.Thread):
     def _write_entries(
         self, connection: sqlite3.Connection, rows: Sequence[int], proposals: Proposals
     ) -> None:
-        space, recalibration = self.engine.space, self.engine.recalibration
+        space, change = self.engine.space, self.engine.change
         own = proposals.confidence[:, 0]
-        new = recalibration.of_all(own)
+        new = change.of_all(own)
         known = proposals.known[:, 0]
         assert self._priorities is not None and self._kinds is not None
         queries = np.array(rows, np.int64)
@@ -284,7 +284,7 @@ class Precompute(threading.Thread):
                 )
             time.sleep(_PAUSE)
         with self.store.writing() as connection:
-            remember(connection, "entries_complete", self.engine.fingerprint)
+            remember(connection, "entries_complete", self.engine.base)
 
     def _first_answers(self, direction: Direction, total: int) -> npt.NDArray[np.int64]:
         first = np.full(total, -1, np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from bilex.core.errors import BilexError
 
@@ -17,11 +18,12 @@ class ProblemError(BilexError):
     Args:
         status: The status of HTTP.
         sentence: What is wrong and what to do.
+        more: What the answer says besides.
     """
 
-    def __init__(self, status: int, sentence: str) -> None:
+    def __init__(self, status: int, sentence: str, more: dict[str, Any] | None = None) -> None:
         super().__init__(sentence)
-        self.status = status
+        self.status, self.more = status, more or {}
 
 
 def not_ready() -> ProblemError:

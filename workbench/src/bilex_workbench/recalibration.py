@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,13 @@ class Recalibration:
         if confidence is None or not self.decisions:
             return confidence
         return float(_logistic(self.shift + self.slope * logit(np.array([confidence])))[0])
+
+    def after(self, earlier: Recalibration) -> Recalibration:
+        """This change of confidences that another one has changed already, as one change."""
+        if not self.decisions or not earlier.decisions:
+            return self if self.decisions else earlier
+        shift = self.shift + self.slope * earlier.shift
+        return replace(self, slope=self.slope * earlier.slope, shift=shift)
 
     def of_all(self, confidences: Numbers) -> Numbers:
         """The new confidences of many; NaN stays NaN."""

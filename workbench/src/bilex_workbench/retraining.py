@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
-from bilex.core.files import exchange
-from bilex.model.storage import is_model, own_files
+from bilex.core.files import ASIDE, exchange, sha256, sync_folder, temporary_folder
+from bilex.core.locks import hidden_name
+from bilex.core.manifest import CHECKSUMS
+from bilex.model.storage import describe, is_model, own_files
 from bilex_workbench.decisions import all_outcomes
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.store import Store, remember
@@ -62,7 +63,7 @@ def start(bench: Workbench, updates: int | None, held_out: float, random_seed: i
     """Start a retraining.
 
     Raises:
-        ProblemError: Nothing was decided, or a job runs.
+        ProblemError: Nothing was decided, or the server does something else.
     """
     learned = material(bench.store, held_out)
     if not learned["accepted"] and not learned["rejected"]:
@@ -76,12 +77,13 @@ def start(bench: Workbench, updates: int | None, held_out: float, random_seed: i
         "random_seed": random_seed,
         **learned,
     }
-    store = bench.store
-    return bench.jobs.start("learn", order, lambda result: _remember(store, result))
+    store, folder = bench.store, bench.folder
+    return bench.jobs.start("learn", order, lambda result: _remember(store, folder, result))
 
 
-def _remember(store: Store, result: dict[str, Any]) -> None:
+def _remember(store: Store, folder: Path, result: dict[str, Any]) -> None:
     changes = result.pop("changes")
+    result["model"] = fingerprint(retrained_folder(folder))
     with store.writing() as connection:
         connection.execute("DELETE FROM changes")
         connection.executemany(
@@ -97,6 +99,8 @@ def waiting(bench: Workbench) -> dict[str, Any] | None:
     found = bench.store.fact("waiting")
     if found is None or bench.folder is None or not is_model(retrained_folder(bench.folder)):
         return None
+    if found.get("model") not in (None, fingerprint(retrained_folder(bench.folder))):
+        return None  # of a job that was killed before it had compared
     return dict(found)
 
 
@@ -127,38 +131,71 @@ def changes(store: Store, q: str, offset: int, limit: int) -> dict[str, Any]:
 def keep(bench: Workbench) -> None:
     """Put the retrained model in the place of the present one, which stays beside it as MODEL.previous.
 
+    The two are exchanged in one step, and everything else follows; `settle` does the rest after a kill.
+
     Raises:
-        ProblemError: No retrained model waits.
+        ProblemError: No retrained model waits, or the server does something else.
     """
-    folder = _checked(bench)
-    new, old = retrained_folder(folder), previous_folder(folder)
-    _remove_model(old)
-    _forget(bench.store)
-    with bench.store.writing() as connection:
-        remember(connection, "recalibration", None)
-    if not exchange(new, folder):
-        folder.replace(old)
-        new.replace(folder)
-    else:
-        new.replace(old)
-    bench.load()
+    with bench.exclusive("keep"):
+        folder = _checked(bench)
+        new = retrained_folder(folder)
+        _check_ours(previous_folder(folder))
+        describe(new, verify=True)
+        known = {"model": fingerprint(new), "from": fingerprint(folder)}
+        with bench.store.writing() as connection:
+            remember(connection, "waiting", {**bench.store.fact("waiting"), **known})
+        if not exchange(new, folder):
+            aside = folder.with_name(f"{hidden_name(folder)}keep{ASIDE}")
+            folder.replace(aside)  # `restore` moves it back after a kill
+            new.replace(folder)
+            aside.replace(new)
+        sync_folder(folder.parent)
+        settle(bench.store, folder)
+        bench.load()
+
+
+def settle(store: Store, folder: Path) -> None:
+    """Finish a keep whose models were exchanged: the model before becomes MODEL.previous.
+
+    Args:
+        store: The review file.
+        folder: The model.
+    """
+    kept, rest = store.fact("waiting"), retrained_folder(folder)
+    if not kept or kept.get("model") is None or fingerprint(folder) != kept["model"]:
+        return
+    if fingerprint(rest) == kept.get("from"):
+        previous = previous_folder(folder)
+        if previous.exists() and not exchange(rest, previous):
+            _remove_model(previous)
+        if not previous.exists():
+            rest.replace(previous)
+    _remove_model(rest)
+    _forget(store)
 
 
 def discard(bench: Workbench) -> None:
     """Remove the retrained model; the decisions stay.
 
     Raises:
-        ProblemError: No retrained model waits.
+        ProblemError: No retrained model waits, or the server does something else.
     """
-    _remove_model(retrained_folder(_checked(bench)))
-    _forget(bench.store)
+    with bench.exclusive("discard"):
+        _remove_model(retrained_folder(_checked(bench)))
+        _forget(bench.store)
+
+
+def fingerprint(folder: Path) -> str | None:
+    """What tells a model from all others; None where there is none."""
+    try:
+        return sha256(folder / CHECKSUMS)
+    except OSError:
+        return None
 
 
 def _checked(bench: Workbench) -> Path:
     if waiting(bench) is None or bench.folder is None:
         raise ProblemError(409, "No retrained model waits; start a retraining first.")
-    if bench.jobs.running:
-        raise ProblemError(409, "A job runs; wait for it or cancel it first.")
     return bench.folder
 
 
@@ -166,13 +203,14 @@ def _forget(store: Store) -> None:
     with store.writing() as connection:
         connection.execute("DELETE FROM changes")
         remember(connection, "waiting", None)
+        remember(connection, "recalibration", None)
 
 
-def _remove_model(folder: Path) -> None:
-    """Remove a model that bilex made, and nothing else.
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder that holds anything but a model that bilex made.
 
     Raises:
-        BilexError: Something else lies there.
+        BilexError: It does.
     """
     if not folder.exists():
         return
@@ -180,4 +218,15 @@ def _remove_model(folder: Path) -> None:
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     if not ours or there - ours:
         raise BilexError(f"{folder}: holds something that bilex did not make; move it away.")
-    shutil.rmtree(folder)
+
+
+def _remove_model(folder: Path) -> None:
+    """Remove a model that bilex made, and nothing else; a kill leaves it whole or under a temporary name.
+
+    Raises:
+        BilexError: Something else lies there.
+    """
+    _check_ours(folder)
+    if folder.exists():
+        with temporary_folder(folder) as place:
+            folder.replace(place / folder.name)

@@ -18,6 +18,7 @@ from typing import Any
 
 from bilex.model import Answer, Translator
 from bilex.model.space import Direction, Retrieval
+from bilex_workbench.problems import ProblemError
 
 LONGEST_WAIT = 30.0
 _MOST_AT_ONCE = 64
@@ -49,6 +50,7 @@ class Searches:
         self._ready: queue.SimpleQueue[list[_Question] | None] = queue.SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Question]] = {}
         self._searching: set[asyncio.AbstractEventLoop] = set()  # those that wait for answers
+        self._closed = False
         self._last = 0  # how many questions the last of them handed over
         self._thread = threading.Thread(target=self._work, name="searches", daemon=True)
         self._thread.start()
@@ -56,7 +58,7 @@ class Searches:
     def ask(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer:
         """The answer for a thread, which waits for it."""
         answer: Future[Answer] = Future()
-        self._ready.put([_Question(word, k, direction, retrieval, answer)])
+        self._hand_over([_Question(word, k, direction, retrieval, answer)])
         return answer.result(LONGEST_WAIT)
 
     async def answer(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer:
@@ -71,9 +73,25 @@ class Searches:
             return await answer
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread; what still waits is answered with 503."""
+        self._closed = True
         self._ready.put(None)
         self._thread.join(LONGEST_WAIT)
+        self._refuse_all()
+
+    def _hand_over(self, batch: list[_Question]) -> None:
+        self._ready.put(batch)
+        if self._closed and not self._thread.is_alive():
+            self._refuse_all()
+
+    def _refuse_all(self) -> None:
+        """Answer what came too late for a search."""
+        gone = ProblemError(503, "The model was replaced just now; try again.")
+        with contextlib.suppress(queue.Empty):
+            while True:
+                batch = self._ready.get_nowait()
+                if batch:
+                    self._hand_out(batch, [gone] * len(batch))
 
     def _look(self, loop: asyncio.AbstractEventLoop, seen: int, quiet: int) -> None:
         """Let what was gathered be searched if no question came during the last looks; else look again."""
@@ -85,7 +103,7 @@ class Searches:
         elif waiting:
             self._last = len(waiting)
             self._searching.add(loop)
-            self._ready.put(self._gathered.pop(loop))
+            self._hand_over(self._gathered.pop(loop))
 
     def _work(self) -> None:
         """Answer whatever waits, all of one kind at once, until None comes."""

@@ -71,7 +71,8 @@ def application(bench: Workbench, policy: AccessPolicy) -> Safety:
 def _problem(request: Request, error: Exception) -> Response:
     status = error.status if isinstance(error, ProblemError) else 400
     headers = {"Retry-After": "1"} if status == 503 else None
-    return JSONResponse({"detail": str(error)}, status, headers)
+    more = error.more if isinstance(error, ProblemError) else {}
+    return JSONResponse({"detail": str(error), **more}, status, headers)
 
 
 def _malformed(request: Request, error: Exception) -> Response:

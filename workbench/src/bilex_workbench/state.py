@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,12 @@ from typing import Any
 import filelock
 
 from bilex.core.errors import BilexError
+from bilex.core.files import restore
 from bilex.core.languages import language_name
-from bilex.model.storage import read_config, read_provenance
+from bilex.core.manifest import CHECKSUMS
+from bilex.model.provenance import Provenance
+from bilex.model.storage import describe, read_config, read_provenance
+from bilex_workbench import retraining
 from bilex_workbench.bands import Band, frequency_bands
 from bilex_workbench.engine import Engine
 from bilex_workbench.examples import Corpus
@@ -25,6 +31,19 @@ from bilex_workbench.store import Store
 RIGHT_TO_LEFT = frozenset(
     {"ar", "arz", "azb", "ckb", "dv", "fa", "he", "mzn", "pnb", "ps", "sd", "ug", "ur", "yi"}
 )
+
+
+_LOOK_EVERY = 1.0
+_DOING = {
+    "load": "a model is being opened",
+    "keep": "a retrained model is being put in place",
+    "discard": "a retrained model is being removed",
+    "learn": "a retraining runs; wait for it or cancel it",
+    "fit": "a first fit runs; wait for it or cancel it",
+    "apply": "confidences are being written into the model",
+    "recalibrate": "confidences are being changed",
+    "import": "a sheet is being imported",
+}
 
 
 @dataclass(frozen=True)
@@ -62,8 +81,16 @@ class Workbench:
         self.generation = 0
         self.state = "none"
         self.detail: str | None = None
+        self.operation: str | None = None
+        self.progress: tuple[int, int] | None = None
         self.folder: Path | None = None
         self.corpus: Corpus | None = None
+        self._config: dict[str, Any] = {}
+        self._provenance = Provenance()
+        self._operation_lock = threading.Lock()
+        self._loaded: tuple[int, ...] | None = None  # which folder was opened
+        self._tried: tuple[int, ...] | None = None  # and which was tried last
+        self._next_look = 0.0
         self._engine: Engine | None = None
         self._store: Store | None = None
         self._filling: Precompute | None = None
@@ -73,6 +100,35 @@ class Workbench:
         if model is not None:
             self.take(model)
 
+    def begin(self, operation: str) -> None:
+        """Start an operation that changes the model or much of the review file; only one runs at a time.
+
+        Raises:
+            ProblemError: Another one runs, or the model is being opened; the answer says which.
+        """
+        with self._operation_lock:
+            doing = self.operation or ("load" if self.state == "loading" else None)
+            if doing is not None:
+                now = {"state": self.state, "operation": doing, "generation": self.generation}
+                raise ProblemError(
+                    409, f"The server is busy ({_DOING[doing]}); nothing was changed; try again later.", now
+                )
+            self.operation, self.progress = operation, None
+
+    def end(self) -> None:
+        """The operation is over."""
+        with self._operation_lock:
+            self.operation = self.progress = None
+
+    @contextlib.contextmanager
+    def exclusive(self, operation: str) -> Iterator[None]:
+        """An operation for the length of a block; see `begin`."""
+        self.begin(operation)
+        try:
+            yield
+        finally:
+            self.end()
+
     def take(self, model: Path) -> None:
         """Make a model this server's own: check it, lock its review file, and load it in the background.
 
@@ -81,7 +137,8 @@ class Workbench:
         """
         with self._changing:
             folder = model.resolve()
-            read_config(folder)
+            restore(folder)
+            config, provenance = read_config(folder), read_provenance(folder)
             path = review_file(folder)
             lock = take_lock(path)
             try:
@@ -90,33 +147,61 @@ class Workbench:
                 lock.release()
                 raise
             self.close()
+            retraining.settle(store, folder)
+            self._config, self._provenance = config, provenance
             self.folder, self._store, self._lock = folder, store, lock
             self.load()
 
     def load(self) -> None:
-        """Open the model of this server's folder, anew if it changed, without making anybody wait."""
-        self.state, self.detail = "loading", None
+        """Check and open the model of this server's folder in the background; an earlier one serves on."""
+        self.state, self.detail = "loading", "The model's files are being compared with their checksums."
         threading.Thread(target=self._load, name="loading", daemon=True).start()
 
     def _load(self) -> None:
+        folder, store = self.folder, self._store
+        if folder is None or store is None:
+            return
+        self._tried = _identity(folder)
+        try:
+            describe(folder, verify=True)
+            self.detail = "The model is being opened."
+            config, provenance = read_config(folder), read_provenance(folder)
+            engine = Engine(folder, store)
+        except Exception as error:
+            self.state, self.detail = "failed", str(error) or type(error).__name__
+            return
         with self._changing:
-            if self.folder is None or self._store is None:
-                return
-            try:
-                engine = Engine(self.folder, self._store)
-            except (BilexError, OSError, MemoryError) as error:
-                self.state, self.detail = "failed", str(error) or type(error).__name__
+            if self._store is not store:  # the server took another model or ended meanwhile
+                engine.close()
                 return
             earlier, self._engine = self._engine, engine
             if self._filling is not None:
                 self._filling.stop()
             if earlier is not None:
                 earlier.close()
+            self._config, self._provenance, self._loaded = config, provenance, self._tried
             self._filling = Precompute(engine)
             self.generation += 1
-            self.state = "ready"
+            self.state, self.detail = "ready", None
             if self.settings.fill:
                 self._filling.start()
+
+    def _look_at_folder(self) -> None:
+        """Notice, at most once per second, that somebody replaced or removed the model's folder."""
+        if time.monotonic() < self._next_look or self.operation or self.state not in ("ready", "failed"):
+            return
+        self._next_look = time.monotonic() + _LOOK_EVERY
+        found = None if self.folder is None else _identity(self.folder)
+        with self._operation_lock:
+            if self.operation or self.state not in ("ready", "failed") or self._loaded is None:
+                return
+            if found == self._loaded:
+                self.state, self.detail = "ready", None
+            elif found is None:
+                self.state = "failed"
+                self.detail = f"{self.folder}: the model is gone; put it back, or start the server again."
+            elif found != self._tried:
+                self.load()
 
     @property
     def store(self) -> Store:
@@ -136,17 +221,12 @@ class Workbench:
         Raises:
             ProblemError: There is none, or it is not loaded yet.
         """
+        self._look_at_folder()
         if self.state == "failed":
             raise ProblemError(503, self.detail or "The model could not be opened.")
         if self._engine is None:
             raise not_ready()
         return self._engine
-
-    def pause_filling(self) -> None:
-        """Fill the table no further until the model is loaded again."""
-        with self._changing:
-            if self._filling is not None:
-                self._filling.stop()
 
     def note_request(self) -> None:
         """Somebody asks for something: the table is filled when nobody does."""
@@ -156,16 +236,12 @@ class Workbench:
     @property
     def bands(self) -> list[Band]:
         """The frequency bands of the source vocabulary."""
-        if self.folder is None:
-            return []
-        return frequency_bands(int(read_config(self.folder)["source_words"]))
+        return frequency_bands(int(self._config["source_words"])) if self._config else []
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
         """The codes of the two languages, where they are known."""
-        if self.folder is None:
-            return None, None
-        return read_provenance(self.folder).languages
+        return self._provenance.languages
 
     @property
     def filled(self) -> bool:
@@ -174,8 +250,6 @@ class Workbench:
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
         """Wait for the model, and where the table is filled, for all of it (for scripts and tests)."""
-        import time
-
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.state == "failed":
@@ -188,16 +262,18 @@ class Workbench:
 
     def describe(self) -> dict[str, Any]:
         """What `GET /api/model` answers."""
+        self._look_at_folder()
         found: dict[str, Any] = {
             "state": self.state,
+            "operation": self.operation,
+            "progress": self.progress,
             "detail": self.detail or (self._filling.error if self._filling else None),
             "generation": self.generation,
             "job": self.jobs.describe(),
         }
         if self.folder is None:
             return {**found, "name": None, "folder": None, "bands": [], "entries": None}
-        config = read_config(self.folder)
-        made = read_provenance(self.folder)
+        config, made = self._config, self._provenance
         return {
             **found,
             "name": self.folder.name,
@@ -206,7 +282,7 @@ class Workbench:
             "target": _language("target", made.target_language, config["target_words"]),
             "method": made.method,
             "language_model": None if made.language_model is None else made.language_model.lm,
-            "confidences": "forward csls" in config.get("calibration", {}),
+            "confidences": any("forward csls" in part for part in config["calibrations"].values()),
             "seeds": made.seed_pairs,
             "made": made.made,
             "bands": [vars(band) for band in self.bands],
@@ -235,7 +311,7 @@ class Workbench:
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._lock.release()
-        self._engine = self._store = self._filling = self._lock = None
+        self._engine = self._store = self._filling = self._lock = self._loaded = None
         self.state = "none"
 
     def stop(self) -> None:
@@ -243,6 +319,15 @@ class Workbench:
         self.jobs.stop()
         with self._changing:
             self.close()
+
+
+def _identity(folder: Path) -> tuple[int, ...] | None:
+    """What tells a model folder from another one at the same place; None where there is none."""
+    try:
+        found, listed = folder.stat(), (folder / CHECKSUMS).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, listed.st_ino, listed.st_mtime_ns
 
 
 def _language(side: str, code: str | None, words: int) -> dict[str, Any]:

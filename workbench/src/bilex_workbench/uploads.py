@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
 import secrets
+import shutil
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import filelock
+
+from bilex.core.files import sha256
 from bilex_workbench.problems import ProblemError
 
 PIECE = 4 << 20
+_LOCK = "lock"
 _MOST_UPLOADS = 20
 _LONGEST_NAME = 120
 _MOST_LISTED = 2_000
@@ -27,6 +34,8 @@ class Upload:
         size: How many bytes it will have.
         path: Where it is kept: a name of our own, inside the folder of uploads.
         received: How many bytes are there.
+        sha256: The checksum that the whole file must have, if the client gave one.
+        digest: The checksum of the bytes that were received.
     """
 
     id: str
@@ -34,6 +43,8 @@ class Upload:
     size: int
     path: Path
     received: int = 0
+    sha256: str | None = None
+    digest: Any = field(default_factory=hashlib.sha256)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -42,23 +53,25 @@ class Upload:
 
 
 class Uploads:
-    """The uploads of one server, in one folder.
+    """The uploads of one server, in a folder of its own that carries a lock.
 
     Args:
-        folder: Where they are kept; made when the first comes.
+        folder: Where the folders of all servers are; those of servers that were killed are removed.
         limit: The most bytes of all of them together.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
-        self._folder, self.limit = folder, limit
+        self._folder, self.limit = folder / secrets.token_hex(8), limit
         self._found: dict[str, Upload] = {}
         self._lock = threading.Lock()
+        self._held: filelock.BaseFileLock | None = None
+        _remove_abandoned(folder)
 
     def list(self) -> list[dict[str, Any]]:
         """All uploads."""
         return [upload.as_dict() for upload in self._found.values()]
 
-    def start(self, name: str, size: int) -> dict[str, Any]:
+    def start(self, name: str, size: int, checksum: str | None = None) -> dict[str, Any]:
         """Announce a file.
 
         Raises:
@@ -72,19 +85,26 @@ class Uploads:
                 )
             if len(self._found) >= _MOST_UPLOADS:
                 raise ProblemError(409, f"There are {_MOST_UPLOADS} uploads already; delete one first.")
-            self._folder.mkdir(parents=True, exist_ok=True)
+            if self._held is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._held = filelock.FileLock(self._folder / _LOCK)
+                self._held.acquire(timeout=0)
             number = secrets.token_hex(8)
             path = self._folder / f"{number}{suffix_of(name)}"
             path.touch(exist_ok=False)
             upload = Upload(number, Path(name.replace("\\", "/")).name[:_LONGEST_NAME], size, path)
+            upload.sha256 = checksum
             self._found[number] = upload
             return upload.as_dict()
 
     def add(self, number: str, offset: int, piece: bytes) -> dict[str, Any]:
         """Add a piece at the end of what is there.
 
+        What an earlier piece left behind when it could not be written is overwritten or cut off.
+
         Raises:
-            ProblemError: There is no such upload, the piece does not belong there, or it is too long.
+            ProblemError: There is no such upload, the piece does not belong there, is too long or cannot be
+                written.
         """
         with self._lock:
             upload = self._get(number)
@@ -92,9 +112,17 @@ class Uploads:
                 raise ProblemError(409, f"The next piece begins at byte {upload.received}, not {offset}.")
             if upload.received + len(piece) > upload.size:
                 raise ProblemError(413, f"The file was announced with {upload.size:,} bytes; this is more.")
-            with upload.path.open("ab") as file:
-                file.write(piece)
+            try:
+                with upload.path.open("r+b") as file:
+                    file.seek(upload.received)
+                    file.write(piece)
+                    file.truncate()
+            except OSError as error:
+                raise ProblemError(
+                    507, f"The piece could not be written ({error.strerror or error}); send it again."
+                ) from error
             upload.received += len(piece)
+            upload.digest.update(piece)
             return upload.as_dict()
 
     def describe(self, number: str) -> dict[str, Any]:
@@ -111,26 +139,47 @@ class Uploads:
         """Where a whole upload lies.
 
         Raises:
-            ProblemError: It is not complete.
+            ProblemError: It is not complete, or not what was sent.
         """
         upload = self._get(number)
         if upload.received != upload.size:
             raise ProblemError(
                 409, f"'{upload.name}' is not complete: {upload.received:,} of {upload.size:,} bytes."
             )
+        received = upload.digest.hexdigest()
+        if received != sha256(upload.path) or upload.sha256 not in (None, received):
+            self.delete(number)
+            raise ProblemError(409, f"'{upload.name}' was damaged on its way; upload it again.")
         return upload.path
 
     def clear(self) -> None:
-        """Remove all uploads, and the folder if nothing else is in it."""
-        for number in list(self._found):
-            self.delete(number)
-        if self._folder.is_dir() and not any(self._folder.iterdir()):
-            self._folder.rmdir()
+        """Remove all uploads."""
+        with self._lock:
+            self._found.clear()
+            if self._held is not None:
+                self._held.release()
+                self._held = None
+                shutil.rmtree(self._folder, ignore_errors=True)
+        _remove_abandoned(self._folder.parent)
 
     def _get(self, number: str) -> Upload:
         if number not in self._found:
             raise ProblemError(404, "There is no such upload.")
         return self._found[number]
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the uploads of servers that are gone: the folders of our naming whose lock is free."""
+    for left in folder.glob("*/") if folder.is_dir() else ():
+        lock = filelock.FileLock(left / _LOCK)
+        if not re.fullmatch("[0-9a-f]{16}", left.name) or left.is_symlink():
+            continue
+        with contextlib.suppress(filelock.Timeout, OSError):
+            lock.acquire(timeout=0)
+            shutil.rmtree(left, ignore_errors=True)
+            lock.release()
+    with contextlib.suppress(OSError):
+        folder.rmdir()  # if nothing else is in it
 
 
 def suffix_of(name: str) -> str:
@@ -155,7 +204,10 @@ def inside(folder: Path | None, path: str) -> Path:
         found = (root / path).resolve(strict=True)
     except (OSError, ValueError, RuntimeError) as error:
         raise ProblemError(404, "There is no such file in the allowed folder.") from error
-    if not found.is_relative_to(root):
+    hidden = not found.is_relative_to(root) or any(
+        part.startswith(".") for part in (*found.relative_to(root).parts, *Path(path).parts)
+    )
+    if hidden:
         raise ProblemError(404, "There is no such file in the allowed folder.")
     return found
 

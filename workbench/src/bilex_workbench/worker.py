@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,13 +52,20 @@ class ReportedProgress:
         report(message=message)
 
 
+def _end_with_the_server() -> None:
+    """Wait for the end of stdin, which the server holds open while it lives."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 def main() -> int:
     """Do what stdin orders.
 
     Returns:
         The exit code: 0 done, 2 refused with a sentence.
     """
-    order = json.load(sys.stdin)
+    order = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
     with contextlib.suppress(OSError, AttributeError):
         os.nice(_NICENESS)
     try:

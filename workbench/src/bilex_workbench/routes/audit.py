@@ -87,13 +87,15 @@ def report(bench: Bench, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> di
 @router.post("/api/audit/recalibrate")
 def recalibrate(bench: Bench) -> dict[str, Any]:
     """Bring confidences in line with what was audited."""
-    return {"recalibration": audit_report.recalibrate(bench.engine).as_dict()}
+    with bench.exclusive("recalibrate"):
+        return {"recalibration": audit_report.recalibrate(bench.engine).as_dict()}
 
 
 @router.delete("/api/audit/recalibrate")
 def take_back(bench: Bench) -> dict[str, Any]:
     """The model's own confidences again."""
-    audit_report.recalibrate(bench.engine, back=True)
+    with bench.exclusive("recalibrate"):
+        audit_report.recalibrate(bench.engine, back=True)
     return {"recalibration": None}
 
 

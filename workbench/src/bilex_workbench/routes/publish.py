@@ -16,6 +16,7 @@ from bilex_workbench.problems import ProblemError
 from bilex_workbench.publishing import Choice
 from bilex_workbench.routes import Bench, ReviewerQuery, Share, Which
 from bilex_workbench.site import Cover
+from bilex_workbench.state import Workbench
 
 router = APIRouter(tags=["publish"])
 
@@ -102,6 +103,14 @@ async def take_in(
         text = (await request.body()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ProblemError(400, "The sheet is not UTF-8; save it as 'CSV UTF-8'.") from error
-    store = bench.store
-    imported = await run_in_threadpool(import_sheet, store, text, reviewer.strip(), dry_run=dry_run)
-    return imported.as_dict()
+    return await run_in_threadpool(_imported, bench, text, reviewer, dry_run)
+
+
+def _imported(bench: Workbench, text: str, reviewer: str, dry_run: bool) -> dict[str, Any]:
+    def progress(done: int, total: int) -> None:
+        bench.progress = done, total
+
+    if dry_run:
+        return import_sheet(bench.store, text, reviewer, dry_run=True).as_dict()
+    with bench.exclusive("import"):
+        return import_sheet(bench.store, text, reviewer, progress=progress).as_dict()

@@ -52,6 +52,7 @@ class UploadIn(Body):
 
     name: str = Field(max_length=1_000)
     size: int = Field(ge=1, le=1 << 50)
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
 
 
 def _uploads(request: Request) -> Uploads:
@@ -98,7 +99,7 @@ def files(bench: Bench, path: Annotated[str, Query(max_length=4_000)] = "") -> d
 @router.post("/api/setup/uploads", status_code=201)
 def announce(bench: Bench, request: Request, body: UploadIn) -> dict[str, Any]:
     """Announce a file that will come in pieces."""
-    return _uploads(request).start(body.name, body.size)
+    return _uploads(request).start(body.name, body.size, body.sha256)
 
 
 @router.put("/api/setup/uploads/{number}")
@@ -130,7 +131,7 @@ def fit(bench: Bench, request: Request, body: FirstFit) -> dict[str, Any]:
         "kind": "fit",
         "sample": body.sample,
         "method": _known_method(body.method),
-        "language_model": body.language_model,
+        "language_model": _known_encoder(bench, body.language_model),
         "limit": body.limit,
         "updates": body.updates,
         "output": str(output),
@@ -150,6 +151,17 @@ def _known_method(name: str) -> str:
     if name not in method_names():
         raise ProblemError(400, f"Method '{name[:60]}' is not known; use {', '.join(method_names())}.")
     return name
+
+
+def _known_encoder(bench: Workbench, name: str | None) -> str | None:
+    """An encoder that the page offers, or a folder inside the allowed one; nothing is fetched."""
+    if name is None or name == OFFLINE_ENCODER:
+        return name
+    if bench.settings.folder is not None and (found := inside(bench.settings.folder, name)).is_dir():
+        return str(found)
+    raise ProblemError(
+        400, f"The language model must be {OFFLINE_ENCODER} or a folder inside the allowed folder."
+    )
 
 
 def _output(bench: Workbench, name: str) -> Path:
