@@ -85,6 +85,8 @@ def ordered_jobs() -> list[tuple[str, str]]:
         jobs += [(f"{pair}:0", "final") for pair in pairs]
     for seeds in ("1k", "5k"):
         jobs += [(f"{pair}:{seeds}", "whole") for pair in (*_FIRST, *_THEN)]
+    for pair in ("fi-ru", "en-ru", "mixed/en-it", "europarl/de-it", "ru-fr", "en-fi"):
+        jobs += [(f"{pair}:{size}", f"early {run}") for size in ("5k", "1k") for run in ("held", "final")]
     jobs += [(f"{pair}:{seeds}", "check") for pair in (*_FIRST, *_THEN) for seeds in ("1k", "5k", "0")]
     return jobs
 
@@ -134,15 +136,18 @@ class Chain:
         found = first_dictionary(c1, *self.words, self.seeds, Pass(0, constants), SILENT)
         return found, c1.report_.start
 
-    def passed(self, form: str, constants: C1Constants, seeds: Pairs, dictionary: Pairs) -> Maps:
-        """The maps after one pass (Algorithm 1)."""
+    def passed(
+        self, form: str, constants: C1Constants, seeds: Pairs, dictionary: Pairs, words: int | None = None
+    ) -> Maps:
+        """The maps after one pass (Algorithm 1), which searches among so many words; None for all."""
         c1 = C1(preset=form, device=self.device)
         x, y = self.rows
         maps: Maps | None = None
         for number in range(constants.warm_up + constants.iterations):
             if maps is not None:
                 induced = induce_pairs(
-                    x.mapped(maps[0]), y.mapped(maps[1]), frequent=constants.frequent, keep=constants.augment,
+                    *(side.head(words).mapped(part) for side, part in zip((x, y), maps, strict=True)),
+                    frequent=constants.frequent, keep=constants.augment,
                     full_csls=constants.full_csls, device=x.device,
                 )  # fmt: skip
                 dictionary = np.concatenate([seeds, augmentation(induced, seeds)])
@@ -151,7 +156,7 @@ class Chain:
             if number < constants.warm_up or not constants.updates:
                 continue
             contrasted = dictionary if constants.contrast_on_augmented or not len(seeds) else seeds
-            contrast = c1.objective(x, y, contrasted, constants)
+            contrast = c1.objective(x, y, contrasted, constants, words)
             for update in range(constants.updates):
                 updated, loss = c1.update(contrast, maps, constants.learning_rate * constants.decay**update)
                 if not np.isfinite(loss):
@@ -166,6 +171,15 @@ class Chain:
         anchors = min(anchors, max(1, self.sizes[1] // 3))
         found = without_words_of(surest_pairs(x, y, device=x.device), self.seeds)
         return np.concatenate([self.seeds, found[:anchors]])
+
+    def early(self, form: str, seeds: int) -> Iterator[tuple[str, Maps]]:
+        """Two passes, of which the first goes all the way or 45 % of it, among all words or 20,000."""
+        own, many = self.constants(form, seeds), self.constants(form, MANY_SEEDS)
+        for way in (1.0, 0.45):
+            for words in (None, 20_000):
+                first = self.passed(form, shortened(own, way, form), self.seeds, self.seeds, words)
+                more = self.anchored(first, ANCHORS[1])
+                yield f"way {way}, words {words}", self.passed(form, many, more, more)
 
     def links(self, form: str, dictionary: Pairs, seeds: int) -> Iterator[tuple[str, Maps]]:
         """The maps after each link of the chain, by name.
@@ -321,7 +335,7 @@ def work(options: argparse.Namespace, setting: str, run: str) -> Iterator[dict[s
     source, target, seeds, test = read(options.data, setting)
     usable = seeds.covered(source.key_to_index, target.key_to_index)
     learned, judged, way = usable, test, 1.0
-    if run != "final":
+    if run not in ("final", "early final"):
         cut = hold_out(usable, 0.1, 0)
         if cut is None:
             return
@@ -331,25 +345,41 @@ def work(options: argparse.Namespace, setting: str, run: str) -> Iterator[dict[s
         way = 0.45
     chain = Chain(source, target, learned, way, options.device)
     pairs = judged.index(source.key_to_index, target.key_to_index)
+    about = {"setting": setting, "run": run}
+    if run.startswith("early"):
+        yield from ({**about, **row} for row in early_rows(chain, pairs, len(usable)))
+    else:
+        yield from ({**about, **row} for row in linked_rows(chain, pairs, len(usable), run != "final"))
+
+
+def early_rows(chain: Chain, pairs: Pairs, seeds: int) -> Iterator[dict[str, Any]]:
+    """Scores of two passes, of which the first is short or not."""
+    for form in FORMS:
+        for link, maps in chain.early(form, seeds):
+            yield {"form": form, "link": link, **scores(chain.ranks(maps, pairs), keep=False)}
+
+
+def linked_rows(chain: Chain, pairs: Pairs, seeds: int, keep: bool) -> Iterator[dict[str, Any]]:
+    """Scores of every link of the chains."""
     starts: dict[str, tuple[Pairs, str | None]] = {"seeds": (chain.seeds, None)} if len(chain.seeds) else {}
     started = time.perf_counter()
     try:
-        starts["joined"] = chain.start(len(usable))
+        starts["joined"] = chain.start(seeds)
     except BilexError as error:
-        yield {"setting": setting, "run": run, "failed": str(error)}
+        yield {"failed": str(error)}
     start_seconds = time.perf_counter() - started
     for begin, (dictionary, name) in starts.items():
         for form in ("paper", *FORMS) if begin == "seeds" or not len(chain.seeds) else FORMS:
             started = time.perf_counter()
-            for link, maps in chain.links(form, dictionary, len(usable)):
+            for link, maps in chain.links(form, dictionary, seeds):
                 if chain.rows[0].device.type == "cuda":
                     torch.cuda.synchronize()
                 seconds = time.perf_counter() - started
                 yield {
-                    "setting": setting, "run": run, "form": form, "start": begin, "link": link, "by": name,
+                    "form": form, "start": begin, "link": link, "by": name,
                     "seconds": round(seconds, 2), "start seconds": round(start_seconds, 2),
                     "words": len(pairs),
-                    **scores(chain.ranks(maps, pairs), keep=run != "final"),
+                    **scores(chain.ranks(maps, pairs), keep=keep),
                 }  # fmt: skip
                 started = time.perf_counter()
 

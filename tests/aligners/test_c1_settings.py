@@ -10,7 +10,6 @@ from bilex.aligners.c1_settings import (
     SEMI_SUPERVISED,
     SUPERVISED,
     constants_for,
-    shortened,
     updates_of_a_share,
 )
 from bilex.core.errors import BilexError
@@ -76,11 +75,10 @@ def test_passes_and_the_constants_of_the_last_are_settings_of_their_own(seeds: i
     for preset in ("paper", "best"):
         own, many = (constants_for(preset, size, MANY_WORDS) for size in (seeds, 5000))
         for count in (1, 2, 3):
-            early = own if seeds < 300 else shortened(own, 0.45, preset)
             plan = C1(preset=preset, passes=count, last_pass="same").plan(seeds, MANY_WORDS)
-            assert [part.constants for part in plan] == [early] * (count - 1) + [own]
+            assert [part.constants for part in plan] == [own] * count
             plan = C1(preset=preset, passes=count).plan(seeds, MANY_WORDS)
-            assert [part.constants for part in plan] == [early] * (count - 1) + [many if count > 1 else own]
+            assert [part.constants for part in plan] == [own] * (count - 1) + [many if count > 1 else own]
     assert len(C1(passes=3, self_learning=False).plan(seeds, MANY_WORDS)) == 1
 
 
@@ -89,10 +87,11 @@ def test_a_copy_for_a_trial_goes_a_part_of_the_way_with_the_constants_of_the_who
     short = whole.for_trial(5000, 40_000)
     assert whole.way == 1 and whole.size is None
     plan, shorter = whole.plan(5000, 40_000), short.plan(800, 20_000)
-    assert [part.constants.updates for part in plan] == [25, 100]
+    assert [part.constants.updates for part in plan] == [100, 100]
     assert [part.constants.updates for part in shorter] == [25, 25]
-    assert shorter[0].constants == shorter[1].constants == plan[0].constants
-    assert replace(shorter[1].constants, updates=100) == plan[1].constants
+    assert {part.words for part in plan} == {None}
+    assert shorter[0].constants == shorter[1].constants
+    assert replace(shorter[1].constants, updates=100) == plan[0].constants == plan[1].constants
 
 
 @pytest.mark.parametrize("seeds", [50, 5000])

@@ -15,7 +15,7 @@ import torch
 from bilex.aligners.advanced import advanced_maps, damping_sentence
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.c1_settings import (
-    EARLY_WAY,
+    EARLY_WORDS,
     JOINED_SEEDS,
     LAST_PASSES,
     MANY_SEEDS,
@@ -187,12 +187,12 @@ class C1(Aligner):
             count = 3 if self.preset in WAYS and few else 1
         if not self.self_learning or self.anchors == 0:
             count = 1
-        early, last = own, own
-        if not few:
-            early = replace(self, way=min(self.way, EARLY_WAY)).constants(seeds, smaller_vocabulary)
-        if self.last_pass == "many" and count > 1:
+        last = own
+        if self.last_pass == "many":
             last = replace(self, size=MANY_SEEDS).constants(MANY_SEEDS, smaller_vocabulary)
-        return plan_passes(count, self.anchors, early, last, smaller_vocabulary)
+        # Without many seeds, 20,000 words find as good pairs (research/trial.md); with them not always.
+        words = EARLY_WORDS if few else None
+        return plan_passes(count, self.anchors, own, last, smaller_vocabulary, words)
 
     def _has_few(self, seeds: int) -> bool:
         return (seeds if self.size is None else self.size) < JOINED_SEEDS

@@ -18,14 +18,11 @@ _FEW_SEEDS = 600
 # By default, fewer seeds than this are joined by pairs that the vocabularies suggest (`starts`), and the
 # rounds are passed through three times.
 JOINED_SEEDS = 300
-# With more seeds, a pass before the last goes this share of the way, as a trial does: it only has to find
-# pairs.
-EARLY_WAY = 0.45
 # The seeds of the last of several passes: so many, but at most one per so many words of the smaller
 # vocabulary.
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
-# Words of each language among which the passes before the last search.
-_EARLY_WORDS = 20_000
+# Words of each language among which the passes before the last search, with few seeds or none.
+EARLY_WORDS = 20_000
 # "best" and "careful" take steps twice as long as the paper's, half as many of which go as far; longer ones
 # break some fits (research/trial.md). The share of that way that each goes:
 _LONGER = 2
@@ -108,27 +105,28 @@ class Pass(NamedTuple):
 def plan_passes(
     count: int,
     anchors: int | None,
-    early: C1Constants,
+    own: C1Constants,
     last: C1Constants,
     smaller_vocabulary: int,
+    words: int | None,
 ) -> tuple[Pass, ...]:
     """The passes of a fit.
 
-    The surest pairs of each pass are the seeds of the next, beside the user's. Passes before the last search
-    among frequent words only, which finds as good pairs (research/trial.md).
+    The surest pairs of each pass are the seeds of the next, beside the user's.
 
     Args:
         count: How many passes.
         anchors: Pairs that become seeds of the last one; None for 5,000, or fewer in a small vocabulary.
-        early: The constants of the passes before the last.
-        last: The constants of the last, or of a single one.
+        own: The constants of the passes before the last, and of a single one.
+        last: The constants of the last of several.
         smaller_vocabulary: Words in the smaller vocabulary.
+        words: The passes before the last search among so many words; None for all.
     """
     if count == 1:
-        return (Pass(0, last),)
+        return (Pass(0, own),)
     anchors = anchors or min(_ANCHORS, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
     found = (0, *[max(1, 3 * anchors // 5)] * (count - 2))
-    return (*(Pass(pairs, early, _EARLY_WORDS) for pairs in found), Pass(anchors, last))
+    return (*(Pass(pairs, own, words) for pairs in found), Pass(anchors, last))
 
 
 def long_steps(updates: int, learning_rate: float, decay: float) -> dict[str, Any]:
