@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,9 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     for line in calibration_lines(translator):
         show(line)
     show(f"Wrote {model}, {output}/en-fi.tsv and {output}/scores.json in {time.monotonic() - started:.0f} s.")
-    show(f"Next: bilex translate {model} friend, or with your own files: bilex align --help")
+    show(
+        f"Next: bilex translate {shlex.quote(str(model))} friend, or with your own files: bilex align --help"
+    )
 
 
 def _quick_settings(method: str) -> dict[str, Any]:
