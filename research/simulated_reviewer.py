@@ -31,11 +31,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from bilex.core.progress import SILENT
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
+from bilex.model.refine import refined
 from bilex.vectors import WordVectors
-from bilex_workbench.learning import retrained
 from bilex_workbench.priority import CANDIDATES as COMPARED
 from bilex_workbench.priority import Priorities, sample_rows
 from bilex_workbench.reviewing import CANDIDATES
@@ -60,15 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number in options.seeds:
             seeds = drawn(train.without(test, by="source"), number, split)
             translator = Translator(options.method).fit(source, target, seeds)
-            if options.self_learned:
-                translator = self_learned(translator, split)
             for review in options.review:
                 oracle, held_back = divided(train, test, seeds, review, split)
                 for count in options.decisions:
                     for order in ("queue", "random") if count else ("none",):
                         words = ordered(translator, sorted(oracle), order, split)[:count]
                         line = {"review": review, "seeds": number, "decisions": count, "order": order}
-                        line |= measured(translator, words, oracle, held_back, split, options.updates)
+                        line |= measured(translator, words, oracle, held_back)
                         found.append({**line, "split": split})
                         print(json.dumps(found[-1]), flush=True)
     for line in summary(found):
@@ -87,13 +84,9 @@ def _parser() -> argparse.ArgumentParser:
         "--seeds", type=int, nargs="+", default=[200], help="pairs of TRAIN that the first model learns from"
     )
     parser.add_argument("--method", default="procrustes")
-    parser.add_argument(
-        "--self-learned", action="store_true", help="the first model is retrained once without decisions"
-    )
     parser.add_argument("--decisions", type=int, nargs="+", default=[0, 50, 100, 200])
     parser.add_argument("--splits", type=int, default=10, help="how many draws")
     parser.add_argument("--first-split", type=int, default=0)
-    parser.add_argument("--updates", type=int, default=None, help="contrastive updates of the retraining")
     parser.add_argument(
         "--review", choices=["test", "train"], nargs="+", default=["test"], help="whose words are reviewed"
     )
@@ -105,13 +98,6 @@ def drawn(train: Lexicon, count: int, split: int) -> Lexicon:
     pairs = list(train.pairs)
     random.Random(f"seeds {split}").shuffle(pairs)
     return Lexicon(pairs[:count], train.name)
-
-
-def self_learned(translator: Translator, split: int) -> Translator:
-    """The model after a retraining without decisions, as most methods learn from their own pairs."""
-    return retrained(
-        translator, Lexicon([], "no decisions"), {}, updates=None, random_seed=split, progress=SILENT
-    )
 
 
 def divided(train: Lexicon, test: Lexicon, seeds: Lexicon, review: str, split: int) -> tuple[Golds, Golds]:
@@ -127,9 +113,7 @@ def divided(train: Lexicon, test: Lexicon, seeds: Lexicon, review: str, split: i
     return {word: golds[word] for word in words[half:]}, {word: golds[word] for word in words[:half]}
 
 
-def measured(
-    translator: Translator, words: list[str], oracle: Golds, held_back: Golds, split: int, updates: int | None
-) -> dict[str, float]:
+def measured(translator: Translator, words: list[str], oracle: Golds, held_back: Golds) -> dict[str, float]:
     """The measures after the reviewer decided on these words and the model was retrained.
 
     Args:
@@ -137,18 +121,10 @@ def measured(
         words: The words that the reviewer decides on.
         oracle: All words that the reviewer knows.
         held_back: Words that nobody decides on, with their right translations.
-        split: Fixes the random choices of the retraining.
-        updates: Of the retraining.
     """
     before = _first_answers(translator, words)
-    after = retrained(
-        translator,
-        decide(translator, words, oracle),
-        {word: list(targets) for word, targets in held_back.items()},
-        updates=updates,
-        random_seed=split,
-        progress=SILENT,
-    )
+    decided = decide(translator, words, oracle)
+    after, _ = refined(translator, decided.pairs, decided.rejected, held_out=held_back)
     tested = _rights(after, held_back, ())
     entries = {**_rights(after, oracle, words), **tested}
     rank = {word: 1 + row for word, row in translator.space.source.key_to_index.items() if word in entries}

@@ -34,19 +34,11 @@ def test_the_queue_corrects_more_than_a_random_order(translator):
             simulated.ordered(translator, sorted(oracle), order, 0)[:60],
             oracle,
             held_back,
-            0,
-            updates=1,
         )
         for order in ("queue", "random")
     }
     assert found["queue"]["corrected"] > found["random"]["corrected"] + 0.3
     assert found["queue"]["weighted"] > found["random"]["weighted"] + 0.2
-
-
-def test_a_self_learned_model_knows_the_seeds_and_has_learned(translator):
-    learned = simulated.self_learned(translator, 0)
-    assert learned.seeds.pairs == translator.seeds.pairs
-    assert learned.provenance.retrained is not None
 
 
 @pytest.mark.parametrize("review", ["test", "train"])
@@ -79,7 +71,7 @@ def test_the_command_ends_with_means_and_intervals(tmp_path, capsys):
     for name, pairs in (("train", TRAIN), ("test", TEST)):
         Lexicon(list(pairs.pairs)).save(tmp_path / f"{name}.tsv")
     files = [str(tmp_path / name) for name in ("s.vec", "t.vec", "train.tsv", "test.tsv")]
-    settings = ["--seeds", "300", "--decisions", "0", "20", "--splits", "2", "--updates", "1"]
+    settings = ["--seeds", "300", "--decisions", "0", "20", "--splits", "2"]
     assert simulated.main([*files, *settings]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     none, decided = lines[-2:]

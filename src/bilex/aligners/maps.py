@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float32]
 
+LOCAL_COSINE = 0.25
+
 
 class MapStep:
     """One stage of a map: some tensors, and a function of rows.
@@ -201,6 +203,43 @@ class OwnBesideNetwork(_Mapper):
         for matrix, bias, slope in (tensors[:3], tensors[3:6]):
             rows = PReLU(slope)(Dense(matrix, bias)(rows))
         return Tanh()(Dense(*tensors[6:])(rows))
+
+
+class Local(MapStep):
+    """Move each row by the mean of some pulls, weighted by its cosine to their anchors.
+
+    A unit row u becomes u + step · Σ w·pull / (1 + Σ w), made unit, with w = exp((u·anchor − 1) / width);
+    anchors below a cosine of `LOCAL_COSINE` do not count, and a row far from all of them stays as it is.
+    """
+
+    kind = "local"
+    parts = ("anchors", "pulls", "width", "step")
+    anchors: Array
+    pulls: Array
+    width: Array
+    step: Array
+
+    def __call__(self, rows: Array) -> Array:
+        """The moved rows, of the same lengths."""
+        return moved_rows(rows, self.shift(rows), self.step.item())
+
+    def shift(self, rows: Array) -> Array:
+        """The weighted mean of the pulls for each row; zero for a row far from all anchors."""
+        weights = unit_rows(rows) @ self.anchors.T
+        far = weights < LOCAL_COSINE
+        weights = np.exp((weights - 1) / self.width)
+        weights[far] = 0
+        shift: Array = (weights @ self.pulls) / (1 + weights.sum(axis=1, keepdims=True))
+        return shift
+
+
+def moved_rows(rows: Array, shift: Array, step: float) -> Array:
+    """Rows with their directions shifted and their lengths kept; rows without a shift stay as they are."""
+    near = shift.any(axis=1)
+    lengths = np.linalg.norm(rows[near], axis=1, keepdims=True)
+    result = rows.copy()
+    result[near] = unit_rows(unit_rows(rows[near]) + np.float32(step) * shift[near]) * lengths
+    return result
 
 
 class Map:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bilex.fit.fitting import FitResult
     from bilex.model.filters import Keep
     from bilex.model.lexicon import InducedLexicon
+    from bilex.model.refine import Refinement
 
 
 _PARTS = (
@@ -375,6 +376,54 @@ class Translator(OnTheHub):
             compose=self.phrase_vectors,
             progress=chosen_progress(progress),
         )
+
+    def refine(
+        self,
+        accepted: Iterable[tuple[str, str]] = (),
+        rejected: Iterable[tuple[str, str]] = (),
+        *,
+        held_out: Collection[str] = (),
+        progress: Progress | bool | None = None,
+    ) -> Refinement:
+        """Learn from decisions, in place; `undo_refine` takes it back.
+
+        Accepted pairs become known translations, rejected ones are never answers. Words near the decided ones
+        move too if that helps held-out decisions and seeds; all others stay as they are.
+
+        Args:
+            accepted: Pairs that are translations, source word first.
+            rejected: Pairs that are not. A word that was merely not chosen does not belong here.
+            held_out: Source words whose pairs become known, but are not learned from.
+            progress: As in `fit`.
+
+        Returns:
+            What was done, as `report.note` says in a sentence.
+
+        Examples:
+            >>> translator.refine([("friend", "ystävä")], [("friend", "serkku")]).note  # doctest: +SKIP
+        """
+        from bilex.model.refine import refined
+
+        made, report = refined(
+            self, accepted, rejected, held_out=held_out, progress=chosen_progress(progress)
+        )
+        before = dict(vars(self))
+        kept = {name: value for name, value in before.items() if name in ("aligner", "encoder", "aligner_")}
+        vars(self).clear()
+        vars(self).update({**vars(made), **kept, "_before": before})
+        return report
+
+    def undo_refine(self) -> None:
+        """Restore the model as it was before the last `refine` of this object, exactly.
+
+        Raises:
+            BilexError: There was none.
+        """
+        if "_before" not in vars(self):
+            raise BilexError("there is no refinement to undo; load the earlier model from its folder.")
+        before = vars(self)["_before"]
+        vars(self).clear()
+        vars(self).update(before)
 
     def lexicon(
         self,

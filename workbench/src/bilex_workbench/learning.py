@@ -1,12 +1,6 @@
-"""Retraining with what people decided: more rounds of stage C1 that start from the present maps.
+"""Retraining with what people decided (`bilex.model.refine`), and the comparison of before and after.
 
-The model's own space is the input, so the maps start where they are and no vector file is needed. A round's
-dictionary is that of C1: the seeds with everything accepted, and the pairs that the model is sure of, found
-anew in every round. Only the last round has contrastive updates. Rejected pairs are known negatives. Words
-that are held back are never learned from; before and after are compared on them.
-
-The pairs that a model finds repeat what its maps say already; what people know is news. So known pairs count
-several times where they are few.
+Words that are held back are known, but never learned from; before and after are compared on them.
 """
 
 from __future__ import annotations
@@ -14,31 +8,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bilex.aligners.advanced import AdvancedMapping
-from bilex.aligners.c1 import C1
-from bilex.aligners.maps import Map
 from bilex.core.progress import Progress
-from bilex.fit.calibration import FEWEST_WORDS, Calibration
 from bilex.fit.report import now
-from bilex.lexicon import Lexicon
-from bilex.model import Translator, calibrate
-from bilex.model.inverse_map import inverse_map, taken_back
-from bilex.model.provenance import Provenance, Retrained
-from bilex.model.space import Side, Space
-from bilex.model.unknown import OutOfVocabulary, Remapped
+from bilex.model import Translator
+from bilex.model.refine import refined
 from bilex_workbench.intervals import wilson
 
-UPDATES = 20
-_FREQUENT = 20_000
-_MOST_FOUND = 6_000
-_ROUNDS = 3
-_MOST_REPEATS = 5
 _COMPARED_WORDS = 50_000
 _LINES_AT_ONCE = 500
 _ERROR = 0.05  # of the sign test
@@ -51,7 +31,7 @@ def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[s
 
     Args:
         order: "model" and "output" (folders), "accepted", "rejected" (pairs), "held_out" (words with their
-            right translations), "updates", "random_seed".
+            right translations).
         progress: Who hears how far it is.
         report: Receives changed entries, some at a time, as `changes`.
 
@@ -67,15 +47,8 @@ def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[s
     pairs = [(str(a), str(b)) for a, b in order["accepted"]]
     wrong = tuple((str(a), str(b)) for a, b in order["rejected"])
     held_out = {str(word): [str(t) for t in targets] for word, targets in order["held_out"].items()}
-    decided = Lexicon(pairs, "decisions", rejected=wrong)
-    translator = retrained(
-        earlier,
-        decided,
-        held_out,
-        updates=order.get("updates"),
-        random_seed=int(order.get("random_seed") or 0),
-        progress=progress,
-    )
+    translator, refinement = refined(earlier, pairs, wrong, held_out=held_out, progress=progress)
+    progress.say(refinement.note)
     with progress.task("Writing the model"):
         translator.save(Path(order["output"]))
     compared, changed = _compare(earlier, translator, progress, report)
@@ -87,124 +60,12 @@ def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[s
             "accepted": len(kept),
             "rejected": sum(pair[0] not in held_out for pair in wrong),
         },
+        "refinement": refinement.as_dict(),
         "held_out": held_out_accuracy(earlier, translator, held_out),
         "changed": changed,
         "compared": compared,
         "made": now(),
     }
-
-
-def retrained(
-    earlier: Translator,
-    decided: Lexicon,
-    held_out: dict[str, list[str]],
-    *,
-    updates: int | None,
-    random_seed: int,
-    progress: Progress,
-) -> Translator:
-    """The model after the rounds of a retraining.
-
-    Args:
-        earlier: The present model.
-        decided: Accepted and rejected pairs.
-        held_out: Words that are not learned from, with their right translations.
-        updates: Contrastive updates; None for the default.
-        random_seed: Fixes the random choices.
-        progress: Who hears how far it is.
-    """
-    seeds = earlier.seeds.corrected(decided)
-    known = _without_words(seeds, set(held_out))
-    device = earlier.space.device
-    last = C1(
-        iterations=1,
-        warm_up=0,
-        updates=UPDATES if updates is None else updates,
-        seed=random_seed,
-        device=device,
-    )
-    back: dict[Side, Map] = {
-        "source": inverse_map(earlier, "source"),
-        "target": inverse_map(earlier, "target"),
-    }
-    source = taken_back(earlier.space.source, back["source"])
-    target = taken_back(earlier.space.target, back["target"])
-    space = earlier.space
-    for aligner in [*(AdvancedMapping(device=device) for _ in range(_ROUNDS - 1)), last]:
-        with progress.task("Finding pairs that the model is sure of"):
-            dictionary = _dictionary(earlier.with_parts(space=space), known, set(held_out))
-        aligner.fit(source, target, dictionary, progress=progress)
-        kept = None if aligner is last else _FREQUENT  # pairs are found among frequent words only
-        space = Space.from_aligner(aligner, source.head(kept), target.head(kept))
-    with progress.task("Measuring neighbourhoods"):
-        space.neighbourhoods()
-    learned: dict[Side, Map] = {"source": last.source_map_, "target": last.target_map_}
-    onward = {side: Map([*back[side].steps, *learned[side].steps]) for side in learned}
-    before: dict[Side, Map] = {"source": earlier.source_map, "target": earlier.target_map}
-    maps = {side: Map([*before[side].steps, *onward[side].steps]) for side in before}
-    unknown: list[OutOfVocabulary] = [Remapped(one, before, onward) for one in earlier.unknown]
-    return earlier.with_parts(
-        space=space,
-        source_map=maps["source"],
-        target_map=maps["target"],
-        calibration=_calibration(earlier, space, held_out, random_seed),
-        unknown=unknown,
-        seeds=seeds,
-        provenance=_provenance(earlier, decided),
-    )
-
-
-def _dictionary(model: Translator, known: Lexicon, held_out: set[str]) -> Lexicon:
-    """What a round learns from: known pairs, repeated while they are few, and those the model is sure of.
-
-    Known pairs count up to five times, and together no more than the found ones.
-    """
-    sure = _sure_pairs(model, known, held_out)
-    repeats = max(1, min(_MOST_REPEATS, len(sure) // max(1, len(known))))
-    return Lexicon(
-        [*known.pairs] * repeats + sure, "seeds, decisions and sure pairs", rejected=known.rejected
-    )
-
-
-def _without_words(lexicon: Lexicon, words: set[str]) -> Lexicon:
-    pairs = [pair for pair in lexicon.pairs if pair[0] not in words]
-    wrong = tuple(pair for pair in lexicon.rejected if pair[0] not in words)
-    return Lexicon(pairs, lexicon.name, rejected=wrong)
-
-
-def _sure_pairs(model: Translator, lexicon: Lexicon, held_out: set[str]) -> list[tuple[str, str]]:
-    """Mutual best pairs of frequent words that nobody decided on, best scores first."""
-    found = model.lexicon(mutual=True, model_only=True, ranks=(1, _FREQUENT))
-    settled = {source for source, _ in lexicon.pairs} | held_out
-    wrong = set(lexicon.rejected)
-    fresh = [e for e in found if e.source not in settled and (e.source, e.target) not in wrong]
-    fresh.sort(key=lambda entry: entry.score or 0.0, reverse=True)
-    return [(entry.source, entry.target) for entry in fresh[:_MOST_FOUND]]
-
-
-def _calibration(
-    earlier: Translator, space: Space, held_out: dict[str, list[str]], random_seed: int
-) -> Calibration:
-    """LearnIn anew where enough words were held back, else the earlier one: scores are of the same kind."""
-    pairs = [(word, target) for word, targets in held_out.items() for target in targets]
-    unseen = Lexicon(pairs, "held-out decisions").without(earlier.seeds, by="source")
-    if len(unseen.translations()) < FEWEST_WORDS:
-        return earlier.calibration
-    learned = calibrate(space, unseen, random_seed)
-    return learned if learned.parts else earlier.calibration
-
-
-def _provenance(earlier: Translator, decided: Lexicon) -> Provenance:
-    before, seeds, space = earlier.provenance, earlier.seeds.corrected(decided), earlier.space
-    rounds = 0 if before.retrained is None else before.retrained.rounds
-    return replace(
-        before,
-        seed_pairs=len(seeds),
-        seed_pairs_covered=len(seeds.index(space.source.key_to_index, space.target.key_to_index)),
-        recalibrated={},
-        retrained=Retrained(rounds=rounds + 1, accepted=len(decided), rejected=len(decided.rejected)),
-        made=now(),
-    )
 
 
 def held_out_accuracy(

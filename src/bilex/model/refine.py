@@ -1,0 +1,366 @@
+"""Learning from decisions of people without harm to the words that nobody decided.
+
+Decided pairs become known pairs: accepted ones are answers, rejected ones never are. What they say about
+other words is one local step of the contrastive loss. For an accepted pair (s, t), with c the centroid of the
+30 best other answers of s, and p the probability of t among t and the ten best of these (softmax of CSLS),
+
+    pull(s) = (1 − p) (y_t − c)        x ← x + step · Σ_s w(x, x_s) pull(s) / (1 + Σ_s w(x, x_s))
+
+for each source word x, with w = exp((cos − 1) / width), and likewise for target words. A pull towards t alone
+would draw words closer to everything in the other language and make hubs of them; the centroid takes that
+away, and no single candidate counts as wrong because it was not chosen. A rejected pair pushes from its
+answer to the centroid. Decisions that the model agrees with move little; words far from all decisions stay.
+
+Width and step are chosen on decisions that the pulls did not come from (five folds) and on the seeds. The
+step is taken only if neither gets worse and both together gain by more than two standard errors; otherwise
+the space stays as it is (research/promises.md).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.aligners.maps import Local, Map, moved_rows
+from bilex.core.progress import SILENT, Progress
+from bilex.fit.calibration import DIRECTIONS
+from bilex.fit.report import now
+from bilex.lexicon import Lexicon
+from bilex.model.phrases import with_seed_phrases
+from bilex.model.provenance import Retrained
+from bilex.model.space import Direction, Floats, Rows, Side, Space
+from bilex.model.unknown import OutOfVocabulary, Remapped
+from bilex.vectors import WordVectors
+from bilex.vectors.magnitudes import unit_rows
+
+if TYPE_CHECKING:
+    from bilex.model.translator import Translator
+
+Pair = tuple[str, str]
+Numbers = npt.NDArray[np.float64]
+
+# Chosen on seeds and decisions of 30 models of three families of vectors (research/promises.md).
+WIDTHS, STEPS = (0.1, 0.2), (2.0, 1.0, 0.5, 0.25)
+CHANGES_PER_DECISION = 5
+_CENTROID, _COMPETITORS, _TEMPERATURE = 30, 10, 0.1
+_FOLDS, _CANDIDATES, _WORDS = 5, 30, 500
+_COMPARED = 50_000
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What a refinement did.
+
+    Attributes:
+        accepted: New pairs that were accepted.
+        rejected: New pairs that were rejected.
+        moved: Whether words near the decisions moved; otherwise decisions are known pairs and no more.
+        note: The same as a sentence.
+        width: How far a decision reaches; None where nothing moved.
+        step: How far words moved; likewise.
+        changed: Words without a decision, of the 50,000 most frequent, whose first answer is another now.
+        decisions: Decided words in the cross-validation, and the mean change of their reciprocal rank.
+        seeds: The same for seeds without a decision.
+        seconds: How long it took.
+    """
+
+    accepted: int
+    rejected: int
+    moved: bool
+    note: str
+    width: float | None = None
+    step: float | None = None
+    changed: int = 0
+    decisions: tuple[int, float] = (0, 0.0)
+    seeds: tuple[int, float] = (0, 0.0)
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def refined(
+    translator: Translator,
+    accepted: Iterable[Pair] = (),
+    rejected: Iterable[Pair] = (),
+    *,
+    held_out: Collection[str] = (),
+    progress: Progress = SILENT,
+) -> tuple[Translator, Refinement]:
+    """A translator that has learned from decisions; the given one stays as it is.
+
+    Args:
+        translator: The present model.
+        accepted: Pairs that are translations, source word first.
+        rejected: Pairs that are not. A word that was merely not chosen does not belong here.
+        held_out: Source words whose pairs become known, but are not learned from.
+        progress: Receives how far the work is.
+    """
+    started = time.monotonic()
+    space = translator.space
+    places = space.source.key_to_index, space.target.key_to_index
+    decided = Lexicon(list(accepted), "decisions", rejected=tuple(rejected)).as_units(*places)
+    seeds = translator.seeds.corrected(decided)
+    fresh = Lexicon(
+        [pair for pair in decided.pairs if pair not in set(translator.seeds.pairs)],
+        rejected=tuple(pair for pair in decided.rejected if pair not in set(translator.seeds.rejected)),
+    )
+    before = translator.provenance
+    provenance = replace(
+        before,
+        seed_pairs=len(seeds),
+        seed_pairs_covered=len(seeds.index(*places)),
+        retrained=Retrained(
+            rounds=1 + (0 if before.retrained is None else before.retrained.rounds),
+            accepted=len(decided),
+            rejected=len(decided.rejected),
+        ),
+        made=now(),
+    )
+    known = translator.with_parts(seeds=seeds, provenance=provenance)
+    learned = Lexicon(
+        [pair for pair in fresh.pairs if pair[0] not in held_out],
+        rejected=tuple(pair for pair in fresh.rejected if pair[0] not in held_out),
+    )
+    right, wrong = learned.index(*places), learned.rejected_index(*places)
+    report = Refinement(len(fresh), len(fresh.rejected), False, "")
+    if not len(right) and not len(wrong):
+        note = "Nothing new was decided about words of the vocabularies; the space stays as it is."
+        return with_seed_phrases(known), replace(report, note=note)
+    choice = _choose(space, right, wrong, seeds.index(*places), progress)
+    report = replace(report, decisions=choice.decisions, seeds=choice.seeds)
+    if choice.steps is None:
+        note = (
+            "The decisions are known pairs now. Other words stay as they are, since moving the neighbours of "
+            "decided words did not help held-out decisions and seeds."
+        )
+        seconds = round(time.monotonic() - started, 1)
+        return with_seed_phrases(known), replace(report, note=note, seconds=seconds)
+    moved = _moved(space, choice.steps)
+    with progress.task("Measuring neighbourhoods"):
+        moved.neighbourhoods()
+    with progress.task("Comparing answers"):
+        changed = _changed(space, moved, {*right[:, 0].tolist(), *wrong[:, 0].tolist()})
+    onward: dict[Side, Map] = {"source": Map([choice.steps[0]]), "target": Map([choice.steps[1]])}
+    maps: dict[Side, Map] = {"source": translator.source_map, "target": translator.target_map}
+    unknown: list[OutOfVocabulary] = [Remapped(one, maps, onward) for one in translator.unknown]
+    made = known.with_parts(
+        space=moved,
+        whole_space=moved,
+        source_map=Map([*maps["source"].steps, *onward["source"].steps]),
+        target_map=Map([*maps["target"].steps, *onward["target"].steps]),
+        unknown=unknown,
+    )
+    count = len({*right[:, 0].tolist(), *wrong[:, 0].tolist()})
+    note = f"{count} decided words moved their neighbours; {changed} other words have another first answer."
+    return with_seed_phrases(made), replace(
+        report,
+        moved=True,
+        note=note,
+        width=choice.width,
+        step=choice.step,
+        changed=changed,
+        seconds=round(time.monotonic() - started, 1),
+    )
+
+
+class _Pull(NamedTuple):
+    """What decisions do to one language: anchors with their pulls, and the fold of each."""
+
+    anchors: Floats
+    pulls: Floats
+    folds: Rows
+
+    def step(self, width: float, step: float = 1.0, but: int | None = None) -> Local:
+        """As a step of a map, without the decisions of one fold."""
+        kept = np.ones(len(self.folds), bool) if but is None else self.folds != but
+        return Local(self.anchors[kept], self.pulls[kept], width, step)
+
+
+class _Chosen(NamedTuple):
+    """The steps of both languages, or None, and the evidence for them."""
+
+    steps: tuple[Local, Local] | None
+    decisions: tuple[int, float]
+    seeds: tuple[int, float]
+    width: float | None = None
+    step: float | None = None
+
+
+def _choose(space: Space, right: Rows, wrong: Rows, seeds: Rows, progress: Progress) -> _Chosen:
+    """The best width and step that hurt neither decisions nor seeds, and change few other answers.
+
+    Args:
+        space: The present space.
+        right: Accepted pairs, as rows.
+        wrong: Rejected pairs.
+        seeds: All known pairs, the accepted ones too.
+        progress: Receives how far the work is.
+    """
+    rng = np.random.default_rng(0)
+    decided = np.unique(np.concatenate([right[:, 0], wrong[:, 0]]))
+    fold = dict(zip(decided.tolist(), (rng.permutation(len(decided)) % _FOLDS).tolist(), strict=True))
+    pulls = [_pulls(space, right, wrong, seeds, fold, direction) for direction in DIRECTIONS]
+    settled = set(right[:, 1].tolist())
+    others = seeds[[a not in fold and b not in settled for a, b in seeds.tolist()]]
+    judged_seeds = _judged(space, rng.permutation(others)[:_WORDS], None)
+    tested = rng.permutation(right)[:_WORDS]
+    judged = [
+        one
+        for number in range(_FOLDS)
+        for one in _judged(space, tested[[fold[row] == number for row in tested[:, 0].tolist()]], number)
+    ]
+    free = np.setdiff1d(np.arange(min(_COMPARED, len(space.source))), decided)
+    sample = _Judged(space, {int(row): [] for row in rng.permutation(free)[: 2 * _WORDS]}, "forward", None)
+    best, most = _Chosen(None, (0, 0.0), (0, 0.0)), 0.0
+    with progress.task("Choosing how far decisions reach", len(WIDTHS)) as task:
+        for width in WIDTHS:
+            changes = sample.changes(*(pull.step(width) for pull in pulls)) * len(free)
+            gains, seed_gains = _gains(judged, pulls, width), _gains(judged_seeds, pulls, width)
+            for number, step in enumerate(STEPS):
+                if changes[number] > CHANGES_PER_DECISION * len(decided):
+                    continue
+                parts = gains[number], seed_gains[number]
+                both = np.concatenate(parts)
+                means = [float(part.mean()) if len(part) else 0.0 for part in parts]
+                clear = both.sum() > 2 * both.std() * math.sqrt(len(both))  # two standard errors
+                if clear and min(means) >= 0 and both.sum() > most:
+                    steps = pulls[0].step(width, step), pulls[1].step(width, step)
+                    best = _Chosen(steps, (len(parts[0]), means[0]), (len(parts[1]), means[1]), width, step)
+                    most = float(both.sum())
+            task.advance()
+    return best
+
+
+def _pulls(
+    space: Space, right: Rows, wrong: Rows, known: Rows, fold: Mapping[int, int], direction: Direction
+) -> _Pull:
+    """The pull of each decided pair on the neighbours of its query word."""
+    forward = direction == "forward"
+    folds = np.array([fold[row] for row in np.concatenate([right, wrong])[:, 0].tolist()], np.int64)
+    if not forward:
+        right, wrong, known = right[:, ::-1], wrong[:, ::-1], known[:, ::-1]
+    pairs = np.concatenate([right, wrong])
+    settled: dict[int, set[int]] = {}
+    for query, answer in np.concatenate([known, pairs]).tolist():
+        settled.setdefault(query, set()).add(answer)
+    query_side, key_side = space.sides(direction)
+    deep = _CENTROID + max(len(settled[query]) for query in pairs[:, 0].tolist())
+    scores, found = space.search(pairs[:, 0], deep, direction=direction)
+    own = space.scores(pairs[:, 0], pairs[:, 1], direction=direction)
+    pulls = np.empty((len(pairs), space.dim), np.float32)
+    for number, (query, answer) in enumerate(pairs.tolist()):
+        others = [place for place, row in enumerate(found[number].tolist()) if row not in settled[query]]
+        others = others[:_CENTROID]
+        centroid = unit_rows(np.asarray(key_side.vectors[found[number, others]])).mean(axis=0)
+        toward = unit_rows(np.asarray(key_side.vectors[answer])[None])[0] - centroid
+        rivals = scores[number, others[:_COMPETITORS]] - own[number]
+        probability = 1 / (1 + np.exp(rivals / _TEMPERATURE).sum())
+        pulls[number] = (1 - probability if number < len(right) else -probability) * toward
+    anchors = unit_rows(np.asarray(query_side.vectors[pairs[:, 0]]))
+    return _Pull(anchors, pulls, folds)
+
+
+class _Judged:
+    """Queries ranked among the best answers of the present space and their right ones, before and after.
+
+    CSLS's terms stay those of the present space: measuring them anew for every step would take much longer,
+    and hardly changes which step is best.
+    """
+
+    def __init__(
+        self, space: Space, golds: Mapping[int, Sequence[int]], direction: Direction, fold: int | None
+    ) -> None:
+        self.direction, self.fold = direction, fold
+        query_side, key_side = space.sides(direction)
+        queries = np.array(list(golds), np.int64)
+        best = space.search(queries, _CANDIDATES, direction=direction)[1]
+        self.most = max(map(len, golds.values()))
+        filled = [[*given, *[-1] * (self.most - len(given))] for given in golds.values()]
+        right = np.array(filled, np.int64).reshape(len(queries), self.most)
+        repeated = (best[:, :, None] == right[:, None, :]).any(axis=2)
+        rows = np.concatenate([right, np.where(repeated, -1, best)], axis=1)
+        keys, place = np.unique(rows, return_inverse=True)
+        self.x, self.y = np.asarray(query_side.vectors[queries]), np.asarray(key_side.vectors[keys])
+        self.place = place.reshape(rows.shape)
+        r_source, r_target = space.neighbourhoods()
+        self.terms = np.where(rows < 0, np.inf, (r_target if direction == "forward" else r_source)[rows])
+
+    def _scores(self, x: Floats, y: Floats) -> Floats:
+        scores: Floats = 2 * np.einsum("qd,qcd->qc", x, y[self.place]) - self.terms
+        return scores
+
+    def _after(self, of_source: Local, of_target: Local) -> list[Floats]:
+        """The scores after each of `STEPS`, the right answers first."""
+        own, other = (of_source, of_target) if self.direction == "forward" else (of_target, of_source)
+        shift_x, shift_y = own.shift(self.x), other.shift(self.y)
+        return [
+            self._scores(moved_rows(self.x, shift_x, step), moved_rows(self.y, shift_y, step))
+            for step in STEPS
+        ]
+
+    def gains(self, of_source: Local, of_target: Local) -> Numbers:
+        """The change of each query's reciprocal rank of its best right answer, one row per step."""
+
+        def reciprocal_ranks(scores: Floats) -> Numbers:
+            right, others = scores[:, : self.most].max(axis=1), scores[:, self.most :]
+            ranks: Numbers = 1 / (1 + (others > right[:, None]).sum(axis=1))
+            return ranks
+
+        before = reciprocal_ranks(self._scores(self.x, self.y))
+        return np.stack([reciprocal_ranks(s) - before for s in self._after(of_source, of_target)])
+
+    def changes(self, of_source: Local, of_target: Local) -> Numbers:
+        """The share of queries that have another first answer, for each step."""
+        before = self._scores(self.x, self.y).argmax(axis=1)
+        after = self._after(of_source, of_target)
+        return np.array([(scores.argmax(axis=1) != before).mean() for scores in after])
+
+
+def _judged(space: Space, pairs: Rows, fold: int | None) -> list[_Judged]:
+    """Some pairs as queries of both directions."""
+    if not len(pairs):
+        return []
+    return [
+        _Judged(space, _by_query(pairs), "forward", fold),
+        _Judged(space, _by_query(pairs[:, ::-1]), "backward", fold),
+    ]
+
+
+def _gains(judged: Sequence[_Judged], pulls: Sequence[_Pull], width: float) -> Numbers:
+    """The gain of each query, one row per step, without the decisions of its own fold."""
+    parts = [one.gains(*(pull.step(width, but=one.fold) for pull in pulls)) for one in judged]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(STEPS), 0))
+
+
+def _by_query(pairs: Rows) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for query, answer in dict.fromkeys(map(tuple, pairs.tolist())):
+        found.setdefault(query, []).append(answer)
+    return found
+
+
+def _moved(space: Space, steps: tuple[Local, Local]) -> Space:
+    """The space after a step of each language."""
+    source, target = (
+        WordVectors(side.index_to_key, Map([step])(side.vectors), side.preprocessing)
+        for side, step in zip((space.source, space.target), steps, strict=True)
+    )
+    return Space(source, target, space.metric, space.device)
+
+
+def _changed(before: Space, after: Space, decided: Collection[int]) -> int:
+    """How many of the most frequent source words without a decision have another first answer."""
+    rows = np.arange(min(_COMPARED, len(before.source)), dtype=np.int64)
+    rows = rows[~np.isin(rows, list(decided))]
+    if not len(rows):
+        return 0
+    first = [space.search(rows, 1)[1][:, 0] for space in (before, after)]
+    return int((first[0] != first[1]).sum())

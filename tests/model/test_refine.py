@@ -1,0 +1,96 @@
+"""Decisions of people: known at once, learned from only where that helps, and undone exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bilex.core.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.model import Translator
+from planted import planted
+
+WORLD = planted(words=700, dim=24, noise=0.7, seed=3)
+FREE = WORLD.pairs(400, 700)
+
+
+@pytest.fixture
+def model() -> Translator:
+    return Translator("procrustes").fit(WORLD.source, WORLD.target, WORLD.pairs(0, 60), calibrate=False)
+
+
+def first_answers(model: Translator) -> list[str]:
+    return [answer[0].word for answer in model.translate(WORLD.source.index_to_key, 1)]
+
+
+def test_decided_pairs_are_respected(model: Translator) -> None:
+    (one, right), (other, _) = WORLD.pairs(100, 102).pairs
+    wrong = model.translate(other, 1)[0].word
+    report = model.refine([(one, right)], [(other, wrong)])
+    assert (report.accepted, report.rejected) == (1, 1)
+    assert model.translate(one, 1)[0].word == right and model.translate(one, 1)[0].known
+    assert wrong not in [found.word for found in model.translate(other, 20)]
+    assert (one, right) in model.seeds.pairs and model.provenance.retrained.accepted == 1
+
+
+def test_decisions_help_words_that_nobody_decided(model: Translator) -> None:
+    before = model.evaluate(FREE, bootstrap=0)
+    report = model.refine(WORLD.pairs(60, 400).pairs)
+    after = model.evaluate(FREE, bootstrap=0)
+    assert report.moved and report.decisions[1] > 0 and report.seeds[1] >= 0
+    assert after.csls.mrr + after.backward.csls.mrr > before.csls.mrr + before.backward.csls.mrr
+    assert report.changed <= 5 * 340 and "340" in report.note
+
+
+def test_wrong_decisions_do_little_harm_to_other_words(model: Translator) -> None:
+    """Pairs of words that have nothing to do with each other are known from then on, and hardly more."""
+    before, accuracy = first_answers(model), model.evaluate(FREE, bootstrap=0).csls.p_at_1
+    shuffled = np.random.default_rng(0).permutation([b for _, b in WORLD.pairs(100, 160).pairs])
+    decided = dict(zip([a for a, _ in WORLD.pairs(100, 160).pairs], shuffled.tolist(), strict=True))
+    report = model.refine(list(decided.items()))
+    after = dict(zip(WORLD.source.index_to_key, first_answers(model), strict=True))
+    assert all(after[word] == answer for word, answer in decided.items())
+    changed = [w for w, old in zip(after, before, strict=True) if w not in decided and after[w] != old]
+    assert len(changed) <= report.changed + 1 <= 20
+    assert model.evaluate(FREE, bootstrap=0).csls.p_at_1 >= accuracy - 0.01
+
+
+def test_undo_is_exact(model: Translator) -> None:
+    before = dict(vars(model))
+    rows, answers = np.array(model.space.source.vectors), first_answers(model)
+    model.refine(WORLD.pairs(60, 400).pairs)
+    assert not np.array_equal(rows, model.space.source.vectors)
+    model.undo_refine()
+    assert np.array_equal(rows, model.space.source.vectors) and first_answers(model) == answers
+    assert model.seeds is before["seeds"] and model.space is before["space"]
+    with pytest.raises(BilexError, match="no refinement"):
+        model.undo_refine()
+
+
+def test_a_refined_model_is_saved_and_its_maps_lead_into_its_space(model: Translator, tmp_path) -> None:
+    assert model.refine(WORLD.pairs(60, 400).pairs).moved
+    model.save(tmp_path / "model")
+    loaded = Translator.load(tmp_path / "model", device="cpu")
+    assert first_answers(loaded) == first_answers(model)
+    for one in (model, loaded):
+        for side, given, there in (
+            ("source", WORLD.source, one.space.source),
+            ("target", WORLD.target, one.space.target),
+        ):
+            mapped = one.map_vectors(given, side).vectors
+            assert np.abs(mapped - np.asarray(there.vectors)).max() < 1e-4
+
+
+def test_nothing_new_changes_nothing(model: Translator) -> None:
+    rows = np.array(model.space.source.vectors)
+    again = model.refine(WORLD.pairs(0, 60).pairs)
+    unknown = model.refine([("unheard", "of")])
+    assert not again.moved and again.accepted == 0 and not unknown.moved and unknown.accepted == 1
+    assert np.array_equal(rows, model.space.source.vectors)
+
+
+def test_words_held_out_are_known_but_teach_nothing(model: Translator) -> None:
+    pairs = WORLD.pairs(60, 400).pairs
+    report = model.refine(pairs, held_out={a for a, _ in pairs})
+    assert not report.moved
+    assert all(model.translate(a, 1)[0].word == b for a, b in Lexicon(pairs[:20]).pairs)
