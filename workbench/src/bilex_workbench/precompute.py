@@ -230,8 +230,10 @@ class Precompute(threading.Thread):
             source = space.source.index_to_key[row]
             answer = int(proposals.rows[number, 0])
             target = space.target.index_to_key[answer] if answer >= 0 else None
-            if len(source) > LONGEST_WORD or len(target or "") > LONGEST_WORD:
+            if len(source) > LONGEST_WORD:
                 continue
+            if len(target or "") > LONGEST_WORD:
+                target = None
             mark = marks.get(source)
             kind = mark["kind"] if mark and mark["kind"] else kinds[number]
             head = row if kind != "inflected" and mark and mark["kind"] else self._kinds.head(0, row)

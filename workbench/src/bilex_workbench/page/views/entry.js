@@ -50,7 +50,7 @@ class EntryView {
     this.card?.stopKeys();
     const decide = el("div", {});
     replace(this.place, viewHead(wordOf(entry.source, { lang: model.source.code }), statusBadge(entry.status), el("a", { href: link("translate", { word: entry.source }) }, "Translate"), el("a", { href: link("table") }, "Dictionary")),
-      stats([["Best translation", wordOf(entry.target, { lang: model.target.code })], ["Confidence", confidence(entry.confidence)], ["Rank", count(entry.source_rank)],
+      stats([["Best translation", wordOf(entry.answer ?? entry.target ?? "–", { lang: model.target.code, longest: 30 })], ["Confidence", confidence(entry.confidence)], ["Rank", count(entry.source_rank)],
         ["Kind", this.kindChoice(entry)], ["Mutual", entry.mutual === null ? "not known yet" : entry.mutual ? "yes" : "no"], ["Same spelling", entry.identical ? "yes" : "no"]]),
       this.forms(entry), decide, this.structure(entry), card("Decisions", history(entry, model)), mapCard(entry.source, "forward", model, (point) => {
         location.hash = point.language === "source" ? link("entry", { source: point.word }) : link("translate", { word: point.word, direction: "backward" });
