@@ -19,7 +19,7 @@ from bilex.evaluation.result import (
     bootstrap_intervals,
     mean_metrics,
 )
-from bilex.lexicon.ranks import BANDS
+from bilex.lexicon.statistics import BANDS
 from bilex_bench.results import Result, WordSample
 from bilex_bench.setups import Setup
 

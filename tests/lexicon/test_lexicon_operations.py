@@ -7,7 +7,7 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
-from bilex.lexicon.ranks import band_of
+from bilex.lexicon.statistics import band_of
 
 PAIRS = [("dog", "koira"), ("cat", "kissa"), ("cat", "katti"), ("dog", "koira"), ("moon", "kuu")]
 ENGLISH = {"dog": 0, "cat": 1}

@@ -20,7 +20,7 @@ from bilex.evaluation.result import (
     mean_metrics,
 )
 from bilex.lexicon import Lexicon
-from bilex.lexicon.ranks import BANDS, band_of
+from bilex.lexicon.statistics import BANDS, band_of
 from bilex.model.phrases import Composer, PhraseReader, missing_phrases, with_phrases
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Retrieval, Rows, Space
 from bilex.search.ranking import ranks_of

@@ -14,11 +14,9 @@ import numpy.typing as npt
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
 from bilex.core.tables import Tabular
-from bilex.lexicon.coverage import Coverage, measure
 from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
-from bilex.lexicon.leaks import LeakReport, find_leaks
-from bilex.lexicon.ranks import RankSummary, summarise_ranks
 from bilex.lexicon.reading import Layout, NormalForm, ReadReport, respelt
+from bilex.lexicon.statistics import Coverage, LeakReport, RankSummary, find_leaks, measure, summarise_ranks
 from bilex.vectors.phrases import unit_of
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from bilex.lexicon.ranks import BANDS
+from bilex.lexicon.statistics import BANDS
 from bilex_bench.figures.board import Board, Comparison, slug
 from bilex_bench.figures.drawing import Described, Drawing, Mark, marks_of, new_figure
 from bilex_bench.results import DIRECTIONS, Result

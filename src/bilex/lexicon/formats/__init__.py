@@ -1,18 +1,23 @@
-"""Every file format of dictionaries, by name: one module a format, each with its reader and writer.
+"""Every file format of dictionaries, by name, each with its reader and writer.
 
-`read` and `write` are all that the rest of the package uses. A new format is one module with a `FORMAT` here
-and one line in `bilex.core.format_names`.
+`read` and `write` are all that the rest of the package uses. A format of this package is one module with a
+`FORMAT` here and one line in `bilex.core.format_names`. Another distribution registers one in its
+pyproject.toml:
+
+    [project.entry-points."bilex.formats"]
+    mine = "my_package.mine:FORMAT"
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import warnings
 from pathlib import Path
 
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import atomic_file, check_output
-from bilex.core.format_names import DICTIONARY_MODULES, WRITTEN_FORMATS
+from bilex.core.format_names import DICTIONARY_MODULES, WRITTEN_FORMATS, registered_formats
 from bilex.lexicon.entries import Dictionary
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, WriteReport
 from bilex.lexicon.reading import Layout, Reading
@@ -39,18 +44,29 @@ def format_named(name: str) -> DictionaryFormat:
     Raises:
         BilexError: There is none.
     """
-    if name not in DICTIONARY_MODULES:
+    if name in DICTIONARY_MODULES:
+        found: object = importlib.import_module(f"{__name__}.{DICTIONARY_MODULES[name]}").FORMAT
+    elif name in (registered := registered_formats()):
+        try:
+            found = registered[name].load()
+        except Exception as error:  # whatever the module of another distribution raises
+            raise BilexError(
+                f"dictionary format '{name}' cannot be loaded ({error}); repair its package."
+            ) from error
+    else:
+        known = [*DICTIONARY_MODULES, *registered]
         raise BilexError(
-            f"dictionary format '{name}' is not known; choose one of {', '.join(DICTIONARY_MODULES)}."
-            f"{nearest_name(name, DICTIONARY_MODULES)}"
+            f"dictionary format '{name}' is not known; choose one of {', '.join(known)}."
+            f"{nearest_name(name, known)}"
         )
-    found: DictionaryFormat = importlib.import_module(f"{__name__}.{DICTIONARY_MODULES[name]}").FORMAT
+    if not isinstance(found, DictionaryFormat) or found.name != name:
+        raise BilexError(f"dictionary format '{name}' is none of that name; repair its package.")
     return found
 
 
 def all_formats() -> list[DictionaryFormat]:
     """All formats, those that are written first."""
-    return [format_named(name) for name in DICTIONARY_MODULES]
+    return [*map(format_named, DICTIONARY_MODULES), *_registered()]
 
 
 def format_of(path: str | Path, chosen: str | None = None) -> DictionaryFormat:
@@ -67,9 +83,9 @@ def format_of(path: str | Path, chosen: str | None = None) -> DictionaryFormat:
     suffix = Path(path).suffix.lower()
     if not suffix:
         return format_named("tsv")
-    for name in WRITTEN_FORMATS:
-        if suffix in format_named(name).suffixes:
-            return format_named(name)
+    for form in (*map(format_named, WRITTEN_FORMATS), *_registered()):
+        if suffix in form.suffixes and form.writable:
+            return form
     raise BilexError(
         f"{path}: its suffix names no dictionary format; use .tsv, .csv, .jsonl, .tmx, .tbx, .tei, .xlsx or "
         "another of `bilex lexicon --help`, or name the format with --format."
@@ -91,7 +107,7 @@ def read(path: str | Path, layout: Layout | None = None, chosen: str | None = No
     from bilex.lexicon.formats.sniffing import format_in
 
     path, layout = Path(path), layout or Layout()
-    name = chosen or format_in(path)
+    name = chosen or format_in(path) or _registered_for(path)
     if name is None:
         return read_rows(path, layout)
     reader = format_named(name).read
@@ -100,6 +116,22 @@ def read(path: str | Path, layout: Layout | None = None, chosen: str | None = No
     if layout.columns is None or name in _WITH_COLUMNS:
         return reading
     return _turned(reading, path, layout, name)
+
+
+def _registered_for(path: Path) -> str | None:
+    """The format of another distribution that a file's suffix belongs to."""
+    return next((form.name for form in _registered() if path.suffix.lower() in form.suffixes), None)
+
+
+def _registered() -> list[DictionaryFormat]:
+    """The formats of other distributions; a broken one is left out with a warning."""
+    found = []
+    for name in registered_formats():
+        try:
+            found.append(format_named(name))
+        except BilexError as error:
+            warnings.warn(str(error), stacklevel=3)
+    return found
 
 
 def _turned(reading: Reading, path: Path, layout: Layout, name: str) -> Reading:

@@ -8,8 +8,15 @@ from pathlib import Path
 
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
-from bilex.lexicon.formats.xml_reading import Node, elements, folded
-from bilex.lexicon.formats.xml_writing import DECLARATION, escape, quoteattr, xml_fault
+from bilex.lexicon.formats.xml_reading import (
+    DECLARATION,
+    Node,
+    elements,
+    escape,
+    folded,
+    quoteattr,
+    xml_fault,
+)
 from bilex.lexicon.reading import Collector, Layout, Reading
 
 _BLANKS = {"b": " ", "j": " "}

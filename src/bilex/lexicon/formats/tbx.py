@@ -10,8 +10,7 @@ from pathlib import Path
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.languages import marked_languages, matches, two_languages
-from bilex.lexicon.formats.xml_reading import Node, elements
-from bilex.lexicon.formats.xml_writing import DECLARATION, escape, quoteattr, xml_fault
+from bilex.lexicon.formats.xml_reading import DECLARATION, Node, elements, escape, quoteattr, xml_fault
 from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
 
 _NOUN = "a TBX file"

@@ -10,8 +10,7 @@ from pathlib import Path
 from bilex.lexicon.entries import EXAMPLE, TEXTS, Dictionary, Entry, Languages, number_of, number_text
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.languages import matches, short
-from bilex.lexicon.formats.xml_reading import Node, elements
-from bilex.lexicon.formats.xml_writing import DECLARATION, escape, quoteattr, xml_fault
+from bilex.lexicon.formats.xml_reading import DECLARATION, Node, elements, escape, quoteattr, xml_fault
 from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
 
 _TRANSLATION_KINDS = ("trans", "translation", "translationEquivalent")

@@ -22,8 +22,7 @@ from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
 from bilex.lexicon.formats.decoding import cannot_be_read, check_unpacked
 from bilex.lexicon.formats.rows import Row, take_rows
 from bilex.lexicon.formats.tables import table_rows
-from bilex.lexicon.formats.xml_reading import Node, elements
-from bilex.lexicon.formats.xml_writing import DECLARATION
+from bilex.lexicon.formats.xml_reading import DECLARATION, Node, elements
 from bilex.lexicon.reading import Collector, Layout, Reading
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_576, 256, 32_767

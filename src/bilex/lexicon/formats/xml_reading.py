@@ -14,10 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
 
 from bilex.core.errors import BilexError
+from bilex.lexicon.entries import Entry
 from bilex.lexicon.formats.decoding import cannot_be_read
 
+__all__ = ["DECLARATION", "Node", "elements", "escape", "folded", "quoteattr", "root_of", "xml_fault"]
+
+DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 DEEPEST = 64
 LARGEST_ENTRY = 1 << 20
 _LONGEST_TAG = 4 << 20
@@ -235,3 +240,11 @@ class _Parser:
         if text == f"&{name};":
             raise self._refusal(f"the entity '&{name[:40]};' is not known", "write the character itself")
         self._characters(text)
+
+
+def xml_fault(entry: Entry) -> str:
+    """Why XML would not give a word back as it is; empty if it would.
+
+    Blanks are folded when dictionaries are read, since programs break and indent lines.
+    """
+    return "two spaces in a word" if "  " in entry.source or "  " in entry.target else ""

@@ -1,0 +1,231 @@
+"""What a word list shares with two vocabularies and with another list: coverage, leaks, frequency ranks."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bilex.lexicon.entries import Pair
+from bilex.lexicon.reading import respelt
+
+_LOW = 0.2
+_FREQUENT = 500
+_CLEAR_GAIN, _CLEAR_COUNT, _SEVERAL_TIMES = 0.1, 100, 3
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many pairs have both words in the vocabularies.
+
+    Attributes:
+        pairs: All pairs, repeats counted.
+        covered: Those with both words known.
+        source_words: Distinct source words.
+        target_words: Distinct target words.
+        source_missing: Source words that the vocabulary lacks, in file order.
+        target_missing: Target words likewise.
+        frequent_missing: Whether the list lacks most frequent words of a vocabulary. A large dictionary has
+            many rare words, so that few of its pairs are covered although all is well.
+        alternatives: What would be covered if the list were read otherwise, by what to do.
+    """
+
+    pairs: int
+    covered: int
+    source_words: int = 0
+    target_words: int = 0
+    source_missing: tuple[str, ...] = ()
+    target_missing: tuple[str, ...] = ()
+    frequent_missing: bool = False
+    alternatives: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def fraction(self) -> float:
+        """Covered pairs among all; 0 for an empty list."""
+        return self.covered / self.pairs if self.pairs else 0.0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether so few pairs are covered that something is probably wrong (under 20 %)."""
+        return self.fraction < _LOW
+
+    def sentence(self) -> str:
+        """One clause with the figures."""
+        return f"{self.covered} of {self.pairs} pairs have both words in the vectors"
+
+    def advice(self) -> str:
+        """A sentence (with a leading space) on what would cover clearly more, or nothing.
+
+        "Clearly" is a gain of a tenth of all pairs, or, where a dictionary is much larger than the
+        vocabularies, three times as many pairs and a hundred more.
+        """
+        if not self.alternatives:
+            return ""
+        remedy, covered = max(self.alternatives.items(), key=lambda item: item[1])
+        gain = covered - self.covered
+        several_times = gain >= _CLEAR_COUNT and covered >= _SEVERAL_TIMES * self.covered
+        if gain < max(1, _CLEAR_GAIN * self.pairs) and not several_times:
+            return ""
+        return f" {covered} pairs would be covered if you {remedy}."
+
+
+def measure(
+    pairs: Sequence[Pair], spelt: Sequence[Pair], source: Collection[str], target: Collection[str]
+) -> Coverage:
+    """Compare a word list with two vocabularies.
+
+    Args:
+        pairs: The pairs as they are used.
+        spelt: The same pairs as their file spells them.
+        source: The source vocabulary.
+        target: The target vocabulary.
+    """
+    sources = dict.fromkeys(a for a, _ in pairs)
+    targets = dict.fromkeys(b for _, b in pairs)
+    original = list(spelt)
+    others = {
+        "read the dictionary lower-cased": respelt(original, lowercase=True, normal_form="NFC"),
+        "keep the dictionary's upper case": respelt(original, lowercase=False, normal_form="NFC"),
+        "read the dictionary in Unicode form NFD": respelt(list(pairs), lowercase=False, normal_form="NFD"),
+        "swap source and target (the two vector files, or the dictionary's columns)": [
+            (b, a) for a, b in pairs
+        ],
+    }
+    return Coverage(
+        pairs=len(pairs),
+        covered=_covered(pairs, source, target),
+        source_words=len(sources),
+        target_words=len(targets),
+        source_missing=tuple(word for word in sources if word not in source),
+        target_missing=tuple(word for word in targets if word not in target),
+        frequent_missing=_lacks_frequent(sources, source) or _lacks_frequent(targets, target),
+        alternatives={remedy: _covered(other, source, target) for remedy, other in others.items()},
+    )
+
+
+def _lacks_frequent(words: Collection[str], vocabulary: Collection[str]) -> bool:
+    """Whether most of the frequent words of a vocabulary, most frequent first, are not in a list."""
+    frequent = [word for word in itertools.islice(vocabulary, _FREQUENT) if word.isalpha() and len(word) > 2]
+    return 2 * sum(word in words for word in frequent) < len(frequent)
+
+
+def _covered(pairs: Sequence[Pair], source: Collection[str], target: Collection[str]) -> int:
+    return sum(a in source and b in target for a, b in pairs)
+
+
+@dataclass(frozen=True)
+class LeakReport:
+    """What a test list shares with a training list; every figure counts distinct things.
+
+    Attributes:
+        test_pairs: Distinct pairs of the test list.
+        test_sources: Distinct source words of it.
+        pairs: Test pairs that also stand in the training list.
+        reversed_pairs: Test pairs that stand there the other way round.
+        sources: Test source words that are training source words.
+        targets: Test target words that are training target words.
+        touched: Test pairs that share their source or their target word with the training list.
+    """
+
+    test_pairs: int
+    test_sources: int
+    pairs: tuple[Pair, ...]
+    reversed_pairs: tuple[Pair, ...]
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    touched: int
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs)
+
+    def sentence(self) -> str:
+        """One sentence with the figures."""
+        share = len(self.pairs) / self.test_pairs if self.test_pairs else 0.0
+        return (
+            f"{len(self.pairs)} of {self.test_pairs} test pairs ({share:.1%}) also stand in the training "
+            f"dictionary; {len(self.sources)} test source words and {len(self.targets)} test target words "
+            "occur there."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures and the leaked pairs, ready for JSON."""
+        return asdict(self)
+
+
+def find_leaks(test: Sequence[Pair], train: Sequence[Pair]) -> LeakReport:
+    """Compare a test list with a training list.
+
+    Args:
+        test: The pairs to be tested on.
+        train: The pairs learned from.
+    """
+    known = set(train)
+    train_sources = {a for a, _ in train}
+    train_targets = {b for _, b in train}
+    distinct = list(dict.fromkeys(test))
+    sources = list(dict.fromkeys(a for a, _ in distinct))
+    targets = dict.fromkeys(b for _, b in distinct)
+    return LeakReport(
+        test_pairs=len(distinct),
+        test_sources=len(sources),
+        pairs=tuple(pair for pair in distinct if pair in known),
+        reversed_pairs=tuple((a, b) for a, b in distinct if (b, a) in known),
+        sources=tuple(word for word in sources if word in train_sources),
+        targets=tuple(word for word in targets if word in train_targets),
+        touched=sum(a in train_sources or b in train_targets for a, b in distinct),
+    )
+
+
+BAND_ENDS = (1_000, 5_000, 20_000, 50_000)
+BANDS = ("1-1000", "1001-5000", "5001-20000", "20001-50000", "50001+")
+
+
+def band_of(row: int) -> str:
+    """The frequency band of a vocabulary row (row 0 is rank 1)."""
+    return BANDS[bisect.bisect_left(BAND_ENDS, row + 1)]
+
+
+@dataclass(frozen=True)
+class RankSummary:
+    """The frequency ranks (1 is the most frequent word) of a list's distinct words.
+
+    Attributes:
+        words: Distinct words of the list that the vocabulary knows.
+        missing: Distinct words that it lacks.
+        lowest: The rank of the most frequent one; None, as the others, when no word is known.
+        first_quartile: A quarter of the known words are at least as frequent.
+        median: Half of them are.
+        third_quartile: Three quarters are.
+        highest: The rank of the rarest.
+        bands: Known words in each frequency band.
+    """
+
+    words: int
+    missing: int
+    lowest: float | None
+    first_quartile: float | None
+    median: float | None
+    third_quartile: float | None
+    highest: float | None
+    bands: dict[str, int]
+
+
+def summarise_ranks(words: Iterable[str], vocabulary: Mapping[str, int]) -> RankSummary:
+    """Describe how frequent a list's words are.
+
+    Args:
+        words: The words; repeats count once.
+        vocabulary: Word to row, most frequent first.
+    """
+    distinct = dict.fromkeys(words)
+    rows = [vocabulary[word] for word in distinct if word in vocabulary]
+    quartiles = np.quantile(np.array(rows) + 1, [0, 0.25, 0.5, 0.75, 1]).tolist() if rows else [None] * 5
+    bands = dict.fromkeys(BANDS, 0)
+    for row in rows:
+        bands[band_of(row)] += 1
+    lowest, first, median, third, highest = quartiles
+    return RankSummary(len(rows), len(distinct) - len(rows), lowest, first, median, third, highest, bands)

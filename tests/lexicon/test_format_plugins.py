@@ -1,0 +1,59 @@
+"""A dictionary format of another distribution: one module, registered by an entry point."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bilex.cli import run
+from bilex.core.errors import BilexError
+from bilex.lexicon import Lexicon
+from bilex.lexicon.formats import all_formats, format_named
+
+MODULE = """
+from bilex.lexicon.entries import Entry
+from bilex.lexicon.formats import DictionaryFormat
+from bilex.lexicon.reading import Collector
+
+def read(path, layout):
+    collector = Collector(path, "arrows", layout)
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        source, _, target = line.partition("->")
+        collector.add(number, [Entry(source, target)])
+    return collector.finished()
+
+def pieces(dictionary, options):
+    for entry in dictionary.entries:
+        yield f"{entry.source}->{entry.target}\\n"
+
+FORMAT = DictionaryFormat("arrows", "arrows", (".arrows",), "a file of arrows", read=read, pieces=pieces)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:dictionary format 'broken'")
+def test_a_registered_format_is_read_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "arrows_format.py").write_text(MODULE, encoding="utf-8")
+    facts = tmp_path / "arrows_format-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: arrows-format\nVersion: 1.0\n")
+    points = ["arrows = arrows_format:FORMAT", "broken = no_such_module:FORMAT", "tsv = arrows_format:FORMAT"]
+    (facts / "entry_points.txt").write_text("[bilex.formats]\n" + "\n".join(points) + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    format_named.cache_clear()
+    with pytest.warns(UserWarning, match="'broken' cannot be loaded"):
+        Lexicon([("dog", "koira")]).save(tmp_path / "d.arrows")
+    assert (tmp_path / "d.arrows").read_text() == "dog->koira\n"
+    assert list(Lexicon.load(tmp_path / "d.arrows").pairs) == [("dog", "koira")]
+    assert (
+        run(["convert", str(tmp_path / "d.arrows"), "-o", str(tmp_path / "d.tsv"), "--kind", "dictionary"])
+        == 0
+    )
+    assert (tmp_path / "d.tsv").read_text() == "dog\tkoira\n", "a format of ours is not replaced"
+    with pytest.raises(BilexError, match="'broken' cannot be loaded"):
+        format_named("broken")
+    monkeypatch.undo()
+    sys.modules.pop("arrows_format", None)
+    format_named.cache_clear()
+    assert "arrows" not in {form.name for form in all_formats()}
