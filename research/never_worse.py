@@ -18,6 +18,7 @@ report, never for a choice. `trial` and `whole` hold out seeds and are scored on
 words and 45 % of the way, as a fit's own trial is, `whole` on all words and all of the way. Ranks of all
 held-out words are kept, one character per word, so that any rule can be judged afterwards.
 
+The runs `early held` and `early final` compare short and whole first passes, among 20,000 words or all.
 The run `check` fits what a user gets, preset "auto", and the presets "paper", "best" and "careful" where
 `--known` does not have them yet, and prints whether the limits hold: auto is at most 0.3 below the best of
 the three, and at most 0.3 below auto with fewer seeds.
