@@ -3,7 +3,7 @@
     python -m tools.attack_workbench MODEL slow bursts events guesses --seconds 60
 
 MODEL is copied first, and served on this machine's loopback only. Each attack prints one line with its counts
-and raises an AssertionError if a promise of docs/robustness.md is broken.
+and raises an AssertionError if a promise of docs/reference/promises.md is broken.
 """
 
 from __future__ import annotations
@@ -246,8 +246,42 @@ def guesses(model: Path, seconds: float) -> str:
     )
 
 
+def retraining(model: Path, seconds: float) -> str:
+    """Kill the server at random moments of a retraining and of keep: nothing may be lost."""
+    from bilex.model import Translator
+
+    rng, phases, kept = random.Random(0), Counter[str](), 0
+    end, kills = time.monotonic() + seconds, 0
+    words = Translator.load(model).space.source.index_to_key
+    while time.monotonic() < end or not kills:
+        server = Server(model)
+        server.wait()
+        decisions = server.request("GET", "/api/review/status")[1]["decisions"]
+        assert decisions == kills, f"{decisions} of {kills} decisions are left"
+        body = {"source": words[kills], "reviewer": "a", "verdict": "accept", "accepted": [words[0]]}
+        assert server.request("POST", "/api/review/decide", body)[0] == 200
+        assert server.request("POST", "/api/learn", {"updates": 1})[0] == 202
+        until = time.monotonic() + rng.uniform(0.2, 8)
+        while time.monotonic() < until and server.request("GET", "/api/job")[1]["job"]["state"] == "running":
+            time.sleep(0.02)
+        job = server.request("GET", "/api/job")[1]["job"]
+        if job["state"] == "done":
+            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+                threading.Timer(rng.uniform(0, 0.05), server.kill).start()
+                kept += server.request("POST", "/api/learn/keep")[0] == 200
+        phases[job["phase"] if job["state"] == "running" else f"keep after {job['state']}"] += 1
+        server.kill()
+        server.log.unlink(missing_ok=True)
+        kills += 1
+        Translator.load(model, verify=True)
+        for beside in model.parent.glob("model.*"):
+            if beside.is_dir():
+                Translator.load(beside, verify=True)
+    return f"retraining: {kills} kills, {kept} keeps acknowledged, nothing lost; killed in {dict(phases)}"
+
+
 ATTACKS: dict[str, Callable[[Path, float], str]] = {
-    attack.__name__: attack for attack in (slow, bursts, events, guesses)
+    attack.__name__: attack for attack in (slow, bursts, events, guesses, retraining)
 }
 
 

@@ -7,5 +7,6 @@ from tools.kill_workbench import run_rounds
 
 
 @pytest.mark.slow
+@pytest.mark.promise
 def test_no_acknowledged_decision_is_lost(model):
     assert run_rounds(model, 5) > 20

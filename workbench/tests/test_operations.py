@@ -1,0 +1,207 @@
+"""Operations that change the model: one at a time, whole after a kill, and never over damage."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from tools.workbench_pairs import prepared, run_pairs
+
+from bilex.core.errors import BilexError
+from bilex.model import Translator
+from bilex.model.storage import replace_calibration
+from bilex_workbench import retraining
+from bilex_workbench.applying import apply_to_model
+from bilex_workbench.retraining import fingerprint, previous_folder, retrained_folder
+from bilex_workbench.state import Settings, Workbench
+from bilex_workbench.uploads import Uploads
+from workbench_server import serving
+
+
+@pytest.fixture
+def waiting(made_model, tmp_path):
+    """A model with a retrained one, decisions and a recalibration, and a server of it."""
+    other = tmp_path / "other"
+    translator = Translator.load(made_model)
+    translator.with_parts(seeds=translator.seeds.head(100)).save(other)
+    folder = prepared(tmp_path / "place", made_model, other, translator.space.source.index_to_key)
+    bench = Workbench(Settings(work=tmp_path, fill=False), folder)
+    bench.wait_until_ready()
+    yield bench, folder
+    bench.stop()
+
+
+def flip(folder):
+    """Change a byte of the vectors."""
+    file = max(folder.rglob("*.safetensors"), key=lambda one: one.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 255
+    file.write_bytes(content)
+
+
+@pytest.mark.slow
+@pytest.mark.promise
+def test_every_pair_of_operations_leaves_a_whole_model(made_model):
+    assert "nothing lost" in run_pairs(made_model, 600, rounds=2)
+
+
+def test_the_loser_learns_the_present_state(waiting):
+    bench, _ = waiting
+    with serving(bench) as client:
+        bench.begin("import")
+        for path in ("/api/learn/keep", "/api/learn/discard", "/api/audit/apply", "/api/learn"):
+            answer = client.post(path, json={})
+            assert answer.status_code == 409 and answer.json()["operation"] == "import", path
+        bench.end()
+        assert client.post("/api/learn/discard").status_code == 200
+
+
+def test_applying_twice_is_applying_once(waiting):
+    bench, folder = waiting
+    engine = bench.engine
+    word = engine.space.source.index_to_key[300]
+    before = [found.confidence for found in engine.translate(word, 3)]
+    apply_to_model(bench)
+    bench.wait_until_ready()
+    once = fingerprint(folder)
+    bench._engine = engine  # a second request that began before the first had ended
+    apply_to_model(bench)
+    bench.wait_until_ready()
+    assert fingerprint(folder) == once
+    served = [found.confidence for found in bench.engine.translate(word, 3)]
+    own = [found.confidence for found in Translator.load(folder).translate(word, 3)]
+    assert served == pytest.approx(before, abs=1e-5) and own == pytest.approx(before, abs=1e-4)
+
+
+def test_damage_is_neither_served_nor_given_new_checksums(waiting, tmp_path):
+    bench, folder = waiting
+    calibration = bench.engine.translator.calibration
+    flip(folder)
+    damaged = fingerprint(folder)
+    with pytest.raises(BilexError, match="checksum"):
+        replace_calibration(folder, calibration, {})
+    with serving(bench) as client:
+        assert client.post("/api/audit/apply").status_code == 409
+    assert fingerprint(folder) == damaged
+    again = Workbench(Settings(work=tmp_path, fill=False), folder)
+    with pytest.raises(BilexError, match="checksum"):
+        again.wait_until_ready()
+    again.stop()
+
+
+def test_a_damaged_retrained_model_is_not_kept(waiting):
+    bench, folder = waiting
+    before = fingerprint(folder)
+    flip(retrained_folder(folder))
+    with pytest.raises(BilexError, match="checksum"):
+        retraining.keep(bench)
+    assert fingerprint(folder) == before
+
+
+@pytest.mark.parametrize("moment", ["exchange", "sync_folder", "_remove_model", "_forget"])
+def test_a_keep_that_is_killed_is_finished_at_the_next_start(waiting, tmp_path, monkeypatch, moment):
+    bench, folder = waiting
+    shutil.copytree(folder, previous_folder(folder))  # of an earlier keep
+    old, new = fingerprint(folder), fingerprint(retrained_folder(folder))
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr(retraining, moment, killed)
+        with pytest.raises(KeyboardInterrupt):
+            retraining.keep(bench)
+    bench.stop()
+    again = Workbench(Settings(work=tmp_path, fill=False), folder)
+    again.wait_until_ready()
+    if moment == "exchange":
+        assert (fingerprint(folder), fingerprint(retrained_folder(folder))) == (old, new)
+        assert retraining.waiting(again) is not None
+    else:
+        assert (fingerprint(folder), fingerprint(previous_folder(folder))) == (new, old)
+        assert not retrained_folder(folder).exists() and retraining.waiting(again) is None
+    again.stop()
+
+
+def test_the_server_notices_that_its_model_is_replaced_or_gone(waiting, made_model, monkeypatch):
+    bench, folder = waiting
+    monkeypatch.setattr("bilex_workbench.state._LOOK_EVERY", 0.0)
+    generation = bench.generation
+    with serving(bench) as client:
+        folder.rename(folder.with_name("away"))
+        assert client.get("/api/translate?word=x").status_code == 503
+        answer = client.get("/api/model").json()
+        assert answer["state"] == "failed" and "gone" in answer["detail"]
+        folder.with_name("away").rename(folder)
+        assert client.get("/api/model").json()["state"] == "ready"
+        translator = Translator.load(made_model)
+        translator.with_parts(seeds=translator.seeds.head(50)).save(folder)  # align --force
+        client.get("/api/model")
+        bench.wait_until_ready()
+        assert bench.generation == generation + 1 and bench.engine.fingerprint == fingerprint(folder)
+
+
+def test_a_piece_that_could_not_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
+    uploads = Uploads(tmp_path / "uploads", 1 << 20)
+    number = uploads.start("a.vec", 30)["id"]
+    uploads.add(number, 0, b"x" * 10)
+    path = uploads._found[number].path
+    with path.open("ab") as file:
+        file.write(b"half of a piece")  # what a full disk took before it refused the rest
+    uploads.add(number, 10, b"y" * 10)
+    assert uploads.add(number, 20, b"z" * 10)["complete"]
+    assert uploads.path(number).read_bytes() == b"x" * 10 + b"y" * 10 + b"z" * 10
+    path.write_bytes(b"?" * 30)
+    with pytest.raises(BilexError, match="damaged"):
+        uploads.path(number)
+
+
+def test_uploads_of_a_killed_server_are_removed(tmp_path):
+    killed, alive = Uploads(tmp_path / "u", 100), Uploads(tmp_path / "u", 100)
+    killed.start("a.vec", 3)
+    alive.start("b.vec", 3)
+    killed._held.release()  # as the system does when a process ends
+    Uploads(tmp_path / "u", 100)
+    assert [path.suffix for path in (tmp_path / "u").glob("*/*.vec")] == [".vec"]
+    alive.clear()
+    assert not (tmp_path / "u").exists()
+
+
+def test_language_models_and_hidden_folders_cannot_be_reached(tmp_path):
+    folder = tmp_path / "data"
+    (folder / ".secret").mkdir(parents=True)
+    bench = Workbench(Settings(folder=folder, work=tmp_path))
+    with serving(bench) as client:
+        body = {"sample": True, "name": "x", "method": "procrustes"}
+        for name in ("/etc", "../..", "bert-base-multilingual-uncased", "http://example.org/x", ".secret"):
+            answer = client.post("/api/setup/fit", json={**body, "language_model": name})
+            assert answer.status_code in (400, 404), name
+        assert client.get("/api/setup/files?path=.secret").status_code == 404
+
+
+def test_an_import_is_limited_and_shows_how_far_it_is(waiting, monkeypatch):
+    bench, _ = waiting
+    words = bench.engine.space.source.index_to_key[:450]
+    sheet = "source,target,verdict\n" + "".join(f"{word},x,yes\n" for word in words)
+    seen = []
+    with serving(bench) as client:
+        monkeypatch.setattr("bilex_workbench.importing.time.sleep", lambda _: seen.append(bench.progress))
+        found = client.post("/api/publish/import?reviewer=aino2", content=sheet).json()
+        assert found["accepted"] + found["unchanged"] == 450
+        assert seen == [(0, 450), (200, 450), (400, 450)] and bench.progress is None
+        monkeypatch.setattr("bilex_workbench.importing._MOST_WORDS", 100)
+        assert client.post("/api/publish/import?reviewer=a", content=sheet).status_code == 400
+        assert client.post("/api/publish/import?reviewer=%20", content=sheet).status_code in (400, 422)
+        bad = client.post("/api/publish/import?reviewer=a", content="source,target,verdict\na\x00,b,yes\n")
+        assert bad.status_code == 400 or bad.json()["problems"]
+
+
+def test_a_clock_that_jumps_back_changes_no_order(client, bench, monkeypatch):
+    word = bench.engine.space.source.index_to_key[0]
+    times = iter(["2030-01-01T00:00:00", *["1999-01-01T00:00:00"] * 20])
+    monkeypatch.setattr("bilex_workbench.decisions.now", lambda: next(times))
+    for accepted in ("first", "second"):
+        body = {"source": word, "reviewer": "aino", "verdict": "accept", "accepted": [accepted]}
+        assert client.post("/api/review/decide", json=body).status_code == 200
+    entry = client.get("/api/entry", params={"source": word}).json()
+    assert entry["accepted"] == ["second"]
