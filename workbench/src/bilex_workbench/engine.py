@@ -43,13 +43,11 @@ class Engine:
         self.folder, self.store = folder, store
         self.fingerprint = sha256(folder / CHECKSUMS)
         opened = Translator.load(folder, verify=False, device="cpu")
-        served = ServedSpace.of(opened.space)
-        phrases = None if opened.whole_space is opened.space else opened.whole_space
+        words = ServedSpace.of(opened.space)
+        whole = words if opened.whole_space is opened.space else ServedSpace.of(opened.whole_space)
         lineage = Lineage.of(folder, self.fingerprint, opened.calibration)
         self.base, self.applied = lineage.base, lineage.applied
-        self.translator = opened.with_parts(
-            space=served, whole_space=phrases, calibration=lineage.calibration
-        )
+        self.translator = opened.with_parts(space=words, whole_space=whole, calibration=lineage.calibration)
         self.recalibration = Recalibration.from_facts(store.fact("recalibration"), self.fingerprint)
         self._completions: dict[Direction, Completions] = {}
         self.stored: dict[Direction, int] = {"forward": 0, "backward": 0}  # words whose answers are stored
@@ -65,8 +63,8 @@ class Engine:
 
     @property
     def space(self) -> ServedSpace:
-        """The two vocabularies."""
-        space = self.translator.space
+        """The two vocabularies, the phrases of the seeds behind the words."""
+        space = self.translator.whole_space
         assert isinstance(space, ServedSpace)
         return space
 

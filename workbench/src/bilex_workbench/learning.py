@@ -133,7 +133,8 @@ def _compare(before: Translator, after: Translator, progress: Progress, report: 
     old_rows, old_sure = (np.concatenate(part) for part in zip(*found[0], strict=True))
     new_rows, new_sure = (np.concatenate(part) for part in zip(*found[1], strict=True))
     different = np.flatnonzero(old_rows != new_rows)
-    words, answers = before.space.source.index_to_key, before.space.target.index_to_key
+    words = before.space.source.index_to_key
+    old, new = (model.whole_space.target.index_to_key for model in (before, after))
     for part in _parts(different.tolist()):
         changed += len(part)
         report(
@@ -141,8 +142,8 @@ def _compare(before: Translator, after: Translator, progress: Progress, report: 
                 [
                     words[row],
                     row + 1,
-                    answers[old_rows[row]],
-                    answers[new_rows[row]],
+                    old[old_rows[row]],
+                    new[new_rows[row]],
                     _or_none(old_sure[row]),
                     _or_none(new_sure[row]),
                 ]
