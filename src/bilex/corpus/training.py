@@ -237,7 +237,8 @@ def _followed(stream: IO[bytes], progress: Progress) -> str:
 def _store(model: Path, output: Path) -> None:
     """Put fastText's model into its place, or write it in the format that the name of the output means."""
     if output.suffix.lower() == ".bin":
-        WordVectors.load(model, limit=1, lowercase=False)  # refuses a file that the disk had no room for
+        # Refuses a file that the disk had no room for.
+        WordVectors.load(model, limit=1, lowercase=False, keep_markers=True)
         with atomic_file(output) as temporary:
             model.replace(temporary)
         return

@@ -255,12 +255,16 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
         write_checksums(made, taken_over)
 
 
-def load_translator(folder: str | Path, *, verify: bool, device: str) -> Translator:
+def load_translator(
+    folder: str | Path, *, languages: Two | None = None, verify: bool, device: str
+) -> Translator:
     """Open a translator; the arguments are those of `Translator.load`."""
     from bilex.model.translator import Translator
 
     path = Path(folder)
     restore(path)
+    if languages is not None and is_many(path):
+        return load_many(path, verify=verify, device=device).pair(*languages)
     opened = _opened_two(path)
     files = opened.files() if verify else ModelFiles(path)
     files.compare(path, but=path / _UNKNOWN)
@@ -268,6 +272,9 @@ def load_translator(folder: str | Path, *, verify: bool, device: str) -> Transla
     with fitting_together(path):
         parts = opened.parts()
         provenance = Provenance.from_dict(config)
+        if languages is not None and tuple(code_of(n) or n for n in languages) != provenance.languages:
+            one, other = provenance.language_names()
+            raise BilexError(f"{path}: translates from {one} to {other}, not from {' to '.join(languages)}.")
         source, target = (parts.vocabularies[name] for name in two)
         whole = Space(source, target, config["metric"], device)
         whole.keep_neighbourhoods(*parts.terms[two], config["csls_neighbours"])
@@ -489,7 +496,7 @@ def _opened_two(path: Path) -> _Opened:
     if opened.many:
         raise BilexError(
             f"{path}: is a model of several languages; name two of them (--from and --to, or "
-            "ManyLanguages.load in a program)."
+            "the argument languages of Translator.load)."
         )
     return opened
 

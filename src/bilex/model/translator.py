@@ -226,11 +226,19 @@ class Translator(OnTheHub):
         return self
 
     @classmethod
-    def load(cls, folder: str | Path, *, verify: bool = True, device: str = "auto") -> Translator:
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        languages: tuple[str, str] | None = None,
+        verify: bool = True,
+        device: str = "auto",
+    ) -> Translator:
         """Open a saved translator; its vectors are memory-mapped.
 
         Args:
             folder: What `save` wrote.
+            languages: Two languages of a model of many, by code or name, such as ("fi", "ru").
             verify: Whether every file is compared with its checksum before it is read; a language model is
                 when its first word comes.
             device: Where searches run.
@@ -240,7 +248,7 @@ class Translator(OnTheHub):
         """
         from bilex.model.storage import load_translator
 
-        return load_translator(folder, verify=verify, device=device)
+        return load_translator(folder, languages=languages, verify=verify, device=device)
 
     def save(self, folder: str | Path) -> None:
         """Write a folder that `load` opens, all of it or nothing.

@@ -147,3 +147,16 @@ def test_a_folder_of_the_first_version_opens_and_becomes_one_of_this(tmp_path: P
         assert (first.score, second.score) == (0.8175273537635803, 0.49898284673690796)
         assert many.translate("en5", "en", "fi", 1)[0].known
     assert describe_many(folder, verify=True) == describe_many(tmp_path / "again", verify=True)
+
+
+def test_a_translator_opens_two_languages_of_many(joined: ManyLanguages, copied: Path) -> None:
+    opened = Translator.load(copied, languages=("Finnish", "ru"), device="cpu")
+    assert opened.languages == ("Finnish", "Russian")
+    words = opened.space.source.index_to_key[:20]
+    assert opened.translate(words, 2) == joined.translate(words, "fi", "ru", 2)
+    with pytest.raises(BilexError, match="name two of them"):
+        Translator.load(copied)
+    opened.save(copied.parent / "fi-ru")
+    assert Translator.load(copied.parent / "fi-ru", languages=("fi", "ru")).languages == opened.languages
+    with pytest.raises(BilexError, match="translates from Finnish to Russian, not from ru to fi"):
+        Translator.load(copied.parent / "fi-ru", languages=("ru", "fi"))
