@@ -38,6 +38,7 @@ from bilex.core.files import (
     restore,
     sha256,
 )
+from bilex.core.languages import code_of
 from bilex.core.manifest import CARD, CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import as_json, from_json
