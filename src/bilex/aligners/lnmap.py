@@ -178,7 +178,7 @@ class LNMap(Aligner):
         widths = [rows.shape[1], self.hidden, self.hidden, self.latent]
         network = _Autoencoder(widths, self.dropout).to(rows.device)
         optimizer = torch.optim.Adam(network.parameters(), self.autoencoder_rate)
-        kept = _Kept(state.part(_STAGES[stage]), [network], [optimizer])
+        kept = _Kept(state.part(_STAGES[stage].split()[0]), [network], [optimizer])
         done, error = kept.resume(error=math.nan)
         with progress.task(_STAGES[stage], total=self.autoencoder_epochs) as task:
             task.advance(done)
@@ -214,7 +214,7 @@ class LNMap(Aligner):
         by_sgd = torch.optim.SGD([*there.parameters(), *back.parameters()], self.mapper_rate)
         by_adam = torch.optim.Adam(own.parameters(), self.autoencoder_rate)
         networks = [there, back, own]
-        kept = _Kept(state.part(_STAGES[stage]), networks, [by_adam])
+        kept = _Kept(state.part(_STAGES[stage].split()[0]), networks, [by_adam])
         done, used = kept.resume(pairs=0)
         with progress.task(_STAGES[stage], total=(1 + self.rounds) * self.mapper_epochs) as task:
             task.advance(done * self.mapper_epochs)
