@@ -62,9 +62,9 @@ def calibration_lines(translator: Translator) -> list[str]:
         if part is not None:
             query_side, key_side = translator.provenance.language_names(direction)  # type: ignore[arg-type]
             lines.append(
-                f"Confidences, {query_side} to {key_side}: on {part.words} held-out seed words they were off "
-                f"by {100 * part.error:.0f} points on average, of which about "
-                f"{100 * part.error_by_chance:.0f} are due to so few words."
+                f"Confidences, {query_side} to {key_side}: on {part.words} held-out seed words they differed "
+                f"from the accuracy by {100 * part.error:.0f} points on average; exact confidences would "
+                f"differ by about {100 * part.error_by_chance:.0f} on so few words."
             )
     return lines or [f"There are no confidences ({translator.calibration.note})."]
 
