@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from bilex.model.known import doubtful_seeds
 from bilex_workbench.agreement import kappa
 from bilex_workbench.decisions import Decision, outcome, refresh
 from bilex_workbench.state import Settings, Workbench
@@ -224,6 +225,13 @@ def test_decisions_that_make_no_sense(client, body):
 def test_a_word_that_is_not_in_the_table(client):
     body = {"source": "nosuch", "reviewer": "a", "verdict": "none"}
     assert client.post("/api/review/decide", json=body).status_code == 404
+
+
+def test_doubtful_seeds_are_a_queue(client, bench):
+    expected = [one.source for one in doubtful_seeds(bench.engine.translator, 10)]
+    found = [item["source"] for item in following(client, mode="doubtful", count=10)["items"]]
+    assert found == list(dict.fromkeys(expected))[:10] and found
+    assert all(row["known"] for row in client.get("/api/entries", params={"known": True}).json()["rows"])
 
 
 def test_status_counts(client, bench):

@@ -19,7 +19,7 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
-from bilex.model.known import Proposals, Proposer
+from bilex.model.known import Proposals, Proposer, doubtful_seeds
 from bilex.model.space import Direction
 from bilex_workbench.decisions import cover_forms, refresh
 from bilex_workbench.engine import STORED_CANDIDATES, Engine, direction_number, packed
@@ -34,6 +34,7 @@ _PAUSE = 0.01
 _BUSY_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _ROWS_A_TRANSACTION = 1024
 _KIND_CANDIDATES = 5
+_DOUBTFUL = 500  # seeds that are offered for another look
 
 _PARTS = tuple(field.name for field in fields(Proposals))
 _FROM_MODEL = (
@@ -285,7 +286,12 @@ class Precompute(threading.Thread):
                     "UPDATE entries SET mutual = ? WHERE row = ?", [(int(mutual[row]), row) for row in part]
                 )
             time.sleep(_PAUSE)
+        doubtful = dict.fromkeys(one.source for one in doubtful_seeds(self.engine.translator, _DOUBTFUL))
         with self.store.writing() as connection:
+            connection.executemany(  # seeds have priority 0, doubtful ones less than any content word
+                "UPDATE entries SET priority = ? WHERE source = ? AND known = 1",
+                [(0.4 * (1 - place / len(doubtful)), source) for place, source in enumerate(doubtful)],
+            )
             remember(connection, "entries_complete", self.engine.base)
 
     def _first_answers(self, direction: Direction, total: int) -> npt.NDArray[np.int64]:

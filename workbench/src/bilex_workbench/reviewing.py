@@ -35,6 +35,7 @@ _MODES = {
     "disagreements": ("status = 'disagreement'",),
     "skipped": ("status = 'skipped'",),
     "seeds": ("known = 1 AND status IN ('unreviewed', 'skipped')",),
+    "doubtful": ("known = 1 AND priority > 0 AND status IN ('unreviewed', 'skipped')",),
 }
 
 
@@ -45,7 +46,7 @@ class Queue:
     Attributes:
         reviewer: Who reviews.
         order: One of the orders that the interface names.
-        mode: "first", "second", "disagreements", "skipped" or "seeds".
+        mode: "first", "second", "disagreements", "skipped", "seeds" or "doubtful".
         kinds: Kinds of entries, with commas between them; "" for all.
         assignee: Only entries that are assigned to this person; "" for all.
     """

@@ -17,7 +17,7 @@ import { whyPanel } from "./why.js";
 const AHEAD = 3;
 const PREPARING_POLL_MS = 500;
 const ORDERS = [["queue", "content words first"], ["frequency", "most frequent first"], ["confidence", "least confident first"], ["-confidence", "most confident first"], ["random", "random"], ["alphabet", "alphabetical"]];
-const MODES = [["first", "not reviewed yet"], ["second", "second review"], ["disagreements", "disagreements"], ["skipped", "skipped"], ["seeds", "known from seeds"]];
+const MODES = [["first", "not reviewed yet"], ["second", "second review"], ["disagreements", "disagreements"], ["skipped", "skipped"], ["seeds", "known from seeds"], ["doubtful", "doubtful seeds"]];
 
 class ReviewView {
   constructor(place, query, app) {
