@@ -65,7 +65,7 @@ def main() -> None:
     )
     parser.add_argument("source", help="vectors of the source language")
     parser.add_argument("target", help="vectors of the target language")
-    parser.add_argument("--seeds", required=True, help="word pairs, one a line")
+    parser.add_argument("--seeds", required=True, help="word pairs, one per line")
     parser.add_argument("--method", default="procrustes", help="an aligner of `bilex methods`")
     parser.add_argument("--limit", type=int, default=200_000, help="words of each language")
     parser.add_argument("--confidence", type=float, default=0.3, help="leave out less confident entries")

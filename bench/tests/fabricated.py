@@ -63,7 +63,7 @@ def fabricated_results(
     Args:
         pairs: Language pairs.
         sizes: Seed sizes.
-        words: Test words a direction.
+        words: Test words per direction.
         lambdas: The λ of C2(C1); "auto" is there too, and chooses 0.3.
         samples: The pairs whose C2(C1) at "auto" carries vectors for pictures.
         failed: Whether a setup that failed is among them.

@@ -79,7 +79,7 @@ def test_words_of_a_pair_are_stored_once(path: Path) -> None:
             store.add(fabricated(setup(method=method), 30))
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT count(*) FROM predictions").fetchone() == (8,)
-        assert connection.execute("SELECT count(*) FROM parts").fetchone() == (2,)  # one a direction
+        assert connection.execute("SELECT count(*) FROM parts").fetchone() == (2,)  # one per direction
 
 
 def test_a_done_setup_stays_and_a_failed_one_is_replaced(path: Path) -> None:

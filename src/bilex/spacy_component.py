@@ -55,7 +55,7 @@ def make_component(
         model: A model folder of two languages or of many.
         source: The language of the texts; needed for a model of many only if spaCy's code is another.
         target: The language to translate to; needed for a model of many.
-        k: How many translations a token.
+        k: How many translations per token.
         min_confidence: Leave out translations of less confidence than this; known ones stay.
         use_lemmas: Whether a token that is not in the vocabulary is looked up by its lemma.
 

@@ -187,7 +187,7 @@ def test_a_target_that_was_changed_in_place_is_seen(sides, keep: float) -> None:
 
 
 def test_few_rows_and_lines_without_room() -> None:
-    """One row a side, and more equal scores than a list has room for."""
+    """One row per side, and more equal scores than a list has room for."""
     alone = np.array([[1.0, 0.0]], np.float32)
     assert StochasticMatcher(device="cpu")(alone, alone, 1.0).forward.tolist() == [0]
     many = np.tile(alone, (700, 1))

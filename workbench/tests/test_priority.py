@@ -11,7 +11,7 @@ ROWS = np.arange(WORDS, dtype=np.int64)
 
 
 def proposals(lead, known=False):
-    """Two translations a word, the second so far behind the first; no confidences."""
+    """Two translations per word, the second so far behind the first; no confidences."""
     scores = np.stack([np.full(WORDS, 0.8), 0.8 - np.broadcast_to(lead, WORDS)], axis=1)
     return Proposals(
         scores.astype(np.float32),

@@ -1,7 +1,7 @@
 """The figures of the paper's tables, and which of our setups each belongs to.
 
 Li et al., Improving Word Translation via Two-Stage Contrastive Learning, ACL 2022. They were measured on
-fastText's Wikipedia vectors with 200,000 words a language; the note beside the file says more.
+fastText's Wikipedia vectors with 200,000 words per language; the note beside the file says more.
 """
 
 from __future__ import annotations

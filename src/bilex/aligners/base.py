@@ -45,7 +45,7 @@ class Aligner(ABC):
     Attributes:
         rejected_: Pairs of rows that the lexicon of the last fit said to be no translations.
         source_map_: Takes source vectors, as they came from their file, into the common space.
-        target_map_: Likewise for the target language.
+        target_map_: The same for the target language.
         report_: What happened: pairs used, warnings, and what the method adds in a subclass of
             `AlignerReport`.
     """

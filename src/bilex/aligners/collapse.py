@@ -100,7 +100,7 @@ def recovered_share(
 
     Args:
         x: Source rows, most frequent first, on the device that is to be used.
-        y: Target rows likewise.
+        y: Target rows.
         pairs: The dictionary to be judged, on that device too.
         k: Neighbours in CSLS.
         seed: Of the splits.

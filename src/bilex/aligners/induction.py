@@ -48,7 +48,7 @@ def induce_pairs(
 
     Args:
         source: Source vectors in the common space, unit rows, most frequent first.
-        target: Target vectors likewise.
+        target: Target vectors.
         frequent: How many of the first words of each language are queries (N_freq).
         keep: How many pairs are kept in each direction (N_aug).
         k: Neighbours in r.
@@ -97,7 +97,7 @@ def surest_pairs(
 
     Args:
         source: Source vectors in the common space, unit rows, most frequent first.
-        target: Target vectors likewise.
+        target: Target vectors.
         words: Partners are looked for among so many words of each language; None, or more, for 20,000.
         k: Neighbours in CSLS.
         device: "auto", "cpu" or "cuda".

@@ -43,9 +43,9 @@ class LNMapReport(AlignerReport):
 
     Attributes:
         source_reconstruction_error: The squared error of a source word in the autoencoder's last epoch.
-        target_reconstruction_error: Likewise.
+        target_reconstruction_error: The same for the target language.
         forward_pairs: Pairs that the mapper from source to target learned from in its last round.
-        backward_pairs: Likewise from target to source.
+        backward_pairs: The same from target to source.
     """
 
     source_reconstruction_error: float = math.nan
@@ -279,7 +279,7 @@ def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int
 
     Args:
         source: Source rows of unit length.
-        target: Target rows likewise.
+        target: Target rows.
         queries: How many of the first rows of each side are queries.
         k: Neighbours in CSLS.
         device: "auto", "cpu" or "cuda".

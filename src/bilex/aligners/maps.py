@@ -258,7 +258,7 @@ class Map:
         """Map rows, some thousands at a time; beside the result only a block is held.
 
         Args:
-            vectors: One vector a row.
+            vectors: One vector per row.
             block: How many rows are mapped at a time.
             device: Where to compute; None for numpy on the host.
         """

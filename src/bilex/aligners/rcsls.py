@@ -142,7 +142,7 @@ class RelaxedCSLS:
 
     Args:
         source: All source rows, of unit length.
-        target: All target rows likewise.
+        target: All target rows.
         pairs: The seed pairs.
         k: Neighbours.
         device: Where neighbours are searched.

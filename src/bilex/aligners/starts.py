@@ -155,7 +155,7 @@ def unsupervised_similarity_distributions(
 
     Args:
         source: Source vectors, as they came from their file.
-        target: Target vectors likewise.
+        target: Target vectors.
         frequent: How many of the most frequent words of each language are described (fewer if a
             vocabulary is smaller); memory grows with its square.
         k: Neighbours in CSLS.

@@ -124,7 +124,11 @@ _SHOWN = 5  # missing words of each language
     metavar="CODE",
     help="The source language, such as en.  [default: taken from the file's name]",
 )
-@click.option("--target-language", metavar="CODE", help="The target language, likewise.")
+@click.option(
+    "--target-language",
+    metavar="CODE",
+    help="The target language, such as fi.  [default: taken from the file's name]",
+)
 @click.option("--keep-case", is_flag=True, help="Do not lower-case vectors and dictionary.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of the method.")
 @click.option(

@@ -47,7 +47,7 @@ _FEW = 0.5
 )
 @click.option("--plot", metavar="FILE.svg", help="With --tests: a heat map of all pairs.")
 @click.option(
-    "--words", metavar="FILE", help="Without a dictionary: words, one a line, to expect an accuracy for."
+    "--words", metavar="FILE", help="Without a dictionary: words, one per line, to expect an accuracy for."
 )
 @pair_options
 @click.option(

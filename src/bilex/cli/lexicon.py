@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     help="The format; by default what the file's name says, else tsv.",
 )
 @click.option(
-    "-k", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Translations a word."
+    "-k", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Translations per word."
 )
 @direction_options("forward", "backward", "both")
 @from_option
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 @click.option(
     "--lemmas",
     is_flag=True,
-    help="One entry a lemma: its forms' votes joined, senses numbered (needs the extra lemmas).",
+    help="One entry per lemma: the votes of its forms are added, senses numbered (needs the extra lemmas).",
 )
 @model_only_option
 @filter_options

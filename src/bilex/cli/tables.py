@@ -15,7 +15,7 @@ def answers_table(
     *,
     languages: tuple[str, str] = ("word", "translation"),
 ) -> Table:
-    """Words and their translations, one a line.
+    """Words and their translations, one per line.
 
     Args:
         answers: What to show.

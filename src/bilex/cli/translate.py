@@ -34,7 +34,7 @@ _WORDS = re.compile(r'"([^"]+)"|(\S+)')
 _COMMANDS = (
     '"new york" for a phrase',
     ":reverse for the other direction",
-    ":k 10 for ten translations a word",
+    ":k 10 for ten translations per word",
     ":help",
     ":q to leave",
 )
@@ -66,7 +66,7 @@ class _Overrides:
 @click.argument("model", type=click.Path())
 @click.argument("words", nargs=-1)
 @click.option(
-    "-k", "count", type=click.IntRange(min=1), default=5, show_default=True, help="Translations a word."
+    "-k", "count", type=click.IntRange(min=1), default=5, show_default=True, help="Translations per word."
 )
 @direction_options("forward", "backward")
 @pair_options
@@ -132,7 +132,7 @@ def command(
         known += _answer(translator, [word], overrides)
         sys.stdout.flush()
     if not asked:
-        raise BilexError("there is no word to translate; give words as arguments or one a line on stdin.")
+        raise BilexError("there is no word to translate; give words as arguments or one per line on stdin.")
     return OK if known else BAD_INPUT
 
 
@@ -235,7 +235,7 @@ def _obeyed(line: str, overrides: _Overrides) -> _Overrides | None:
 
 
 def _lines_of_stdin() -> Iterator[str]:
-    """The words on stdin, as they come, one a line, blank lines left out.
+    """The words on stdin, as they come, one per line, blank lines left out.
 
     Raises:
         BilexError: A line is not UTF-8.

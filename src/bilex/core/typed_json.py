@@ -23,7 +23,7 @@ def other_entries() -> Any:
 
 
 def as_json(record: Any) -> dict[str, Any]:
-    """A dataclass as a JSON object, dataclasses inside it likewise.
+    """A dataclass as a JSON object, with the dataclasses inside it.
 
     Tuples become lists, and numbers that are not finite None, since JSON has none.
     """

@@ -110,7 +110,7 @@ class TrainingSettings:
         }
 
     def memory(self, vocabulary: int) -> int:
-        """How many bytes training takes: a row for each word and n-gram bucket, and an output row a word."""
+        """How many bytes training takes: a row for each word and n-gram bucket, an output row per word."""
         arguments = self.arguments(vocabulary)
         rows = 2 * vocabulary + int(arguments["bucket"])
         return rows * int(arguments["dim"]) * _BYTES

@@ -20,7 +20,7 @@ class Batch:
 
     Args:
         words: The distinct words.
-        places: One row a pair: the numbers in `words` of its source word, its target word, its source
+        places: One row per pair: the numbers in `words` of its source word, its target word, its source
             negatives and its target negatives.
         sides: For each number 0 for a source word, 1 for a target word, −1 where there is no word.
         source_negatives: How many source negatives a pair has.

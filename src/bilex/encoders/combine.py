@@ -39,7 +39,7 @@ def generalised_procrustes(views: Floats, others: Floats) -> tuple[Floats, Float
     larger space stays as it is.
 
     Args:
-        views: One row a word in the first space.
+        views: One row per word in the first space.
         others: The same words in the second space.
 
     Returns:

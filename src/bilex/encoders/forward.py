@@ -1,4 +1,4 @@
-"""Running an encoder over packed words: one vector a word, next to nothing computed on padding.
+"""Running an encoder over packed words: one vector per word, next to nothing computed on padding.
 
 Encoders of BERT's family take the rows of packed words as they are: everything but attention works token by
 token, and attention gets a mask in which a token sees its own word only. The positions start anew with each
@@ -22,7 +22,7 @@ _PACKABLE = ("bert", "roberta", "xlm-roberta")
 
 
 class WordVectorsModule(nn.Module):
-    """An encoder with its pooling: packed words in, one row a word out, in the packed order.
+    """An encoder with its pooling: packed words in, one row per word out, in the packed order.
 
     Args:
         encoder: A transformers encoder.

@@ -154,7 +154,7 @@ class WordEncoder:
             progress: Receives how far the work is.
 
         Returns:
-            One float32 row a word; zeros for a word that the tokenizer turns into nothing.
+            One float32 row per word; zeros for a word that the tokenizer turns into nothing.
         """
         table = words if isinstance(words, TokenTable) else self.tokenise(words)
         result = np.zeros((len(table), self.dim), np.float32)

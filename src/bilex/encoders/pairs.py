@@ -53,13 +53,13 @@ def positive_pairs(
 
     The paper has two cases: 5,000 seeds stand alone, 1,000 seeds are joined by 4,000 induced pairs. For
     any other number the cases change over at 2,236 usable seeds, the geometric middle. The induced
-    pairs are half CSLS's best, of the 20,000 most frequent words of each side, 6,000 a side, taken in
+    pairs are half CSLS's best, of the 20,000 most frequent words of each side, 6,000 per side, taken in
     turn from either side by rank; a pair with a seed's source or target word is left out, and so is a
     repeated one.
 
     Args:
         source: Source vectors in the common space, unit rows.
-        target: Target vectors likewise.
+        target: Target vectors.
         seeds: The usable seed pairs.
         induced: How many pairs may join.
         device: "auto", "cpu" or "cuda".
@@ -118,7 +118,7 @@ def training_pairs(
 
     Args:
         source: Source vectors in the common space, unit rows, most frequent first.
-        target: Target vectors likewise.
+        target: Target vectors.
         seeds: The usable seed pairs.
         settings: How many of each.
         device: "auto", "cpu" or "cuda".

@@ -58,7 +58,7 @@ class TuningSettings:
     """How an encoder is tuned on word pairs (stage C2).
 
     Args:
-        negatives: Hard negatives a side and pair (N_neg); 0 leaves those of the batch, with `whole_batch`.
+        negatives: Hard negatives per side and pair (N_neg); 0 leaves those of the batch, with `whole_batch`.
         frequent: Negatives are taken from this many most frequent words of a language.
         induced: How many induced pairs join a small dictionary (N_aug).
         temperature: The τ of the loss.

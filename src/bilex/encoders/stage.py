@@ -40,7 +40,7 @@ class StageResult:
         static: Source and target vectors in the aligner's space, unit rows.
         encoded: Source and target vectors of the encoder, unit rows.
         source: The source vocabulary with its combined vectors.
-        target: The target vocabulary likewise.
+        target: The target vocabulary.
         report: Pairs, losses, λ, seconds, warnings.
     """
 
@@ -77,7 +77,7 @@ def run_stage_c2(
     Args:
         aligner: A fitted aligner of any method.
         source: Source vectors as the aligner was given them.
-        target: Target vectors likewise.
+        target: Target vectors.
         lexicon: The seed pairs; None for an aligner without seeds.
         stage: The settings.
         progress: Receives how far the work is.
@@ -212,7 +212,7 @@ class _Run:
         words = sum(int(table.lengths.sum()) for table in tokens)
         self.progress.say(
             f"No GPU here, so the light tuning of {self.encoder.name} is taken ({len(pairs):,} pairs, "
-            f"{self.settings.negatives} negatives a side, {self.settings.epochs} epochs): about "
+            f"{self.settings.negatives} negatives per side, {self.settings.epochs} epochs): about "
             f"{duration(pace.seconds)}, and {duration(pace.a_token * words * _FORWARD_SHARE)} to encode all "
             "words; --tuning paper is the paper's."
         )

@@ -21,7 +21,7 @@ class TokenTable:
     """The tokens of many words.
 
     Args:
-        ids: One row a word, its tokens first, the rest of the row filled with anything.
+        ids: One row per word, its tokens first, the rest of the row filled with anything.
         lengths: Tokens of each word; 0 for a word that the tokenizer turns into nothing.
     """
 

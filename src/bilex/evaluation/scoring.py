@@ -224,7 +224,7 @@ def _with_phrases(
         scoring: The settings, with a space that holds the composed phrases too.
         direction: The language of the queries.
         lexicon: The test dictionary, queries first.
-        train: The seeds, likewise.
+        train: The seeds.
         words: The space without composed phrases.
     """
     query_side, key_side = words.sides(direction)

@@ -22,7 +22,7 @@ class TrialReport:
         form_scores: The score of each form on the held-out words (mean reciprocal rank, both directions).
         failed: Forms that could not be fitted, and why.
         mixing: The λ that was taken; None where there was nothing to choose.
-        mixing_scores: The score of each λ, likewise.
+        mixing_scores: The score of each λ.
         seconds: What it took.
     """
 

@@ -86,7 +86,7 @@ def fit(
     Args:
         aligner: The method with its settings; it stays as it is, and a copy is fitted.
         source: Source vectors, most frequent words first.
-        target: Target vectors likewise.
+        target: Target vectors.
         seeds: Seed pairs, source word first, with pairs that were rejected; None where the method needs none.
         encoder: Settings of stage C2, which adds a language model; None for none.
         rejected: More pairs that are no translations.

@@ -74,7 +74,7 @@ def word_scores(source: Floats, target: Floats, pairs: Pairs, device: str = "aut
 
     Args:
         source: Source vectors in the common space, unit rows.
-        target: Target vectors likewise.
+        target: Target vectors.
         pairs: Pairs that the space was made without, as rows.
         device: "auto", "cpu" or "cuda".
     """

@@ -38,11 +38,11 @@ class FitReport:
         fit_seconds: What fitting it took; NaN where that is not known.
         resumed: Whether the work went on from a checkpoint, so that its seconds are those of a part.
         source_file: Where the source vectors came from, if from a file.
-        target_file: Likewise.
+        target_file: The same for the target language.
         source_dim: The dimension of the source vectors; None where that is not known.
-        target_dim: Likewise.
+        target_dim: The same for the target language.
         source_preprocessing: What was done to the source vectors when they were read.
-        target_preprocessing: Likewise.
+        target_preprocessing: The same for the target language.
         seeds: What the seed dictionary is called.
         seed_pairs: Its pairs.
         seed_pairs_covered: Of these, those with both words in the vectors.

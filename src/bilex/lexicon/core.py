@@ -96,8 +96,8 @@ class Lexicon(Tabular):
         """Read pairs from a file.
 
         Args:
-            path: One pair a line, divided by tab, semicolon or space, a `.csv` or `.jsonl` file, or any other
-                format of `docs/reference/formats.md`. A first line that names the columns is recognised.
+            path: One pair per line, divided by tab, semicolon or space, a `.csv` or `.jsonl` file, or any
+                other format of `docs/reference/formats.md`. A first line that names the columns is recognised.
             format: The name of the format; None to find out from what the file holds.
             lowercase: Whether to lower-case the words, as the vectors usually are.
             normal_form: The Unicode normal form to bring the words into; None leaves them.

@@ -202,7 +202,7 @@ def answers(
     model_only: bool,
     keep: Keep | None,
 ) -> list[Answer]:
-    """One answer a word; the arguments are those of `Translator.translate`."""
+    """One answer per word; the arguments are those of `Translator.translate`."""
     query_side, key_side = translator.whole_space.sides(direction)
     own_side, side = _sides(direction)
     rows = [_row(translator, query_side, word) for word in words]

@@ -96,7 +96,7 @@ def word_filter(
 
 
 def read_words(path: str | Path) -> frozenset[str]:
-    """The words of a file, one a line.
+    """The words of a file, one per line.
 
     Raises:
         BilexError: It cannot be read.

@@ -211,7 +211,7 @@ def check_overrides(translator: Translator, overrides: Overrides) -> None:
         )
     if ranks[0] < 1 or (ranks[1] is not None and ranks[1] < ranks[0]) or overrides.k < 1:
         raise BilexError(
-            f"ranks {ranks[0]} to {ranks[1]} with {overrides.k} translations a word name no words; "
+            f"ranks {ranks[0]} to {ranks[1]} with {overrides.k} translations per word name no words; "
             "ranks count from 1, and at least 1 translation is needed."
         )
 
@@ -562,7 +562,7 @@ def induce_by_lemma(
 
     Args:
         translator: The model.
-        overrides: What to export; `k` counts translations a lemma.
+        overrides: What to export; `k` counts translations per lemma.
         languages: Codes of the two languages; None for those that the model names.
         progress: Shows how far the work is.
 

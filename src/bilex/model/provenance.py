@@ -41,7 +41,7 @@ class Provenance(FitReport):
         asked: The constructor's arguments of the aligner that was asked for, before the trial chose.
         encoder_settings: Those of `C2`; empty without a language model.
         source_language: The code of the source language; None where it is not known.
-        target_language: Likewise.
+        target_language: The same for the target language.
         composed: Phrases of the seeds that were added to each vocabulary, composed of their words.
         retrained: What came after the fit; None where nothing did.
         recalibrated: How an audit changed the confidences, as the workbench recorded it; empty if none did.
@@ -137,8 +137,8 @@ class JointReport:
 
     Attributes:
         seed_pairs: Seed pairs that were used, by two languages.
-        pairs_of_the_last_round: Pairs that the last maps were learned from, likewise.
-        composed_pairs: Pairs that the seeds of other languages gave, likewise.
+        pairs_of_the_last_round: Pairs that the last maps were learned from.
+        composed_pairs: Pairs that the seeds of other languages gave.
         losses: The loss of each update, by round.
         stopped: Where the fit broke; "" if it did not.
         trial: What held-out seeds decided.

@@ -48,7 +48,7 @@ class Space:
 
     Args:
         source: Source words with their vectors in the common space.
-        target: Target words likewise.
+        target: Target words.
         metric: "cosine" (rows are made unit here, unless `preprocessing` ends with "unit", which says
             that they are) or "dot" (rows are taken as they are).
         device: Where searches run: "auto", "cpu" or "cuda".
@@ -92,7 +92,7 @@ class Space:
 
         Args:
             source: Source vectors as they came from their file.
-            target: Target vectors likewise.
+            target: Target vectors.
             source_map: Takes source vectors into the common space.
             target_map: Takes target vectors there.
             metric: How vectors are compared in that space.
@@ -109,7 +109,7 @@ class Space:
         Args:
             aligner: A fitted aligner; its metric and device are taken over.
             source: Source vectors as they came from their file.
-            target: Target vectors likewise.
+            target: Target vectors.
         """
         return cls.from_maps(
             source,
@@ -169,8 +169,8 @@ class Space:
 
         Args:
             queries: Row numbers of the query language (whole numbers, one axis), or vectors in the
-                common space (floats, one a row).
-            k: How many answers a query.
+                common space (floats, one per row).
+            k: How many answers per query.
             direction: "forward" asks with source words, "backward" with target words.
             retrieval: "csls", or "nn" for the plain similarity.
             neighbours: The k of CSLS's r.

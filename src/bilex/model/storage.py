@@ -89,7 +89,7 @@ class Description:
         calibration: From scores to confidences.
         seeds: The pairs it was learned from.
         source_words: How many words its source vocabulary has.
-        target_words: Likewise.
+        target_words: The same for the target language.
         dim: The dimension of the common space.
         metric: How its vectors are compared.
         lowercase: Whether the vocabularies were lower-cased.

@@ -57,14 +57,14 @@ class Translator(OnTheHub):
 
     Args:
         aligner: The method with its settings, or its name; None for `C1()`. A fit leaves it as it is.
-        encoder: Settings of stage C2, which adds a language model; None for none. Likewise.
+        encoder: Settings of stage C2, which adds a language model; None for none.
 
     Attributes:
         space: Both vocabularies in one space.
         whole_space: The same with the phrases of the seeds, composed, behind the words; they are queries and
             known translations, but no other answers to words.
         source_map: Takes source vectors, as they come from their file, into the space.
-        target_map: Likewise for the target language.
+        target_map: The same for the target language.
         calibration: From scores to confidences.
         unknown: Give vectors to words outside the vocabulary; the first that can read a word is used.
         seeds: The pairs it was learned from, and pairs that were rejected.
@@ -175,7 +175,7 @@ class Translator(OnTheHub):
 
         Args:
             source: Source vectors, most frequent words first.
-            target: Target vectors likewise.
+            target: Target vectors.
             seeds: Seed pairs, source word first; None where the method needs none.
             calibrate: Whether to learn confidences.
             held_out: The share of the seeds' source words that they are learned on.
@@ -313,7 +313,7 @@ class Translator(OnTheHub):
         Args:
             words: One word or several. A word is looked up as it is, then lower-cased if the
                 vocabularies were.
-            k: How many translations a word.
+            k: How many translations per word.
             direction: "forward" from source to target, "backward" the other way.
             retrieval: "csls", or "nn" for the plain similarity.
             model_only: Only what the model itself finds, as if no word were known.
@@ -451,11 +451,11 @@ class Translator(OnTheHub):
         """Induce a whole dictionary: every word with its best translations, known ones first.
 
         Args:
-            k: How many translations a word.
+            k: How many translations per word.
             direction: Who asks: source words ("forward"), target words ("backward"), or "both" (pairs
                 that either found, each once).
             retrieval: "csls", or "nn" for the plain similarity.
-            mutual: Keep only pairs in which each word is the other's best (at most one a word, whatever k).
+            mutual: Keep only pairs in which each word is the other's best (at most one per word, whatever k).
             min_score: Of pairs that are not known, keep only those that score at least this.
             min_confidence: Of pairs that are not known, keep only those of at least this confidence.
             ranks: The frequency range of the words to translate, first and last rank from 1; None for no end.
@@ -490,7 +490,7 @@ class Translator(OnTheHub):
 
         Args:
             vectors: Vectors from the same training run as those the maps were learned on: `WordVectors`,
-                gensim's `KeyedVectors`, or a numpy array of one vector or of one a row.
+                gensim's `KeyedVectors`, or a numpy array of one vector or of one per row.
             side: Their language: "source" or "target".
 
         Returns:

@@ -51,7 +51,7 @@ class Moment(NamedTuple):
     """Queries and keys under the maps of one update.
 
     Attributes:
-        queries: One row a query, in the keys' unmapped space, so that score = query·key/‖key W‖.
+        queries: One row per query, in the keys' unmapped space, so that score = query·key/‖key W‖.
         inverse_norm: 1/‖key W‖ of every key.
         query_units: The queries' words mapped to unit length: score = query unit·key unit.
         key_units: The keys mapped to unit length.

@@ -88,7 +88,7 @@ def taken_off(low: npt.NDArray[np.int8], kind: Kind, side: Literal["keys", "quer
 
 @njit(nogil=True, cache=True)
 def put(low: Any, tiles: Any, first: int) -> None:
-    """Write 8-bit keys, one a row, into the tiles, from key `first` on."""
+    """Write 8-bit keys, one per row, into the tiles, from key `first` on."""
     for i in range(low.shape[0]):
         tile, lane = (first + i) // LANES, (first + i) % LANES
         for d in range(low.shape[1]):

@@ -184,7 +184,7 @@ def attend(
     """Find the n nearest keys of the `wanted` queries from `start` to `stop`, or mark them unsettled.
 
     Args:
-        queries: One row a query, in the keys' unmapped space.
+        queries: One row per query, in the keys' unmapped space.
         keys: Unmapped keys.
         inverse_norm: 1/length of each mapped key.
         temperature: τ of the weights.

@@ -31,9 +31,9 @@ def ranks_of(
 
     Args:
         queries: One query a row.
-        keys: One key a row.
+        keys: One key per row.
         chosen: For each query the key whose rank is asked for.
-        penalties: One ranking for each: None ranks by q·y, numbers (one a key) by 2·q·y − penalty(y).
+        penalties: One ranking for each: None ranks by q·y, numbers (one per key) by 2·q·y − penalty(y).
             All of them are served by one product.
         device: "auto", "cpu" or "cuda".
         memory: Bytes that a block of scores may take.

@@ -57,7 +57,7 @@ def top_k(
 
     Args:
         queries: One query a row, as a numpy array or a torch tensor.
-        keys: One key a row, likewise.
+        keys: One key per row.
         k: How many; if there are fewer keys, all of them.
         key_penalty: One number a key.
         device: "auto", "cpu" or "cuda".
@@ -76,7 +76,7 @@ class KeySearch:
     """Keys that are searched more than once: rounded, and brought to the device, only once.
 
     Args:
-        keys: One key a row, as a numpy array, a torch tensor or rows stored in a file.
+        keys: One key per row, as a numpy array, a torch tensor or rows stored in a file.
         key_penalty: One number a key; see `top_k`.
         device: "auto", "cpu" or "cuda".
         memory: Bytes that the working blocks may take; None follows the memory that there is.
@@ -154,8 +154,8 @@ def neighbourhoods(
     """CSLS's two terms, r of every source row and r of every target row, from one pass.
 
     Args:
-        source: One source vector a row.
-        target: One target vector a row.
+        source: One source vector per row.
+        target: One target vector per row.
         k: Neighbours in the mean.
         device: "auto", "cpu" or "cuda".
         memory: Bytes that the working blocks may take; None follows the memory that there is.
@@ -194,7 +194,7 @@ def csls_top_k(
 
     Args:
         queries: One query a row.
-        keys: One key a row.
+        keys: One key per row.
         k: How many.
         query_mean: r of each query.
         key_mean: r of each key.

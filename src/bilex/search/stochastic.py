@@ -28,7 +28,7 @@ class Matches(NamedTuple):
 
     Attributes:
         forward: For each source row its best target row, on the matcher's device.
-        backward: For each target row its best source row, likewise.
+        backward: For each target row its best source row.
         objective: The mean, over both directions, of each row's highest similarity (nothing hidden).
     """
 

@@ -1,4 +1,4 @@
-"""The CPU side of `bilex.search.stochastic`: one fast product, and a short list of candidates a line.
+"""The CPU side of `bilex.search.stochastic`: one fast product, and a short list of candidates per line.
 
 Rounds resemble each other, so the last round tells how high a score must be to matter in this one. The
 product goes block by block through the cache, and only the scores over these bars are kept; what is
@@ -273,7 +273,7 @@ class _Round:
         list(self.map(part, range(0, len(lines), step)))
 
     def _scores(self, number: int, lines: Lines) -> npt.NDArray[Any]:
-        """The cells of all scores of some lines of a side, one line a row; exact rounds have float32."""
+        """The cells of all scores of some lines of a side, one line per row; exact rounds have float32."""
         if self.exact or self.rounded[0].kind is None:
             rows, others = (
                 self.rows[side] if self.exact else self.low[side].rows for side in (number, 1 - number)

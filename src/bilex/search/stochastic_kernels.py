@@ -338,7 +338,7 @@ def rank_whole(block: Any, lines: Any, own_scale: Any, other_scale: Any, highest
     """Find the k highest scores of lines of which a block holds all scores, in rising order.
 
     Args:
-        block: Cells, one row a line.
+        block: Cells, one row per line.
         lines: Which lines.
         own_scale: Factors of the side.
         other_scale: Factors of the other side.

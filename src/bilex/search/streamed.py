@@ -52,7 +52,7 @@ class StreamedKeys:
     """Keys made ready once for any number of small searches.
 
     Args:
-        keys: One float32 row a key; only the few rows that come near the best are read later.
+        keys: One float32 row per key; only the few rows that come near the best are read later.
         penalty: CSLS's term of each key.
         read: Called whenever rows of `keys` were read, so that the caller may let go of a file's pages.
         int8_products: Whether queries are rounded to 8 bits too; None decides by the processor.
@@ -104,7 +104,7 @@ class StreamedKeys:
         """For each query the k keys of highest score, best first.
 
         Args:
-            queries: One float32 row a query.
+            queries: One float32 row per query.
             k: How many keys; at most as many as there are.
             penalised: Whether the score is twice the similarity less the key's penalty, if there are any,
                 or the similarity.

@@ -25,7 +25,7 @@ def empty(keys: int, width: int) -> npt.NDArray[np.int8]:
 
 
 def put(low: npt.NDArray[np.int8], tiles: npt.NDArray[np.int8], first: int) -> None:
-    """Write 8-bit keys, one a row, into the tiles, from key `first` on, which begins a tile."""
+    """Write 8-bit keys, one per row, into the tiles, from key `first` on, which begins a tile."""
     for start in range(0, len(low), LANES):
         part = low[start : start + LANES]
         tiles[(first + start) // LANES, : part.shape[1], : len(part)] = part.T

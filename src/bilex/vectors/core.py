@@ -27,13 +27,13 @@ _NOT_PORTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 @dataclass(eq=False, repr=False)
 class WordVectors:
-    """A vocabulary with one vector a word, most frequent word first.
+    """A vocabulary with one vector per word, most frequent word first.
 
     The names are gensim's: `index_to_key`, `key_to_index`, `vectors`.
 
     Args:
         index_to_key: The words, in order of frequency; each once.
-        vectors: One row a word. A float32 array with its rows in order is shared, be it a read-only memory
+        vectors: One row per word. A float32 array with its rows in order is shared, be it a read-only memory
             map; any other array of real numbers is copied into one. `StoredRows` decode float16 or int8
             rows of a file as they are asked for.
         preprocessing: The steps ("unit", "center") already applied to `vectors`, in order.
@@ -55,7 +55,7 @@ class WordVectors:
         if self.vectors.ndim != 2 or len(self.index_to_key) != len(self.vectors):
             raise BilexError(
                 f"{len(self.index_to_key)} words do not fit vectors of shape {self.vectors.shape}; "
-                "one row a word is needed."
+                "one row per word is needed."
             )
         if not self.vectors.shape[1]:
             raise BilexError("the vectors have no dimension; give at least one number for each word.")
@@ -232,7 +232,7 @@ def _as_float32(vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
     try:
         given = np.asarray(vectors)
     except ValueError as error:  # lists of different lengths
-        raise BilexError(f"the vectors are no matrix ({error}); one row a word is needed.") from error
+        raise BilexError(f"the vectors are no matrix ({error}); one row per word is needed.") from error
     if given.dtype.kind not in "fiub":
         raise BilexError(f"the vectors hold {given.dtype}, not real numbers; convert them to float32.")
     with np.errstate(over="ignore"):

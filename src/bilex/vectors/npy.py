@@ -1,4 +1,4 @@
-"""A numpy matrix with a list of words, one a line, beside it."""
+"""A numpy matrix with a list of words, one per line, beside it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
     words_path = next((candidate for candidate in lists if candidate.is_file()), None)
     if words_path is None:
         raise BilexError(
-            f"{path}: has no word list beside it; put the words, one a line, "
+            f"{path}: has no word list beside it; put the words, one per line, "
             f"into {lists[0].name} or {lists[1].name}."
         )
     check_ordinary(words_path)
@@ -102,7 +102,7 @@ def _matrix(content: bytes | mmap.mmap, name: str) -> npt.NDArray[np.floating]:
     if len(shape) != 2 or dtype.kind != "f" or not 0 < shape[1] <= MAX_DIM or shape[0] < 1:
         raise BilexError(
             f"{name}: holds {dtype} of shape {shape}; a matrix of floating-point numbers, "
-            "one row a word, is needed."
+            "one row per word, is needed."
         )
     needed, found = math.prod(shape) * dtype.itemsize, len(content) - start.tell()
     if found < needed:
@@ -114,7 +114,7 @@ def _matrix(content: bytes | mmap.mmap, name: str) -> npt.NDArray[np.floating]:
 
 
 def parse_words(content: bytes, name: str, encoding_errors: str = "strict") -> list[str]:
-    """The words of a list with one word a line.
+    """The words of a list with one word per line.
 
     Raises:
         BilexError: The list is not UTF-8.
@@ -143,7 +143,7 @@ def _clean(words: list[str], matrix: npt.NDArray[np.floating], options: LoadOpti
 
 
 def write(vectors: WordVectors, path: Path) -> None:
-    """Write X.npy, and the words, one a line, as X.txt beside it.
+    """Write X.npy, and the words, one per line, as X.txt beside it.
 
     Raises:
         BilexError: A word cannot stand in a list, or a file cannot be written.

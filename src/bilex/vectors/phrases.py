@@ -66,7 +66,7 @@ def composed(
     """The weighted mean of the unit vectors of a phrase's words; None if they cancel out.
 
     Args:
-        vectors: One row a word.
+        vectors: One row per word.
         weights: One number a word.
     """
     lengths = np.linalg.norm(vectors, axis=1)

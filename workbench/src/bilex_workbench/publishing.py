@@ -285,7 +285,7 @@ def change_log(store: Store, form: str) -> str:
 
 
 def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
-    """Entries as a CSV file to fill in: one row a pair, with yes, no or nothing in the column "verdict"."""
+    """Entries as a CSV file to fill in: one row per pair, with yes, no or nothing in the column "verdict"."""
     condition, values = wanted.condition()
     outcomes = all_outcomes(store)
     articles = all_articles(store)

@@ -98,7 +98,7 @@ def test_a_sheet_goes_out_and_comes_back(page: OpenedPage, tmp_path: Path) -> No
     assert page.api("review/status")["decisions"] == before
     page.click("#import-trial")
     page.click("#import-go")
-    page.sees("#import-result", "Taken over: 2 accepted, 1 rejected")
+    page.sees("#import-result", "Imported: 2 accepted, 1 rejected")
     statuses = [page.api(f"entry?source={row['source']}")["status"] for row in chosen]
     assert statuses == ["accepted", "rejected", "accepted"]
 

@@ -41,9 +41,9 @@ class _Execution:
         device: "auto", "cpu" or "cuda".
         workers: Local processes; None for as many as make sense.
         ray: The address of a Ray cluster; None for local processes.
-        cpus: Cores a family, on Ray.
-        gpus: GPUs a family, on Ray; None for what is usual.
-        gigabytes: Memory a family, on Ray; None for what is estimated.
+        cpus: Cores per family, on Ray.
+        gpus: GPUs per family, on Ray; None for what is usual.
+        gigabytes: Memory per family, on Ray; None for what is estimated.
     """
 
     device: str
@@ -138,15 +138,15 @@ class _Execution:
     help="Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a fresh one "
     "on this machine. Needs bilex-bench[cluster]; see docs/reference/benchmark-cluster.md.",
 )
-@click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores a family; 4 by default.")
+@click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores per family; 4 by default.")
 @click.option(
     "--ray-gpus",
     "gpus",
     type=float,
-    help="GPUs a family, such as 0.5, or 0; 1 by default, where there are GPUs.",
+    help="GPUs per family, such as 0.5, or 0; 1 by default, where there are GPUs.",
 )
 @click.option(
-    "--ray-memory", "gigabytes", type=float, metavar="GB", help="Memory a family; as estimated by default."
+    "--ray-memory", "gigabytes", type=float, metavar="GB", help="Memory per family; as estimated by default."
 )
 @click.option(
     "--cache",

@@ -21,7 +21,7 @@ _FORMATS = ("markdown", "latex", "csv")
     ),
 )
 @click.argument("results", type=click.Path())
-@click.option("-o", "--output", type=click.Path(), help="A folder for one file a table; else to stdout.")
+@click.option("-o", "--output", type=click.Path(), help="A folder for one file per table; else to stdout.")
 @click.option(
     "--format",
     "form",

@@ -78,7 +78,7 @@ def _vectors_table(check: FolderCheck) -> Table:
 
 
 def _pairs_table(check: FolderCheck) -> Table:
-    """One row a pair: of each dictionary the covered pairs of all, and of seeds the test pairs in them."""
+    """One row per pair: of each dictionary the covered pairs of all, and of seeds the test pairs in them."""
     from rich.table import Table
 
     from bilex_bench.datasets.checking import TEST

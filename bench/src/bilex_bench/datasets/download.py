@@ -29,7 +29,7 @@ _TIMEOUT_S = 60
 _ATTEMPTS = 4
 _PAUSE_S = 2.0
 _MEGABYTE = 1e6
-_PATIENCE_S, _SLOWEST = 120, 1000  # a connection that brings fewer bytes a second for so long is given up
+_PATIENCE_S, _SLOWEST = 120, 1000  # a connection that brings fewer bytes per second for so long is given up
 _PAGE = re.compile(rb"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
 _PARTIAL, _OUT_OF_RANGE, _SERVER_FAULT = 206, 416, 500
 _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
@@ -210,7 +210,7 @@ def _receive(
                 raise BilexError(f"{response.url}: answers with a web page, not a file; fetch it by hand.")
             if time.monotonic() - began > _PATIENCE_S:
                 if position - start < _PATIENCE_S * _SLOWEST:
-                    raise _InterruptedError(f"it brings fewer than {_SLOWEST:,} bytes a second")
+                    raise _InterruptedError(f"it brings fewer than {_SLOWEST:,} bytes per second")
                 began, start = time.monotonic(), position
             with _plain_errors(target):
                 file.write(block)

@@ -59,7 +59,7 @@ def latex(table: Table) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """One line a row, each metric in a column of its own; caption and notes are left to the others."""
+    """One line per row, each metric in a column of its own; caption and notes are left to the others."""
     shapes = [_Shape(table, place) for place in range(len(table.columns))]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")

@@ -83,8 +83,8 @@ def figure_notes(
     if any(cell.reported for cell in figures):
         notes.append(
             f"In italics and parentheses: reported by {CITATION}, on fastText's Wikipedia vectors with "
-            f"200,000 words a language; {means}. The vectors differ, so compare differences between methods "
-            "rather than single figures."
+            f"200,000 words per language; {means}. The vectors differ, so compare differences between "
+            "methods rather than single figures."
         )
         notes += _differences(sheet, columns, rows)
     if any(cell.share for cell in figures):

@@ -1,7 +1,7 @@
 """A glossary for DeepL: CSV without header, within the limits that its interface states.
 
 The limits are those of https://developers.deepl.com/docs/api-reference/glossaries: 10 MiB in all, 1,024 bytes
-of UTF-8 a word, one translation a word, no control characters or line ends, no blanks around a word.
+of UTF-8 per word, one translation per word, no control characters or line ends, no blanks around a word.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from bilex.lexicon.formats.dictzip import Place, articles, write_packed
 from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
 
 _FIRST_LINE = "StarDict's dict ifo file"
-_OURS = "One translation a line, written by bilex"
+_OURS = "One translation per line, written by bilex"
+_WRITTEN = (_OURS, "One translation a line, written by bilex")  # the second until version 0.2
 _LARGEST_INDEX = 1 << 28
 _LONGEST_WORD = 255
 _MOST_SHARED = 16 << 20
@@ -31,7 +32,7 @@ def _read(path: Path, layout: Layout) -> Reading:
     stem = stem_of(path)
     path = stem.with_name(stem.name + ".ifo")
     facts = _facts(path)
-    ours = facts.get("description", "") == _OURS
+    ours = facts.get("description", "") in _WRITTEN
     collector = Collector(
         path, "stardict", layout, units="entries", place="entry", expected="a word with translations"
     )
@@ -203,7 +204,7 @@ def _save(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
 
 def _refuse_others(path: Path, *others: Path) -> None:
     """Files beside the `.ifo` are replaced only if an `.ifo` of ours is there already."""
-    if path.exists() and f"description={_OURS}" in decode(path).split("\n"):
+    if path.exists() and {f"description={text}" for text in _WRITTEN} & set(decode(path).split("\n")):
         return
     for other in (*others, path.with_suffix(".dict")):
         if other.exists():
@@ -232,7 +233,7 @@ def _fault(entry: Entry) -> str:
 
 FORMAT = DictionaryFormat(
     name="stardict",
-    description="StarDict: .ifo, .idx and .dict.dz, a translation a line",
+    description="StarDict: .ifo, .idx and .dict.dz, a translation per line",
     suffixes=(".ifo",),
     noun="a StarDict dictionary",
     read=_read,

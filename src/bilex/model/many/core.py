@@ -248,7 +248,7 @@ class ManyLanguages(OnTheHub):
             words: One word or several, of the language `source`.
             source: The code or name of their language.
             target: The language to translate to.
-            k: How many translations a word.
+            k: How many translations per word.
             options: Further arguments of `Translator.translate`.
         """
         return self.pair(source, target).translate(words, k, **options)

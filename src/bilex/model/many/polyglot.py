@@ -1,4 +1,4 @@
-"""A dictionary of several languages: one line a word, one column a language."""
+"""A dictionary of several languages: one line per word, one column per language."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ from bilex_workbench.cli.review_file import opened
     show_default=True,
     help="One entry per headword, or one per word form.",
 )
-@click.option("--title", default="", help="Of a site or linked data: the name of the dictionary.")
-@click.option("--authors", default="", help="Likewise: who made it.")
-@click.option("--licence", default="", help="Likewise: under which terms it may be used.")
+@click.option("--title", default="", help="For a site or linked data: the title of the dictionary.")
+@click.option("--authors", default="", help="For a site or linked data: who made it.")
+@click.option("--licence", default="", help="For a site or linked data: its licence.")
 @click.option("--status", default="", help="Of the sheet: only entries of these statuses.")
 @limit_option("Of the sheet: so many entries of the queue.")
 @click.option(

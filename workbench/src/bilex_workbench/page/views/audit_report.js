@@ -44,7 +44,7 @@ function recalibration(report, again) {
       warn(error);
     }
   };
-  return card("Confidences", report.calibration.length ? table("Said and found", [["Confidence"], ["Said", true], ["Found", true], ["Decided", true]], report.calibration.map((row) => [range(row.name), percent(row.said), percent(row.found), count(row.decided)])) : null,
+  return card("Confidences", report.calibration.length ? table("Predicted and measured", [["Confidence"], ["Predicted", true], ["Measured", true], ["Decided", true]], report.calibration.map((row) => [range(row.name), percent(row.said), percent(row.found), count(row.decided)])) : null,
     done
       ? el("p", {}, `Recalibrated from ${counted(done.decisions, "decision")}: calibration error ${done.error_before?.toFixed(3)} before, ${done.error_after?.toFixed(3)} after.`)
       : el("p", { class: "hint" }, "The audit's answers can correct the confidences in the table, in the queue and in exports."),

@@ -21,7 +21,7 @@ const VERDICT = { accept: "accepted", none: "none is right", skip: "skipped" };
 function history(entry, model) {
   if (!entry.history.length) return el("p", { class: "empty" }, "Nobody has decided about this entry.");
   return table("Decisions", [["When"], ["Who"], ["Decision"], ["Translations"], ["Note"]], entry.history.map((decision) => [
-    time(decision.at), wordOf(decision.reviewer), `${VERDICT[decision.verdict] ?? decision.verdict}${decision.kind === "review" ? "" : ` (${decision.kind})`}${decision.undone ? ", taken back" : ""}`,
+    time(decision.at), wordOf(decision.reviewer), `${VERDICT[decision.verdict] ?? decision.verdict}${decision.kind === "review" ? "" : ` (${decision.kind})`}${decision.undone ? ", undone" : ""}`,
     decision.accepted.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: model.target.code })]), wordOf(decision.note ?? "")]));
 }
 

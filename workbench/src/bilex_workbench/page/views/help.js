@@ -26,7 +26,7 @@ export function keyHelp() {
   const dialog = el("dialog", { id: "keys", "aria-labelledby": "keys-heading", onclose: () => dialog.remove() },
     el("h2", { id: "keys-heading" }, "Keys"),
     el("table", {}, el("tbody", {}, KEYS.map(([key, meaning]) => el("tr", {}, el("th", { scope: "row" }, el("kbd", {}, key)), el("td", {}, meaning))))),
-    check("Keys of one letter are on", keysOn(), switchKeys),
+    check("Single-letter shortcuts", keysOn(), switchKeys),
     el("div", { class: "row" }, button("Close", () => dialog.close(), { class: "primary" })));
   document.body.append(dialog);
   dialog.showModal();

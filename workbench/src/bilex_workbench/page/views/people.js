@@ -68,7 +68,7 @@ class PeopleView {
   async settle(source, decision) {
     const reviewer = reviewerName();
     if (!reviewer) {
-      replace(this.disagreements, card("Who settles it?", reviewerForm(() => this.loadDisagreements().catch(warn))));
+      replace(this.disagreements, card("Your name", reviewerForm(() => this.loadDisagreements().catch(warn))));
       return;
     }
     try {

@@ -8,7 +8,7 @@ import { card, check, kinds, table, viewHead } from "../lib/parts.js";
 import { reviewerName } from "../lib/reviewer.js";
 import { wordOf } from "../lib/words.js";
 
-const WHICH = [["confirmed", "Confirmed entries only"], ["confident", "Confirmed ones, and others from a confidence on"], ["all", "All entries but rejected ones"]];
+const WHICH = [["confirmed", "Confirmed entries only"], ["confident", "Confirmed entries, and unreviewed ones above a confidence"], ["all", "All entries except rejected ones"]];
 
 class PublishView {
   constructor(place, app) {
@@ -79,7 +79,7 @@ class PublishView {
   }
 
   logCard() {
-    return card("Change log", el("p", { class: "hint" }, "Who decided what, and when; decisions that were taken back included."),
+    return card("Change log", el("p", { class: "hint" }, "Who decided what, and when; including decisions that were undone."),
       el("div", { class: "row" }, ["csv", "jsonl"].map((format) => el("a", { class: "button", href: api.address("publish/changes", { format }), download: true, id: `log-${format}` }, format.toUpperCase()))));
   }
 
@@ -110,7 +110,7 @@ class PublishView {
   }
 
   imported(place, found, trial) {
-    replace(place, el("p", {}, `${trial ? "Would be taken over" : "Taken over"}: ${count(found.accepted)} accepted, ${count(found.rejected)} rejected; ${count(found.unchanged)} unchanged, ${count(found.ignored)} without a verdict.`),
+    replace(place, el("p", {}, `${trial ? "Would be imported" : "Imported"}: ${count(found.accepted)} accepted, ${count(found.rejected)} rejected; ${count(found.unchanged)} unchanged, ${count(found.ignored)} without a verdict.`),
       found.problems.length ? el("ul", { class: "problems" }, found.problems.slice(0, 50).map((problem) => el("li", {}, wordOf(problem)))) : null);
     if (!trial) {
       say("The decisions were imported.");

@@ -163,7 +163,7 @@ class ReviewView {
     this.waiting = [this.item, ...this.waiting].filter((other) => other && other.source !== item.source);
     this.last = null;
     this.count(counts);
-    this.spoken.textContent = `Taken back: ${plain(undone.source)}`;
+    this.spoken.textContent = `Undone: ${plain(undone.source)}`;
     this.draw(item, { ...undone, rejected: undone.verdict === "none" ? [] : undone.rejected });
   }
 

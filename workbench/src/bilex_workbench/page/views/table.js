@@ -130,7 +130,7 @@ class TableView {
       say(`${counted(changed, "entry", "entries")} changed.`);
       replace(this.undoPlace, button(`Undo the change of ${counted(changed, "entry", "entries")}`, async () => {
         await api.post("entries/undo", { batch });
-        replace(this.undoPlace, "Taken back.");
+        replace(this.undoPlace, "Undone.");
         this.table.reload({ keepPlace: true });
       }, { id: "bulk-undo" }));
       return this.table.reload({ keepPlace: true });

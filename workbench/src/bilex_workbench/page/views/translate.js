@@ -15,6 +15,7 @@ import { whyPanel } from "./why.js";
 const PAUSE_MS = 90;
 const MAP_PAUSE_MS = 250;
 const LISTED = 10;
+const ORIGINS = { composed: "composed of its words", subwords: "not in the vocabulary; vector built from its subwords" };
 
 /** Completion from one language's vocabulary: words that begin so, and close spellings of unknown ones. */
 export function completer(direction) {
@@ -109,7 +110,7 @@ class TranslateView {
       replace(this.side);
       return;
     }
-    const about = [found.rank ? `rank ${count(found.rank)}` : "", found.origin === "vocabulary" ? "" : `vector from ${found.origin}`].filter(Boolean).join(" · ");
+    const about = [found.rank ? `rank ${count(found.rank)}` : "", found.origin === "vocabulary" ? "" : ORIGINS[found.origin] ?? `vector from ${found.origin}`].filter(Boolean).join(" · ");
     replace(this.answer,
       el("p", { class: "query-line" }, wordOf(found.word, { lang: from.code, className: "query-word" }), " ", el("small", {}, about), " ",
         this.direction === "forward" && found.rank ? el("a", { href: link("entry", { source: found.word }) }, "Entry") : null),
