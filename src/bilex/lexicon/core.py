@@ -97,7 +97,7 @@ class Lexicon(Tabular):
 
         Args:
             path: One pair per line, divided by tab, semicolon or space, a `.csv` or `.jsonl` file, or any
-                other format of `docs/reference/formats.md`. A first line that names the columns is recognised.
+                other format of `docs/reference/formats.md`. A first line of column names is recognised.
             format: The name of the format; None to find out from what the file holds.
             lowercase: Whether to lower-case the words, as the vectors usually are.
             normal_form: The Unicode normal form to bring the words into; None leaves them.
