@@ -7,7 +7,7 @@
 The families are web text (English, Finnish, French, Russian) and parliament proceedings (German, French,
 Italian; settings that begin with europarl/). A method is an aligner of `bilex methods` as it is by default;
 c1 stands there with each of its forms, as "c1 (best)". Each fit is one call of `bilex.fit.fit`, adds a
-line to the results file, and is not made again. The tables go into docs/explanation/methods.md.
+line to the results file, and is not made again. The tables go into research/methods.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from research.evidence import ALL, measured, read_problem
 from research.family_tables import write_families
 
 RESULTS = Path("research/results/families.jsonl")
-PAGE = Path("docs/explanation/methods.md")
+PAGE = Path("research/methods.md")
 FORMS = ("paper", "best", "careful", "auto")
 NO_SEEDS = "0"
 Row = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/methods.md that set the two families of vectors side by side."""
+"""The tables of research/methods.md that set the two families of vectors side by side."""
 
 from __future__ import annotations
 

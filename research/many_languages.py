@@ -220,7 +220,7 @@ def _opened(study: Study, a: str, b: str) -> tuple[Space, Direction]:
 
 
 def table(work: Path) -> None:
-    """The results as the tables of docs/guide/many-languages.md; the last of equal measurements counts."""
+    """The results as the tables of research/many_languages.md; the last of equal measurements counts."""
     lines = (work / "results.jsonl").read_text(encoding="utf-8").splitlines()
     found = {(row["family"], row["seeds"], row["way"], row["pair"]): row for row in map(json.loads, lines)}
     for title, rows in (("5,000 seeds a pair", FULL_ROWS), ("the pair has …", FEW_ROWS)):

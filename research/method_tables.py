@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/methods.md, from what `research.methods` measured and read."""
+"""The tables of research/methods.md, from what `research.methods` measured and read."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ Scores are those of the grids `shared-data` and `no-seeds` of `bilex benchmark r
 models; setups that the results file holds already are not run again. Costs are those of a fit on the CPU
 without scoring, in a process of its own, so that its peak memory is its own; each adds a line to the costs
 file, and what is there already is not run again unless methods are named. Both go into
-docs/explanation/methods.md.
+research/methods.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RESULTS = Path("results.sqlite")
 GRIDS = ("shared-data", "no-seeds")
 LANGUAGES = ("en", "fi", "fr", "ru")
 SOME_FAILED = 1
-PAGE = Path("docs/explanation/methods.md")
+PAGE = Path("research/methods.md")
 NO_SEEDS = "0"
 
 
