@@ -26,7 +26,7 @@ from bilex.vectors import WordVectors
 OUTPUT = Path(__file__).parents[1] / "docs" / "quickstart.md"
 STEPS: tuple[tuple[str, str], ...] = (
     (
-        "What would be done, and how long it would take. The languages are known from the files' names.",
+        "What would be done. The languages are taken from the names of the files.",
         "bilex align en.vec fi.vec --seeds seeds.tsv --preset quick --dry-run",
     ),
     (
@@ -39,14 +39,14 @@ STEPS: tuple[tuple[str, str], ...] = (
     ),
     ("The other direction.", "bilex translate en-fi --reverse koira -k 3 --format table"),
     ("What is this model?", "bilex info en-fi"),
-    ("Which seeds does it find unlikely? Wrong ones are found so.", "bilex info en-fi --doubtful -k 6"),
+    ("Which seeds does it find unlikely? Some of them are wrong.", "bilex info en-fi --doubtful -k 6"),
     (
         "A whole dictionary: pairs in which each word is the other's first answer.",
         "bilex lexicon en-fi --mutual --min-confidence 0.5 --no-numbers -o dictionary.tsv",
     ),
     ("", "tail -n 4 dictionary.tsv"),
     (
-        "How right is it? Words that it was not taught, in a test dictionary. NN is the nearest neighbour; "
+        "How right is it? Words of a test dictionary that it did not learn from. NN is the nearest neighbour; "
         "CSLS corrects it for words that are near to everything, and is the default.",
         "bilex evaluate en-fi test.tsv",
     ),
@@ -70,10 +70,11 @@ def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
             (folder / name).write_bytes((sample / name).read_bytes())
         parts = [part for step in steps for part in _step(*step, folder)]
     start = (
-        "# A first session\n\nWritten by `python tools/build_session.py`, which types every line after a `$` "
-        "and notes what comes out (in a terminal, tables have lines around them). `en.vec`, `fi.vec`, "
-        "`seeds.tsv` and `test.tsv` are the packaged sample, which the [README](../README.md) says how to "
-        "write out, and how to get files for your languages."
+        "# Quickstart\n\nEvery command on the packaged English–Finnish sample, and what it prints (a terminal draws "
+        "lines around tables). Write the sample out as files first:\n\n```console\n"
+        '$ SAMPLE=$(python -c "from bilex.data import sample_path; print(sample_path())")\n'
+        "$ bilex convert $SAMPLE/en -o en.vec && bilex convert $SAMPLE/fi -o fi.vec\n"
+        "$ cp $SAMPLE/seeds.tsv $SAMPLE/test.tsv .\n```"
     )
     return "\n\n".join([start, *parts]) + "\n"
 
