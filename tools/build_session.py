@@ -46,8 +46,8 @@ STEPS: tuple[tuple[str, str], ...] = (
     ),
     ("", "tail -n 4 dictionary.tsv"),
     (
-        "How right is it? Words of a test dictionary that it did not learn from. NN is the nearest neighbour; "
-        "CSLS corrects it for words that are near to everything, and is the default.",
+        "How right is it? Words of a test dictionary that it did not learn from. NN is the nearest "
+        "neighbour; CSLS corrects it for words that are near to everything, and is the default.",
         "bilex evaluate en-fi test.tsv",
     ),
 )
@@ -70,8 +70,8 @@ def session(sample: Path, steps: Sequence[tuple[str, str]] = STEPS) -> str:
             (folder / name).write_bytes((sample / name).read_bytes())
         parts = [part for step in steps for part in _step(*step, folder)]
     start = (
-        "# Quickstart\n\nEvery command on the packaged English–Finnish sample, and what it prints (a terminal draws "
-        "lines around tables). Write the sample out as files first:\n\n```console\n"
+        "# Quickstart\n\nEvery command on the packaged English–Finnish sample, and what it prints "
+        "(a terminal draws lines around tables). Write the sample out as files first:\n\n```console\n"
         '$ SAMPLE=$(python -c "from bilex.data import sample_path; print(sample_path())")\n'
         "$ bilex convert $SAMPLE/en -o en.vec && bilex convert $SAMPLE/fi -o fi.vec\n"
         "$ cp $SAMPLE/seeds.tsv $SAMPLE/test.tsv .\n```"
