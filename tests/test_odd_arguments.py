@@ -64,6 +64,15 @@ def test_numbers_of_23_digits(files: Files, tmp_path: Path, capsys: pytest.Captu
         TrainingSettings(window=999_999_999)
 
 
+def test_numbers_of_5000_digits(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    digits = "9" * 5000  # Python's int() refuses more than 4,300
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("one two three four\n" * 50)
+    refused(capsys, "vectors", corpus, "-o", tmp_path / "out.vec", "--subwords", f"3-{digits}")
+    align = ("align", files.source, files.target, "--seeds", files.seeds, "-o", tmp_path / "model")
+    refused(capsys, *align, "--columns", f"1,{digits}")
+
+
 def test_an_output_encoding_that_lacks_a_letter(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("ä\tö\n" * 3, encoding="utf-8")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}

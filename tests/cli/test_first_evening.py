@@ -301,7 +301,8 @@ def test_a_pipe_is_answered_line_by_line(files: Files) -> None:
 
 def test_the_prompt(files: Files, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     source, target = WordVectors.load(files.source).index_to_key, WordVectors.load(files.target).index_to_key
-    typed = iter([source[450], ":k 2", source[451], ":reverse", target[450], ":nonsense", ":help", "", ":q"])
+    lines = [source[450], ":k 2", source[451], ":reverse", target[450], ":nonsense", ":k " + "9" * 5000]
+    typed = iter([*lines, ":help", "", ":q"])
     asked: list[str] = []
 
     def answer(prompt: str) -> str:

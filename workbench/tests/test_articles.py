@@ -97,6 +97,21 @@ def test_a_sheet_carries_it_out_and_in(client, written, bench):
     assert client.get("/api/entry", params={"source": written}).json()["article"] == ARTICLE
 
 
+@pytest.mark.parametrize("number", ["51", "9" * 5000])
+def test_a_sheet_with_an_absurd_sense_keeps_its_verdict(client, bench, number):
+    words = bench.engine.space.source.index_to_key[312:314]
+    text = (
+        "source,target,verdict,sense,gloss\n"
+        + f"{words[0]},puu,yes,{number},a plant\n{words[1]},maa,yes,1,soil\n"
+    )
+    answer = client.post("/api/publish/import", params={"reviewer": "ben"}, content=text.encode())
+    assert answer.status_code == 200 and answer.json()["accepted"] == 2
+    (problem,) = answer.json()["problems"]
+    assert problem.startswith(f"'{words[0]}': Sense ") and "50 senses" in problem and len(problem) < 200
+    found = [client.get("/api/entry", params={"source": word}).json()["article"] for word in words]
+    assert not (found[0] or {}).get("senses") and found[1]["senses"][0]["gloss"] == "soil"
+
+
 @pytest.mark.parametrize(
     "article",
     [

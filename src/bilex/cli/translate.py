@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bilex.model.space import Side
 
 _FORMATS = ("table", "tsv", "jsonl")
+_COUNT = re.compile(r"[1-9]\d{0,8}")  # Python converts no more than 4,300 digits
 _WORDS = re.compile(r'"([^"]+)"|(\S+)')
 _COMMANDS = (
     '"new york" for a phrase',
@@ -225,12 +226,12 @@ def _obeyed(line: str, overrides: _Overrides) -> _Overrides | None:
         return None
     if name in ("reverse", "r"):
         return replace(overrides, direction="backward" if overrides.direction == "forward" else "forward")
-    if name == "k" and rest.strip().isdecimal() and int(rest) > 0:
+    if name == "k" and _COUNT.fullmatch(rest.strip()):
         return replace(overrides, count=int(rest))
     if name == "help":
         show(", ".join(_COMMANDS))
     else:
-        warn(f"'{line}' is no command here; these are: :reverse, :k NUMBER, :q, :help.")
+        warn(f"'{line[:60]}' is no command here; these are: :reverse, :k NUMBER, :q, :help.")
     return overrides
 
 

@@ -18,6 +18,7 @@ from bilex.cli.options import (
 from bilex.core.errors import BilexError
 
 _SUBWORDS_NONE = "none"
+_LONGEST_RANGE = 20  # characters
 
 
 @click.command(
@@ -160,6 +161,6 @@ def _ngrams(text: str) -> tuple[int, int]:
     if text == _SUBWORDS_NONE:
         return 0, 0
     shortest, _, longest = text.partition("-")
-    if not (shortest.isdecimal() and longest.isdecimal()):
-        raise BilexError(f"--subwords {text}: give two lengths such as 3-6, or none.")
+    if not (shortest.isdecimal() and longest.isdecimal() and len(text) <= _LONGEST_RANGE):
+        raise BilexError(f"--subwords {text[:_LONGEST_RANGE]}: give two lengths such as 3-6, or none.")
     return int(shortest), int(longest)

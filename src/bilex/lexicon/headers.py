@@ -17,6 +17,7 @@ _TARGET_NAMES = frozenset(
 _VERDICT_NAMES = frozenset(("verdict", "right", "correct", "ok", "accepted", "judgement", "judgment"))
 
 _SHOWN = 200
+_MOST_DIGITS = 9  # of a column's number
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,10 @@ def _header(
 def _place(path: Path, wanted: str, names: list[str]) -> int:
     wanted = wanted.strip()
     if wanted.isdecimal():
-        if not 1 <= int(wanted) <= len(names):
-            raise BilexError(f"{path}: has no column {wanted}; its first line has {len(names)} columns.")
+        if len(wanted) > _MOST_DIGITS or not 1 <= int(wanted) <= len(names):
+            raise BilexError(
+                f"{path}: has no column {wanted[:_SHOWN]}; its first line has {len(names)} columns."
+            )
         return int(wanted) - 1
     if wanted.casefold() in names:
         return names.index(wanted.casefold())

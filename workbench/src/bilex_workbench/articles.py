@@ -10,10 +10,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from bilex.core.errors import BilexError
 from bilex.lexicon.entries import EXAMPLE, FORBIDDEN, Entry
 from bilex_workbench.problems import LONGEST_WORD
 from bilex_workbench.store import Store, now
 
+_MOST_DIGITS = 9  # of a number that a person writes
 _MOST = 50  # senses of an entry, translations or examples of a sense
 
 
@@ -126,16 +128,22 @@ def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
 
     Raises:
         ValidationError: A cell is too long or holds control characters.
+        BilexError: The sense has a number that no article goes to.
     """
     before = article.model_dump()
     said = {name: row.get(name, "").strip() for name in ("gloss", "labels", "comment", "example")}
     speech = row.get("part_of_speech", "").strip()
     if not speech and not any(said.values()):
         return False
-    number = int(row["sense"]) if row.get("sense", "").strip().isdecimal() else 0
-    while len(article.senses) < min(number, _MOST):
+    cell = row.get("sense", "").strip()
+    if cell.isdecimal() and (len(cell) > _MOST_DIGITS or int(cell) > _MOST):
+        raise BilexError(
+            f"Sense {cell[:_MOST_DIGITS]} is more than the {_MOST} senses that an entry may have"
+        )
+    number = int(cell) if cell.isdecimal() else 0
+    while len(article.senses) < number:
         article.senses.append(Sense())
-    sense = article.senses[number - 1] if 0 < number <= _MOST else article.sense_of(target)
+    sense = article.senses[number - 1] if number else article.sense_of(target)
     found = next((one for one in sense.translations if one.target == target), None)
     if found is None:
         found = TranslationOf(target=target)

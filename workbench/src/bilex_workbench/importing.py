@@ -196,8 +196,8 @@ def _keep_structure(connection: Any, source: str, reviewer: str, word: _Word, im
     article = article_of(connection, source)
     try:
         new = [merge_row(article, target, row) for target, row in word.cells]
-    except ValidationError as error:
-        what = error.errors()[0]["msg"]
+    except (ValidationError, BilexError) as error:
+        what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         if len(imported.problems) < _SHOWN_PROBLEMS:
             imported.problems.append(f"'{source[:40]}': {what}; its structure is left out.")
         return
