@@ -1,4 +1,5 @@
 # make demo   run the main job on the packaged sample
+# make check   lint and the tests of the core, for the inner loop
 # make test   run the tests           make test-all   the slow ones too
 # make test-promises   the slow ones that guard promises
 # make test-browser   the workbench's page in Chromium; installs selenium, and Chromium where it may
@@ -23,7 +24,7 @@ AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,
 # Tests run in two processes, all of a file in one of them.
 IN_TWO := -n 2 --dist loadfile
 
-.PHONY: demo test test-promises test-all test-browser lint coverage docs bench clean
+.PHONY: demo check test test-promises test-all test-browser lint coverage docs bench clean
 
 $(VENV)/python: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -56,6 +57,14 @@ demo: $(VENV)/python
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow" $(IN_TWO)
+
+# What a change most likely breaks, in under a minute.
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m "not slow" $(IN_TWO) tests/aligners/test_c1.py tests/model/test_translate.py tests/lexicon/test_lexicon_operations.py tests/cli/test_commands.py
 
 test-promises: $(VENV)/dev
 	$(BIN)/python -m pytest -m promise

@@ -153,6 +153,13 @@ def test_retrieval_is_an_option(command: str, files: Files, capsys: Captured) ->
     assert shown[0] != shown[1]
 
 
+def test_a_fit_says_its_steps(files: Files, tmp_path: Path, capsys: Captured) -> None:
+    command = ("align", files.source, files.target, "--seeds", files.seeds, "--method", "procrustes")
+    assert bilex(*command, "-o", tmp_path / "m") == 0
+    said = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines() if line.startswith("Step")]
+    assert said == [f"Step {number} of 4" for number in range(1, 5)]
+
+
 def test_help_lists_options_in_groups(capsys: Captured) -> None:
     for name in ("align", "align-many"):
         assert bilex(name, "--help") == 0

@@ -140,6 +140,7 @@ _SHOWN = 5  # missing words of each language
     show_default=True,
     help="Learn confidences on held-out seeds, in the trial that also chooses what is auto.",
 )
+@click.option("--verbose", is_flag=True, help="Show losses beside the progress bars.")
 @config_option
 @json_option
 def command(
@@ -166,6 +167,7 @@ def command(
     settings: tuple[str, ...],
     checkpoint: str | None,
     calibrate: bool,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Align two languages: two vector files and a seed dictionary become a model folder.
@@ -190,10 +192,13 @@ def command(
     values = parse_settings(get_method(method), chosen)
     aligner = get_method(method)(**{"device": device, "seed": seed, **values})
     encoder = _encoder(lm, mixing, tuning)
-    listener = progress()
+    known = bool(seeds or corrections)
+    listener = progress(3 + known + (lm is not None), verbose=verbose)
     started = time.monotonic()
     lowercase = not keep_case
     languages = two_languages((source_language, source_vectors), (target_language, target_vectors))
+    if not dry_run:
+        listener.step("reading vectors and seeds")
     lexicon = read_seeds(
         layout, lowercase, languages, seeds=seeds, corrections=corrections, rejected=rejected
     )
@@ -216,6 +221,7 @@ def command(
             progress=listener,
             checkpoint=checkpoint,
         )
+    listener.step("writing the model")
     with listener.task("Writing the model"):
         translator.save(model)
     _report(translator, model, time.monotonic() - started, as_json)

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bilex.core.progress import Progress
+from bilex.core.progress import BarProgress, LineProgress, Progress, Steps
 from bilex.core.text import escape_control_characters, safe_console
 
 _WIDTH_IN_PIPES = 160
@@ -38,11 +38,14 @@ def warn(sentence: str) -> None:
     safe_console(stderr=True, soft_wrap=True).print(text)
 
 
-def progress() -> Progress:
-    """Bars on a terminal, lines elsewhere."""
-    from bilex.core.progress import BarProgress, LineProgress
+def progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
+    """Bars on a terminal, lines elsewhere.
 
-    return BarProgress() if sys.stderr.isatty() else LineProgress()
+    Args:
+        steps: How many steps the work has; None where they are not announced.
+        verbose: Whether numbers such as losses are shown.
+    """
+    return Steps(BarProgress() if sys.stderr.isatty() else LineProgress(), steps, verbose=verbose)
 
 
 @contextmanager

@@ -64,6 +64,51 @@ class Silent:
 SILENT = Silent()
 
 
+class Steps:
+    """One display for work of several steps: says "Step 2 of 4: ..." at the start of each.
+
+    Args:
+        shown: Where it is displayed.
+        total: How many steps there are; None where that is not known.
+        verbose: Whether bars also show numbers such as losses.
+    """
+
+    def __init__(self, shown: Progress, total: int | None = None, *, verbose: bool = False) -> None:
+        self._shown, self._total, self._verbose = shown, total, verbose
+        self._number = 0
+
+    def step(self, name: str) -> None:
+        """Begin the next step."""
+        self._number += 1
+        of = f" of {self._total}" if self._total else ""
+        self._shown.say(f"Step {self._number}{of}: {name}")
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        """A bar of the display."""
+        with self._shown.task(name, total) as task:
+            yield task if self._verbose else _WithoutFigures(task)
+
+    def say(self, message: str) -> None:
+        """One sentence."""
+        self._shown.say(message)
+
+
+class _WithoutFigures:
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
+        """Move on without showing figures."""
+        self._task.advance(steps)
+
+
+def begin_step(progress: Progress, name: str) -> None:
+    """Report that the next step of the work begins, where steps are shown."""
+    if isinstance(progress, Steps):
+        progress.step(name)
+
+
 def _shown(figures: dict[str, Any]) -> str:
     """Metrics as 'loss 0.1234, pairs 5,000'."""
     return ", ".join(f"{name} {_number(value)}" for name, value in figures.items())
@@ -197,4 +242,4 @@ def chosen_progress(override: Progress | bool | None) -> Progress:
         return SILENT
     if override is not True:
         return override
-    return BarProgress() if sys.stderr.isatty() or "ipykernel" in sys.modules else LineProgress()
+    return Steps(BarProgress() if sys.stderr.isatty() or "ipykernel" in sys.modules else LineProgress())

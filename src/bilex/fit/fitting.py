@@ -14,7 +14,7 @@ from bilex.aligners.base import Aligner
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
-from bilex.core.progress import SILENT, Progress
+from bilex.core.progress import SILENT, Progress, begin_step
 from bilex.fit.calibration import Calibration
 from bilex.fit.decisions import Decisions
 from bilex.fit.expectation import from_calibration
@@ -120,11 +120,14 @@ def fit(
         "calibrate": calibrate,
         "held_out": held_out,
     }
+    if lexicon is not None and len(lexicon):
+        begin_step(progress, "choosing settings and learning confidences on held-out seeds")
     decisions = _decisions(asked, source, target, lexicon, stage, options, progress, checkpoint)
     if aligned is None:
         fitted = type(aligner)(**{**aligner.settings(), **decisions.settings})
         state = checkpoint / _ALIGNER if checkpoint else None
         started = time.monotonic()
+        begin_step(progress, f"aligning with {fitted.name}")
         fitted.fit(source, target, lexicon, progress=progress, checkpoint=state)
         seconds = time.monotonic() - started
     else:
@@ -135,6 +138,7 @@ def fit(
     else:
         from bilex.encoders.stage import run_stage_c2
 
+        begin_step(progress, "tuning and adding the language model")
         if decisions.mixing is not None:
             stage = replace(stage, mixing=decisions.mixing)
         state = checkpoint / _ENCODER if checkpoint else None
