@@ -83,7 +83,7 @@ def test_align_shows_translations_and_calibration(files: Files, tmp_path: Path, 
     )
     caught = capsys.readouterr()
     assert code == 0
-    assert "held-out seed words they were off by" in caught.out and "bilex translate" in caught.out
+    assert "Confidences" in caught.out and "bilex translate" in caught.out
     assert "Expect the first answer to be right" in caught.out
     assert "held-out" in caught.err
     assert Translator.load(tmp_path / "m").calibration.parts
@@ -156,7 +156,9 @@ def test_retrieval_is_an_option(command: str, files: Files, capsys: Captured) ->
 def test_a_fit_says_its_steps(files: Files, tmp_path: Path, capsys: Captured) -> None:
     command = ("align", files.source, files.target, "--seeds", files.seeds, "--method", "procrustes")
     assert bilex(*command, "-o", tmp_path / "m") == 0
-    said = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines() if line.startswith("Step")]
+    said = [
+        line.partition(":")[0] for line in capsys.readouterr().err.splitlines() if line.startswith("Step")
+    ]
     assert said == [f"Step {number} of 4" for number in range(1, 5)]
 
 

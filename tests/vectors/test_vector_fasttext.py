@@ -23,7 +23,7 @@ def recorded(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["skipgram", "without_subwords"])
 def test_vectors_are_those_the_fasttext_library_gave(name: str) -> None:
-    vectors = WordVectors.load(DATA / f"{name}.bin", lowercase=False)
+    vectors = WordVectors.load(DATA / f"{name}.bin", lowercase=False, keep_markers=True)
     record = recorded(name)
     assert vectors.index_to_key == record["words"]
     assert vectors.report.format == "fasttext"
@@ -49,7 +49,7 @@ def test_without_subwords_an_unknown_word_has_no_vector() -> None:
 def test_against_the_live_library(name: str) -> None:
     library = pytest.importorskip("fasttext")
     model = library.load_model(str(DATA / f"{name}.bin"))
-    vectors = WordVectors.load(DATA / f"{name}.bin", lowercase=False)
+    vectors = WordVectors.load(DATA / f"{name}.bin", lowercase=False, keep_markers=True)
     words = model.get_words()
     if name == "skipgram":
         words = [*words, "quite", "unheardof", "äöü", "слово", "猫と犬", "🙂🙂"]
@@ -63,7 +63,7 @@ def test_against_gensim() -> None:
     from gensim.models.fasttext import load_facebook_vectors
 
     theirs = load_facebook_vectors(str(DATA / "skipgram.bin"))
-    ours = WordVectors.load(DATA / "skipgram.bin", lowercase=False)
+    ours = WordVectors.load(DATA / "skipgram.bin", lowercase=False, keep_markers=True)
     taken_over = WordVectors.from_gensim(theirs)
     for word in [*ours.index_to_key, "catlike", "собаками", "猫猫"]:
         if word != "</s>":  # gensim adds n-grams to the mark of the end of a sentence, fastText does not
@@ -72,12 +72,14 @@ def test_against_gensim() -> None:
 
 
 def test_subwords_survive_conversion_and_preprocessing(tmp_path: Path) -> None:
-    vectors = WordVectors.load(DATA / "skipgram.bin", lowercase=False).preprocessed("unit", "center", "unit")
+    vectors = WordVectors.load(DATA / "skipgram.bin", lowercase=False, keep_markers=True).preprocessed(
+        "unit", "center", "unit"
+    )
     vectors.save(tmp_path / "v")
     loaded = WordVectors.load(tmp_path / "v", lowercase=False)
     for word in ("catlike", "собаками"):
         np.testing.assert_array_equal(loaded[word], vectors[word])
-    raw = WordVectors.load(DATA / "skipgram.bin", lowercase=False)
+    raw = WordVectors.load(DATA / "skipgram.bin", lowercase=False, keep_markers=True)
     unit = raw.vectors / np.linalg.norm(raw.vectors, axis=1, keepdims=True)
     expected = raw["catlike"] / np.linalg.norm(raw["catlike"]) - unit.mean(axis=0)
     np.testing.assert_allclose(loaded["catlike"], expected / np.linalg.norm(expected), atol=1e-5)
@@ -88,7 +90,7 @@ def test_subwords_survive_conversion_and_preprocessing(tmp_path: Path) -> None:
 
 
 def test_a_word_too_short_for_any_ngram_has_no_vector() -> None:
-    vectors = WordVectors.load(DATA / "skipgram.bin", lowercase=False)
+    vectors = WordVectors.load(DATA / "skipgram.bin", lowercase=False, keep_markers=True)
     with pytest.raises(KeyError):
         vectors.subwords.__class__(vectors.subwords.rows, 4, 5).vector("a")
 
@@ -113,7 +115,7 @@ def test_ngrams_hash_as_the_published_constants_say() -> None:
 
 
 def test_limit_and_lower_case() -> None:
-    limited = WordVectors.load(DATA / "skipgram.bin", limit=5, lowercase=False)
+    limited = WordVectors.load(DATA / "skipgram.bin", limit=5, lowercase=False, keep_markers=True)
     assert len(limited) == 5
     np.testing.assert_allclose(limited["catlike"], recorded("skipgram")["vectors"]["catlike"], atol=TOLERANCE)
     assert "mädchen" in WordVectors.load(DATA / "skipgram.bin", lowercase=True)
@@ -158,7 +160,7 @@ def test_settings_that_lie(offset: int, value: int, says: str) -> None:
     [{"longest": 10**6}, {"longest": 0}, {"shortest": float("inf")}, {"steps": ["center"]}, {"steps": 3}],
 )
 def test_a_folder_whose_subwords_make_no_sense(tmp_path: Path, changes: dict[str, Any]) -> None:
-    WordVectors.load(DATA / "skipgram.bin", lowercase=False).save(tmp_path / "v")
+    WordVectors.load(DATA / "skipgram.bin", lowercase=False, keep_markers=True).save(tmp_path / "v")
     path = tmp_path / "v" / "config.json"
     config = json.loads(path.read_text())
     config["subwords"] |= changes

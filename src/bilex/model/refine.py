@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]
 Numbers = npt.NDArray[np.float64]
 
-# Chosen on seeds and decisions of 30 models of three families of vectors (research/promises.md).
+# Chosen on decisions of the packaged sample (research/promises.md); to be confirmed on other pairs.
 WIDTHS, STEPS = (0.1, 0.2), (2.0, 1.0, 0.5, 0.25)
 CHANGES_PER_DECISION = 5
 _CENTROID, _COMPETITORS, _TEMPERATURE = 30, 10, 0.1

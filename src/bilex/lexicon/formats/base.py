@@ -89,15 +89,16 @@ class DictionaryFormat:
         """The part of a dictionary that the format can hold.
 
         Raises:
-            BilexError: A pair does not fit and none may be left out; or none fits.
+            BilexError: A pair fits into other formats only and none may be left out; or none fits.
         """
         left_out: Counter[str] = Counter()
         kept: list[Entry] = []
         translated: set[str] = set()
         spaced = dictionary.units and not self.single_words
         for entry in map(_with_spaces, dictionary.entries) if spaced else dictionary.entries:
-            reason = common_fault(entry.source) or common_fault(entry.target) or self.fault(entry)
-            if reason and not options.skip_unfit:
+            nowhere = common_fault(entry.source) or common_fault(entry.target)  # fits into no dictionary
+            reason = nowhere or self.fault(entry)
+            if reason and not nowhere and not options.skip_unfit:
                 raise BilexError(
                     f"the pair {shown(entry.source)}, {shown(entry.target)} does not fit into {self.noun} "
                     f"({reason}); write another format, such as .jsonl, or leave such pairs out with "
