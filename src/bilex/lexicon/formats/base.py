@@ -89,16 +89,19 @@ class DictionaryFormat:
         """The part of a dictionary that the format can hold.
 
         Raises:
-            BilexError: A pair fits into other formats only and none may be left out; or none fits.
+            BilexError: A pair does not fit and none may be left out; or none fits.
         """
         left_out: Counter[str] = Counter()
         kept: list[Entry] = []
         translated: set[str] = set()
         spaced = dictionary.units and not self.single_words
         for entry in map(_with_spaces, dictionary.entries) if spaced else dictionary.entries:
-            nowhere = common_fault(entry.source) or common_fault(entry.target)  # fits into no dictionary
+            nowhere = common_fault(entry.source) or common_fault(entry.target)
             reason = nowhere or self.fault(entry)
-            if reason and not nowhere and not options.skip_unfit:
+            of_vocabulary = (
+                nowhere and dictionary.units
+            )  # vocabularies hold words that fit into no dictionary
+            if reason and not of_vocabulary and not options.skip_unfit:
                 raise BilexError(
                     f"the pair {shown(entry.source)}, {shown(entry.target)} does not fit into {self.noun} "
                     f"({reason}); write another format, such as .jsonl, or leave such pairs out with "
