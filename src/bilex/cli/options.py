@@ -49,7 +49,8 @@ class Grouped(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section per group."""
-        records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        options = (param for param in self.get_params(ctx) if isinstance(param, click.Option))
+        records = {option.name: option.get_help_record(ctx) for option in options}
         grouped = {name for names in self.groups.values() for name in names}
         rest = [name for name in records if name not in grouped]
         for title, names in {**self.groups, "Advanced": rest}.items():
