@@ -83,7 +83,8 @@ class VectorTarget:
         assert len(vectors) == report.kept == len(set(vectors.index_to_key)) > 0
         assert vectors.vectors.dtype == np.float32
         left_out = sum(
-            tally.count for tally in (report.broken, report.duplicates, report.not_finite, report.zero)
+            tally.count
+            for tally in (report.broken, report.duplicates, report.not_finite, report.zero, report.markers)
         )
         assert report.entries == report.kept + left_out + report.merged
         report.sentences()
