@@ -1,4 +1,4 @@
-"""Attack a running workbench: unfinished requests, bursts, open event streams, guesses, kills during keep.
+"""Attack a running workbench: unfinished requests, bursts, event streams, guesses, kills, full disks, clocks.
 
     python -m tools.attack_workbench MODEL slow bursts events guesses --seconds 60
 
@@ -26,9 +26,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import mannwhitneyu
+from starlette.testclient import TestClient
+
+from bilex.model import Translator
+from bilex_workbench.access import LOCAL, AccessPolicy
+from bilex_workbench.retraining import fingerprint, previous_folder, retrained_folder
+from bilex_workbench.schema import review_file
+from bilex_workbench.server import application
+from bilex_workbench.state import Settings, Workbench
+from bilex_workbench.store import Store
+
+# mypy knows the files of this folder as modules of their own, not as parts of tools.
+prepared: Callable[..., Path] = import_module("tools.workbench_pairs").prepared
 TOKEN = "attack-test-token-of-30-letters"
 _LONGEST_START = 90.0
 
@@ -230,26 +244,30 @@ def guesses(model: Path, seconds: float) -> str:
         tried = Counter(server.request("GET", "/api/model", token=f"guess{n}")[0] for n in range(300))
     assert tried[401] <= 20 and tried[429] == 300 - tried[401], tried
     with Server(model) as server:
-        times: dict[str, list[float]] = {"near": [], "far": []}
-        guess = {"near": TOKEN[:-1] + "X", "far": "X" + TOKEN[1:]}
-        order = random.Random(0).sample(["near", "far"] * 300, 600)
-        for name in order:
-            started = time.perf_counter()
-            assert server.request("GET", "/api/model", token=guess[name])[0] == 401
-            times[name].append(time.perf_counter() - started)
-        medians = {name: statistics.median(part) * 1e6 for name, part in times.items()}
-        spread = statistics.stdev(times["far"]) * 1e6
+        over_http = _timed(lambda guess: server.request("GET", "/api/model", token=guess)[0] == 401, 2_000)
+    admits = AccessPolicy(TOKEN, LOCAL).admits_token
+    alone = _timed(lambda guess: not admits(guess), 100_000)
     return (
-        f"guesses: 300 guesses of a password, {tried[401]} compared; 600 guesses of a token, median "
-        f"{medians['near']:.0f} µs (all but the last letter right) and {medians['far']:.0f} µs "
-        f"(the first letter wrong), standard deviation {spread:.0f} µs"
+        f"guesses: 300 guesses of a password, {tried[401]} compared; of a token, 2,000 of each kind over "
+        f"HTTP: {over_http}; 100,000 of each kind of the comparison alone: {alone}"
     )
+
+
+def _timed(refused: Callable[[str], bool], count: int) -> str:
+    """Whether a guess whose last letter is wrong takes longer than one whose first letter is wrong."""
+    times: dict[str, list[float]] = {"near": [], "far": []}
+    guess = {"near": TOKEN[:-1] + "X", "far": "X" + TOKEN[1:]}
+    for name in random.Random(0).sample(["near", "far"] * count, 2 * count):
+        started = time.perf_counter()
+        assert refused(guess[name])
+        times[name].append((time.perf_counter() - started) * 1e6)
+    near, far = (statistics.median(times[name]) for name in ("near", "far"))
+    p = mannwhitneyu(times["near"], times["far"]).pvalue
+    return f"median {near:.2f} µs (last letter wrong), {far:.2f} µs (first), Mann-Whitney p = {p:.3f}"
 
 
 def retraining(model: Path, seconds: float) -> str:
     """Kill the server at random moments of a retraining and of keep: nothing may be lost."""
-    from bilex.model import Translator
-
     rng, phases, kept = random.Random(0), Counter[str](), 0
     end, kills = time.monotonic() + seconds, 0
     words = Translator.load(model).space.source.index_to_key
@@ -280,8 +298,264 @@ def retraining(model: Path, seconds: float) -> str:
     return f"retraining: {kills} kills, {kept} keeps acknowledged, nothing lost; killed in {dict(phases)}"
 
 
+def kills(model: Path, seconds: float) -> str:
+    """Kill the worker or the server while the retrained model is written, and the server during keep."""
+    rng, found, took = random.Random(0), Counter[str](), 0.1
+    with tempfile.TemporaryDirectory() as name:
+        other, words = _other(model, Path(name))
+        end, rounds = time.monotonic() + seconds, 0
+        while time.monotonic() < end or rounds < 4:
+            aim = ("keep", "worker", "keep", "server")[rounds % 4]
+            folder = prepared(Path(name) / f"round{rounds}", model, other, words)
+            old, new = fingerprint(folder), fingerprint(other)
+            server = Server(folder)
+            server.wait()
+            if aim == "keep":
+                delay = rng.uniform(0, 1.2 * took)
+                threading.Timer(delay, server.kill).start()
+                started = time.monotonic()
+                with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+                    found["keep acknowledged"] += server.request("POST", "/api/learn/keep")[0] == 200
+                    took = time.monotonic() - started
+                server.process.wait()
+            else:
+                _kill_while_writing(server, rng.uniform(0, 0.15), aim)
+            server.log.unlink(missing_ok=True)
+            assert _worker(folder) is None, "a worker was left behind"
+            restored = Workbench(Settings(work=folder.parent, fill=False), folder)  # ends what was begun
+            restored.wait_until_ready()
+            assert restored.store.number("SELECT count(*) FROM decisions") == 5
+            restored.stop()
+            Translator.load(folder, verify=True)
+            beside = retrained_folder(folder) if fingerprint(folder) == old else previous_folder(folder)
+            if aim == "keep":
+                assert {fingerprint(folder), fingerprint(beside)} == {old, new}, "a model is lost"
+                found[
+                    "keep, the " + ("old" if fingerprint(folder) == old else "new") + " model is there"
+                ] += 1
+            else:
+                assert fingerprint(folder) == old, "the model was changed"
+                again = fingerprint(beside) != new
+                found[f"{aim}, the {'new' if again else 'earlier'} retrained model is there"] += 1
+            Translator.load(beside, verify=True)
+            left = [one.name for one in folder.parent.rglob("*.bilex-*") if not one.name.endswith("-lock")]
+            found["temporaries left for the next write"] += bool(left)
+            shutil.rmtree(folder.parent)
+            rounds += 1
+    return f"kills: {rounds} kills, no model or decision lost: {dict(found)}"
+
+
+def _kill_while_writing(server: Server, delay: float, aim: str) -> None:
+    """Start a retraining, and kill its process or the server soon after the model began to be written."""
+    assert server.request("POST", "/api/learn", {"updates": 1})[0] == 202
+    job = server.request("GET", "/api/job")[1]["job"]
+    while job["state"] == "running" and job["phase"] not in ("Writing the model", "Comparing"):
+        job = server.request("GET", "/api/job")[1]["job"]
+    time.sleep(delay)
+    worker = next(iter(_children(server.process.pid)), None)
+    if aim == "worker" and worker is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+        while (job := server.request("GET", "/api/job")[1]["job"])["state"] == "running":
+            time.sleep(0.02)
+        assert job["state"] == "done" or _is_sentence(job["detail"]), job
+    server.kill()
+    end = time.monotonic() + 10
+    while worker is not None and Path(f"/proc/{worker}/fd").exists() and time.monotonic() < end:
+        time.sleep(0.05)  # it ends when the server does
+
+
+def _children(process: int) -> list[int]:
+    found = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for file in found for child in file.read_text(encoding="ascii").split()]
+
+
+def _worker(folder: Path) -> int | None:
+    """A process that writes something beside a model."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(str(folder.parent) in str(file.readlink()) for file in (process / "fd").iterdir()):
+                return int(process.name)
+    return None
+
+
+def _is_sentence(text: object) -> bool:
+    return isinstance(text, str) and 20 < len(text) < 400 and "\n" not in text and text.endswith((".", "?"))
+
+
+def _other(model: Path, place: Path) -> tuple[Path, list[str]]:
+    """A second model of the same words, which can wait as the retrained one."""
+    translator = Translator.load(model)
+    translator.with_parts(seeds=translator.seeds.head(100)).save(place / "other")
+    return place / "other", translator.space.source.index_to_key
+
+
+def full_disk(model: Path, seconds: float) -> str:
+    """Fill the disk in each phase of a retraining, and during keep and apply, down to some free pages."""
+    found, end = Counter[str](), time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as name:
+        other, words = _other(model, Path(name))
+        disk = Path(name) / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False)
+        if mounted.returncode:
+            return "full_disk: not tried; only root may mount a small disk"
+        try:
+            pages = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
+            plans = [("learn", phase, 0) for phase in _PHASES for _ in range(2)]
+            plans += [("learn", "starting", free) for free in pages[::2]]
+            plans += [(operation, "", free) for free in pages for operation in ("keep", "apply")]
+            for operation, phase, free in plans:
+                if time.monotonic() < end:
+                    folder = prepared(disk / "place", model, other, words)
+                    found[_one_full_disk(disk, folder, operation, phase, free)] += 1
+        finally:
+            subprocess.run(["umount", "-l", disk], check=False)
+    return f"full_disk: {found.total()} of {len(plans)} rounds, no model or decision lost: {dict(found)}"
+
+
+_PHASES = (
+    "starting",
+    "Opening the model",
+    "Measuring neighbourhoods",
+    "Choosing how far decisions reach",
+    "Comparing answers",
+    "Writing the model",
+    "Comparing",
+)
+
+
+_PATHS = {"keep": "/api/learn/keep", "apply": "/api/audit/apply", "learn": "/api/learn"}
+
+
+def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: int) -> str:
+    old, new = fingerprint(folder), fingerprint(retrained_folder(folder))
+    bench = Workbench(Settings(work=disk, fill=False), folder)
+    bench.wait_until_ready()
+    app = application(bench, AccessPolicy(TOKEN, LOCAL))
+    headers, filler = {"Authorization": f"Bearer {TOKEN}"}, disk / "filler"
+    with TestClient(
+        app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False
+    ) as client:
+        word, late = bench.engine.space.source.index_to_key[0], bench.engine.space.source.index_to_key[100]
+        if operation == "learn":
+            assert client.post("/api/learn", json={"updates": 1}).status_code == 202
+            seen, job = -1, bench.jobs.describe()
+            while job and job["state"] == "running" and job["phase"] != phase:
+                seen, job = bench.jobs.wait_for_change(seen, 5)
+        _fill(filler, free)
+        answer = None if operation == "learn" else client.post(_PATHS[operation])
+        body = {"source": late, "reviewer": "late", "verdict": "accept", "accepted": ["x"]}
+        stored = client.post("/api/review/decide", json=body)
+        assert stored.status_code == 200 or _is_sentence(stored.json()["detail"]), stored.text
+        worked, said = _outcome(bench, answer)
+        bench.wait_until_ready()
+        assert client.get("/api/translate", params={"word": word}).status_code == 200
+        Translator.load(folder, verify=True)
+        now = fingerprint(folder)
+        assert now == old or (operation != "learn" and worked), f"the model changed; the server said: {said}"
+        if operation == "keep":
+            beside = previous_folder(folder) if worked else retrained_folder(folder)
+            assert (now, fingerprint(beside)) == ((new, old) if worked else (old, new)), f"lost; {said}"
+        for one in (retrained_folder(folder), previous_folder(folder)):
+            assert not one.exists() or Translator.load(one, verify=True)
+        filler.unlink()
+        if not worked:
+            again = client.post(_PATHS[operation], json={} if operation == "learn" else None)
+            assert again.status_code in (200, 202) and _outcome(bench, again)[0], again.text
+        bench.wait_until_ready()
+    bench.stop()
+    left = [one.name for one in folder.parent.rglob("*.bilex-*") if not one.name.endswith("-lock")]
+    assert not left, f"{left} are left"
+    store = Store(review_file(folder))
+    assert store.number("SELECT count(*) FROM decisions") == 5 + (stored.status_code == 200)
+    store.close()
+    shutil.rmtree(folder.parent)
+    return f"{operation}{phase and f' ({phase})'} {'done' if worked else 'refused'}"
+
+
+def _outcome(bench: Workbench, answer: Any) -> tuple[bool, str | None]:
+    """Whether the job or the request did what it should, and what was said otherwise: one sentence."""
+    if answer is not None and answer.status_code != 202:
+        said = answer.json().get("detail")
+        worked = answer.status_code == 200
+        assert worked or (answer.status_code in (400, 409, 503) and _is_sentence(said)), answer.text
+        return worked, said
+    while (job := bench.jobs.describe()) and job["state"] == "running":
+        time.sleep(0.02)
+    assert job and (job["state"] == "done" or _is_sentence(job["detail"])), job
+    return job["state"] == "done", job["detail"]
+
+
+def _fill(filler: Path, free: int) -> None:
+    """Fill a disk but for some pages."""
+    with filler.open("wb", buffering=0) as file:
+        with contextlib.suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        file.truncate(max(0, file.tell() - 4096 * free))
+
+
+_CLOCK = """
+import datetime, time
+real, plain = time.time, datetime.datetime
+def now():
+    with open({jump!r}) as file:
+        return real() + float(file.read() or 0)
+class Jumping(plain):
+    @classmethod
+    def now(cls, tz=None):
+        return plain.fromtimestamp(now(), tz)
+time.time, datetime.datetime = now, Jumping
+"""  # the clock of the day only: setting it leaves the monotonic one as it is, too
+
+
+def clock(model: Path, seconds: float) -> str:
+    """Let the server's clock jump by a day, forwards and back: order, sessions and limits must not follow."""
+    jump, patched = model.with_name("jump"), model.with_name("patched")
+    patched.mkdir()
+    (patched / "sitecustomize.py").write_text(_CLOCK.format(jump=str(jump)), encoding="utf-8")
+    jump.write_text("0", encoding="ascii")
+    environment = {"PYTHONPATH": os.pathsep.join([str(patched), os.environ.get("PYTHONPATH", "")])}
+    days, times, password = ("0", "86400", "-86400", "0", "-86400", "86400"), [], "pass-word-1"
+    word = Translator.load(model).space.source.index_to_key[0]
+    with Server(model, token=password, environment=environment) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
+        connection.request("POST", "/", f"token={password}")
+        cookie = (connection.getresponse().getheader("set-cookie") or "").partition(";")[0]
+        connection.close()
+        for number in range(24):
+            jump.write_text(days[number % len(days)], encoding="ascii")
+            body = {"source": word, "reviewer": "a", "verdict": "accept", "accepted": [f"x{number}"]}
+            assert server.request("POST", "/api/review/decide", body)[0] == 200
+            found = server.request("GET", f"/api/entry?source={word}")[1]
+            assert found["accepted"] == [f"x{number}"], found
+            times.append(found["history"][0]["at"][:10])
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
+            connection.request("GET", "/api/model", headers={"Cookie": cookie})
+            assert connection.getresponse().status == 200, "the session ended"
+            connection.close()
+        for number in range(23, 12, -1):
+            undone = server.request("POST", "/api/review/undo", {"reviewer": "a"})[1]["undone"]
+            assert undone["accepted"] == [f"x{number}"], undone
+        for _ in range(20):
+            assert server.request("GET", "/api/model", token="wrong")[0] == 401
+        for day in days:
+            jump.write_text(day, encoding="ascii")
+            assert server.request("GET", "/api/model", token="wrong")[0] == 429, (
+                f"a jump of {day} freed guesses"
+            )
+        time.sleep(61)
+        assert server.request("GET", "/api/model", token="wrong")[0] == 401, "a jump kept a limit on"
+    assert len(set(times)) == 3, times
+    return (
+        "clock: 24 decisions and 11 undos on 3 dates with jumps of one and two days, all in the order "
+        "in which they came; the session stayed open; 6 jumps neither lifted nor prolonged the limit"
+    )
+
+
 ATTACKS: dict[str, Callable[[Path, float], str]] = {
-    attack.__name__: attack for attack in (slow, bursts, events, guesses, retraining)
+    attack.__name__: attack for attack in (slow, bursts, events, guesses, retraining, kills, full_disk, clock)
 }
 
 

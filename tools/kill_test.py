@@ -360,6 +360,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     torch.set_num_threads(1)
+    os.environ.setdefault("MKL_DISABLE_FAST_MM", "1")  # its buffers of dead threads can hang a forked child
     rng, faults = random.Random(options.seed), []
     with tempfile.TemporaryDirectory(prefix="bilex-kills-") as name:
         folder = Path(name)

@@ -12,6 +12,7 @@ from bilex.model import Translator
 from bilex.model.storage import replace_calibration
 from bilex_workbench import retraining
 from bilex_workbench.applying import apply_to_model
+from bilex_workbench.problems import ProblemError
 from bilex_workbench.retraining import fingerprint, previous_folder, retrained_folder
 from bilex_workbench.state import Settings, Workbench
 from bilex_workbench.uploads import Uploads
@@ -121,6 +122,38 @@ def test_a_keep_that_is_killed_is_finished_at_the_next_start(waiting, tmp_path, 
         assert (fingerprint(folder), fingerprint(previous_folder(folder))) == (new, old)
         assert not retrained_folder(folder).exists() and retraining.waiting(again) is None
     again.stop()
+
+
+@pytest.mark.parametrize("moment", ["_remove_model", "_forget"])
+def test_a_keep_on_a_disk_that_fills_up_says_what_it_did(waiting, monkeypatch, moment):
+    bench, folder = waiting
+    shutil.copytree(folder, previous_folder(folder))
+    old, new = fingerprint(folder), fingerprint(retrained_folder(folder))
+
+    def full(*_):
+        raise ProblemError(503, "The disk is full.")
+
+    with serving(bench) as client:
+        with monkeypatch.context() as during:
+            during.setattr(retraining, moment, full)
+            assert client.post("/api/learn/keep").status_code == 200
+        bench.wait_until_ready()
+        assert bench.engine.fingerprint == fingerprint(folder) == new
+        assert fingerprint(previous_folder(folder)) == old and retraining.waiting(bench) is None
+        assert client.post("/api/learn/keep").status_code == 409  # and ends what was left to do
+        assert not retrained_folder(folder).exists() and bench.store.fact("waiting") is None
+
+
+def test_a_discard_on_a_full_disk_says_what_it_did(waiting, monkeypatch):
+    bench, folder = waiting
+
+    def full(*_):
+        raise ProblemError(503, "The disk is full.")
+
+    monkeypatch.setattr(retraining, "_forget", full)
+    with serving(bench) as client:
+        assert client.post("/api/learn/discard").status_code == 200
+        assert not retrained_folder(folder).exists() and retraining.waiting(bench) is None
 
 
 def test_the_server_notices_that_its_model_is_replaced_or_gone(waiting, made_model, monkeypatch):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +71,8 @@ def start(bench: Workbench, updates: int | None, held_out: float, random_seed: i
     if not learned["accepted"] and not learned["rejected"]:
         raise ProblemError(409, "Nothing was decided yet; review some entries first.")
     assert bench.folder is not None
+    with bench.exclusive("learn"):
+        settle(bench.store, bench.folder)
     order = {
         "kind": "learn",
         "model": str(bench.folder),
@@ -157,21 +161,25 @@ def keep(bench: Workbench) -> None:
 def settle(store: Store, folder: Path) -> None:
     """Finish a keep whose models were exchanged: the model before becomes MODEL.previous.
 
+    What cannot be written, as on a full disk, is done before the next retraining, keep or discard, or at the
+    next start.
+
     Args:
         store: The review file.
         folder: The model.
     """
-    kept, rest = store.fact("waiting"), retrained_folder(folder)
-    if not kept or kept.get("model") is None or fingerprint(folder) != kept["model"]:
-        return
-    if fingerprint(rest) == kept.get("from"):
-        previous = previous_folder(folder)
-        if previous.exists() and not exchange(rest, previous):
-            _remove_model(previous)
-        if not previous.exists():
-            rest.replace(previous)
-    _remove_model(rest)
-    _forget(store)
+    with contextlib.suppress(BilexError, OSError, sqlite3.Error):
+        kept, rest = store.fact("waiting"), retrained_folder(folder)
+        if not kept or kept.get("model") is None or fingerprint(folder) != kept["model"]:
+            return
+        if fingerprint(rest) == kept.get("from"):
+            previous = previous_folder(folder)
+            if previous.exists() and not exchange(rest, previous):
+                _remove_model(previous)
+            if not previous.exists():
+                rest.replace(previous)
+        _remove_model(rest)
+        _forget(store)
 
 
 def discard(bench: Workbench) -> None:
@@ -182,7 +190,8 @@ def discard(bench: Workbench) -> None:
     """
     with bench.exclusive("discard"):
         _remove_model(retrained_folder(_checked(bench)))
-        _forget(bench.store)
+        with contextlib.suppress(ProblemError):  # a comparison without its model counts for nothing
+            _forget(bench.store)
 
 
 def fingerprint(folder: Path) -> str | None:
@@ -194,6 +203,8 @@ def fingerprint(folder: Path) -> str | None:
 
 
 def _checked(bench: Workbench) -> Path:
+    if bench.folder is not None:
+        settle(bench.store, bench.folder)
     if waiting(bench) is None or bench.folder is None:
         raise ProblemError(409, "No retrained model waits; start a retraining first.")
     return bench.folder
