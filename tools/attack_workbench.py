@@ -35,6 +35,7 @@ from starlette.testclient import TestClient
 
 from bilex.model import Translator
 from bilex_workbench.access import LOCAL, AccessPolicy
+from bilex_workbench.decisions import Decision, record
 from bilex_workbench.retraining import fingerprint, previous_folder, retrained_folder
 from bilex_workbench.schema import review_file
 from bilex_workbench.server import application
@@ -300,7 +301,7 @@ def retraining(model: Path, seconds: float) -> str:
 
 def kills(model: Path, seconds: float) -> str:
     """Kill the worker or the server while the retrained model is written, and the server during keep."""
-    rng, found, took = random.Random(0), Counter[str](), 0.1
+    rng, found, took = random.Random(0), Counter[str](), 0.5
     with tempfile.TemporaryDirectory() as name:
         other, words = _other(model, Path(name))
         end, rounds = time.monotonic() + seconds, 0
@@ -402,12 +403,13 @@ def full_disk(model: Path, seconds: float) -> str:
             return "full_disk: not tried; only root may mount a small disk"
         try:
             pages = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
-            plans = [("learn", phase, 0) for phase in _PHASES for _ in range(2)]
+            plans = [("learn", phase, 0) for _ in range(2) for phase in _PHASES]
             plans += [("learn", "starting", free) for free in pages[::2]]
             plans += [(operation, "", free) for free in pages for operation in ("keep", "apply")]
             for operation, phase, free in plans:
                 if time.monotonic() < end:
                     folder = prepared(disk / "place", model, other, words)
+                    _decide(folder)
                     found[_one_full_disk(disk, folder, operation, phase, free)] += 1
         finally:
             subprocess.run(["umount", "-l", disk], check=False)
@@ -423,6 +425,16 @@ _PHASES = (
     "Writing the model",
     "Comparing",
 )
+
+
+def _decide(folder: Path) -> None:
+    """Enough decisions on words of the model that a retraining has something to choose."""
+    space, store = Translator.load(folder).space, Store(review_file(folder))
+    pairs = zip(space.source.index_to_key[250:450], space.target.index_to_key[250:450], strict=True)
+    with store.writing() as connection:
+        for source, target in pairs:
+            record(connection, Decision(source, "b", "accept", (target,), (), (target,), None, "", "review"))
+    store.close()
 
 
 _PATHS = {"keep": "/api/learn/keep", "apply": "/api/audit/apply", "learn": "/api/learn"}
@@ -443,6 +455,8 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
             seen, job = -1, bench.jobs.describe()
             while job and job["state"] == "running" and job["phase"] != phase:
                 seen, job = bench.jobs.wait_for_change(seen, 5)
+            if job and job["state"] != "running":
+                phase += ", not met"
         _fill(filler, free)
         answer = None if operation == "learn" else client.post(_PATHS[operation])
         body = {"source": late, "reviewer": "late", "verdict": "accept", "accepted": ["x"]}
@@ -468,7 +482,7 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
     left = [one.name for one in folder.parent.rglob("*.bilex-*") if not one.name.endswith("-lock")]
     assert not left, f"{left} are left"
     store = Store(review_file(folder))
-    assert store.number("SELECT count(*) FROM decisions") == 5 + (stored.status_code == 200)
+    assert store.number("SELECT count(*) FROM decisions") == 205 + (stored.status_code == 200)
     store.close()
     shutil.rmtree(folder.parent)
     return f"{operation}{phase and f' ({phase})'} {'done' if worked else 'refused'}"
