@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from made_text import WORDS, write_texts
 
@@ -133,3 +137,35 @@ def test_the_corpus_is_never_overwritten(corpus: Path, capsys: pytest.CaptureFix
     assert run(["vectors", str(corpus), "-o", str(corpus)]) == BAD_INPUT
     assert "is an input" in capsys.readouterr().err
     assert corpus.read_bytes() == before
+
+
+_PARENT = """
+import json, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-m", "bilex.corpus.fasttext_process"], stdin=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL)
+child.stdin.write(json.dumps(json.loads(sys.argv[1])).encode())
+child.stdin.close()
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_training_ends_when_its_command_is_killed(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one two three four five six\n" * 2000)
+    arguments = {"epoch": 1_000_000, "thread": 1, "dim": 50, "minCount": 1, "bucket": 1000}
+    wanted = {
+        "corpus": str(text),
+        "model": str(tmp_path / "m.bin"),
+        "architecture": "sg",
+        "arguments": arguments,
+    }
+    command = [sys.executable, "-c", _PARENT, json.dumps(wanted)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        time.sleep(3)  # it has read its settings and trains
+        assert child.is_running() and child.status() != psutil.STATUS_ZOMBIE
+        parent.kill()
+    gone, _ = psutil.wait_procs([child], timeout=10)
+    assert gone

@@ -5,12 +5,21 @@ Run as `python -m bilex.corpus.fasttext_process`; settings come as JSON on stdin
 
 from __future__ import annotations
 
+import ctypes
 import json
+import signal
 import sys
 from typing import Any
 
 # Our corpora have no labels; what begins with this is none of our tokens.
 _NO_LABEL = "\x01label\x01"
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
+
+
+def end_with_parent() -> None:
+    """Let the system end this process when its parent is killed; only Linux can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def train(wanted: dict[str, Any]) -> None:
@@ -37,4 +46,5 @@ def train(wanted: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     train(json.load(sys.stdin))
