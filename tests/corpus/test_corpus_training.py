@@ -158,14 +158,17 @@ def test_training_ends_when_its_command_is_killed(tmp_path: Path) -> None:
     wanted = {
         "corpus": str(text),
         "model": str(tmp_path / "m.bin"),
-        "architecture": "sg",
+        "architecture": "skipgram",
         "arguments": arguments,
     }
     command = [sys.executable, "-c", _PARENT, json.dumps(wanted)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
         child = psutil.Process(int(parent.stdout.readline()))
         time.sleep(3)  # it has read its settings and trains
-        assert child.is_running() and child.status() != psutil.STATUS_ZOMBIE
+        assert child.status() != psutil.STATUS_ZOMBIE, "it ended by itself"
+    finally:
         parent.kill()
+        parent.communicate()
     gone, _ = psutil.wait_procs([child], timeout=10)
     assert gone
