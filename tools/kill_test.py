@@ -140,7 +140,7 @@ class Kinds:
                 _model,
             ),
             Work("join", self._old_many, self._join, _many),
-            Work("align --languages", self._old_many, self._align_languages, _many),
+            Work("align-many", self._old_many, self._align_languages, _many),
             Work("vectors with phrases", self._old("v.vec"), self._train, _vectors("v.vec")),
             Work("lexicon by lemmas", _old_lexicon, self._lemmas, _text("d.tsv")),
             Work("benchmark run", _nothing, self._benchmark, _results, resumes=True),
@@ -181,9 +181,7 @@ class Kinds:
     def _align_languages(self, at: Path) -> None:
         vectors = [self.inputs / f"{code}.vec" for code in ("de", "fi", "sv")]
         folder, short = self.inputs / "seeds-of-two", ("--set", "iterations=1", "--set", "updates=2")
-        command(
-            "align", "--languages", *vectors, "--seeds-dir", folder, "-o", at / "m", "--force", *_FAST, *short
-        )
+        command("align-many", *vectors, "--seeds-dir", folder, "-o", at / "m", "--force", *_FAST, *short)
 
     def _train(self, at: Path) -> None:
         options = ("--dim", 8, "--epochs", 2, "--threads", 1, "--language", "en")
