@@ -22,7 +22,11 @@ TOOLS = Path(__file__).parents[2] / "tools"
 )
 def test_attacks_find_nothing(program: str, options: list[str], end: str) -> None:
     ended = subprocess.run(
-        [sys.executable, str(TOOLS / program), *options], capture_output=True, text=True, check=False
+        [sys.executable, str(TOOLS / program), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
     )
     assert ended.stdout.splitlines()[-1:] == [end], ended.stdout + ended.stderr
     assert ended.returncode == 0
