@@ -66,6 +66,23 @@ def test_corrections_and_rejections(files: Files, tmp_path: Path, capsys: Captur
     assert capsys.readouterr().out.split("\t")[1] == own
 
 
+def test_corrections_refine_the_model_of_the_seeds(files: Files, tmp_path: Path, capsys: Captured) -> None:
+    """The fit learns from the seeds alone, whatever was corrected; then the model is refined."""
+    test = Lexicon.load(files.test).pairs[:5]
+    mine = tmp_path / "mine.tsv"
+    mine.write_text("".join(f"{a}\t{b}\n" for a, b in test))
+    command = align(files, tmp_path / "m", "--corrections", mine, "--no-calibrate")
+    assert bilex(*command, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["refinement"]["accepted"] == 5 and report["retrained"]["accepted"] == 5
+    assert report["seed_pairs"] == len(Lexicon.load(files.seeds).pairs) + 5
+    assert bilex(*align(files, tmp_path / "plain", "--no-calibrate")) == 0
+    plain, made = Translator.load(tmp_path / "plain"), Translator.load(tmp_path / "m")
+    again = plain.refine(test)
+    assert again.moved == report["refinement"]["moved"]
+    assert np.allclose(plain.space.source.vectors, made.space.source.vectors, atol=1e-6)
+
+
 def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Captured) -> None:
     world = planted(900, 20, 0.5)
     world.source.save(tmp_path / "src.vec")

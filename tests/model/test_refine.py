@@ -86,6 +86,7 @@ def test_nothing_new_changes_nothing(model: Translator) -> None:
     again = model.refine(WORLD.pairs(0, 60).pairs)
     unknown = model.refine([("unheard", "of")])
     assert not again.moved and again.accepted == 0 and not unknown.moved and unknown.accepted == 1
+    assert unknown.missing == (("unheard", "of"),) and not again.missing
     assert np.array_equal(rows, model.space.source.vectors)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
     from bilex.encoders.settings import C2
     from bilex.lexicon import Lexicon
+    from bilex.model.refine import Refinement
     from bilex.vectors import WordVectors
 
 _SHOWN_WORDS = 8
@@ -192,14 +194,16 @@ def command(
     values = parse_settings(get_method(method), chosen)
     aligner = get_method(method)(**{"device": device, "seed": seed, **values})
     encoder = _encoder(lm, mixing, tuning)
-    known = bool(seeds or corrections)
-    listener = progress(3 + known + (lm is not None), verbose=verbose)
+    refines = bool(seeds and corrections)
+    steps = 3 + bool(seeds or corrections) + (lm is not None) + refines
+    listener = progress(steps, verbose=verbose)
     started = time.monotonic()
     lowercase = not keep_case
     languages = two_languages((source_language, source_vectors), (target_language, target_vectors))
     lexicon = read_seeds(
         layout, lowercase, languages, seeds=seeds, corrections=corrections, rejected=rejected
     )
+    decided = read_seeds(layout, lowercase, languages, corrections=corrections) if refines else None
     if not dry_run:
         listener.step("reading vectors")
     source = read_vectors(source_vectors, limit, lowercase, listener)
@@ -210,21 +214,29 @@ def command(
     if dry_run:
         _show_plan(aligner, source, target, lexicon, languages, lm=lm, as_json=as_json)
         return
+    learned, refinement = lexicon, None
+    if lexicon is not None and decided is not None:  # the corrections are learned by refining, below
+        wrong = tuple(pair for pair in lexicon.rejected if pair not in set(decided.rejected))
+        rest = replace(lexicon.without(decided, "source"), rejected=wrong)
+        learned, decided = (rest, decided) if len(rest) else (lexicon, None)
     with interruptible(checkpoint, listener):
         translator = Translator(aligner, encoder=encoder).fit(
             source,
             target,
-            lexicon,
+            learned,
             calibrate=calibrate,
             lowercase=lowercase,
             languages=languages,
             progress=listener,
             checkpoint=checkpoint,
         )
+    if decided is not None:
+        listener.step("learning from corrections")
+        refinement = translator.refine(decided.pairs, decided.rejected, progress=listener)
     listener.step("writing the model")
     with listener.task("Writing the model"):
         translator.save(model)
-    _report(translator, model, time.monotonic() - started, as_json)
+    _report(translator, model, time.monotonic() - started, as_json, refinement)
 
 
 def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
@@ -332,7 +344,9 @@ def _show_plan(
     show(table)
 
 
-def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None:
+def _report(
+    translator: Any, output: str, seconds: float, as_json: bool, refinement: Refinement | None
+) -> None:
     """A few translations, what the held-out seeds say, and what to do next."""
     from bilex.cli.console import show, warn
     from bilex.cli.tables import answers_table, calibration_lines, unseen_words
@@ -347,6 +361,7 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
                 "seconds": round(seconds, 2),
                 **translator.provenance.as_dict(),
                 "calibration": translator.calibration.as_dict(),
+                "refinement": None if refinement is None else refinement.as_dict(),
                 "samples": [answer.as_dict() for answer in answers],
             },
             indent=2,
@@ -357,6 +372,8 @@ def _report(translator: Any, output: str, seconds: float, as_json: bool) -> None
         show(answers_table(answers, title, languages=translator.languages))
     for line in calibration_lines(translator):
         show(line)
+    if refinement is not None:
+        show(f"Corrections: {refinement.note}")
     expected, *warnings = sentences(translator.provenance, output)
     show(expected)
     for sentence in warnings:

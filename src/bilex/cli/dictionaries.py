@@ -136,11 +136,11 @@ def read_seeds(
     lowercase: bool,
     languages: Languages,
     *,
-    seeds: Sequence[str],
+    seeds: Sequence[str] = (),
     corrections: Sequence[str] = (),
     rejected: Sequence[str] = (),
 ) -> Lexicon | None:
-    """All that is known about pairs, as one list: seeds joined, then corrected, rejected pairs noted.
+    """Pairs of several files as one list.
 
     Args:
         layout: How the files are laid out.

@@ -60,6 +60,7 @@ class Refinement:
     Attributes:
         accepted: New pairs that were accepted.
         rejected: New pairs that were rejected.
+        missing: Decided pairs without effect, because a word of them has no vector.
         moved: Whether words near the decisions moved; otherwise decisions are known pairs and no more.
         note: The same as a sentence.
         width: How far a decision reaches; None where nothing moved.
@@ -80,6 +81,7 @@ class Refinement:
     decisions: tuple[int, float] = (0, 0.0)
     seeds: tuple[int, float] = (0, 0.0)
     seconds: float = 0.0
+    missing: tuple[Pair, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -130,7 +132,9 @@ def refined(
         rejected=tuple(pair for pair in fresh.rejected if pair[0] not in held_out),
     )
     right, wrong = learned.index(*places), learned.rejected_index(*places)
-    report = Refinement(len(fresh), len(fresh.rejected), False, "")
+    given = (*decided.pairs, *decided.rejected)
+    missing = tuple(pair for pair in given if pair[0] not in places[0] or pair[1] not in places[1])
+    report = Refinement(len(fresh), len(fresh.rejected), False, "", missing=missing)
     if not len(right) and not len(wrong):
         note = "Nothing new was decided about words of the vocabularies; the space stays as it is."
         return with_seed_phrases(known), replace(report, note=note)
