@@ -3,7 +3,7 @@
     python -m research.refine DATA --models MODELS --out research/results/refine.jsonl
     python -m research.refine DATA --models MODELS --out ... --settings sample en-fi europarl/de-it
 
-DATA has vectors/, europarl/vectors/ and dictionaries/xling/; the setting `sample` needs only the package. Each
+DATA has vectors/, europarl/vectors/ and dictionaries/xling/; the setting `sample` needs no data. Each
 setting has 10,000 words per language and 1,000 seeds; its model is read from MODELS/SETTING.PRESET, or fitted
 and kept there. Decisions are right pairs of words that are no seeds: the rest of the 5k training dictionary
 and the test dictionary. The words that were not drawn are judged, forward and backward, by CSLS.
