@@ -253,7 +253,7 @@ def test_a_misspelt_encoder_is_answered_with_the_nearest_name(
         raise OSError("no such model")
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", refuse)
-    from bilex.cli.lm_names import check_lm
+    from bilex.cli.settings import check_lm
     from bilex.core.errors import BilexError
 
     def offline(*args: object) -> None:

@@ -12,7 +12,6 @@ import click
 
 from bilex.cli.completion import complete_methods, complete_presets
 from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds, warn_of_missing
-from bilex.cli.lm_names import check_lm
 from bilex.cli.options import (
     check_coverage,
     check_device,
@@ -26,6 +25,7 @@ from bilex.cli.options import (
     write_json_line,
 )
 from bilex.cli.project import ProjectCommand, config_option
+from bilex.cli.settings import check_lm
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.languages import two_languages

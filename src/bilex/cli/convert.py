@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from bilex.cli.dictionaries import DictionaryLayout, conversion_options
-from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_options
 from bilex.cli.kinds import kind_of
+from bilex.cli.model_options import DictionaryOutput, dictionary_output_options
 from bilex.cli.options import check_readable, examples, limit_option, read_vectors
 from bilex.core.errors import BilexError
 from bilex.core.text import escape_control_characters

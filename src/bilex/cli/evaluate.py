@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
+from bilex.cli.model_options import pair_options
 from bilex.cli.options import (
     check_device,
     check_readable,
@@ -17,7 +18,6 @@ from bilex.cli.options import (
     seed_option,
     write_json_line,
 )
-from bilex.cli.pairs import pair_options
 from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:

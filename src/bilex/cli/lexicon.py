@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bilex.cli.dictionary_output import DictionaryOutput, dictionary_output_options
-from bilex.cli.filter_options import Filters, filter_options
+from bilex.cli.model_options import (
+    DictionaryOutput,
+    Filters,
+    SeveralValues,
+    dictionary_output_options,
+    filter_options,
+    from_option,
+    ranks_of_text,
+    to_languages_option,
+)
 from bilex.cli.options import (
     check_device,
     check_readable,
@@ -18,8 +27,6 @@ from bilex.cli.options import (
     model_only_option,
     retrieval_option,
 )
-from bilex.cli.pairs import SeveralValues, from_option, to_languages_option
-from bilex.cli.ranks import ranks_of_text
 from bilex.core.errors import BilexError
 from bilex.core.format_names import WRITTEN_FORMATS
 from bilex.core.text import escape_control_characters
@@ -136,8 +143,6 @@ def command(
     if len(targets) > 1:
         if lemmas:
             raise BilexError("a dictionary by lemmas has one target language; name one with --to.")
-        from bilex.cli.polyglot import write_polyglot
-
         write_polyglot(
             model, source, targets, device, output, written.name, {**options, "keep_of": filters.of}
         )
@@ -161,3 +166,50 @@ def command(
     sys.stderr.write(escape_control_characters(wrote) + "\n")
     if report.left_out:
         sys.stderr.write(escape_control_characters(report.sentence()) + "\n")
+
+
+def write_polyglot(
+    model: str,
+    source: str | None,
+    targets: Sequence[str],
+    device: str,
+    output: str | None,
+    form: str,
+    options: dict[str, Any],
+) -> None:
+    """Write every word of a language with its translations into several others.
+
+    Args:
+        model: A model of many languages.
+        source: What `--from` says.
+        targets: What `--to` says.
+        device: Where searches run.
+        output: The file to write; None for stdout.
+        form: The format.
+        options: Further arguments of `ManyLanguages.lexicon`.
+
+    Raises:
+        BilexError: The model holds two languages only, --from was left out, or the format has no columns for
+            several languages.
+    """
+    from bilex.model import Translator
+    from bilex.model.many.core import open_model
+    from bilex.model.many.polyglot import check_form
+
+    check_form(form)
+    opened = open_model(model, device)
+    if isinstance(opened, Translator):
+        raise BilexError(
+            f"{model}: holds two languages, and {len(targets)} were named after --to; join models with "
+            "'bilex join' first."
+        )
+    if source is None:
+        raise BilexError(
+            f"{model}: holds {', '.join(opened.languages)}; say whose words are translated with --from."
+        )
+    found = opened.lexicon(source, targets, **options)
+    if output is None:
+        sys.stdout.write(found.text(form))
+        return
+    found.save(output, form)
+    sys.stderr.write(f"Wrote {len(found):,} words in {1 + len(targets)} languages to {output}.\n")

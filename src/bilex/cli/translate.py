@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.cli import BAD_INPUT, OK
-from bilex.cli.filter_options import Filters, filter_options
+from bilex.cli.model_options import Filters, filter_options, pair_options, ranks_of_text
 from bilex.cli.options import (
     check_device,
     device_option,
@@ -22,7 +22,6 @@ from bilex.cli.options import (
     retrieval_option,
     write_json_line,
 )
-from bilex.cli.pairs import pair_options
 from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
@@ -110,8 +109,6 @@ def command(
     closest known spellings on stderr (in JSON Lines, beside the others on stdout). The exit code is 0 if
     at least one word was translated, 2 if none was.
     """
-    from bilex.cli.ranks import ranks_of_text
-
     wanted = ranks_of_text(answer_ranks, "--answer-ranks")
     check_device(device)
     from bilex.model.many.core import open_pair
