@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from bilex.cli import run
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, atomic_folder, write_json, write_text
-from bilex.core.manifest import manifest_folder
+from bilex.core.manifest import manifest_folder, verify_manifest
 from cli_files import Files
 
 BESIDE = ("-wal", "-shm", "-journal")
@@ -162,3 +163,29 @@ def test_no_writer_replaces_a_database_or_writes_into_a_folder_of_ours(tmp_path:
         ):
             pytest.fail("the block must not run")
     assert content(tmp_path) == before
+
+
+def test_a_folder_listed_by_an_earlier_version_is_checked_and_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    with manifest_folder(folder, "bilex-checkpoint") as made:
+        write_text(made / "state.json", "{}")
+    sums, name = (folder / "SHA256SUMS").read_text().splitlines()[1].split("  ")
+    (folder / "SHA256SUMS").unlink()
+    stored = {"format": "bilex-checkpoint", "sha256": {name: sums}}
+    (folder / "bilex-files.json").write_text(json.dumps(stored))
+    assert verify_manifest(folder, "bilex-checkpoint")
+    with pytest.raises(BilexError, match="another kind"):
+        verify_manifest(folder, "bilex-encoder")
+    (folder / "state.json").write_text("[]")
+    with pytest.raises(BilexError, match=r"state\.json: was changed or damaged .*; remove"):
+        verify_manifest(folder, "bilex-checkpoint")
+    with manifest_folder(folder, "bilex-checkpoint") as made:
+        write_text(made / "state.json", "{}")
+    assert sorted(file.name for file in folder.iterdir()) == ["SHA256SUMS", "state.json"]
+
+
+def test_a_users_own_list_of_checksums_does_not_make_a_folder_ours(tmp_path: Path) -> None:
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  image.iso\n")
+    with atomic_file(tmp_path / "new.txt") as file:
+        file.write_text("written")
+    assert (tmp_path / "new.txt").read_text() == "written"

@@ -105,8 +105,8 @@ def test_a_checkpoint_of_other_vectors_or_damaged_is_refused(tmp_path: Path) -> 
     maps.write_bytes(maps.read_bytes()[:-50])
     with pytest.raises(BilexError, match=r"arrays\.safetensors: was changed or damaged .*; remove"):
         World().fit(quick(iterations=1, updates=1), checkpoint=folder)
-    (folder / "bilex-files.json").write_text("{")
-    with pytest.raises(BilexError, match=r"bilex-files\.json: is not valid JSON"):
+    (folder / "SHA256SUMS").write_text("{")
+    with pytest.raises(BilexError, match=r"SHA256SUMS: is missing or damaged; remove"):
         World().fit(quick(iterations=1, updates=1), checkpoint=folder)
 
 

@@ -39,7 +39,9 @@ _NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, err
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NUMPY_WROTE_LESS = re.compile(r"\d+ requested and \d+ written")  # it gives no number
 _LARGEST_JSON = 256 << 20
-MANIFEST = "bilex-files.json"  # the list of files in folders that bilex keeps for itself
+LISTING = "SHA256SUMS"
+FIRST_MANIFEST = "bilex-files.json"  # what earlier versions wrote in folders that bilex keeps for itself
+_KIND_LINE = b"# bilex-"
 _REVIEWS = re.compile(r"\.review\.sqlite(-wal|-shm|-journal)?$", re.IGNORECASE)
 _SQLITE, _SQLITE_PARTS = b"SQLite format 3\0", re.compile("(.+)-(?:wal|shm|journal)")
 _BESIDE_MODELS = (".previous", ".retrained")
@@ -107,8 +109,11 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is a model, vectors, an encoder or a checkpoint that bilex wrote."""
-    if (folder / MANIFEST).is_file():
+    if (folder / FIRST_MANIFEST).is_file():
         return True
+    with contextlib.suppress(OSError), (folder / LISTING).open("rb") as listed:
+        if listed.read(len(_KIND_LINE)) == _KIND_LINE:
+            return True
     config = folder / "config.json"
     try:
         found = read_json(config) if config.is_file() else None

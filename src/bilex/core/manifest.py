@@ -1,7 +1,8 @@
-"""Lists of the files of a folder with their checksums.
+"""Lists of the files of a folder with their checksums: SHA256SUMS, which `sha256sum -c` reads.
 
-Models have SHA256SUMS, which `sha256sum -c` reads. Folders that bilex keeps for itself (checkpoints,
-encoders, fits and stages of the benchmark) have `bilex-files.json`, which names their kind too.
+A model lists all files but its card, which people may edit. Folders that bilex keeps for itself (checkpoints,
+encoders, fits and stages of the benchmark) list all files and name their kind in a comment on the first line.
+Such folders of earlier versions have `bilex-files.json` instead, which is still read.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from bilex.core.errors import BilexError
 from bilex.core.files import (
-    MANIFEST,
+    FIRST_MANIFEST,
+    LISTING,
     atomic_folder,
     check_replaceable,
-    json_text,
     read_json,
     read_small,
     remove_abandoned,
@@ -28,141 +28,107 @@ from bilex.core.files import (
 )
 from bilex.core.progress import Progress
 
-CARD, CHECKSUMS = "README.md", "SHA256SUMS"
+CARD, CHECKSUMS = "README.md", LISTING
 _DIGEST = re.compile("[0-9a-f]{64}")
 _LARGEST_LIST = 16 << 20
+_MODEL_AGAIN = "copy or make the model again"
 
 
-@contextlib.contextmanager
-def manifest_folder(path: str | Path, kind: str) -> Iterator[Path]:
-    """As `atomic_folder`, with a list of all files and their checksums.
-
-    Args:
-        path: The folder to make; an earlier one is replaced if it is of the same kind and holds nothing else.
-        kind: What the folder is, such as "bilex-checkpoint".
-
-    Raises:
-        BilexError: The folder cannot be written, or holds what may not be replaced.
-    """
-    with atomic_folder(path, own_files=partial(_own_files, kind=kind)) as folder:
-        yield folder
-        files = sorted(file for file in folder.rglob("*") if file.is_file())
-        sums = {file.relative_to(folder).as_posix(): sha256(file) for file in files}
-        (folder / MANIFEST).write_text(json_text({"format": kind, "sha256": sums}), encoding="utf-8")
-
-
-@contextlib.contextmanager
-def keeping(path: Path, progress: Progress) -> Iterator[None]:
-    """For a block that keeps the state of long work: if that cannot be written, report it and go on.
-
-    What was kept earlier is still there, since folders are written whole or not at all.
-    """
-    try:
-        yield
-    except BilexError as error:
-        progress.say(
-            f"This state is not kept and the work goes on; what was kept earlier stays in {path}: {error}"
-        )
-
-
-def verify_manifest(path: Path, kind: str) -> bool:
-    """Whether there is a folder of this kind at a path, and that nothing in it was changed.
-
-    Returns:
-        False if there is nothing at the path, or an empty folder.
-
-    Raises:
-        BilexError: There is something else, or a file is missing, damaged or added.
-    """
-    remove_abandoned(path.parent)
-    check_replaceable(path, partial(_own_files, kind=kind))
-    if not (path / MANIFEST).is_file():
-        return False
-    for name, expected in _manifest(path, kind).items():
-        try:
-            found = sha256(path / name)
-        except OSError as error:
-            raise BilexError(
-                f"{path / name}: cannot be read ({error.strerror or error}); remove {path} and start anew."
-            ) from error
-        if found != expected:
-            raise _damaged(path, name)
-    return True
-
-
-def _own_files(path: Path, kind: str) -> Collection[str]:
-    return {MANIFEST, *_manifest(path, kind)} if (path / MANIFEST).is_file() else ()
-
-
-def _manifest(path: Path, kind: str) -> dict[str, Any]:
-    """The names and checksums that the list of a folder holds.
-
-    Raises:
-        BilexError: The list is damaged, or that of another kind of folder.
-    """
-    manifest = read_json(path / MANIFEST)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("sha256"), dict):
-        raise _damaged(path, MANIFEST)
-    if manifest.get("format") != kind:
-        raise BilexError(
-            f"{path}: is a folder of another kind ({manifest.get('format')}, not {kind}); name another one."
-        )
-    return dict(manifest["sha256"])
-
-
-def _damaged(path: Path, name: str) -> BilexError:
-    return BilexError(
-        f"{path / name}: was changed or damaged since it was written; remove {path} and start anew."
-    )
-
-
-def write_checksums(path: Path, known: Mapping[str, str] | None = None) -> None:
-    """A list of all files but the card, which people may edit; `sha256sum -c SHA256SUMS` reads it.
+def write_checksums(path: Path, known: Mapping[str, str] | None = None, kind: str | None = None) -> None:
+    """Write the list of a folder.
 
     Args:
-        path: The model's folder.
+        path: The folder.
         known: Checksums of files that were taken over; computed anew, they would hide damage.
+        kind: What the folder is, such as "bilex-checkpoint"; None for a model, whose card is left out.
     """
     names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
-    digests = {name: (known or {}).get(name) or sha256(path / name) for name in names if name != CARD}
-    lines = [f"{digest}  {name}\n" for name, digest in digests.items()]
+    chosen = [name for name in names if name != CHECKSUMS and (kind or name != CARD)]
+    lines = [f"# {kind}\n"] if kind else []
+    lines += [f"{(known or {}).get(name) or sha256(path / name)}  {name}\n" for name in chosen]
     (path / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def checksums(path: Path, kind: str | None = None, remedy: str = _MODEL_AGAIN) -> dict[str, str]:
+    """The files that a folder's list holds, with their checksums.
+
+    Args:
+        path: The folder.
+        kind: What the folder must be; None for a model.
+        remedy: What to do if the list is damaged.
+
+    Raises:
+        BilexError: The list is missing or damaged, of another kind, or names something outside of the folder.
+    """
+    if kind is not None and (path / FIRST_MANIFEST).is_file():
+        found, listed = _first_manifest(path, remedy)
+    else:
+        found, listed = _read_list(path, remedy)
+    if found != kind:
+        raise BilexError(f"{path}: is a folder of another kind ({found}, not {kind}); name another one.")
+    for name in listed:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise BilexError(f"{path / CHECKSUMS}: names '{name}', which is outside of it; {remedy}.")
+    return listed
+
+
+def _read_list(path: Path, remedy: str) -> tuple[str | None, dict[str, str]]:
+    """The kind of a folder, where its list names one, and the checksum of each file."""
+    try:
+        lines = read_small(path / CHECKSUMS, _LARGEST_LIST).decode("utf-8").removesuffix("\n").split("\n")
+        kind = lines.pop(0).removeprefix("# ") if lines[0].startswith("# ") else None
+        listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+        whole = all(map(_DIGEST.fullmatch, listed.values())) and len(listed) == len(lines)
+    except (BilexError, ValueError) as error:
+        raise BilexError(f"{path / CHECKSUMS}: is missing or damaged; {remedy}.") from error
+    if not whole:
+        raise BilexError(f"{path / CHECKSUMS}: is damaged; {remedy}.")
+    return kind, listed
+
+
+def _first_manifest(path: Path, remedy: str) -> tuple[str | None, dict[str, str]]:
+    """The same from the JSON list of earlier versions."""
+    stored = read_json(path / FIRST_MANIFEST)
+    if not isinstance(stored, dict) or not isinstance(stored.get("sha256"), dict):
+        raise BilexError(f"{path / FIRST_MANIFEST}: is damaged; {remedy}.")
+    return stored.get("format"), {str(name): str(digest) for name, digest in stored["sha256"].items()}
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a model folder, each to be compared with its checksum before it is read.
+    """The files of a folder, each to be compared with its checksum before it is read.
 
     Args:
         path: The folder.
         expected: The checksum of each file by its name in the folder; without any, nothing is compared.
+        remedy: What to do if a file differs.
     """
 
     path: Path
     expected: Mapping[str, str] = field(default_factory=dict)
+    remedy: str = _MODEL_AGAIN
 
     @classmethod
     def listed(cls, path: Path, parts: Collection[str]) -> ModelFiles:
-        """The files that SHA256SUMS lists, all of which must be there; none is read yet.
+        """The files of a model, all of which must be there and listed; none is read yet.
 
         Args:
             path: The model's folder.
-            parts: Files and folders directly in it that may be read; all in them must be listed.
+            parts: Files and folders directly in it that may be read.
 
         Raises:
             BilexError: The list is damaged or not whole, or a file is missing.
         """
-        expected = checksums(path)
-        unlisted = sorted(set(_needed(path, parts)) - set(expected))
-        if unlisted:
-            raise BilexError(
-                f"{path / CHECKSUMS}: does not list all files ('{unlisted[0]}'); copy or make the model "
-                "again."
-            )
-        for name in expected:
+        files = cls(path, checksums(path))
+        for file in path.rglob("*"):
+            name = file.relative_to(path).as_posix()
+            needed = not file.is_dir() and name not in (CARD, CHECKSUMS) and name.split("/")[0] in parts
+            if needed and name not in files.expected:
+                raise BilexError(f"{path / CHECKSUMS}: does not list all files ('{name}'); {_MODEL_AGAIN}.")
+        for name in files.expected:
             if not (path / name).is_file():
-                raise _unreadable(path / name)
-        return cls(path, expected)
+                raise files.unreadable(path / name)
+        return files
 
     def compare(self, *places: Path, but: Path | None = None) -> None:
         """Compare files with their checksums, several at a time.
@@ -184,47 +150,68 @@ class ModelFiles:
             with ThreadPoolExecutor() as pool:
                 digests = list(pool.map(lambda name: sha256(self.path / name), chosen))
         except OSError as error:
-            raise _unreadable(error.filename) from error
+            raise self.unreadable(error.filename) from error
         for name, digest in zip(chosen, digests, strict=True):
             if digest != self.expected[name]:
                 raise BilexError(
                     f"{self.path / name}: was changed or damaged since it was saved (its checksum differs); "
-                    "copy or make the model again."
+                    f"{self.remedy}."
                 )
 
+    def unreadable(self, file: str | Path) -> BilexError:
+        """What to raise for a file that cannot be read."""
+        return BilexError(f"{file}: cannot be read; {self.remedy}.")
 
-def _unreadable(file: str | Path) -> BilexError:
-    return BilexError(f"{file}: cannot be read; copy or make the model again.")
 
+@contextlib.contextmanager
+def manifest_folder(path: str | Path, kind: str) -> Iterator[Path]:
+    """As `atomic_folder`, with a list of all files and their checksums.
 
-def checksums(path: Path) -> dict[str, str]:
-    """The files that SHA256SUMS lists, with their checksums.
+    Args:
+        path: The folder to make; an earlier one is replaced if it is of the same kind and holds nothing else.
+        kind: What the folder is, such as "bilex-checkpoint".
 
     Raises:
-        BilexError: The list is missing or damaged, or names something outside of the model.
+        BilexError: The folder cannot be written, or holds what may not be replaced.
+    """
+    with atomic_folder(path, own_files=partial(_own_files, kind=kind)) as folder:
+        yield folder
+        write_checksums(folder, kind=kind)
+
+
+def verify_manifest(path: Path, kind: str) -> bool:
+    """Whether there is a folder of this kind at a path, and that nothing in it was changed.
+
+    Returns:
+        False if there is nothing at the path, or an empty folder.
+
+    Raises:
+        BilexError: There is something else, or a file is missing, damaged or added.
+    """
+    remove_abandoned(path.parent)
+    check_replaceable(path, partial(_own_files, kind=kind))
+    if not _own_files(path, kind):
+        return False
+    remedy = f"remove {path} and start anew"
+    ModelFiles(path, checksums(path, kind, remedy), remedy).compare(path)
+    return True
+
+
+def _own_files(path: Path, kind: str) -> Collection[str]:
+    """The files of a folder of ours; none where it has no list."""
+    lists = [name for name in (CHECKSUMS, FIRST_MANIFEST) if (path / name).is_file()]
+    return {*lists, *checksums(path, kind, f"remove {path} and start anew")} if lists else ()
+
+
+@contextlib.contextmanager
+def keeping(path: Path, progress: Progress) -> Iterator[None]:
+    """For a block that keeps the state of long work: if that cannot be written, report it and go on.
+
+    What was kept earlier is still there, since folders are written whole or not at all.
     """
     try:
-        text = read_small(path / CHECKSUMS, _LARGEST_LIST).decode("utf-8")
-        lines = text.removesuffix("\n").split("\n")
-        listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        whole = all(map(_DIGEST.fullmatch, listed.values()))
-    except (BilexError, ValueError) as error:
-        raise BilexError(
-            f"{path / CHECKSUMS}: is missing or damaged; copy or make the model again."
-        ) from error
-    if not whole or len(listed) != len(lines):
-        raise BilexError(f"{path / CHECKSUMS}: is damaged; copy or make the model again.")
-    for name in listed:
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise BilexError(
-                f"{path / CHECKSUMS}: names '{name}', which is outside of it; copy or make the model again."
-            )
-    return listed
-
-
-def _needed(path: Path, parts: Collection[str]) -> Iterator[str]:
-    """The files that opening the model may read: all of it but the card and the list itself."""
-    for file in path.rglob("*"):
-        name = file.relative_to(path).as_posix()
-        if not file.is_dir() and name not in (CARD, CHECKSUMS) and name.split("/")[0] in parts:
-            yield name
+        yield
+    except BilexError as error:
+        progress.say(
+            f"This state is not kept and the work goes on; what was kept earlier stays in {path}: {error}"
+        )

@@ -30,10 +30,10 @@ class Translation:
 
     Args:
         word: The proposed word.
-        score: CSLS or similarity, as asked for.
+        score: CSLS or similarity.
         confidence: The probability that a dictionary would agree, or None where none was calibrated.
         rank: The word's place in its vocabulary by frequency, from 1.
-        known: Whether it is a translation that the seeds or the corrections give, not one that was found.
+        known: Whether the seeds or the corrections give it.
         composed: Whether it is a phrase of the seeds whose vector was composed of its words' vectors.
     """
 
@@ -55,11 +55,10 @@ class Answer:
     """All that is known about one word: a sequence of `Translation`s, known ones first, then best first.
 
     Args:
-        word: The word that was asked for.
+        word: The query.
         translations: Its translations; none if the word is unknown.
-        origin: Where the word's vector came from: "vocabulary", the kind of an out-of-vocabulary
-            source ("subwords", ...), "composed" for a phrase whose vector is made of its words', or None for
-            an unknown word.
+        origin: Where its vector came from: "vocabulary", "subwords", "encoder", "composed" for a phrase whose
+            vector is made of its words', or None for an unknown word.
         unknown_words: The words that keep a phrase from being composed.
     """
 
@@ -140,15 +139,10 @@ _LIKENESS = 0.6
 
 
 def closest_spellings(word: str, vocabulary: Sequence[str], n: int = 3) -> list[str]:
-    """The n words of a vocabulary that are spelt most like `word`.
+    """At most n words of a vocabulary that are spelt most like `word`, of equally near ones the frequent first.
 
-    Comparing edit by edit with 200,000 words would take seconds, so two cheap sieves come first:
-    words of about the same length, and of those the ones that share most character pairs.
-
-    Args:
-        word: The unknown word.
-        vocabulary: Known words, most frequent first; of equally near ones the frequent comes first.
-        n: How many at most; fewer, or none, if nothing is near.
+    Comparing edit by edit with 200,000 words would take seconds, so two cheap filters come first: words of
+    about the same length, and of those the ones that share most character pairs.
     """
     plain = _plain(word)
     if not plain or n < 1:
@@ -167,11 +161,7 @@ def closest_spellings(word: str, vocabulary: Sequence[str], n: int = 3) -> list[
 
 
 def _sharing_pairs(plain: str, words: Iterable[str]) -> list[str]:
-    """The words that hold most of the neighbouring letter pairs of `plain`, in order of frequency.
-
-    A single letter stands for its pairs, and the first letter counts as one more, so that words of
-    two or three letters can be distinguished too.
-    """
+    """The words that hold most of the letter pairs of `plain`; the first letter counts as one more."""
     pairs = {plain[i : i + 2] for i in range(len(plain) - 1)} or {plain}
     scored = []
     for place, known in enumerate(words):
@@ -204,7 +194,8 @@ def answers(
 ) -> list[Answer]:
     """One answer per word; the arguments are those of `Translator.translate`."""
     query_side, key_side = translator.whole_space.sides(direction)
-    own_side, side = _sides(direction)
+    own_side: Side = "source" if direction == "forward" else "target"
+    side: Side = "target" if direction == "forward" else "source"
     rows = [_row(translator, query_side, word) for word in words]
     known = [place for place, row in enumerate(rows) if row is not None]
     may = None if keep is None else (lambda word: keep(word, side))
@@ -228,10 +219,6 @@ def answers(
         found[place] if place in found else _unknown_answer(translator, word, query_side, own_side)
         for place, word in enumerate(words)
     ]
-
-
-def _sides(direction: Direction) -> tuple[Side, Side]:
-    return ("source", "target") if direction == "forward" else ("target", "source")
 
 
 def _row(translator: Translator, query_side: WordVectors, word: str) -> int | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from bilex.core.languages import language_name
 from bilex.core.text import escape_control_characters
 from bilex.fit.expectation import Expectation
-from bilex.model.provenance import Provenance
 
 if TYPE_CHECKING:
     from bilex.model.many.core import ManyLanguages
@@ -23,12 +22,7 @@ _Z = 1.96
 
 
 def sentences(made: Provenance, model: str = "MODEL") -> list[str]:
-    """What to expect, and what to do if that is little.
-
-    Args:
-        made: A model's provenance.
-        model: The model's name, for commands to copy.
-    """
+    """What to expect, and what to do if that is little; `model` is its name in commands to copy."""
     expected, pairs = made.expectation, made.seed_pairs_covered
     if not expected.measured:
         why = "there were no seeds to test it on" if not made.seed_pairs else expected.how
@@ -202,16 +196,10 @@ def _shown(value: object) -> str:
 def _use(translator: Translator) -> str:
     frequent = translator.space.source.index_to_key[:_LOOKED_AT]
     word = next((word for word in frequent if word.isalpha()), "WORD")
-    return "\n".join(
-        [
-            "## Use",
-            "",
-            "```",
-            f"bilex translate THIS_FOLDER {word}",
-            "bilex lexicon THIS_FOLDER -o dictionary.tsv --mutual",
-            "bilex evaluate THIS_FOLDER test-dictionary.tsv",
-            "```",
-        ]
+    return (
+        f"## Use\n\n```\nbilex translate THIS_FOLDER {word}\n"
+        "bilex lexicon THIS_FOLDER -o dictionary.tsv --mutual\n"
+        "bilex evaluate THIS_FOLDER test-dictionary.tsv\n```"
     )
 
 

@@ -27,10 +27,10 @@ class FromEncoder:
     """The encoder's vector of a word, joined by its subwords' vector where there is one.
 
     Args:
-        encoder: A function that opens the encoder; called when the first unknown word comes.
+        encoder: Opens the encoder; called for the first unknown word.
         combination: How static and encoded vectors become one.
         write: Writes the encoder's model folder to a path.
-        subwords: The static vectors of unknown words, already in the combined space.
+        subwords: The static vectors of unknown words, in the combined space.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -66,27 +66,18 @@ class FromEncoder:
 
     def vectors(self, words: Sequence[str], side: Side) -> list[Floats | None]:
         """(1−λ)·subwords + λ·encoder, or the one of the two that there is; None for neither."""
-        encoded = self.encoded(words)
-        static: list[Floats | None] = [None] * len(words)
-        if self._subwords is not None:
-            static = self._subwords.vectors(words, side)
-        mixing = self._combination.mixing
+        subwords, mixing = self._subwords, self._combination.mixing
+        static = [None] * len(words) if subwords is None else subwords.vectors(words, side)
         found: list[Floats | None] = []
-        for row, known in zip(encoded, static, strict=True):
+        for row, known in zip(self.encoded(words), static, strict=True):
             mixed = row if known is None else (1 - mixing) * unit_rows(known[None])[0] + mixing * row
             found.append(unit_rows(mixed[None])[0] if mixed.any() else None)
         return found
 
     def phrase_vectors(self, phrases: Sequence[str], composed: Sequence[Floats]) -> list[Floats]:
-        """(1−λ)·composed + λ·encoder: the model reads each phrase whole, beside what its words make.
-
-        Args:
-            phrases: Words divided by spaces.
-            composed: The vector of each that was composed of its words' vectors in the combined space.
-        """
-        encoded = unit_rows(self._encoder.encode(phrases) @ self._combination.encoder_map)
+        """(1−λ)·composed + λ·encoder: the model reads each phrase whole, beside what its words make."""
         mixing = self._combination.mixing
-        return list(unit_rows((1 - mixing) * unit_rows(np.array(composed)) + mixing * encoded))
+        return list(unit_rows((1 - mixing) * unit_rows(np.array(composed)) + mixing * self.encoded(phrases)))
 
     def save(self, folder: Path) -> None:
         """Write the encoder as a Hugging Face model folder, and the maps beside it."""

@@ -24,11 +24,10 @@ class WordFilter:
 
     Args:
         numbers: Whether words with a digit may.
-        names: Whether names may: words that their vocabulary knows with a capital only, or more often so.
-        stop_words: Words that may not, in either language, compared lower-cased.
-        tagger: Says a word's part of speech, or None where it does not know.
-        parts_of_speech: Only words of these, as the tagger calls them; words that it does not know may not.
-            Without any, the tagger is not asked.
+        names: Whether names may: words that their vocabulary has with a capital only, or more often so.
+        stop_words: Words that may not, in either language, lower-cased.
+        tagger: Gives a word its part of speech; None for a word that it does not know.
+        parts_of_speech: Only words of these may; words that the tagger does not know may not.
         vocabularies: For names: word to row in each language.
     """
 
@@ -68,14 +67,7 @@ def word_filter(
     tagger: Tagger | None = None,
     parts_of_speech: Collection[str] = frozenset(),
 ) -> WordFilter | None:
-    """A filter for a model's words, or None if every word may stand.
-
-    The arguments are those of `WordFilter`.
-
-    Raises:
-        BilexError: Names are to be left out of a model that keeps no capitals, or parts of speech are named
-            without a tagger.
-    """
+    """A `WordFilter` for a model's words, or None if every word may stand."""
     if not names and translator.lowercase:
         raise BilexError(
             "this model was lower-cased, so names cannot be recognised; align again with --keep-case."
@@ -96,20 +88,12 @@ def word_filter(
 
 
 def read_words(path: str | Path) -> frozenset[str]:
-    """The words of a file, one per line.
-
-    Raises:
-        BilexError: It cannot be read.
-    """
+    """The words of a file, one per line."""
     return frozenset(line.strip() for line in _lines(path) if line.strip() and not line.startswith("# "))
 
 
 def read_tags(*paths: str | Path) -> Tagger:
-    """A tagger out of files with a word, a tab and its part of speech on each line, for both languages.
-
-    Raises:
-        BilexError: A file cannot be read, or a line has no tab.
-    """
+    """A tagger out of files with a word, a tab and its part of speech on each line, for both languages."""
     tags: dict[str, str] = {}
     for path in paths:
         for number, line in enumerate(_lines(path), 1):

@@ -70,24 +70,14 @@ Proposer = Callable[[Any, int], Proposals]
 
 @dataclass(frozen=True)
 class KnownPairs:
-    """What is known about the words of two vocabularies, by row: translations, and pairs that are none.
-
-    Args:
-        right: For each direction, the known answers of a query.
-        wrong: For each direction, its rejected answers.
-    """
+    """For each direction, the known and the rejected answers of each query, as rows."""
 
     right: dict[Direction, dict[int, list[int]]]
     wrong: dict[Direction, dict[int, list[int]]]
 
     @classmethod
     def of(cls, lexicon: Lexicon, space: Space) -> KnownPairs:
-        """The pairs of a list that have both words in a space.
-
-        Args:
-            lexicon: The seeds, corrections included.
-            space: The two vocabularies.
-        """
+        """The pairs of a list that have both words in a space."""
         places = space.source.key_to_index, space.target.key_to_index
         right, wrong = lexicon.index(*places), lexicon.rejected_index(*places)
         return cls(
@@ -96,15 +86,9 @@ class KnownPairs:
         )
 
     def first(self, own: Proposer, space: Space, direction: Direction, retrieval: Retrieval) -> Proposer:
-        """A function of rows and k: the k best answers of each, known ones by falling score, then found ones.
+        """Answers with known ones first, by falling score, and without rejected ones.
 
-        Confidences are those of the model's own ranking; taking rejected words out changes none.
-
-        Args:
-            own: The model's own answers.
-            space: Words, with composed phrases behind them.
-            direction: Whose words are queries.
-            retrieval: How answers are ranked.
+        Confidences are those of the model's own ranking (`own`); taking rejected words out changes none.
         """
         right, wrong = self.right[direction], self.wrong[direction]
 
@@ -142,16 +126,16 @@ def own_proposer(
     direction: Direction,
     retrieval: Retrieval,
 ) -> Proposer:
-    """A function of queries and k: the k best answers of each by the model alone.
+    """A function of queries (rows, or vectors in the space) and k: the best answers by the model alone.
 
-    Queries are rows, or vectors in the space. Words are answered by words; composed phrases, whose rows are
-    behind those of the words, and vectors by phrases too. Confidences hold for words of the vocabulary.
+    Words are answered by words; composed phrases, whose rows are behind those of the words, and vectors by
+    phrases too. Confidences hold for words of the vocabulary.
 
     Args:
         words: The vocabularies.
         whole: The same with composed phrases behind them; the same object where there are none.
         calibration: From scores to confidences.
-        direction: Whose words are queries.
+        direction: Which language queries.
         retrieval: How answers are ranked.
     """
     search = words.searcher(direction=direction, retrieval=retrieval)
@@ -203,15 +187,7 @@ class DoubtfulSeed:
 
 
 def doubtful_seeds(translator: Translator, count: int = 20) -> list[DoubtfulSeed]:
-    """The seed pairs whose two words are least alike to the model, the least likely first.
-
-    A pair that either word's own first answer agrees with is never doubtful. The model learned from its
-    seeds, wrong ones included, so a doubtful seed is one that all the others speak against.
-
-    Args:
-        translator: The model.
-        count: How many at most.
-    """
+    """At most `count` seed pairs that neither word's first answer agrees with, the lowest score first."""
     space = translator.space
     pairs = translator.seeds.index(space.source.key_to_index, space.target.key_to_index)
     pairs = np.unique(pairs, axis=0)

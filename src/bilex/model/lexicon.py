@@ -52,7 +52,7 @@ _TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, repr=False)
 class InducedLexicon(Tabular):
-    """Pairs with their scores, in order of the frequency of the words that asked, best translation first.
+    """Pairs with their scores, in order of the frequency of the translated words, best translation first.
 
     Args:
         entries: The pairs.
@@ -97,11 +97,7 @@ class InducedLexicon(Tabular):
         return _TYPES
 
     def dictionary(self, languages: Languages = (None, None)) -> Dictionary:
-        """The entries for a file, the words that asked first.
-
-        Args:
-            languages: Codes of the source and the target language, where known.
-        """
+        """The entries for a file, the translated words first; `languages` are codes, where known."""
         if self.query_side == "source":
             return Dictionary(self.entries, languages, units=True)
         swapped = tuple(entry.swapped() for entry in self.entries)
@@ -110,11 +106,11 @@ class InducedLexicon(Tabular):
     def text(
         self, form: str, *, languages: Languages = (None, None), options: WriteOptions | None = None
     ) -> str:
-        """The whole dictionary as text, the words that asked first.
+        """The whole dictionary as text, the translated words first.
 
         Args:
-            form: "tsv" (both words, score, confidence, "known" or "found"; no header, so that every reader
-                of word lists takes it), "csv" (with a header), "jsonl" or another format that is text.
+            form: "tsv" (both words, score, confidence, "known" or "found"; no header), "csv" (with a header),
+                "jsonl" or another format that is text.
             languages: Codes of the two languages, for formats that mark words with them.
             options: How to write.
         """
@@ -148,7 +144,7 @@ class Overrides:
 
     @property
     def query_side(self) -> tuple[Direction, ...]:
-        """The directions in which words ask."""
+        """The directions in which words are translated."""
         return ("forward", "backward") if self.direction == "both" else (self.direction,)
 
 
@@ -167,16 +163,7 @@ class _Found:
 
 
 def induce(translator: Translator, overrides: Overrides, progress: Progress = SILENT) -> InducedLexicon:
-    """Every word with its best translations.
-
-    Args:
-        translator: Who translates.
-        overrides: What to export.
-        progress: Receives how far the work is.
-
-    Raises:
-        BilexError: An option makes no sense, or confidences are asked for where none were calibrated.
-    """
+    """Every word with its best translations."""
     check_overrides(translator, overrides)
     lists = []
     for side in overrides.query_side:
@@ -196,11 +183,7 @@ def induce(translator: Translator, overrides: Overrides, progress: Progress = SI
 
 
 def check_overrides(translator: Translator, overrides: Overrides) -> None:
-    """Refuse what makes no sense.
-
-    Raises:
-        BilexError: Confidences are asked for where there are none, or no words.
-    """
+    """Refuse what makes no sense."""
     calibration, ranks = translator.calibration, overrides.ranks
     if overrides.min_confidence is not None and any(
         (side, overrides.retrieval) not in calibration.parts for side in overrides.query_side
@@ -237,11 +220,7 @@ def _ask(translator: Translator, overrides: Overrides, direction: Direction, pro
 
 
 def queries_of(translator: Translator, overrides: Overrides, direction: Direction) -> Rows:
-    """The rows of the words to translate: those within the ranks that the filters keep.
-
-    Raises:
-        BilexError: There are none.
-    """
+    """The rows of the words to translate: those within the ranks that the filters keep."""
     query_side, _ = translator.whole_space.sides(direction)
     first, last = overrides.ranks
     queries = np.arange(first - 1, min(last or len(query_side), len(query_side)), dtype=np.int64)
@@ -330,12 +309,8 @@ _SAME_SENSE = 0.3
 def sense_numbers(queries: Rows, answers: Rows, words: WordVectors) -> npt.NDArray[np.int64]:
     """The number of each answer's sense, from 1 in order of the answers; 0 where there is one sense only.
 
-    Answers are joined by average linkage while the mean cosine of two groups is at least 0.3.
-
-    Args:
-        queries: What each answer answers; answers to one query stand together.
-        answers: Rows of the key vocabulary.
-        words: That vocabulary.
+    Answers to one query, which stand together, are joined by average linkage while the mean cosine of two
+    groups is at least 0.3. `answers` are rows of the vocabulary `words`.
     """
     numbers = np.zeros(len(queries), np.int64)
     if not len(queries):
@@ -389,12 +364,8 @@ class Lemmas:
     def of(cls, words: WordVectors, lemma: Lemmatiser) -> Lemmas:
         """The lemmas of a vocabulary, numbered by their most frequent form.
 
-        A word that another word has for its lemma is its own: "left" has an entry beside "leave", since
-        "lefts" needs one.
-
-        Args:
-            words: The vocabulary.
-            lemma: Gives a word its lemma.
+        A word that is another word's lemma is its own: "left" has an entry beside "leave", since "lefts"
+        needs one.
         """
         found = [lemma(word) for word in words.index_to_key]
         citations = set(found)
@@ -441,14 +412,8 @@ class Votes:
 def votes_of(queries: Rows, found: Proposals, query_side: Lemmas, key_side: Lemmas) -> Votes:
     """The votes of all forms for lemmas of the other language.
 
-    Each form has one vote, which it divides among its answers by exp(score / 0.05). The headword's vote
-    counts fully, that of every other form 0.3. Known translations come before all others.
-
-    Args:
-        queries: The rows of the forms.
-        found: The answers of each.
-        query_side: Lemmas of the forms.
-        key_side: Lemmas of the answers.
+    Each form (a row of `queries`) has one vote, which it divides among its answers by exp(score / 0.05). The
+    headword's vote counts fully, that of every other form 0.3. Known translations come before all others.
     """
     there = found.rows >= 0
     scores = np.where(there, found.scores, -np.inf)
@@ -481,13 +446,6 @@ def chosen_forms(
     A headword that is the lemma itself gets the other lemma itself. Where one of the two is not in its
     vocabulary, the form with the highest CSLS to the headword is taken: forms of the same inflection are the
     nearest to each other, so that "dogs" finds "koirat".
-
-    Args:
-        translator: Whose space it is.
-        direction: Whose lemmas ask.
-        pairs: Pairs of lemmas.
-        query_side: Lemmas of the query language.
-        key_side: Lemmas of the key language.
     """
     rows, best = np.empty(len(pairs.query_side), np.int64), np.empty(len(pairs.query_side), np.float32)
     for start in range(0, len(rows), _PAIRS_AT_ONCE):
@@ -516,10 +474,7 @@ def lemma_entries(
     key_side: Lemmas,
     progress: Progress,
 ) -> Iterator[Entry]:
-    """One entry for each pair of lemmas, in order of the frequency of the query lemma, senses numbered.
-
-    The arguments are those of `chosen_forms`; `progress` shows how far the work is.
-    """
+    """One entry for each pair of lemmas, in order of the frequency of the query lemma, senses numbered."""
     query_words, answer_words = translator.whole_space.sides(direction)
     rows, scores = chosen_forms(translator, direction, pairs, query_side, key_side)
     senses = sense_numbers(pairs.query_side, np.asarray(key_side.heads[pairs.key_side]), answer_words)
@@ -558,17 +513,7 @@ def induce_by_lemma(
     languages: tuple[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> InducedLexicon:
-    """Every lemma with its best translations: its forms' votes joined, senses kept apart.
-
-    Args:
-        translator: The model.
-        overrides: What to export; `k` counts translations per lemma.
-        languages: Codes of the two languages; None for those that the model names.
-        progress: Shows how far the work is.
-
-    Raises:
-        BilexError: simplemma is not there or does not know a language, or an option makes no sense.
-    """
+    """Every lemma with its best translations: its forms' votes joined, senses kept apart."""
     check_overrides(translator, overrides)
     if overrides.direction == "both":
         raise BilexError("a dictionary by lemmas has one direction; choose forward or backward.")
@@ -607,7 +552,7 @@ def _votes(
     key_side: Lemmas,
     progress: Progress,
 ) -> Votes:
-    """Who answers whom, of lemmas that have a form among the words to translate."""
+    """The answers of lemmas that have a form among the words to translate."""
     queries = queries_of(translator, overrides, direction)
     found = answers_of(translator, overrides, queries, VOTING_ANSWERS, direction, progress)
     if overrides.keep is not None:

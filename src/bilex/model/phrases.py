@@ -38,12 +38,8 @@ class ReadsPhrases(Protocol):
 class PhraseReader:
     """Gives vectors to phrases that a vocabulary lacks.
 
-    The vector is the mean of the words' vectors by smooth inverse frequency; a word outside the vocabulary is
-    read by the readers of unknown words and weighs fully. A reader that reads phrases whole is used too.
-
-    Args:
-        space: The two vocabularies.
-        unknown: Readers of words outside them.
+    A word outside the vocabulary is read by the readers of unknown words and weighs fully. A reader that
+    reads phrases whole is used too.
     """
 
     def __init__(self, space: Space, unknown: Sequence[OutOfVocabulary] = ()) -> None:
@@ -93,14 +89,8 @@ class PhraseReader:
 
 
 def missing_phrases(lexicon: Lexicon, space: Space) -> dict[Side, list[str]]:
-    """The phrases of a word list that the vocabularies do not hold as units, each once.
-
-    Args:
-        lexicon: Pairs spelt as the vocabularies spell them (`Lexicon.as_units`).
-        space: The two vocabularies.
-    """
-    sources = dict.fromkeys(source for source, _ in lexicon.pairs)
-    targets = dict.fromkeys(target for _, target in lexicon.pairs)
+    """The phrases of a word list (see `Lexicon.as_units`) that the vocabularies lack, each once."""
+    sources, targets = (dict.fromkeys(pair[place] for pair in lexicon.pairs) for place in (0, 1))
     return {
         "source": [text for text in sources if text not in space.source and is_phrase(text)],
         "target": [text for text in targets if text not in space.target and is_phrase(text)],
@@ -110,17 +100,7 @@ def missing_phrases(lexicon: Lexicon, space: Space) -> dict[Side, list[str]]:
 def with_phrases(
     space: Space, phrases: Mapping[Side, list[str]], compose: Composer, neighbours: int = CSLS_NEIGHBOURS
 ) -> tuple[Space, dict[Side, list[str]]]:
-    """A space with composed phrases behind the words of each side.
-
-    Args:
-        space: The words.
-        phrases: What to add to each side; phrases that cannot be composed are left out.
-        compose: Gives phrases their vectors.
-        neighbours: The k of CSLS's terms.
-
-    Returns:
-        The wider space, and what was added to each side.
-    """
+    """A space with phrases behind the words of each side, and which could be composed and were added."""
     found: dict[Side, list[str]] = {}
     sides: dict[Side, WordVectors] = {"source": space.source, "target": space.target}
     terms = dict(zip(sides, space.neighbourhoods(neighbours), strict=True)) if any(phrases.values()) else {}
@@ -147,12 +127,7 @@ def with_phrases(
 
 
 def without_phrases(space: Space, composed: Mapping[str, Sequence[str]]) -> Space:
-    """The words alone of a space that `with_phrases` made.
-
-    Args:
-        space: Words, and phrases behind them.
-        composed: The phrases of each side.
-    """
+    """The words alone of a space that `with_phrases` made; `composed` are the phrases of each side."""
     if not any(composed.values()):
         return space
     source = space.source.head(len(space.source) - len(composed.get("source", ())))
@@ -164,11 +139,7 @@ def without_phrases(space: Space, composed: Mapping[str, Sequence[str]]) -> Spac
 
 
 def with_seed_phrases(translator: Translator) -> Translator:
-    """A translator that knows the phrases of its seeds; they change no answer to a word.
-
-    Args:
-        translator: Fitted on the seeds' words.
-    """
+    """A translator that knows the phrases of its seeds; they change no answer to a word."""
     words = translator.space
     space, added = with_phrases(
         words, missing_phrases(translator.seeds, words), translator.phrase_reader.vectors

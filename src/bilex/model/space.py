@@ -1,8 +1,4 @@
-"""Two vocabularies in one space, however they came to be there.
-
-A space knows no method and no file: only the vectors of two languages that may be compared, and how
-(`metric`). Whoever made them (an aligner, or an aligner and a language model combined) is forgotten.
-"""
+"""Two vocabularies in one space, however they came to be there."""
 
 from __future__ import annotations
 
@@ -49,12 +45,8 @@ class Space:
     Args:
         source: Source words with their vectors in the common space.
         target: Target words.
-        metric: "cosine" (rows are made unit here, unless `preprocessing` ends with "unit", which says
-            that they are) or "dot" (rows are taken as they are).
+        metric: "cosine" (rows are made unit, unless `preprocessing` ends with "unit") or "dot".
         device: Where searches run: "auto", "cpu" or "cuda".
-
-    Raises:
-        BilexError: The dimensions differ, a language has no words, or the metric is not known.
     """
 
     source: WordVectors
@@ -88,37 +80,18 @@ class Space:
         metric: Metric = "cosine",
         device: str = "auto",
     ) -> Space:
-        """Map two whole vocabularies into the common space.
-
-        Args:
-            source: Source vectors as they came from their file.
-            target: Target vectors.
-            source_map: Takes source vectors into the common space.
-            target_map: Takes target vectors there.
-            metric: How vectors are compared in that space.
-            device: Where searches run.
-        """
-        mapped_source = map_words(source, source_map, metric, device)
-        mapped_target = map_words(target, target_map, metric, device)
-        return cls(mapped_source, mapped_target, metric, device)
+        """Map two whole vocabularies, as they came from their files, into the common space."""
+        source, target = (
+            map_words(words, into, metric, device)
+            for words, into in ((source, source_map), (target, target_map))
+        )
+        return cls(source, target, metric, device)
 
     @classmethod
     def from_aligner(cls, aligner: Aligner, source: WordVectors, target: WordVectors) -> Space:
-        """Apply a fitted aligner's maps to two whole vocabularies.
-
-        Args:
-            aligner: A fitted aligner; its metric and device are taken over.
-            source: Source vectors as they came from their file.
-            target: Target vectors.
-        """
-        return cls.from_maps(
-            source,
-            target,
-            aligner.source_map_,
-            aligner.target_map_,
-            metric=aligner.metric,
-            device=aligner.device,
-        )
+        """Apply a fitted aligner's maps to two whole vocabularies."""
+        maps = aligner.source_map_, aligner.target_map_
+        return cls.from_maps(source, target, *maps, metric=aligner.metric, device=aligner.device)
 
     @property
     def dim(self) -> int:
@@ -126,11 +99,7 @@ class Space:
         return self.source.dim
 
     def sides(self, direction: Direction) -> tuple[WordVectors, WordVectors]:
-        """The query and the key language of a direction.
-
-        Raises:
-            BilexError: The direction is neither "forward" nor "backward".
-        """
+        """The query and the key language of a direction."""
         if direction == "forward":
             return self.source, self.target
         if direction == "backward":
@@ -138,17 +107,13 @@ class Space:
         raise BilexError(f"direction '{direction}' is not known; use forward or backward.")
 
     def neighbourhoods(self, k: int = CSLS_NEIGHBOURS) -> tuple[Floats, Floats]:
-        """CSLS's terms r of every source and of every target word; computed once, then kept."""
+        """CSLS's mean similarities r of every source and every target word; computed once, then kept."""
         if k not in self._means:
             self._means[k] = neighbourhoods(self.source.vectors, self.target.vectors, k, device=self.device)
         return self._means[k]
 
     def keep_neighbourhoods(self, r_source: Floats, r_target: Floats, k: int = CSLS_NEIGHBOURS) -> None:
-        """Take over terms that were computed earlier, as when a model is loaded.
-
-        Raises:
-            BilexError: There is not one number for each word.
-        """
+        """Take over the mean similarities of a model that is loaded."""
         if r_source.shape != (len(self.source),) or r_target.shape != (len(self.target),):
             raise BilexError(
                 f"CSLS terms of shape {r_source.shape} and {r_target.shape} do not fit vocabularies of "
@@ -168,18 +133,14 @@ class Space:
         """The k best words of the other language for each query.
 
         Args:
-            queries: Row numbers of the query language (whole numbers, one axis), or vectors in the
-                common space (floats, one per row).
+            queries: Row numbers of the query language, or vectors in the common space, one per row.
             k: How many answers per query.
-            direction: "forward" asks with source words, "backward" with target words.
+            direction: "forward" from source words, "backward" from target words.
             retrieval: "csls", or "nn" for the plain similarity.
             neighbours: The k of CSLS's r.
 
         Returns:
             Scores and rows of the key language, best first, each of shape (queries, k).
-
-        Raises:
-            BilexError: An unknown direction or retrieval, k below 1, or vectors of another dimension.
         """
         return self.searcher(direction=direction, retrieval=retrieval, neighbours=neighbours)(queries, k)
 
@@ -190,14 +151,7 @@ class Space:
         retrieval: Retrieval = "csls",
         neighbours: int = CSLS_NEIGHBOURS,
     ) -> Searcher:
-        """A function of queries and k that does what `search` does, for many calls in one direction.
-
-        The key vocabulary is made ready for searching once, which is a good part of a search of
-        few words.
-
-        Raises:
-            BilexError: An unknown direction or method.
-        """
+        """`search` as a function of queries and k, which makes the key vocabulary ready only once."""
         if retrieval not in ("csls", "nn"):
             raise BilexError(f"retrieval '{retrieval}' is not known; use csls or nn.")
         check_mapped_files()
@@ -218,12 +172,9 @@ class Space:
             scores, rows = keys.top_k(vectors, k)
             if r_queries is None:
                 return scores, rows
-            query_mean = (
-                np.asarray(r_queries[queries])
-                if by_row
-                else self._mean_of_best(vectors, direction, neighbours)
-            )
-            return scores - query_mean[:, None], rows
+            if by_row:
+                return scores - np.asarray(r_queries[queries])[:, None], rows
+            return scores - self._mean_of_best(vectors, direction, neighbours)[:, None], rows
 
         return search
 
@@ -244,15 +195,7 @@ class Space:
         retrieval: Retrieval = "csls",
         neighbours: int = CSLS_NEIGHBOURS,
     ) -> Floats:
-        """The score of each query with one answer, as `search` would give it.
-
-        Args:
-            queries: Rows of the query language.
-            answers: One row of the key language for each.
-            direction: "forward" asks with source words, "backward" with target words.
-            retrieval: "csls", or "nn" for the plain similarity.
-            neighbours: The k of CSLS's r.
-        """
+        """The score of each query row with the answer row beside it, as `search` would give it."""
         query_side, key_side = self.sides(direction)
         similar: Floats = np.einsum(
             "ij,ij->i", np.asarray(query_side.vectors[queries]), np.asarray(key_side.vectors[answers])
@@ -276,14 +219,7 @@ class Space:
 
 
 def map_words(words: WordVectors, into: Map, metric: Metric = "cosine", device: str = "cpu") -> WordVectors:
-    """A vocabulary in the common space: mapped, and unit where the metric is the cosine.
-
-    Args:
-        words: Vectors as they came from their file.
-        into: The map of their language.
-        metric: How vectors are compared in the common space.
-        device: Where to compute: "auto", "cpu" or "cuda".
-    """
+    """A vocabulary, as it came from its file, in the common space; unit where the metric is the cosine."""
     gpu = _gpu(device)
     if gpu is not None and metric == "cosine":
         from bilex.aligners.maps import Map, Unit

@@ -127,10 +127,7 @@ class Translator(OnTheHub):
         return made
 
     def with_parts(self, **changes: Any) -> Translator:
-        """A copy in which some attributes are others; this translator stays as it is.
-
-        With another space, the phrases of the seeds are composed again.
-        """
+        """A copy with some attributes changed; with another space, seed phrases are composed again."""
         parts = {name: getattr(self, name) for name in _PARTS} | changes
         if "space" not in changes or "whole_space" in changes:
             return type(self).of_parts(**parts)
@@ -181,15 +178,11 @@ class Translator(OnTheHub):
             held_out: The share of the seeds' source words that they are learned on.
             lowercase: Whether queries are lower-cased; None does that where all words of the vectors are.
             languages: Codes of the two languages, such as ("en", "fi"); None takes what the files' names say.
-            progress: Receives how far the work is. None shows bars in a terminal or a notebook and nothing
-                elsewhere; True always shows it, False never.
+            progress: None shows bars in a terminal or a notebook; True always does, False never.
             checkpoint: A folder where a method that can be resumed keeps its state.
 
         Returns:
             This translator.
-
-        Raises:
-            BilexError: The data cannot serve this method.
         """
         with fitting_libraries("Translator.fit"):
             from bilex.fit.fitting import fit
@@ -239,25 +232,15 @@ class Translator(OnTheHub):
         Args:
             folder: What `save` wrote.
             languages: Two languages of a model of many, by code or name, such as ("fi", "ru").
-            verify: Whether every file is compared with its checksum before it is read; a language model is
-                when its first word comes.
+            verify: Whether every file is compared with its checksum before it is read.
             device: Where searches run.
-
-        Raises:
-            BilexError: It is no such folder, comes from a newer version, or a file was damaged.
         """
         from bilex.model.storage import load_translator
 
         return load_translator(folder, languages=languages, verify=verify, device=device)
 
     def save(self, folder: str | Path) -> None:
-        """Write a folder that `load` opens, all of it or nothing.
-
-        An earlier model of that name is replaced; a folder that is not one of ours never is.
-
-        Raises:
-            BilexError: The folder cannot be written.
-        """
+        """Write a folder that `load` opens, all of it or nothing; only an earlier model is replaced."""
         from bilex.model.storage import save_translator
 
         save_translator(self, folder)
@@ -311,18 +294,17 @@ class Translator(OnTheHub):
         Translations that the seeds give come first and are marked as known; rejected ones are left out.
 
         Args:
-            words: One word or several. A word is looked up as it is, then lower-cased if the
-                vocabularies were.
+            words: One word or several; looked up as they are, then lower-cased if the vocabularies were.
             k: How many translations per word.
             direction: "forward" from source to target, "backward" the other way.
             retrieval: "csls", or "nn" for the plain similarity.
             model_only: Only what the model itself finds, as if no word were known.
-            keep: Says of a word and its side ("source" or "target") whether it may be an answer, as
-                `bilex.model.filters.word_filter` does; known translations always may.
+            keep: Says of a word and its side ("source" or "target") whether it may be an answer
+                (`bilex.model.filters.word_filter`); known translations always may.
 
         Returns:
-            An `Answer` for a single word, a list of them for several. An unknown word has an answer
-            without translations that knows the closest spellings.
+            An `Answer` for a single word, a list of them for several. That of an unknown word is empty and
+            knows the closest spellings.
         """
         if isinstance(words, str):
             overrides: dict[str, Any] = {"direction": direction, "retrieval": retrieval}
@@ -337,10 +319,7 @@ class Translator(OnTheHub):
         return KnownPairs.of(self.seeds, self.whole_space)
 
     def proposer(self, direction: Direction, retrieval: Retrieval, *, model_only: bool = False) -> Proposer:
-        """A function from rows of a vocabulary and k to answers as arrays, for many calls in one direction.
-
-        The arguments are those of `translate`.
-        """
+        """A function from rows of a vocabulary and k to answers as arrays, for many calls in one direction."""
         own = own_proposer(self.space, self.whole_space, self.calibration, direction, retrieval)
         return own if model_only else self.known_pairs.first(own, self.whole_space, direction, retrieval)
 
@@ -350,12 +329,7 @@ class Translator(OnTheHub):
         return PhraseReader(self.space, self.unknown)
 
     def phrase_vectors(self, phrases: Sequence[str], side: Side) -> list[Floats | None]:
-        """The vector of each phrase in the common space, composed of its words; None with an unknown word.
-
-        Args:
-            phrases: Words divided by spaces or underscores, in the case of the vocabularies.
-            side: Their language.
-        """
+        """The vector of each phrase in the common space, composed of its words; None with an unknown word."""
         return self.phrase_reader.vectors(phrases, side)
 
     def evaluate(
@@ -370,9 +344,6 @@ class Translator(OnTheHub):
 
         Returns:
             The metrics of both directions; `.csls.p_at_1` is the primary one.
-
-        Raises:
-            BilexError: No pair of the dictionary has both words in the vectors.
         """
         from bilex.evaluation import evaluate
 
@@ -422,11 +393,7 @@ class Translator(OnTheHub):
         return report
 
     def undo_refine(self) -> None:
-        """Restore the model as it was before the last `refine` of this object, exactly.
-
-        Raises:
-            BilexError: There was none.
-        """
+        """Restore the model as it was before the last `refine` of this object, exactly."""
         if "_before" not in vars(self):
             raise BilexError("there is no refinement to undo; load the earlier model from its folder.")
         before = vars(self)["_before"]
@@ -452,8 +419,8 @@ class Translator(OnTheHub):
 
         Args:
             k: How many translations per word.
-            direction: Who asks: source words ("forward"), target words ("backward"), or "both" (pairs
-                that either found, each once).
+            direction: Translate source words ("forward"), target words ("backward"), or "both" (each pair
+                once).
             retrieval: "csls", or "nn" for the plain similarity.
             mutual: Keep only pairs in which each word is the other's best (at most one per word, whatever k).
             min_score: Of pairs that are not known, keep only those that score at least this.
@@ -464,18 +431,13 @@ class Translator(OnTheHub):
             lemmas: One entry per lemma, for which its forms vote, senses numbered: True for
                 the lemmas of the model's two languages, or codes of these, as ("en", "fi").
             progress: Receives how far the work is.
-
-        Raises:
-            BilexError: An option makes no sense, or confidences are asked for where none were calibrated.
         """
-        from bilex.model.lexicon import Overrides, induce
+        from bilex.model.lexicon import Overrides, induce, induce_by_lemma
 
         overrides = Overrides(
             k, direction, retrieval, mutual, min_score, min_confidence, ranks, model_only, keep
         )
         if lemmas:
-            from bilex.model.lexicon import induce_by_lemma
-
             return induce_by_lemma(self, overrides, None if isinstance(lemmas, bool) else lemmas, progress)
         return induce(self, overrides, progress)
 
@@ -495,9 +457,6 @@ class Translator(OnTheHub):
 
         Returns:
             `WordVectors`; for an array, an array of the same shape but for the dimension.
-
-        Raises:
-            BilexError: Their dimension is not the one the map was learned on.
         """
         if isinstance(vectors, np.ndarray):
             rows = np.atleast_2d(vectors).astype(np.float32)

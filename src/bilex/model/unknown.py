@@ -32,7 +32,7 @@ KINDS = {
 
 
 class OutOfVocabulary(Protocol):
-    """Someone who can give a vector to a word that the vocabulary does not hold."""
+    """Gives vectors to words that the vocabulary does not hold."""
 
     kind: ClassVar[str]
 
@@ -44,31 +44,13 @@ class OutOfVocabulary(Protocol):
 
     @classmethod
     def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> Self:
-        """What `save` wrote; every file is compared with its checksum before it is read, be it much later.
-
-        Args:
-            folder: The folder given to `save`.
-            maps: They take each language's vectors into the common space.
-            device: Where to compute what there is to compute.
-            files: The files of the model that the folder belongs to.
-        """
+        """What `save` wrote; `files` compares every file with its checksum before it is read."""
 
 
 def load_source(
     kind: str, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles
 ) -> OutOfVocabulary:
-    """Load an out-of-vocabulary source of some kind.
-
-    Args:
-        kind: Its name in `KINDS`.
-        folder: Where it was saved.
-        maps: The maps of the two languages.
-        device: Where it computes.
-        files: The files of the model.
-
-    Raises:
-        BilexError: The kind is not known to this version.
-    """
+    """Load a reader of some kind of `KINDS`."""
     if kind not in KINDS:
         raise BilexError(f"{folder}: '{kind}' is not known to this version of bilex; upgrade bilex.")
     module, name = KINDS[kind].split(":")
@@ -77,12 +59,7 @@ def load_source(
 
 
 class FromSubwords:
-    """The n-grams of one or both languages, and the maps that take their vectors into the space.
-
-    Args:
-        subwords: The n-grams of each language that has them.
-        maps: The map of each language.
-    """
+    """The n-grams of one or both languages, and the maps that take their vectors into the space."""
 
     kind: ClassVar[str] = "subwords"
 
@@ -106,34 +83,35 @@ class FromSubwords:
     def save(self, folder: Path) -> None:
         """Write the n-grams of each language as vectors of no words."""
         for side, subwords in self.subwords.items():
-            none = np.zeros((0, subwords.rows.shape[1]), np.float32)
-            WordVectors([], none, subwords=subwords).save(folder / side, "safetensors")
+            save_subwords(subwords, folder / side)
 
     @classmethod
     def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> FromSubwords:
         """What `save` wrote; the n-grams stay on disk until they are used."""
         files.compare(folder)
-        subwords: dict[Side, Subwords] = {}
         sides: tuple[Side, Side] = ("source", "target")
-        for side in sides:
-            if (folder / side).is_dir():
-                stored = WordVectors.load(folder / side, lowercase=False, verify=False).subwords
-                if stored is not None:
-                    subwords[side] = stored
-        return cls(subwords, maps)
+        return cls({side: load_subwords(folder / side) for side in sides if (folder / side).is_dir()}, maps)
+
+
+def save_subwords(subwords: Subwords, folder: Path) -> None:
+    """Write n-grams as vectors of no words."""
+    none = np.zeros((0, subwords.rows.shape[1]), np.float32)
+    WordVectors([], none, subwords=subwords).save(folder, "safetensors")
+
+
+def load_subwords(folder: Path) -> Subwords:
+    """What `save_subwords` wrote; checksums are the caller's."""
+    stored = WordVectors.load(folder, lowercase=False, verify=False).subwords
+    if stored is None:
+        raise BilexError(f"{folder}: holds no n-grams; copy or make the model again.")
+    return stored
 
 
 _CONFIG, _INNER = "remapped.json", "inner"
 
 
 class Remapped:
-    """Another source of vectors, whose space was mapped onward.
-
-    Args:
-        inner: Who reads the words.
-        before: The maps into the space that `inner` reads into.
-        onward: From that space into the present one, for each language.
-    """
+    """Another reader (`inner`), whose space (that `before` maps into) was mapped `onward`."""
 
     kind: ClassVar[str] = "remapped"
 
@@ -163,7 +141,7 @@ class Remapped:
 
     @classmethod
     def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> Remapped:
-        """What `save` wrote; it has its own maps, so that `maps` of the whole model are not needed."""
+        """What `save` wrote; it has maps of its own."""
         from safetensors.numpy import load_file
 
         files.compare(folder, but=folder / _INNER)
