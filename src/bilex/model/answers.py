@@ -139,7 +139,7 @@ _LIKENESS = 0.6
 
 
 def closest_spellings(word: str, vocabulary: Sequence[str], n: int = 3) -> list[str]:
-    """At most n words of a vocabulary that are spelt most like `word`, of equally near ones the frequent first.
+    """At most n words of a vocabulary that are spelt most like `word`, the frequent first where equally near.
 
     Comparing edit by edit with 200,000 words would take seconds, so two cheap filters come first: words of
     about the same length, and of those the ones that share most character pairs.

@@ -319,7 +319,7 @@ class Translator(OnTheHub):
         return KnownPairs.of(self.seeds, self.whole_space)
 
     def proposer(self, direction: Direction, retrieval: Retrieval, *, model_only: bool = False) -> Proposer:
-        """A function from rows of a vocabulary and k to answers as arrays, for many calls in one direction."""
+        """A function from rows of a vocabulary and k to answers as arrays, for many calls."""
         own = own_proposer(self.space, self.whole_space, self.calibration, direction, retrieval)
         return own if model_only else self.known_pairs.first(own, self.whole_space, direction, retrieval)
 
