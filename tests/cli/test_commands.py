@@ -329,4 +329,28 @@ def test_demo(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch)
     scores = json.loads((out / "scores.json").read_text())
     assert f"{scores['forward']['csls']['p@1']:.1%}" in shown
     assert len(Lexicon.load(out / "en-fi.tsv")) > 100
-    assert Translator.load(out / "en-fi").translate(world.source.index_to_key[0]).known
+    translator = Translator.load(out / "en-fi")
+    assert translator.translate(world.source.index_to_key[0]).known
+    new = next(entry for entry in translator.lexicon(mutual=True) if not entry.known)
+    assert new.confidence is not None
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert f"<td>{new.source}<td>{new.target}<td" in page and f">{new.confidence:.0%}" in page
+    assert page.count("<svg") == 2 and "http" not in page.replace("http-equiv", "")
+    assert shown.rstrip().splitlines()[-1].strip().startswith("bilex init")
+    assert f"bilex translate {out / 'en-fi'}" in shown
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_demo_says_how_to_activate_an_environment(
+    active: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bilex.cli import demo
+
+    scripts = tmp_path / ".venv" / "bin"
+    scripts.mkdir(parents=True)
+    (scripts / "bilex").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    monkeypatch.setenv("PATH", str(scripts) if active else "/nowhere")
+    assert demo._activation() == ([] if active else [". .venv/bin/activate"])
