@@ -31,7 +31,7 @@ def settle(page: OpenedPage, view: str) -> None:
         "review": ".entry-word",
         "entry": ".chart-dot",
         "publish": "#preview-count",
-        "learn": "#learn-start",
+        "learn": ".learn-place .card",
         "people": ".stats",
         "audit": "#audit-start",
     }
@@ -61,6 +61,7 @@ def test_opened_parts_have_no_serious_violation(page: OpenedPage, reviewer: Call
     assert page.violations() == []
     settle(page, "table")
     page.click("#more-filters summary")
+    page.click("#bulk summary")
     assert page.violations() == []
     settle(page, "review")
     page.keys("1", "m")
@@ -90,6 +91,44 @@ def test_nothing_is_wider_than_a_phone(page: OpenedPage, reviewer: Callable[[str
     page.until(lambda: page.text(".entry-word .word") != source, "the next entry")
     page.click(".decision-bar .undo")
     page.until(lambda: page.text(".entry-word .word") == source, "the entry again")
+
+
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844)])
+def test_selects_are_whole_and_labels_stand_in_line(
+    page: OpenedPage, reviewer: Callable[[str], None], size: tuple[int, int]
+) -> None:
+    reviewer("aino")
+    page.resize(*size)
+    truncated = (
+        "return [...document.querySelectorAll('select')].filter((e) => e.offsetParent).filter((e) => {"
+        " const whole = document.createElement('select');"
+        " whole.append(new Option(e.selectedOptions[0]?.text));"
+        " Object.assign(whole.style, {width: 'auto', minWidth: '0', position: 'absolute'});"
+        " e.after(whole); const wanted = whole.offsetWidth; whole.remove();"
+        " return wanted > e.offsetWidth + 1; }).map((e) => e.id)"
+    )
+    crooked = (
+        "return [...document.querySelectorAll('.fields')].flatMap((row) => {"
+        " const tops = {}; for (const field of row.querySelectorAll(':scope > .field')) {"
+        "  const [label, control] = [...field.children]"
+        "   .map((e) => Math.round(e.getBoundingClientRect().top));"
+        "  (tops[label] ??= new Set()).add(control); }"
+        " return Object.values(tops).filter((controls) => controls.size > 1).map(() => row.textContent); })"
+    )
+    for view in VIEWS:
+        settle(page, view)
+        page.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+        assert page.run(truncated) == [], view
+        assert page.run(crooked) == [], view
+
+
+def test_the_active_tab_is_in_sight_on_a_phone(page: OpenedPage, reviewer: Callable[[str], None]) -> None:
+    reviewer("aino")
+    page.resize(390, 844, mobile=True)
+    for view in VIEWS:
+        settle(page, view)
+        box = page.one("nav a[aria-current=page]").rect
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390, view
 
 
 def test_the_theme_is_switched_and_remembered(page: OpenedPage) -> None:

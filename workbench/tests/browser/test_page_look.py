@@ -40,6 +40,21 @@ def test_words_are_completed_by_keyboard(page: OpenedPage) -> None:
     assert not page.one("#word").get_attribute("aria-activedescendant")
 
 
+def test_suggestions_cover_no_answer(page: OpenedPage) -> None:
+    for size in ((1280, 900), (390, 844)):
+        page.resize(*size)
+        page.go("translate")
+        page.keys("price")
+        page.one("#word-options li")
+        page.one(".translation")
+        covered = page.run(
+            "const box = document.querySelector('.translation').getBoundingClientRect();"
+            "return [...document.querySelectorAll('#word-options, #word-options li')]"
+            ".some((e) => e.getBoundingClientRect().bottom > box.top)"
+        )
+        assert not covered
+
+
 def test_unknown_words_get_close_spellings(page: OpenedPage) -> None:
     page.go("translate?word=pricee")
     page.sees("#answer", "is not in the vocabulary")
@@ -79,11 +94,18 @@ def test_the_map_zooms_and_is_saved(page: OpenedPage) -> None:
     assert len(page.all(".chart-line")) == len(points["lines"])
     assert {each["language"] for each in points["points"]} == {"source", "target"}
     page.run("document.querySelector('.chart-frame').focus()")
-    labels = len(page.all(".chart-label"))
+    named = (
+        "const inside = (e) => e.getAttribute('cx') > 0 && e.getAttribute('cx') < 640"
+        " && e.getAttribute('cy') > 0 && e.getAttribute('cy') < 480;"
+        "const dots = [...document.querySelectorAll('.chart-dot')].filter(inside);"
+        "return document.querySelectorAll('.chart-label').length / dots.length"
+    )
+    labels = page.run(named)
     before = page.one(".chart-dot.query").get_attribute("cx")
     page.keys("+", "+", "+", "+")
-    zoomed = page.run("return [...document.querySelectorAll('.chart-label')].length")
-    assert zoomed >= labels and page.all(".chart-dot.query")[0].get_attribute("cx") != before
+    assert (
+        page.run(named) >= min(labels, 0.9) and page.all(".chart-dot.query")[0].get_attribute("cx") != before
+    )
     page.keys("0")
     assert page.one(".chart-dot.query").get_attribute("cx") == before
     buttons = {each.text: each for each in page.all(".map-inside button")}
@@ -96,6 +118,24 @@ def test_the_map_zooms_and_is_saved(page: OpenedPage) -> None:
     )
     picture = page.downloaded(buttons["Save PNG"].click).read_bytes()
     assert picture[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", picture[16:24]) == (1280, 960)
+
+
+def test_names_on_the_map_never_overlap_and_the_best_answer_has_one(page: OpenedPage) -> None:
+    overlaps = (
+        "const boxes = [...document.querySelectorAll('.chart-label')].map((e) => e.getBBox());"
+        "return boxes.filter((a, i) => boxes.some((b, j) => i < j && a.x < b.x + b.width"
+        " && b.x < a.x + a.width && a.y + 3 < b.y + b.height - 3 && b.y + 3 < a.y + a.height - 3)).length"
+    )
+    for word in ("price", "coffee", "school", "river"):
+        page.go(f"translate?word={word}")
+        best = page.text(".translation .answer-word")
+        page.one(".chart-label")
+        assert {best, word} <= {each.text for each in page.all(".chart-label.strong")}
+        assert page.run(overlaps) == 0
+        page.run("document.querySelector('.chart-frame').focus()")
+        for _ in range(3):
+            page.keys("+")
+            assert page.run(overlaps) == 0
 
 
 def test_a_point_of_the_map_leads_to_its_word(page: OpenedPage) -> None:

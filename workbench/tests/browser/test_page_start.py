@@ -58,6 +58,10 @@ def test_a_model_is_fitted_from_files(world: Server, open_page: Callable[[Server
     page.sees("h1", "Start")
     page.click("#fit-go")
     assert (page.api("job")["job"] or {"state": "none"})["state"] != "running"
+    page.write("#fit-source-language", "English")
+    page.write("#fit-target-language", "Finnish")
+    assert page.one("#fit-name").get_attribute("value") == "en-fi"
+    page.sees(".file-choice legend", "English words")
     page.write("#fit-name", "planted")
     page.click("#fit-go")
     page.sees("[role=alert]", "both languages")
@@ -65,17 +69,20 @@ def test_a_model_is_fitted_from_files(world: Server, open_page: Callable[[Server
     page.click(".browse")
     page.click(".file-browser button", "deeper")
     page.click(".file-browser button", "source.vec")
-    page.sees(".chosen-file", "ChoiceIn: source.vec")
+    page.sees(".chosen-file", "Chosen: source.vec")
     second.find_element("css selector", "input[type=file]").send_keys(str(world.folder / "target.vec"))
-    page.sees(".chosen-file", "ChoiceIn: target.vec")
+    page.sees(".chosen-file", "Chosen: target.vec")
     size = (world.folder / "target.vec").stat().st_size
     assert page.run("return window.pieces") == math.ceil(size / 10_000) + 1
     third.find_element("css selector", "input[type=file]").send_keys(str(world.folder / "seeds.tsv"))
-    page.sees(".chosen-file", "ChoiceIn: seeds.tsv")
+    page.sees(".chosen-file", "Chosen: seeds.tsv")
+    assert not page.one("#fit-advanced").get_attribute("open")
+    page.click("#fit-advanced summary")
     page.choose("#fit-method", "procrustes")
+    page.sees("#fit-advanced .hint", "rotation")
     page.click("#fit-go")
     page.one("#word")
-    page.sees("#model-name", "planted")
+    page.sees("#model-name", "planted · English – Finnish")
     source = planted(400, 16, 0.3).source.index_to_key[300]
     page.go(f"translate?word={source}")
     page.until(lambda: page.all(".translation"), "translations")

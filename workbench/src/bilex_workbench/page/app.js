@@ -96,7 +96,7 @@ async function open(view, query) {
   const place = el("div", { class: "view", "data-view": view });
   replace(main, place);
   document.title = `${title} – bilex workbench`;
-  markCurrent(view);
+  markCurrent(view === "entry" ? "table" : view);
   current = module.show(place, query, app) ?? {};
   scrollTo(0, 0);
   if (!first && !place.contains(document.activeElement)) place.querySelector("h1")?.focus({ preventScroll: true });

@@ -30,18 +30,18 @@ export function articleForm({ source, article, accepted, languages, reviewer, on
   notes.value = made.notes;
 
   function translation(sense, one) {
-    return el("li", { class: "row end" }, field("Translation", bound(one, "target", { lang: languages[1].code })), field("Comment", bound(one, "comment")), field("Labels", bound(one, "labels", { placeholder: "formal, botany" }, commas)),
+    return el("li", { class: "fields" }, field("Translation", bound(one, "target", { lang: languages[1].code })), field("Comment", bound(one, "comment")), field("Labels", bound(one, "labels", { placeholder: "formal, botany" }, commas)),
       button("×", () => { sense.translations = sense.translations.filter((other) => other !== one); draw(); }, { class: "quiet small", "aria-label": "Remove this translation" }));
   }
 
   function example(sense, one) {
-    return el("li", { class: "row end" }, field(`Example (${languages[0].name})`, bound(one, "source", { lang: languages[0].code, maxlength: 2000 })), field(`Example (${languages[1].name})`, bound(one, "target", { lang: languages[1].code, maxlength: 2000 })),
+    return el("li", { class: "fields" }, field(`Example (${languages[0].name})`, bound(one, "source", { lang: languages[0].code, maxlength: 2000 })), field(`Example (${languages[1].name})`, bound(one, "target", { lang: languages[1].code, maxlength: 2000 })),
       button("×", () => { sense.examples = sense.examples.filter((other) => other !== one); draw(); }, { class: "quiet small", "aria-label": "Remove this example" }));
   }
 
   function draw(focusLast = false) {
     replace(senses, made.senses.map((sense, index) => el("li", { class: "sense" },
-      el("div", { class: "row end" }, field(`Sense ${index + 1}: gloss`, bound(sense, "gloss", { class: "gloss" })), field("Labels", bound(sense, "labels", { placeholder: "register, domain, region" }, commas)),
+      el("div", { class: "fields" }, field(`Sense ${index + 1}: gloss`, bound(sense, "gloss", { class: "gloss" })), field("Labels", bound(sense, "labels", { placeholder: "register, domain, region" }, commas)),
         made.senses.length > 1 ? button("Remove sense", () => { made.senses.splice(index, 1); draw(); }, { class: "quiet small" }) : null),
       el("ul", {}, sense.translations.map((one) => translation(sense, one)), sense.examples.map((one) => example(sense, one))),
       el("div", { class: "row" }, button("Add translation", () => { sense.translations.push({ target: "", comment: "", labels: [] }); draw(); }, { class: "small" }),
@@ -65,7 +65,7 @@ export function articleForm({ source, article, accepted, languages, reviewer, on
     class: "article", id: "article",
     onsubmit: (event) => { event.preventDefault(); save(); },
     onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); save(); } },
-  }, speech, el("div", { class: "row end" }, field("Part of speech", bound(made, "part_of_speech", { list: speech.id, maxlength: 60, id: "part-of-speech" }))),
+  }, speech, el("div", { class: "fields" }, field("Part of speech", bound(made, "part_of_speech", { list: speech.id, maxlength: 60, id: "part-of-speech" }))),
   senses, field("Notes", notes), el("div", { class: "row" }, button("Add sense", () => { made.senses.push({ gloss: "", labels: [], translations: [], examples: [] }); draw(true); }, { id: "add-sense" }),
     el("button", { type: "submit", class: "primary", id: "save-article" }, "Save the entry", el("kbd", { "aria-hidden": "true" }, "Ctrl+Enter"))));
 }

@@ -6,13 +6,17 @@ import { plain } from "./words.js";
 const WIDTH = 640;
 const HEIGHT = 480;
 const MARGIN = 60;
-const LABEL_HEIGHT = 19;
-const LETTER_WIDTH = 9.2;
+const LABEL_HEIGHT = 21;
+// Where a name may stand beside its point, the best place first: to the right, left, above, below, and the corners.
+const PLACES = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [1, 1], [-1, -1], [-1, 1]];
 const KEPT = ["fill", "stroke", "stroke-width", "stroke-opacity", "font-size", "font-family", "font-weight", "opacity", "paint-order", "stroke-linejoin"];
 
-/** The plot: `points` have x and y in -1…1, a word, a language, and `query` on one of them; `lines` join their numbers. */
+/** The plot: `points` have x and y in -1…1, a word, a language, and `query` on one of them; `lines` join their numbers; `best` is the word of the best answer. */
 export class Chart {
-  constructor({ points, lines, label, onpick }) {
+  constructor({ points, lines, label, best = null, onpick }) {
+    const asked = points.find(({ query }) => query);
+    const answers = points.filter(({ language }) => language !== asked?.language);
+    this.best = answers.find(({ word }) => word === best) ?? answers.find(({ id }) => lines.some(({ from, to }) => (from === asked?.id && to === id) || (to === asked?.id && from === id)));
     this.points = points;
     this.lines = lines;
     this.onpick = onpick;
@@ -25,6 +29,7 @@ export class Chart {
     this.picture.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.picture.addEventListener("pointerdown", (event) => this.grab(event));
     this.draw();
+    document.fonts?.ready.then(() => this.draw());
   }
 
   at({ x, y }) {
@@ -48,20 +53,37 @@ export class Chart {
     this.layer.replaceChildren(...joined, ...dots, ...this.labels(places));
   }
 
-  /** Names beside their points; the query first, then by frequency; a name that would lie on another is left out until one zooms in. */
+  /** Names beside their points: the query, the best answer, then the most frequent. A name that finds no free place is left out until one zooms in. */
   labels(places) {
-    const taken = [];
-    const order = this.points.map((_, index) => index).sort((a, b) => Number(this.points[b].query ?? 0) - Number(this.points[a].query ?? 0) || (this.points[a].rank ?? 1e9) - (this.points[b].rank ?? 1e9));
+    const pen = document.createElement("canvas").getContext("2d");
+    const { fontFamily } = getComputedStyle(document.querySelector("h1") ?? document.body);
+    const weight = (point) => (point.query ? 2 : point === this.best ? 1 : 0);
+    const order = this.points.map((_, index) => index).sort((a, b) => weight(this.points[b]) - weight(this.points[a]) || (this.points[a].rank ?? 1e9) - (this.points[b].rank ?? 1e9));
+    const taken = this.points.flatMap((point, index) => (weight(point) ? [this.around(places[index], 8)] : []));
     return order.flatMap((index) => {
       const point = this.points[index];
       const text = plain(point.word, 24);
-      const [x, y] = places[index];
-      const width = Array.from(text).length * LETTER_WIDTH + 6;
-      const box = [x + 9, y - LABEL_HEIGHT / 2, x + 9 + width, y + LABEL_HEIGHT / 2];
-      if (taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) return [];
+      pen.font = `${weight(point) ? "700 " : ""}17px ${fontFamily}`;
+      const width = pen.measureText(text).width + 8;
+      const box = this.freePlace(places[index], width, taken);
+      if (!box) return [];
       taken.push(box);
-      return [svg("text", { class: `chart-label ${point.language}${point.query ? " query" : ""}`, x: x + 10, y: y + 5 }, text)];
+      return [svg("text", { class: `chart-label ${point.language}${weight(point) ? " strong" : ""}`, x: box[0] + 4, y: box[1] + 16 }, text)];
     });
+  }
+
+  around([x, y], radius) {
+    return [x - radius, y - radius, x + radius, y + radius];
+  }
+
+  /** The first place for a name that lies inside the picture and on no other, as [left, top, right, bottom]. */
+  freePlace([x, y], width, taken) {
+    const boxes = PLACES.map(([dx, dy]) => {
+      const left = x + dx * 8 + (dx > 0 ? 0 : dx < 0 ? -width : -width / 2);
+      const top = y + dy * (dx ? 12 : 20) - LABEL_HEIGHT / 2;
+      return [left, top, left + width, top + LABEL_HEIGHT];
+    });
+    return boxes.find((box) => box[0] >= 0 && box[1] >= 0 && box[2] <= WIDTH && box[3] <= HEIGHT && !taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]));
   }
 
   /** Zooms by a factor, keeping the middle (or a point of the picture) where it is. */

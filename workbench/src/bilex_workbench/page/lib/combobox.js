@@ -1,7 +1,6 @@
-// A text field with completion: an ARIA combobox with a list. Arrows choose, Enter takes, Escape closes the list first.
+// A text field with completion: an ARIA combobox with a line of suggestions below, which covers nothing. Arrows choose, Enter takes, Escape closes the list first.
 
 import { debounce, el, freshId, replace } from "./dom.js";
-import { count } from "./format.js";
 import { wordOf } from "./words.js";
 
 const PAUSE_MS = 60;
@@ -10,12 +9,12 @@ const PAUSE_MS = 60;
  * A completed text field.
  *
  * @param {object} given
- *   label: name for screen readers; value: first text; complete: async (text, signal) => [{word, rank, note}];
+ *   label: name for screen readers; value: first text; complete: async (text, signal) => [{word, note}];
  *   onpick: (word) => void, called on Enter or a click; oninput: (text) => void; lang: language of the words.
  * @returns {{element, input, close}}
  */
 export function combobox({ label, value = "", complete, onpick, oninput, lang = null, placeholder = null, id = freshId("combobox") }) {
-  const list = el("ul", { class: "options", id: `${id}-options`, role: "listbox", "aria-label": label, hidden: true });
+  const list = el("ul", { class: "options", id: `${id}-options`, role: "listbox", "aria-label": label, "aria-orientation": "horizontal", hidden: true });
   const input = el("input", {
     type: "text", id, value, role: "combobox", autocomplete: "off", autocapitalize: "off", spellcheck: "false", dir: "auto", lang, placeholder,
     "aria-label": label, "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id,
@@ -38,7 +37,7 @@ export function combobox({ label, value = "", complete, onpick, oninput, lang = 
     [...list.children].forEach((option, place) => option.setAttribute("aria-selected", String(place === index)));
     if (index >= 0) {
       input.setAttribute("aria-activedescendant", list.children[index].id);
-      list.children[index].scrollIntoView({ block: "nearest" });
+      list.children[index].scrollIntoView({ block: "nearest", inline: "nearest" });
     } else input.removeAttribute("aria-activedescendant");
   }
 
@@ -49,9 +48,9 @@ export function combobox({ label, value = "", complete, onpick, oninput, lang = 
     onpick(word);
   }
 
-  function option({ word, rank, note }, index) {
+  function option({ word, note }, index) {
     return el("li", { role: "option", id: `${id}-option-${index}`, "aria-selected": "false", onmousedown: (event) => event.preventDefault(), onclick: () => pick(word) },
-      wordOf(word, { lang }), el("small", {}, note ?? (rank ? `rank ${count(rank)}` : "")));
+      note ? el("small", { title: note }, "≈ ", el("span", { class: "hidden-text" }, note, " ")) : null, wordOf(word, { lang }));
   }
 
   const refresh = debounce(async () => {

@@ -12,6 +12,16 @@ import { plain, wordOf } from "./words.js";
 const VERDICTS = { yes: ["✓", "right"], no: ["✗", "wrong"], unsure: ["?", "unsure"] };
 const NEXT = { unknown: "yes", yes: "no", no: "unsure", unsure: "unknown" };
 
+/** What several people said about one entry, side by side; `beside(decision)` adds something to each. */
+export function opinions(decisions, lang, beside = () => null) {
+  const words = (list) => list.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang })]);
+  return el("div", { class: "opinions" }, decisions.map((one) => el("section", { class: "opinion" }, el("header", {}, el("strong", {}, wordOf(one.reviewer)), el("small", {}, time(one.at))),
+    el("p", { class: "said" }, one.verdict === "none" ? "none is right" : one.verdict === "skip" ? "skipped" : ["✓ ", words(one.accepted)]),
+    one.verdict !== "none" && one.rejected?.length ? el("p", { class: "said" }, "✗ ", words(one.rejected)) : null,
+    one.unsure?.length ? el("p", { class: "said" }, "? ", words(one.unsure)) : null,
+    one.note ? el("p", { class: "hint" }, wordOf(one.note)) : null, beside(one))));
+}
+
 /**
  * The card of one entry.
  *
@@ -19,17 +29,18 @@ const NEXT = { unknown: "yes", yes: "no", no: "unsure", unsure: "unknown" };
  *   item: {source, source_rank, kind, forms, candidates: [{word, forms, confidence, rank, known}], neighbours}; languages: [source, target];
  *   complete: completion of typed translations; isKnown: async (word) => whether the target vocabulary has it;
  *   chosen, rejected, unsure: verdicts given before (after an undo); note: text of the note;
+ *   title: a heading in place of the word;
  *   actions: {save({accepted, rejected, unsure}, note), none(note), skip(), undo(), why(word)}, each async; undo and why may be missing.
  */
 export class DecisionCard {
-  constructor({ item, languages, complete, isKnown, actions, chosen = [], rejected = [], unsure = [], note = "", blind = false }) {
+  constructor({ item, languages, complete, isKnown, actions, chosen = [], rejected = [], unsure = [], note = "", blind = false, title = null }) {
     Object.assign(this, { item, languages, complete, isKnown, actions, blind });
     this.words = item.candidates.slice(0, 9).map(({ word }) => word);
     this.verdicts = new Map(this.words.map((word) => [word, chosen.includes(word) ? "yes" : rejected.includes(word) ? "no" : unsure.includes(word) ? "unsure" : "unknown"]));
     this.typed = chosen.filter((word) => !this.words.includes(word));
     this.asked = new Set();
     this.busy = false;
-    this.heading = el("h2", { class: "entry-word", tabindex: "-1", id: freshId("entry") }, wordOf(item.source, { lang: languages[0].code }));
+    this.heading = el("h2", { class: title ? "" : "entry-word headword", tabindex: "-1", id: freshId("entry") }, title ?? wordOf(item.source, { lang: languages[0].code }));
     this.rows = item.candidates.slice(0, 9).map((candidate, index) => this.candidate(candidate, index));
     this.typedList = el("ul", { class: "chips", "aria-label": "Typed translations" });
     this.question = el("p", { class: "hint question", role: "status" });
@@ -37,14 +48,16 @@ export class DecisionCard {
     this.note = el("textarea", { rows: 1, maxlength: 2000, "aria-label": "Note", placeholder: "note", dir: "auto" });
     this.note.value = note;
     this.details = el("div", { class: "details", hidden: true });
+    this.side = el("aside", { class: "decision-side", "aria-label": "About this word" }, this.context());
     this.typing = combobox({ label: "Another translation", lang: languages[1].code, complete, onpick: (word) => this.offer(word), placeholder: "another translation" });
     this.element = el("section", { class: "card decision", "aria-labelledby": this.heading.id },
-      el("header", {}, this.heading, el("span", { class: "hint" }, kindName(item.kind), item.source_rank ? ` · rank ${count(item.source_rank)}` : "")),
-      this.context(), el("ol", { class: "candidates" }, this.rows),
-      this.typedList, el("div", { class: "write-row" },
-        el("div", { class: "row type-row" }, el("kbd", { "aria-hidden": "true" }, "t"), this.typing.element),
-        el("div", { class: "row note-row" }, el("kbd", { "aria-hidden": "true" }, "m"), this.note)),
-      this.question, this.bar(), this.details);
+      el("div", { class: "decision-main" },
+        el("header", {}, this.heading, el("span", { class: "hint" }, kindName(item.kind), item.source_rank ? ` · rank ${count(item.source_rank)}` : "")),
+        el("ol", { class: "candidates" }, this.rows),
+        this.typedList, el("div", { class: "write-row" },
+          el("div", { class: "row type-row" }, el("kbd", { "aria-hidden": "true" }, "t"), this.typing.element),
+          el("div", { class: "row note-row" }, el("kbd", { "aria-hidden": "true" }, "m"), this.note)),
+        this.question, this.bar()), this.side);
     this.typing.input.addEventListener("keydown", (event) => this.typingKey(event));
     this.note.addEventListener("keydown", (event) => this.noteKey(event));
     this.drawTyped();
@@ -55,20 +68,10 @@ export class DecisionCard {
   context() {
     const { neighbours = [], notes = [], forms = [], decisions = [] } = this.item;
     const lang = this.languages[0].code;
-    const listed = (label, words, most) => (words.length ? el("p", { class: "hint" }, `${label}: `, words.slice(0, most).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang, longest: 30 })]), words.length > most ? " …" : "") : null);
-    return el("div", { class: "context" }, listed("forms", forms, 12), listed("near", neighbours, 6),
-      decisions.length > 1 ? this.opinions(decisions) : null,
-      notes.map(({ reviewer, note }) => el("p", { class: "hint" }, wordOf(reviewer), ": ", wordOf(note, { className: "note-text" }))));
-  }
-
-  /** What several people said, side by side. */
-  opinions(decisions) {
-    const lang = this.languages[1].code;
-    const words = (list) => list.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang })]);
-    return el("div", { class: "opinions" }, decisions.map((one) => el("div", { class: "opinion" }, el("p", {}, el("strong", {}, wordOf(one.reviewer)), el("small", {}, ` ${time(one.at)}`)),
-      el("p", {}, one.verdict === "none" ? "none is right" : one.verdict === "skip" ? "skipped" : ["✓ ", words(one.accepted)]),
-      one.verdict !== "none" && one.rejected.length ? el("p", {}, "✗ ", words(one.rejected)) : null,
-      one.unsure.length ? el("p", {}, "? ", words(one.unsure)) : null)));
+    const listed = (label, words, most) => (words.length ? el("p", { class: "words" }, el("span", { class: "aside-label" }, `${label} `), words.slice(0, most).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang, longest: 30 })]), words.length > most ? " …" : "") : null);
+    return [decisions.length > 1 ? opinions(decisions, this.languages[1].code) : null,
+      notes.map(({ reviewer, note }) => el("p", {}, el("span", { class: "aside-label" }, wordOf(reviewer), " "), wordOf(note, { className: "note-text" }))),
+      listed("Forms", forms, 12), listed("Near", neighbours, 8)];
   }
 
   candidate({ word, forms = [], confidence: sure, rank, known }, index) {
@@ -85,7 +88,7 @@ export class DecisionCard {
     const labelled = (label, key, action, properties) => button([label, el("kbd", { "aria-hidden": "true" }, key)], action, properties);
     this.saveButton = labelled("Save", "Enter", () => this.save(), { class: "primary save" });
     return el("div", { class: "decision-bar" }, this.toStore, el("div", { class: "row", role: "group", "aria-label": "Decide" }, this.saveButton,
-      labelled(`None is right`, "n", () => this.none(), { class: "none", title: `Stores all ${this.words.length} shown as wrong.` }), labelled("Skip", "s", () => this.run("skip"), { class: "skip" }),
+      labelled(el("span", {}, "None", el("span", { class: "long" }, " is right")), "n", () => this.none(), { class: "none", title: `Stores all ${this.words.length} shown as wrong.` }), labelled("Skip", "s", () => this.run("skip"), { class: "skip" }),
       this.actions.undo ? labelled("Undo", "u", () => this.run("undo"), { class: "undo" }) : null,
       this.actions.why ? labelled("Why", "w", () => this.why(), { class: "why-toggle" }) : null));
   }
@@ -176,10 +179,11 @@ export class DecisionCard {
 
   why() {
     const word = this.stored().accepted.find((other) => this.words.includes(other)) ?? this.words[0];
+    if (!word) return;
     this.details.hidden = !this.details.hidden;
-    if (this.details.hidden || !word) return;
-    replace(this.details, this.actions.why(word));
-    this.details.scrollIntoView({ block: "nearest" });
+    if (this.details.hidden) return;
+    this.side.prepend(replace(this.details, this.actions.why(word)));
+    if (matchMedia("(max-width: 60rem)").matches) this.details.scrollIntoView({ block: "center" });
   }
 
   async save() {

@@ -11,15 +11,22 @@ import { plain, wordOf } from "./words.js";
 export class FileChoice {
   constructor(label, hint, setup) {
     this.setup = setup;
+    this.label = label;
+    this.legend = el("legend", {}, label);
     this.value = null;
-    this.shown = el("p", { class: "chosen-file", role: "status" }, "No file chosen.");
+    this.shown = el("p", { class: "chosen-file", role: "status" });
     this.browser = el("div", { class: "file-browser", hidden: true });
     this.file = el("input", { type: "file", id: freshId("file"), onchange: () => this.upload() });
     this.meter = el("progress", { max: 1, value: 0, hidden: true, "aria-label": `Upload: ${label}` });
     this.stopButton = button("Stop the upload", () => this.control?.abort(), { class: "small", hidden: true });
-    this.element = el("fieldset", { class: "file-choice" }, el("legend", {}, label), el("p", { class: "hint" }, hint), this.shown,
+    this.element = el("fieldset", { class: "file-choice" }, this.legend, el("p", { class: "hint" }, hint), this.shown,
       setup.folder ? el("div", { class: "row" }, button(`Choose from ${plain(setup.folder_name ?? setup.folder, 40)}`, () => this.browse(""), { class: "small browse" })) : null,
-      this.browser, el("div", { class: "field" }, el("label", { for: this.file.id }, `Upload (at most ${bytes(setup.upload_limit)})`), this.file), this.meter, this.stopButton);
+      this.browser, el("div", { class: "field" }, el("label", { for: this.file.id }, setup.folder ? "or from this computer" : "From this computer"), this.file), this.meter, this.stopButton);
+  }
+
+  /** Calls the file by another name, such as its language. */
+  rename(label) {
+    this.legend.textContent = label;
   }
 
   async browse(path) {

@@ -2,6 +2,7 @@
 
 import { el, freshId } from "./dom.js";
 import { percent } from "./format.js";
+import { link } from "./router.js";
 
 const STATUS = {
   unreviewed: ["not reviewed", ""],
@@ -58,6 +59,11 @@ export function table(caption, columns, rows) {
     el("caption", { class: "hidden-text" }, caption),
     el("thead", {}, el("tr", {}, columns.map(([heading, number]) => el("th", { scope: "col", class: number ? "number" : null }, heading)))),
     el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, index) => el("td", { class: columns[index][1] ? "number" : null }, cell)))))));
+}
+
+/** What stands where nothing is yet: a sentence, and where to go next. */
+export function empty(text, view, query, label) {
+  return el("div", { class: "empty" }, el("p", {}, text), el("a", { class: "button", href: link(view, query) }, label));
 }
 
 /** A card with a heading. */

@@ -17,7 +17,7 @@ export function reviewerForm(onname) {
     .then(({ reviewers }) => names.append(...reviewers.map(({ name }) => el("option", { value: name }))))
     .catch(warn);
   return el("form", {
-    class: "row end reviewer-form",
+    class: "fields reviewer-form",
     onsubmit: (event) => {
       event.preventDefault();
       const name = input.value.trim();

@@ -15,7 +15,8 @@ export class VirtualTable {
    * @param {object} given
    *   label: name for screen readers; rowHeight: pixels; fetchPage: async (offset, limit, signal) => {total, rows};
    *   columns: [{name, heading, cell: (row) => node, sort, number}]; sort: {key, falling}; onsort: (key) => void;
-   *   onopen: (row, index) => void; ontotal: (total) => void; onerror: (error) => void
+   *   onopen: (row, index) => void; ontotal: (total) => void; onerror: (error) => void;
+   *   hasForms: (row) => whether rows unfold under it; fetchForms: async (row) => these rows; onselect: (row) => void; selected: (row) => boolean
    */
   constructor(given) {
     Object.assign(this, given);
@@ -23,12 +24,13 @@ export class VirtualTable {
     this.fetching = new Map();
     this.rows = new Map();
     this.total = 0;
+    this.unfolded = [];
     this.active = 0;
     this.generation = 0;
     this.head = el("div", { role: "row", class: "grid-row grid-head", "aria-rowindex": "1" });
     this.body = el("div", { class: "grid-body", role: "rowgroup" });
     this.scroller = el("div", { class: "grid-scroll", role: "presentation" }, this.body);
-    this.element = el("div", { class: "grid", role: "grid", tabindex: "0", "aria-label": this.label, "aria-readonly": "true" }, el("div", { role: "rowgroup" }, this.head), this.scroller);
+    this.element = el("div", { class: "grid", role: this.hasForms ? "treegrid" : "grid", tabindex: "0", "aria-label": this.label, "aria-readonly": "true" }, el("div", { role: "rowgroup" }, this.head), this.scroller);
     this.scroller.addEventListener("scroll", () => this.scrolled());
     this.element.addEventListener("keydown", (event) => this.key(event));
     this.sizes = new ResizeObserver(() => this.draw());
@@ -57,7 +59,7 @@ export class VirtualTable {
       const sorted = this.sort?.key === column.sort && column.sort;
       const heading = column.sort
         ? el("button", { type: "button", class: "sort", onclick: () => this.onsort(column.sort) }, column.heading, el("span", { "aria-hidden": "true" }, sorted ? (this.sort.falling ? " ↓" : " ↑") : ""))
-        : column.heading;
+        : column.narrow ? el("span", { class: "hidden-text" }, column.heading) : column.heading;
       return el("div", { role: "columnheader", class: `cell ${column.name}${column.number ? " number" : ""}`, "aria-sort": sorted ? (this.sort.falling ? "descending" : "ascending") : null }, heading);
     }));
   }
@@ -69,20 +71,61 @@ export class VirtualTable {
     this.fetching.clear();
     this.pages.clear();
     if (!keepPlace) {
+      this.unfolded = [];
       this.active = 0;
       this.scroller.scrollTop = 0;
     }
-    await this.load(keepPlace ? Math.floor(this.firstRow() / PAGE) : 0);
+    await this.load(keepPlace ? Math.floor(this.locate(Math.floor(this.firstRow())).index / PAGE) : 0);
+  }
+
+  /** How many rows there are with those that are unfolded. */
+  get length() {
+    return this.unfolded.reduce((sum, { rows }) => sum + rows.length, this.total);
+  }
+
+  /** What stands at a place: the number of the row, and the form where it is one that is unfolded under it. */
+  locate(place) {
+    let before = 0;
+    for (const { index, rows } of this.unfolded) {
+      if (place <= index + before) break;
+      if (place <= index + before + rows.length) return { index, form: rows[place - index - before - 1] };
+      before += rows.length;
+    }
+    return { index: place - before, form: null };
+  }
+
+  placeOf(index) {
+    return this.unfolded.reduce((place, one) => (one.index < index ? place + one.rows.length : place), index);
+  }
+
+  /** Shows the forms of the row at a place below it, or hides them. */
+  async unfold(place, wanted = null) {
+    const { index, form } = this.locate(place);
+    const row = this.pages.get(Math.floor(index / PAGE))?.[index % PAGE];
+    const open = this.unfolded.some((one) => one.index === index);
+    if (!row || !this.hasForms?.(row) || (form && wanted !== false) || open === wanted) return;
+    if (open) {
+      this.unfolded = this.unfolded.filter((one) => one.index !== index);
+      if (form) this.active = this.placeOf(index);
+    } else {
+      const { generation } = this;
+      const rows = await this.fetchForms(row);
+      if (generation !== this.generation) return;
+      this.unfolded = [...this.unfolded, { index, parent: row.source, rows }].sort((a, b) => a.index - b.index);
+    }
+    this.body.replaceChildren();
+    this.rows.clear();
+    this.draw();
   }
 
   get height() {
-    return Math.min(this.total * this.rowHeight, TALLEST);
+    return Math.min(this.length * this.rowHeight, TALLEST);
   }
 
   /** The row at the top of the window; a fraction. */
   firstRow() {
     const room = this.height - this.scroller.clientHeight;
-    const rows = this.total - this.scroller.clientHeight / this.rowHeight;
+    const rows = this.length - this.scroller.clientHeight / this.rowHeight;
     return room <= 0 ? 0 : Math.max(0, (this.scroller.scrollTop / room) * rows);
   }
 
@@ -91,17 +134,18 @@ export class VirtualTable {
     this.frame = requestAnimationFrame(() => this.draw());
   }
 
-  rowAt(index) {
-    return this.pages.get(Math.floor(index / PAGE))?.[index % PAGE];
+  rowAt(place) {
+    const { index, form } = this.locate(place);
+    return form ?? this.pages.get(Math.floor(index / PAGE))?.[index % PAGE];
   }
 
   draw() {
     this.body.style.height = `${this.height}px`;
-    this.element.setAttribute("aria-rowcount", this.total + 1);
+    this.element.setAttribute("aria-rowcount", this.length + 1);
     this.element.style.setProperty("--scrollbar", `${this.scroller.offsetWidth - this.scroller.clientWidth}px`);
     const first = this.firstRow();
     const from = Math.max(0, Math.floor(first) - BEYOND);
-    const to = Math.min(this.total, Math.ceil(first + this.scroller.clientHeight / this.rowHeight) + BEYOND);
+    const to = Math.min(this.length, Math.ceil(first + this.scroller.clientHeight / this.rowHeight) + BEYOND);
     for (const [index, element] of this.rows) {
       if (index < from || index >= to) {
         element.remove();
@@ -118,10 +162,13 @@ export class VirtualTable {
 
   drawRow(index, first) {
     const row = this.rowAt(index);
+    const { index: own, form } = this.locate(index);
+    const unfolded = this.unfolded.some((one) => one.index === own);
     let element = this.rows.get(index);
     if (!element || element.row !== row) {
-      const made = el("div", { role: "row", class: `grid-row${row ? "" : " pending"}`, id: `${this.id}-row-${index}`, "aria-rowindex": index + 2 },
-        this.columns.map((column) => el("div", { role: "gridcell", class: `cell ${column.name}${column.number ? " number" : ""}` }, row ? column.cell(row) : "…")));
+      const made = el("div", { role: "row", class: `grid-row${row ? "" : " pending"}`, id: `${this.id}-row-${index}`, "aria-rowindex": index + 2,
+        "aria-level": this.hasForms ? (form ? 2 : 1) : null, "aria-expanded": row && !form && this.hasForms?.(row) ? String(unfolded) : null },
+      this.columns.map((column) => el("div", { role: "gridcell", class: `cell ${column.name}${column.number ? " number" : ""}` }, row ? column.cell(row, { form: Boolean(form), unfolded, unfold: () => this.unfold(index) }) : "…")));
       made.row = row;
       made.addEventListener("click", (event) => this.clicked(index, event));
       if (element) element.replaceWith(made);
@@ -130,12 +177,12 @@ export class VirtualTable {
       element = made;
     }
     element.classList.toggle("active", index === this.active);
-    element.setAttribute("aria-selected", String(index === this.active));
+    if (this.selected && row) element.setAttribute("aria-selected", String(this.selected(row)));
     element.style.transform = `translateY(${Math.round(this.scroller.scrollTop + (index - first) * this.rowHeight)}px)`;
   }
 
   need(from, to) {
-    const [low, high] = [Math.floor(from / PAGE), Math.floor(Math.max(from, to - 1) / PAGE)];
+    const [low, high] = [from, Math.max(from, to - 1)].map((place) => Math.floor(this.locate(place).index / PAGE));
     for (const [page, control] of this.fetching) {
       if (page < low - 1 || page > high + 1) {
         control.abort();
@@ -157,6 +204,7 @@ export class VirtualTable {
       this.total = total;
       this.pages.delete(page);
       this.pages.set(page, rows);
+      this.unfolded = this.unfolded.filter(({ index, parent }) => Math.floor(index / PAGE) !== page || rows[index % PAGE]?.source === parent);
       if (this.pages.size > KEPT_PAGES) this.pages.delete(this.pages.keys().next().value);
       this.ontotal?.(total);
       this.draw();
@@ -168,7 +216,7 @@ export class VirtualTable {
   }
 
   clicked(index, event) {
-    if (event.target.closest("a, button")) return;
+    if (event.target.closest("a, button, input")) return;
     this.active = index;
     this.draw();
     if (this.rowAt(index)) this.onopen(this.rowAt(index), index);
@@ -177,22 +225,31 @@ export class VirtualTable {
   key(event) {
     if (event.target !== this.element) return;
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.rowHeight) - 1);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.total, End: this.total };
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.length, End: this.length };
     if (event.key === "Enter" && this.rowAt(this.active)) this.onopen(this.rowAt(this.active), this.active);
+    else if (event.key === " " && this.onselect && this.rowAt(this.active)) this.select(this.rowAt(this.active));
+    else if (this.hasForms && event.key === "ArrowRight") this.unfold(this.active, true).catch(this.onerror);
+    else if (this.hasForms && event.key === "ArrowLeft") this.unfold(this.active, false).catch(this.onerror);
     else if (event.key in steps) this.goTo(this.active + steps[event.key]);
     else return;
     event.preventDefault();
   }
 
+  /** Selects a row for an action on many, or takes it out again. */
+  select(row) {
+    this.onselect(row);
+    this.draw();
+  }
+
   /** Makes a row the active one and brings it into sight. */
   goTo(index) {
-    this.active = Math.max(0, Math.min(this.total - 1, index));
+    this.active = Math.max(0, Math.min(this.length - 1, index));
     const inSight = this.scroller.clientHeight / this.rowHeight;
     const first = this.firstRow();
     let top = first;
     if (this.active < first) top = this.active;
     else if (this.active + 1 > first + inSight) top = this.active + 1 - inSight;
-    if (top !== first) this.scroller.scrollTop = (top / Math.max(1, this.total - inSight)) * (this.height - this.scroller.clientHeight);
+    if (top !== first) this.scroller.scrollTop = (top / Math.max(1, this.length - inSight)) * (this.height - this.scroller.clientHeight);
     this.draw();
   }
 }

@@ -44,7 +44,7 @@ class AuditView {
     const seed = el("input", { type: "number", min: 0, value: 1, id: "audit-seed", required: true });
     const least = el("input", { type: "number", min: 0, max: 100, id: "audit-confidence" });
     return el("form", {
-      class: "row end",
+      class: "fields",
       onsubmit: async (event) => {
         event.preventDefault();
         try {

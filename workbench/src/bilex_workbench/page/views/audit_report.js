@@ -30,7 +30,7 @@ function more(report) {
     }
   });
   describe(report.more_decisions);
-  return el("div", { class: "row end wanted-width" }, field("Wanted width of the interval (points)", input), answer);
+  return el("div", { class: "fields wanted-width" }, field("Wanted width of the interval (points)", input), answer);
 }
 
 function recalibration(report, again) {
@@ -58,7 +58,7 @@ function recalibration(report, again) {
 export async function auditReport(app, again) {
   const report = await api.get("audit/report", { width: 0.1 });
   const place = el("div", { class: "audit-report", id: "audit-report" });
-  if (!report.decided) return replace(place, el("p", { class: "empty" }, "The report appears after the first decision."));
+  if (!report.decided) return replace(place, el("p", { class: "empty" }, "Begin the audit; the report appears after the first decision."));
   return replace(place,
     card("Precision", stats([["Right", percent(report.precision)], ["95 % interval", `${percent(report.low)} – ${percent(report.high)}`], ["Decisions", count(report.decided)]]), intervalPicture(report), more(report)),
     card("By frequency", partTable("Precision by frequency", "Ranks", report.by_band)),

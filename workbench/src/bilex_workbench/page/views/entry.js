@@ -5,10 +5,10 @@ import { articleForm } from "../lib/article.js";
 import { DecisionCard } from "../lib/decision.js";
 import { el, replace, select } from "../lib/dom.js";
 import { examplesPanel } from "../lib/examples.js";
-import { count, time } from "../lib/format.js";
+import { count, percent, time } from "../lib/format.js";
 import { shortcuts } from "../lib/keys.js";
 import { say } from "../lib/notices.js";
-import { card, confidence, kindName, kinds, stats, statusBadge, table, viewHead } from "../lib/parts.js";
+import { card, kindName, kinds, statusBadge, table, viewHead } from "../lib/parts.js";
 import { reviewerForm, reviewerName } from "../lib/reviewer.js";
 import { link } from "../lib/router.js";
 import { plain, wordOf } from "../lib/words.js";
@@ -19,10 +19,24 @@ import { whyPanel } from "./why.js";
 const VERDICT = { accept: "accepted", none: "none is right", skip: "skipped" };
 
 function history(entry, model) {
-  if (!entry.history.length) return el("p", { class: "empty" }, "Nobody has decided about this entry.");
+  if (!entry.history.length) return el("p", { class: "hint" }, "Nobody has decided about this entry yet; decide above.");
   return table("Decisions", [["When"], ["Who"], ["Decision"], ["Translations"], ["Note"]], entry.history.map((decision) => [
     time(decision.at), wordOf(decision.reviewer), `${VERDICT[decision.verdict] ?? decision.verdict}${decision.kind === "review" ? "" : ` (${decision.kind})`}${decision.undone ? ", undone" : ""}`,
     decision.accepted.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: model.target.code })]), wordOf(decision.note ?? "")]));
+}
+
+/** The entry as a printed dictionary would have it: part of speech, senses with glosses and labels, translations, examples. */
+function typeset(entry, model) {
+  const { article } = entry;
+  const [from, to] = [model.source.code, model.target.code];
+  const usage = (labels) => (labels.length ? el("span", { class: "usage" }, `${labels.join(", ")} `) : null);
+  const one = ({ target, comment, labels }, index) => [index ? ", " : "", usage(labels), wordOf(target, { lang: to }), comment ? el("span", { class: "gloss-text" }, ` (${comment})`) : null];
+  const senses = article.senses.length ? article.senses : [{ gloss: "", labels: [], translations: entry.accepted.map((target) => ({ target, comment: "", labels: [] })), examples: [] }];
+  const shown = senses.filter((sense) => sense.gloss || sense.translations.length || sense.examples.length);
+  if (!shown.length && !article.part_of_speech) return null;
+  return el("section", { class: "typeset", id: "typeset", "aria-label": "The entry as published" }, article.part_of_speech ? el("span", { class: "speech" }, article.part_of_speech) : null,
+    el("ol", {}, shown.map((sense) => el("li", {}, usage(sense.labels), sense.gloss ? el("span", { class: "gloss-text" }, `${sense.gloss}: `) : null, sense.translations.flatMap(one),
+      sense.examples.map((example) => el("p", { class: "sentence" }, el("bdi", { lang: from, dir: "auto" }, plain(example.source, 400)), example.target ? [" — ", el("bdi", { lang: to, dir: "auto" }, plain(example.target, 400))] : null))))));
 }
 
 class EntryView {
@@ -49,10 +63,10 @@ class EntryView {
     const { model } = this;
     this.card?.stopKeys();
     const decide = el("div", {});
-    replace(this.place, viewHead(wordOf(entry.source, { lang: model.source.code }), statusBadge(entry.status), el("a", { href: link("translate", { word: entry.source }) }, "Translate"), el("a", { href: link("table") }, "Dictionary")),
-      stats([["Best translation", wordOf(entry.answer ?? entry.target ?? "–", { lang: model.target.code, longest: 30 })], ["Confidence", confidence(entry.confidence)], ["Rank", count(entry.source_rank)],
-        ["Kind", this.kindChoice(entry)], ["Mutual", entry.mutual === null ? "not known yet" : entry.mutual ? "yes" : "no"], ["Same spelling", entry.identical ? "yes" : "no"]]),
-      this.forms(entry), decide, this.structure(entry), card("Decisions", history(entry, model)), mapCard(entry.source, "forward", model, (point) => {
+    replace(this.place, viewHead(wordOf(entry.source, { lang: model.source.code, className: "headword" }), statusBadge(entry.status), el("a", { href: link("translate", { word: entry.source }) }, "Translate"), el("a", { href: link("table") }, "Dictionary")),
+      typeset(entry, model), el("div", { class: "entry-facts hint" }, this.kindChoice(entry), el("span", {}, `rank ${count(entry.source_rank)}`), el("span", {}, `confidence ${percent(entry.confidence)}`),
+        entry.known ? el("span", {}, "from the seeds") : null, entry.mutual === null ? null : el("span", {}, entry.mutual ? "best in both directions" : "not best in the other direction"), entry.identical ? el("span", {}, "same spelling") : null),
+      this.forms(entry), decide, this.structure(entry), card("Decisions", history(entry, model)), mapCard(entry.source, entry.candidates[0]?.word ?? null, "forward", model, (point) => {
         location.hash = point.language === "source" ? link("entry", { source: point.word }) : link("translate", { word: point.word, direction: "backward" });
       }));
     this.drawDecision(decide, entry);
@@ -67,15 +81,14 @@ class EntryView {
     return this.model.lemmas?.source === false ? el("p", { class: "hint", id: "entry-forms" }, `There is no lemmatiser for ${this.model.source.name}: every form is an entry of its own.`) : null;
   }
 
-  /** The structure of the entry and sentences to choose for it. */
+  /** The structure of the entry as a form. */
   structure(entry) {
     const reviewer = reviewerName();
     if (!reviewer) return null;
-    const target = entry.accepted[0] ?? entry.answer ?? entry.target ?? "";
     const form = articleForm({ source: entry.source, article: entry.article, accepted: entry.accepted, languages: [this.model.source, this.model.target], reviewer, onsaved: () => this.load() });
     this.stopKeys?.();
     this.stopKeys = shortcuts({ e: () => form.querySelector("input").focus() });
-    return card(["Structure ", el("kbd", { "aria-hidden": "true" }, "e")], form, examplesPanel(entry.source, target, this.model, reviewer, () => this.load()));
+    return card(["Structure ", el("kbd", { "aria-hidden": "true" }, "e")], form);
   }
 
   kindChoice(entry) {
@@ -101,13 +114,15 @@ class EntryView {
       await this.load({ focus: true });
     };
     this.card = new DecisionCard({
-      item: { ...entry, forms: [], notes: [] }, chosen: mine?.accepted ?? [], rejected: mine?.rejected ?? [], unsure: mine?.unsure ?? [], isKnown: inVocabulary("backward"), note: mine?.note ?? "", languages: [this.model.source, this.model.target], complete: completer("backward"),
+      title: "Your decision", item: { ...entry, forms: [], notes: [] }, chosen: mine?.accepted ?? [], rejected: mine?.rejected ?? [], unsure: mine?.unsure ?? [], isKnown: inVocabulary("backward"), note: mine?.note ?? "", languages: [this.model.source, this.model.target], complete: completer("backward"),
       actions: {
         save: (verdicts, note) => post(verdicts.accepted.length ? "accept" : "skip", verdicts, note), none: (note) => post("none", { accepted: [] }, note),
         skip: async () => { await api.post("review/skip", { source: entry.source, reviewer }); await this.load({ focus: true }); },
         why: (word) => whyPanel(entry.source, word, this.model),
       },
     });
+    const target = entry.accepted[0] ?? entry.answer ?? entry.target ?? "";
+    if (this.model.corpus) this.card.side.append(examplesPanel(entry.source, target, this.model, reviewer, () => this.load()));
     replace(place, this.card.element);
   }
 }

@@ -5,7 +5,7 @@ import { button, debounce, el, field, replace } from "../lib/dom.js";
 import { count, duration, percent } from "../lib/format.js";
 import { JobCard } from "../lib/job.js";
 import { say, warn } from "../lib/notices.js";
-import { card, stats, viewHead } from "../lib/parts.js";
+import { card, empty, stats, viewHead } from "../lib/parts.js";
 import { link } from "../lib/router.js";
 import { VirtualTable } from "../lib/virtual.js";
 import { wordOf } from "../lib/words.js";
@@ -39,13 +39,17 @@ class LearnView {
 
   async offer(last) {
     const status = await api.get("review/status");
+    if (!status.decisions) {
+      replace(this.inside, card("Nothing to learn from yet", empty("The model learns from what people decide. Some fifty decisions are a good beginning.", "review", {}, "Begin the review")));
+      return;
+    }
     const part = el("input", { type: "number", min: 0, max: 50, value: 10, required: true });
     const seed = el("input", { type: "number", min: 0, value: 1, required: true });
     const updates = el("input", { type: "number", min: 1 });
     replace(this.inside, last && last.state !== "done" ? el("p", { class: `badge ${last.state === "failed" ? "bad" : "unsure"}`, id: "last-job" }, last.state === "failed" ? last.detail ?? "The last retraining failed." : "The last retraining was cancelled.") : null,
       card("Decisions so far", stats([["Accepted", count(status.accepted)], ["Corrected", count(status.corrected)], ["Rejected", count(status.rejected)], ["Not reviewed", count(status.unreviewed)]])),
       card("Retrain", el("form", {
-        class: "row end",
+        class: "fields",
         onsubmit: async (event) => {
           event.preventDefault();
           try {

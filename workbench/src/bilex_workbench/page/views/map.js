@@ -21,11 +21,11 @@ function pairs(found, model) {
       wordOf(byId.get(from).word, { lang: model[byId.get(from).language]?.code }), wordOf(byId.get(to).word, { lang: model[byId.get(to).language]?.code }), score(value)])));
 }
 
-/** A card with the map of a word; `onpick` is called with the point that is clicked. */
-export function mapCard(word, direction, model, onpick) {
+/** A card with the map of a word and its best answer; `onpick` is called with the point that is clicked. */
+export function mapCard(word, best, direction, model, onpick) {
   const inside = el("div", { class: "map-inside" }, el("p", { class: "hint" }, "Drawing the neighbourhood…"));
   api.get("map", { word, direction, k: POINTS }).then((found) => {
-    const chart = new Chart({ ...found, onpick, label: `Map of the words near ${plain(word)}` });
+    const chart = new Chart({ ...found, best, onpick, label: `Map of the words near ${plain(word)}` });
     replace(inside, chart.element,
       el("div", { class: "row map-tools" },
         el("span", { class: "legend source" }, model.source.name ?? "source"), el("span", { class: "legend target" }, model.target.name ?? "target"), el("span", { class: "grow" }),

@@ -1,10 +1,11 @@
 // People: who decided how much, how well they agree, and where they do not.
 
 import { api } from "../lib/api.js";
+import { opinions } from "../lib/decision.js";
 import { button, el, replace } from "../lib/dom.js";
-import { count, percent, time } from "../lib/format.js";
+import { count, percent, range, time } from "../lib/format.js";
 import { say, warn } from "../lib/notices.js";
-import { bar, card, stats, table, viewHead } from "../lib/parts.js";
+import { bar, card, empty, stats, table, viewHead } from "../lib/parts.js";
 import { reviewerForm, reviewerName } from "../lib/reviewer.js";
 import { link } from "../lib/router.js";
 import { plain, wordOf } from "../lib/words.js";
@@ -14,19 +15,19 @@ const kappa = (value) => (value === null || value === undefined ? "–" : value.
 
 function agreementCard({ pairs, overall }) {
   return card("Agreement", el("p", { class: "hint" }, "Cohen's κ on whether the model's best translation is right: 1 is full agreement, 0 what random answers would give."),
-    overall?.entries ? stats([["κ", kappa(overall.kappa)], ["Same answer", percent(overall.share)], ["Entries reviewed twice", count(overall.entries)]]) : el("p", { class: "empty" }, "No entry was reviewed by two people yet; choose \u201csecond review\u201d in Review."),
+    overall?.entries ? stats([["κ", kappa(overall.kappa)], ["Same answer", percent(overall.share)], ["Entries reviewed twice", count(overall.entries)]]) : empty("No entry was reviewed by two people yet.", "review", { mode: "second" }, "Give second opinions"),
     pairs.length ? table("Agreement of pairs of reviewers", [["Reviewers"], ["Entries", true], ["Same answer", true], ["κ", true]], pairs.map((pair) => [
       [wordOf(pair.reviewers[0]), " and ", wordOf(pair.reviewers[1])], count(pair.entries), percent(pair.share), kappa(pair.kappa)])) : null);
 }
 
 function statusCard(status) {
   return card("Progress", stats([["Accepted", count(status.accepted)], ["Corrected", count(status.corrected)], ["Rejected", count(status.rejected)], ["Skipped", count(status.skipped)], ["Not reviewed", count(status.unreviewed)], ["Reviewed twice", count(status.twice)]]),
-    table("Progress by frequency", [["Ranks"], ["Decided", true], ["Entries", true], ["Share"]], status.by_band.map(({ band, total, decided }) => [band, count(decided), count(total), bar(total ? decided / total : 0)])));
+    table("Progress by frequency", [["Ranks"], ["Decided", true], ["Entries", true], ["Share"]], status.by_band.map(({ band, total, decided }) => [range(band), count(decided), count(total), bar(total ? decided / total : 0)])));
 }
 
 function reviewersCard(reviewers) {
   return card("Reviewers", reviewers.length ? table("Reviewers", [["Name"], ["Decisions", true], ["Last"], ["Table"]], reviewers.map(({ name, decisions, last }) => [
-    wordOf(name), count(decisions), last ? time(last) : "", el("a", { href: link("table", { reviewer: name }) }, "Entries", el("span", { class: "hidden-text" }, " of ", wordOf(name)))])) : el("p", { class: "empty" }, "Nobody has reviewed yet."));
+    wordOf(name), count(decisions), last ? time(last) : "", el("a", { href: link("table", { reviewer: name }) }, "Entries", el("span", { class: "hidden-text" }, " of ", wordOf(name)))])) : empty("Nobody has reviewed yet.", "review", {}, "Begin the review"));
 }
 
 class PeopleView {
@@ -52,7 +53,7 @@ class PeopleView {
     const { total, rows } = await api.get("review/disagreements", { offset: 0, limit: PAGE });
     replace(this.disagreements, card(`Disagreements (${count(total)})`, total
       ? el("ul", { class: "stack", id: "disagreements" }, rows.map((row) => this.row(row)))
-      : el("p", { class: "empty" }, "Nobody disagrees."),
+      : empty("Nobody disagrees. Second opinions show where entries are doubtful.", "review", { mode: "second" }, "Give second opinions"),
     total > rows.length ? el("p", { class: "hint" }, `The first ${rows.length} of ${count(total)}.`) : null,
     total ? el("div", { class: "row" }, el("a", { href: link("review", { mode: "disagreements" }) }, "Settle them in Review")) : null));
   }
@@ -60,9 +61,7 @@ class PeopleView {
   row({ source, decisions }) {
     const standing = decisions.filter((decision) => !decision.undone && decision.verdict !== "skip");
     return el("li", { class: "disagreement" }, el("h3", {}, el("a", { href: link("entry", { source }) }, wordOf(source, { lang: this.model.source.code }))),
-      el("ul", { class: "stack" }, standing.map((decision) => el("li", { class: "row" }, el("span", { class: "grow" }, wordOf(decision.reviewer), el("small", {}, ` ${time(decision.at)}`), ": ",
-        decision.verdict === "none" ? "none is right" : decision.accepted.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: this.model.target.code })])),
-      button(["Choose this", el("span", { class: "hidden-text" }, `, the answer of ${plain(decision.reviewer, 80)}`)], () => this.settle(source, decision), { class: "small settle" })))));
+      opinions(standing, this.model.target.code, (decision) => button(["Choose this", el("span", { class: "hidden-text" }, `, the answer of ${plain(decision.reviewer, 80)}`)], () => this.settle(source, decision), { class: "small settle" })));
   }
 
   async settle(source, decision) {

@@ -4,7 +4,7 @@ import { api } from "../lib/api.js";
 import { debounce, el, field, freshId, replace, select } from "../lib/dom.js";
 import { count, counted } from "../lib/format.js";
 import { say, warn } from "../lib/notices.js";
-import { card, check, kinds, table, viewHead } from "../lib/parts.js";
+import { card, check, empty, kinds, table, viewHead } from "../lib/parts.js";
 import { reviewerName } from "../lib/reviewer.js";
 import { wordOf } from "../lib/words.js";
 
@@ -27,7 +27,7 @@ class PublishView {
     const least = el("input", { type: "number", min: 0, max: 100, value: this.least, oninput: (event) => { this.least = Number(event.target.value); this.later(); } });
     this.leastField = field("Confidence from (%)", least);
     replace(place, viewHead("Publish"), el("div", { class: "columns" },
-      card("Dictionary", this.choices(), this.kinds(), el("div", { class: "row end" }, this.leastField, field("Format", this.formats)), this.coverPlace, this.preview, el("div", { class: "row" }, this.download)),
+      card("Dictionary", this.choices(), this.kinds(), el("div", { class: "fields" }, this.leastField, field("Format", this.formats)), this.coverPlace, this.preview, el("div", { class: "row" }, this.download)),
       el("div", { class: "stack" }, this.logCard(), this.sheetCard(), this.importCard())));
     this.start();
   }
@@ -54,7 +54,7 @@ class PublishView {
     try {
       const { formats } = await api.get("publish/formats");
       this.format = formats[0]?.name;
-      replace(this.formats, formats.map(({ name, label }) => el("option", { value: name }, label)));
+      replace(this.formats, formats.map(({ name, label }) => el("option", { value: name, title: label }, label.split(",")[0])));
       await this.update();
     } catch (error) {
       warn(error);
@@ -71,7 +71,7 @@ class PublishView {
       const { pairs, confirmed, first, problem } = await api.get("publish/preview", asked);
       const { source, target } = this.app.model;
       this.download.hidden = pairs === 0;
-      replace(this.preview, problem ? el("p", { class: "empty", id: "preview-problem" }, problem) : null, el("p", { id: "preview-count" }, `${counted(pairs, "pair")}, ${count(confirmed)} of them confirmed.`),
+      replace(this.preview, problem ? el("div", { id: "preview-problem" }, empty(problem, "review", {}, "Review entries")) : null, el("p", { id: "preview-count" }, `${counted(pairs, "pair")}, ${count(confirmed)} of them confirmed.`),
         first.length ? table("First pairs", [[source.name ?? "Source"], [target.name ?? "Target"]], first.map(([word, translation]) => [wordOf(word, { lang: source.code }), wordOf(translation, { lang: target.code })])) : null);
     } catch (error) {
       warn(error);

@@ -34,12 +34,12 @@ class ReviewView {
     this.progressBar = el("div", { class: "review-bar" });
     this.spoken = el("p", { class: "hidden-text", role: "status", id: "review-spoken" });
     this.who = el("div", { class: "row" });
-    replace(place, viewHead("Review", this.who), el("div", { class: "row end review-settings" },
+    replace(place, viewHead("Review", this.who), el("details", { class: "review-settings", open: !matchMedia("(max-width: 44rem)").matches }, el("summary", {}, "Which entries"), el("div", { class: "fields" },
       field("Order", select(ORDERS, this.order, (value) => this.change("order", value), { id: "review-order" })),
       field("Entries", select(MODES, this.mode, (value) => this.change("mode", value), { id: "review-mode" })),
       field("Kind", select([["", "all kinds"], ...kinds], this.kind, (value) => this.change("kind", value), { id: "review-kind" })),
       field("Whose", select([["", "everybody's"], ["mine", "assigned to me"]], this.assigned, (value) => this.change("assigned", value), { id: "review-assigned" })),
-      el("div", { class: "grow" }, this.progress, this.progressBar)), this.place, this.spoken);
+      el("div", { class: "grow review-progress" }, this.progress, this.progressBar))), this.place, this.spoken);
     this.reviewer = reviewerName();
     if (this.reviewer) this.begin();
     else this.askName();
@@ -124,8 +124,7 @@ class ReviewView {
         why: (word) => whyPanel(item.source, word, this.model),
       },
     });
-    const panel = examplesPanel(item.source, item.candidates[0]?.word ?? "", this.model, this.reviewer);
-    this.card.element.querySelector(".question").before(panel);
+    if (this.model.corpus) this.card.side.append(examplesPanel(item.source, item.candidates[0]?.word ?? "", this.model, this.reviewer));
     replace(this.place, this.card.element, this.last && this.lastLine());
     this.card.focus();
   }

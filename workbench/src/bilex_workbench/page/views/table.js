@@ -9,20 +9,32 @@ import { reviewerName } from "../lib/reviewer.js";
 import { check, confidence, kindName, kinds, statusBadge, statuses, viewHead } from "../lib/parts.js";
 import { go, link, rememberSettings } from "../lib/router.js";
 import { VirtualTable } from "../lib/virtual.js";
-import { wordOf } from "../lib/words.js";
+import { plain, wordOf } from "../lib/words.js";
 
 const ROW_HEIGHT = 36;
+// What somebody looks for may be a form: with one of these, forms are rows of their own.
+const SEEKING = ["q", "status", "noted", "reviewer", "assignee", "known", "fresh"];
 const FILTERS = ["q", "in", "match", "min_confidence", "max_confidence", "band", "status", "mutual", "identical", "noted", "reviewer", "kind", "heads", "assignee", "known", "fresh"];
-const SHOWN_AT_FIRST = ["source", "target", "confidence", "kind", "source_rank", "status"];
+const SHOWN_AT_FIRST = ["select", "source", "target", "confidence", "kind", "source_rank", "status"];
 const YES_NO = [["", "any"], ["true", "yes"], ["false", "no"]];
 
 const yesNo = (value) => (value === null ? "…" : value ? "yes" : "no");
 
-function allColumns(model) {
+/** The source word, with a button for its forms, or with its headword. */
+function sourceCell(model, row, { form, unfolded, unfold }) {
+  const lang = model.source.code;
+  return [el("a", { href: link("entry", { source: row.source }), tabindex: "-1" }, wordOf(row.source, { lang })),
+    row.forms ? button(`${unfolded ? "▾" : "▸"} ${count(row.forms)}`, unfold, { class: "quiet unfold", tabindex: "-1", "aria-label": `${counted(row.forms, "form")} of ${plain(row.source, 60)}` }) : null,
+    row.headword !== row.source && !form ? el("small", {}, " of ", wordOf(row.headword, { lang })) : null];
+}
+
+function allColumns(view) {
+  const { model } = view;
   return [
-    { name: "source", heading: model.source.name ?? "Source", sort: "source", width: "minmax(7rem, 2fr)", cell: (row) => el("a", { href: link("entry", { source: row.source }), tabindex: "-1" }, wordOf(row.source, { lang: model.source.code }), row.forms ? el("small", {}, ` +${count(row.forms)}`) : null) },
+    { name: "select", heading: "Select", narrow: true, width: "2.25rem", cell: (row) => el("input", { type: "checkbox", tabindex: "-1", checked: view.selected.has(row.source), "aria-label": `Select ${plain(row.source, 60)}`, onchange: () => view.table.select(row) }) },
+    { name: "source", heading: model.source.name ?? "Source", sort: "source", width: "minmax(7rem, 2fr)", cell: (row, given) => sourceCell(model, row, given) },
     { name: "target", heading: model.target.name ?? "Target", sort: "target", width: "minmax(7rem, 2fr)", cell: (row) => (row.accepted.length ? row.accepted : [row.answer ?? row.target ?? "–"]).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: model.target.code })]) },
-    { name: "confidence", heading: "Confidence", sort: "confidence", width: "minmax(6rem, 1fr)", cell: (row) => confidence(row.confidence) },
+    { name: "confidence", heading: "Confidence", sort: "confidence", width: "minmax(6rem, 1fr)", cell: (row) => (row.known ? el("span", { class: "badge" }, "seed") : confidence(row.confidence)) },
     { name: "score", heading: "Score", sort: "score", number: true, width: "5rem", cell: (row) => score(row.score) },
     { name: "kind", heading: "Kind", sort: "kind", width: "8rem", cell: (row) => kindName(row.kind) },
     { name: "source_rank", heading: "Rank", sort: "source_rank", number: true, width: "5.5rem", cell: (row) => count(row.source_rank) },
@@ -41,7 +53,8 @@ class TableView {
     this.app = app;
     this.model = app.model;
     this.query = { ...query };
-    this.columns = allColumns(this.model);
+    this.selected = new Set();
+    this.columns = allColumns(this);
     this.found = el("p", { role: "status", class: "lead", id: "table-total" });
     this.filling = el("p", { class: "hint", id: "table-filling" });
     this.reviewers = el("select", { onchange: (event) => this.set("reviewer", event.target.value) }, el("option", { value: "" }, "anybody"));
@@ -49,9 +62,12 @@ class TableView {
       id: "entries", label: "Entries of the dictionary", rowHeight: ROW_HEIGHT, columns: this.shownColumns(), sort: this.sort(),
       fetchPage: (offset, limit, signal) => api.get("entries", { ...this.asked(), offset, limit }, signal),
       onsort: (key) => this.sortBy(key), onopen: (row) => go("entry", { source: row.source }), onerror: warn,
-      ontotal: (total) => { this.found.textContent = total ? counted(total, "entry", "entries") : "No entry matches."; },
+      ontotal: () => this.describe(),
+      hasForms: (row) => row.forms > 0, fetchForms: async (row) => (await api.get("entries", { headword: row.source, heads: false, limit: 100 })).rows,
+      selected: (row) => this.selected.has(row.source), onselect: (row) => this.select(row),
     });
-    replace(place, viewHead("Dictionary", this.found), this.controls(), this.filling, this.table.element);
+    this.none = el("div", { class: "card empty", id: "table-empty", hidden: true }, el("p", {}, "No entry matches these filters."), button("Clear the filters", () => this.clear(), { class: "primary" }));
+    replace(place, viewHead("Dictionary", this.found), this.controls(), this.filling, this.none, this.table.element);
     this.stopKeys = shortcuts({ "/": () => this.search.focus() });
     this.listener = (model) => this.modelChanged(model);
     app.listeners.add(this.listener);
@@ -60,8 +76,39 @@ class TableView {
     this.table.reload();
   }
 
+  /** The filters as the server takes them; headwords only, unless a filter may be about forms. */
+  filters() {
+    const given = Object.fromEntries(FILTERS.map((name) => [name, this.query[name]]));
+    if (!given.heads) given.heads = SEEKING.some((name) => given[name]) ? "" : "true";
+    else if (given.heads === "all") given.heads = "";
+    return given;
+  }
+
   asked() {
-    return { ...Object.fromEntries(FILTERS.map((name) => [name, this.query[name]])), sort: this.query.sort };
+    return { ...this.filters(), sort: this.query.sort };
+  }
+
+  /** How many entries there are; where there is none, what to do next. */
+  describe() {
+    const { total } = this.table;
+    const empty = total === 0 && this.app.model.entries?.complete !== false;
+    this.found.textContent = total || empty ? counted(total, "entry", "entries") : "";
+    this.none.hidden = !empty;
+    this.table.element.hidden = empty;
+    this.describeBulk();
+  }
+
+  clear() {
+    go("table", { columns: this.query.columns });
+  }
+
+  select({ source }) {
+    if (!this.selected.delete(source)) this.selected.add(source);
+    for (const [, element] of this.table.rows) {
+      const box = element.querySelector(".select input");
+      if (box && element.row) box.checked = this.selected.has(element.row.source);
+    }
+    this.describeBulk();
   }
 
   sort() {
@@ -99,46 +146,53 @@ class TableView {
     const shareInput = (name) => el("input", { type: "number", min: 0, max: 100, step: 1, value: query[name] === undefined ? "" : Math.round(query[name] * 100), oninput: debounce((event) => this.set(name, event.target.value === "" ? "" : Number(event.target.value) / 100), 250) });
     const chooser = (name, options) => select(options, query[name] ?? "", (value) => this.set(name, value), { id: `filter-${name}` });
     const bands = [["", "all"], ...(this.model.bands ?? []).map(({ name }) => [name, name])];
-    return el("div", { class: "card table-controls" },
-      el("div", { class: "row end" }, field("Search", this.search),
-        field("Search in", chooser("in", [["", "both languages"], ["source", this.model.source.name ?? "source"], ["target", this.model.target.name ?? "target"]])),
-        field("Status", chooser("status", [["", "all"], ...statuses])), field("Kind", chooser("kind", [["", "all"], ...kinds])),
-        field("Forms", chooser("heads", [["", "headwords and forms"], ["true", "headwords"], ["false", "forms"]]))),
-      el("details", { id: "more-filters", open: FILTERS.slice(2).some((name) => name !== "status" && query[name] !== undefined) }, el("summary", {}, "More filters and columns"),
-        el("div", { class: "row end" },
+    return el("div", { class: "card table-controls" }, el("div", { class: "fields" }, field("Search", this.search),
+      field("Status", chooser("status", [["", "all"], ...statuses])), field("Kind", chooser("kind", [["", "all"], ...kinds])),
+      field("Forms", chooser("heads", [["", "under headwords"], ["all", "as rows"], ["false", "forms only"]])),
+      el("details", { id: "more-filters", open: FILTERS.slice(1).some((name) => !["status", "kind", "heads"].includes(name) && query[name] !== undefined) }, el("summary", {}, "More filters"),
+        el("div", { class: "fields" },
+          field("Search in", chooser("in", [["", "both languages"], ["source", this.model.source.name ?? "source"], ["target", this.model.target.name ?? "target"]])),
           field("Matches", chooser("match", [["", "anywhere"], ["prefix", "beginning"], ["exact", "whole word"]])),
           field("Confidence from (%)", shareInput("min_confidence")), field("to (%)", shareInput("max_confidence")),
           field("Frequency band", chooser("band", bands)), field("Mutual", chooser("mutual", YES_NO)), field("Same spelling", chooser("identical", YES_NO)),
           field("With a note", chooser("noted", YES_NO)), field("From seeds", chooser("known", YES_NO)), field("New answer", chooser("fresh", YES_NO)), field("Reviewer", this.reviewers),
           field("Assigned to", el("input", { type: "text", maxlength: 60, value: query.assignee ?? "", id: "filter-assignee", oninput: debounce((event) => this.set("assignee", event.target.value.trim()), 250) }))),
         el("fieldset", {}, el("legend", {}, "Columns"), el("div", { class: "row", id: "columns" }, this.columns.map((column) => check(column.heading, this.shownColumns().includes(column), (on) => this.toggleColumn(column.name, on))))),
-        this.bulk(),
-        el("div", { class: "row" }, button("Clear filters", () => go("table", { columns: this.query.columns }), { class: "quiet" }))));
+        el("div", { class: "row" }, button("Clear filters", () => this.clear(), { class: "quiet" }))),
+      this.bulk()));
   }
 
-  /** What can be done to all entries that the filters find, each with one button to take it back. */
+  /** Actions on the selected entries, or on all that the filters find, each with a button to take it back. */
   bulk() {
     let kind = "content";
     const person = el("input", { type: "text", maxlength: 60, id: "bulk-person" });
-    this.undoPlace = el("span", { class: "row", role: "status" });
+    this.undoPlace = el("span", { class: "beside row", role: "status" });
+    this.bulkScope = el("p", { class: "hint", id: "bulk-scope" });
     const act = (path, body, words) => async () => {
       const reviewer = reviewerName();
       if (!reviewer) return warn("Say who you are first: give a name in Review.");
-      const { total } = this.table;
-      if (!confirm(`${words()} ${counted(total, "entry", "entries")}?`)) return undefined;
-      const { batch, changed } = await api.post(path, { reviewer, ...body() }, this.asked());
+      const many = this.selected.size || this.table.total;
+      if (!confirm(`${words()} ${counted(many, "entry", "entries")}?`)) return undefined;
+      const sources = this.selected.size ? [...this.selected] : null;
+      const { batch, changed } = await api.post(path, { reviewer, sources, ...body() }, this.filters());
       say(`${counted(changed, "entry", "entries")} changed.`);
       replace(this.undoPlace, button(`Undo the change of ${counted(changed, "entry", "entries")}`, async () => {
         await api.post("entries/undo", { batch });
         replace(this.undoPlace, "Undone.");
         this.table.reload({ keepPlace: true });
       }, { id: "bulk-undo" }));
+      this.selected.clear();
       return this.table.reload({ keepPlace: true });
     };
-    return el("fieldset", { class: "bulk" }, el("legend", {}, "All entries found"), el("div", { class: "row end" },
+    return el("details", { id: "bulk" }, el("summary", {}, "Change many"), this.bulkScope, el("div", { class: "fields" },
       field("Kind", select(kinds, kind, (value) => { kind = value; }, { id: "bulk-kind" })), button("Set the kind", act("entries/mark", () => ({ kind }), () => `Make ${kindName(kind)} the kind of`), { id: "bulk-set-kind" }),
       field("Person", person), button("Assign", act("entries/mark", () => ({ assignee: person.value.trim() }), () => "Assign"), { id: "bulk-assign" }),
-      button("Accept first answers", act("entries/decide", () => ({ verdict: "accept" }), () => "Accept the first answer of"), { id: "bulk-accept" }), this.undoPlace));
+      button("Accept first answers", act("entries/decide", () => ({ verdict: "accept" }), () => "Accept the first answer of"), { id: "bulk-accept" }),
+      button("Reject first answers", act("entries/decide", () => ({ verdict: "none" }), () => "Reject the first answer of"), { id: "bulk-reject" }), this.undoPlace));
+  }
+
+  describeBulk() {
+    this.bulkScope.textContent = this.selected.size ? `${counted(this.selected.size, "selected entry", "selected entries")}. Space selects a row.` : `All ${counted(this.table.total, "entry", "entries")} found. Select rows with Space or their boxes to change only those.`;
   }
 
   toggleColumn(name, on) {

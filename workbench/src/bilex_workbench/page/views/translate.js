@@ -40,7 +40,7 @@ class TranslateView {
     this.side = el("div", { class: "map-place" });
     this.searchPlace = el("div", { class: "search-place" });
     this.swap = button("", () => this.turn(), { id: "direction" });
-    replace(place, viewHead("Translate"), el("div", { class: "card" },
+    replace(place, viewHead("Translate"), el("div", { class: "card search-card" },
       el("div", { class: "row search-row" }, this.searchPlace, this.swap,
         select([["csls", "CSLS"], ["nn", "nearest neighbour"]], this.retrieval, (value) => { this.retrieval = value; this.lookUp(); }, { "aria-label": "Retrieval", id: "retrieval" }))),
     el("div", { class: "translate-columns" }, el("div", { class: "card" }, this.answer), this.side));
@@ -88,7 +88,7 @@ class TranslateView {
     clearTimeout(this.mapTimer);
     this.first = null;
     if (!word) {
-      replace(this.answer, el("p", { class: "empty" }, "Type a word; its translations appear as you type."));
+      replace(this.answer, el("div", { class: "empty" }, el("p", {}, "Type a word; its translations appear as you type. To finish the dictionary, review its entries."), el("a", { class: "button", href: link("review") }, "Begin the review")));
       replace(this.side);
       return;
     }
@@ -113,7 +113,7 @@ class TranslateView {
     const about = [found.rank ? `rank ${count(found.rank)}` : "", found.origin === "vocabulary" ? "" : ORIGINS[found.origin] ?? `vector from ${found.origin}`].filter(Boolean).join(" · ");
     replace(this.answer,
       el("p", { class: "query-line" }, wordOf(found.word, { lang: from.code, className: "query-word" }), " ", el("small", {}, about), " ",
-        this.direction === "forward" && found.rank ? el("a", { href: link("entry", { source: found.word }) }, "Entry") : null),
+        this.direction === "forward" && found.rank ? el("a", { href: link("entry", { source: found.word }) }, "Open the entry") : null),
       el("ol", { class: "translations" }, found.translations.map((translation, index) => this.row(found.word, translation, index, to))));
     clearTimeout(this.mapTimer);
     if (found.rank) this.mapTimer = setTimeout(() => this.drawMap(found.word), MAP_PAUSE_MS);
@@ -137,7 +137,7 @@ class TranslateView {
   }
 
   drawMap(word) {
-    replace(this.side, mapCard(word, this.direction, this.model, (point) => {
+    replace(this.side, mapCard(word, this.first, this.direction, this.model, (point) => {
       this.direction = point.language === "source" ? "forward" : "backward";
       this.drawSearch();
       this.show(point.word);
