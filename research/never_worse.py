@@ -18,10 +18,9 @@ report, never for a choice. `trial` and `whole` hold out seeds and are scored on
 words and 45 % of the way, as a fit's own trial is, `whole` on all words and all of the way. Ranks of all
 held-out words are kept, one character per word, so that any rule can be judged afterwards.
 
-The runs `early held` and `early final` compare short and whole first passes, among 20,000 words or all.
+The runs `early held` and `early final` compare shorter passes with whole ones.
 The run `check` fits what a user gets, preset "auto", and the presets "paper", "best" and "careful" where
-`--known` does not have them yet, and prints whether the limits hold: auto is at most 0.3 below the best of
-the three, and at most 0.3 below auto with fewer seeds.
+`--known` does not have them yet; `research.limits` says whether auto holds its limits.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ import argparse
 import json
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,8 @@ from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
 from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, C1Report, Pass, shortened
 from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_words_of
-from bilex.aligners.small import small_vocabularies
+from bilex.aligners.preparation import UnitRows, small_vocabularies
 from bilex.aligners.starts import first_dictionary
-from bilex.aligners.unit_rows import UnitRows
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
@@ -57,7 +56,6 @@ from research.packed import read_dictionary, read_vectors
 
 Maps = tuple[torch.Tensor, torch.Tensor]
 Pairs = np.ndarray
-LIMIT = 40_000
 ANCHORS = (3_000, 5_000)
 FORMS = ("careful", "best")
 FAMILIES = {  # where the vectors of a pair's two languages lie, for settings that name no folder
@@ -92,13 +90,13 @@ def ordered_jobs() -> list[tuple[str, str]]:
     return jobs
 
 
-def read(data: Path, setting: str) -> tuple[WordVectors, WordVectors, Lexicon, Lexicon]:
+def read(data: Path, setting: str, limit: int) -> tuple[WordVectors, WordVectors, Lexicon, Lexicon]:
     """Vectors, seeds and test pairs of a setting."""
     place, _, size = setting.partition(":")
     family, _, pair = place.rpartition("/")
     folders = FAMILIES.get(family)
     source, target = (
-        read_vectors(data / (folders[language] if folders else family), language, LIMIT)
+        read_vectors(data / (folders[language] if folders else family), language, limit)
         for language in pair.split("-")
     )
     seeds = read_dictionary(data, pair, f"train.freq.{size}") if size != "0" else Lexicon([])
@@ -174,13 +172,19 @@ class Chain:
         return np.concatenate([self.seeds, found[:anchors]])
 
     def early(self, form: str, seeds: int) -> Iterator[tuple[str, Maps]]:
-        """Two passes, of which the first goes all the way or 45 % of it, among all words or 20,000."""
+        """Two passes, whole or shorter; "rounds" and the share of the way of each pass."""
         own, many = self.constants(form, seeds), self.constants(form, MANY_SEEDS)
-        for way in (1.0, 0.45):
-            for words in (None, 20_000):
-                first = self.passed(form, shortened(own, way, form), self.seeds, self.seeds, words)
-                more = self.anchored(first, ANCHORS[1])
-                yield f"way {way}, words {words}", self.passed(form, many, more, more)
+        for rounds, way in ((own.iterations, 1.0), (own.iterations, 0.45), (1, 0.45)):
+            short = replace(shortened(own, way, form), iterations=rounds)
+            first = self.passed(form, short, self.seeds, self.seeds)
+            more = self.anchored(first, ANCHORS[1])
+            name = f"{rounds} rounds, way {way}, then"
+            for last in (many.iterations,) if way == 1 else (1, many.iterations):
+                constants = replace(many, iterations=last)
+                yield f"{name} {last} rounds", self.passed(form, constants, more, more)
+            if way < 1:
+                constants = replace(shortened(many, way, form), iterations=many.iterations)
+                yield f"{name} {many.iterations} rounds, way {way}", self.passed(form, constants, more, more)
 
     def links(self, form: str, dictionary: Pairs, seeds: int) -> Iterator[tuple[str, Maps]]:
         """The maps after each link of the chain, by name.
@@ -261,7 +265,7 @@ def scores(ranks: dict[str, np.ndarray], keep: bool) -> dict[str, Any]:
 
 def checked(options: argparse.Namespace, setting: str) -> Iterator[dict[str, Any]]:
     """P@1 of auto and of the presets that are not known yet, on the test dictionary."""
-    source, target, seeds, test = read(options.data, setting)
+    source, target, seeds, test = read(options.data, setting, options.words)
     pairs = test.index(source.key_to_index, target.key_to_index)
     known = {row["form"] for row in known_rows(options) if row["setting"] == setting}
     lexicon = seeds if len(seeds) else None
@@ -291,19 +295,18 @@ def checked(options: argparse.Namespace, setting: str) -> Iterator[dict[str, Any
 
 
 def known_rows(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The fits of one pass from the seeds alone in an earlier file, which are those of the presets.
-
-    Without seeds, the presets are what the chain's last link is.
-    """
+    """The presets of an earlier file."""
     if options.known is None:
         return []
-    rows = [json.loads(line) for line in options.known.read_text(encoding="utf-8").splitlines()]
+    return preset_rows([json.loads(line) for line in options.known.read_text(encoding="utf-8").splitlines()])
+
+
+def preset_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The presets among the links: one pass from the seeds alone; without seeds, the last link."""
     found = []
     for row in rows:
-        without = row["setting"].endswith(":0") and row.get("form") != "paper"
-        link = (
-            ("joined", "3 many") if without else ("joined" if row["setting"].endswith(":0") else "seeds", "1")
-        )
+        without = row["setting"].endswith(":0")
+        link = ("joined" if without else "seeds", "3 many" if without and row.get("form") != "paper" else "1")
         if "mean" in row and row["run"] == "final" and (row["start"], row["link"]) == link:
             found.append(row)
             if without and row["form"] == "careful":  # what auto is without seeds
@@ -311,29 +314,12 @@ def known_rows(options: argparse.Namespace) -> list[dict[str, Any]]:
     return found
 
 
-def limits(rows: list[dict[str, Any]]) -> None:
-    """Print whether auto holds its limits on every setting."""
-    means = {(row["setting"], row["form"]): row["mean"] for row in rows if "mean" in row}
-    failures = 0
-    for setting in sorted({setting for setting, form in means if form == "auto"}):
-        pair, _, seeds = setting.partition(":")
-        auto = means[setting, "auto"]
-        presets = [means[setting, form] for form in ("paper", "best", "careful") if (setting, form) in means]
-        fewer = {"5k": ("1k", "0"), "1k": ("0",), "0": ()}[seeds]
-        less = [means[f"{pair}:{size}", "auto"] for size in fewer if (f"{pair}:{size}", "auto") in means]
-        passed = auto >= max([*presets, *less], default=0) - 0.3
-        failures += not passed
-        rivals = f"presets {max(presets, default=0):.2f}, fewer seeds {max(less, default=0):.2f}"
-        print(f"{'pass' if passed else 'FAIL'} {setting}: auto {auto:.2f}, {rivals}", flush=True)
-    print(f"{failures} of the settings fail", flush=True)
-
-
 def work(options: argparse.Namespace, setting: str, run: str) -> Iterator[dict[str, Any]]:
     """The rows of one setting and run."""
     if run == "check":
         yield from checked(options, setting)
         return
-    source, target, seeds, test = read(options.data, setting)
+    source, target, seeds, test = read(options.data, setting, options.words)
     usable = seeds.covered(source.key_to_index, target.key_to_index)
     learned, judged, way = usable, test, 1.0
     if run not in ("final", "early final"):
@@ -348,16 +334,24 @@ def work(options: argparse.Namespace, setting: str, run: str) -> Iterator[dict[s
     pairs = judged.index(source.key_to_index, target.key_to_index)
     about = {"setting": setting, "run": run}
     if run.startswith("early"):
-        yield from ({**about, **row} for row in early_rows(chain, pairs, len(usable)))
+        yield from ({**about, **row} for row in early_rows(chain, pairs, len(usable), options.forms))
     else:
         yield from ({**about, **row} for row in linked_rows(chain, pairs, len(usable), run != "final"))
 
 
-def early_rows(chain: Chain, pairs: Pairs, seeds: int) -> Iterator[dict[str, Any]]:
-    """Scores of two passes, of which the first is short or not."""
-    for form in FORMS:
+def early_rows(chain: Chain, pairs: Pairs, seeds: int, forms: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Scores of two passes, whole or short."""
+    for form in forms:
+        started = time.perf_counter()
         for link, maps in chain.early(form, seeds):
-            yield {"form": form, "link": link, **scores(chain.ranks(maps, pairs), keep=False)}
+            seconds = round(time.perf_counter() - started, 1)
+            yield {
+                "form": form,
+                "link": link,
+                "seconds": seconds,
+                **scores(chain.ranks(maps, pairs), keep=False),
+            }
+            started = time.perf_counter()
 
 
 def linked_rows(chain: Chain, pairs: Pairs, seeds: int, keep: bool) -> Iterator[dict[str, Any]]:
@@ -413,6 +407,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--settings", nargs="+")
     parser.add_argument("--runs", nargs="+", default=["final", "trial", "whole"])
     parser.add_argument("--known", type=Path, help="results of an earlier run, for the check")
+    parser.add_argument("--words", type=int, default=40_000, help="of each language")
+    parser.add_argument("--forms", nargs="+", default=FORMS, help="of the early runs")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--threads", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=540)
@@ -451,8 +447,7 @@ def main(arguments: list[str] | None = None) -> None:
     for worker in workers:
         worker.join()
     if "check" in options.runs:
-        rows_now = [json.loads(line) for line in options.out.read_text(encoding="utf-8").splitlines()]
-        limits([*known_rows(options), *rows_now])
+        print("python -m research.limits judges the results", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from bilex.aligners import c1
 from bilex.aligners import starts as starting
 from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
-from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.induction import surest_pairs
-from bilex.aligners.unit_rows import UnitRows
+from bilex.aligners.preparation import UnitRows
+from bilex.aligners.starts import COLLAPSED
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors

@@ -10,8 +10,8 @@ import torch
 from c1_worlds import World, quick, same_maps
 
 import bilex.aligners.c1 as c1_module
-from bilex.aligners.contrast import Contrast, Words, forbidden_partners
-from bilex.aligners.rejected import KnownNegatives, rejected_partners, without_pairs
+from bilex.aligners.contrast import Contrast, KnownNegatives, Words, forbidden_partners, rejected_partners
+from bilex.aligners.induction import without_pairs
 from bilex.lexicon import Lexicon
 
 WORDS, DIM, PAIRS, NEGATIVES = 200, 12, 30, 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.aligners.collapse import polar_factor, rotation
+from bilex.aligners.vecmap import polar_factor, rotation
 
 
 def _matrix(rows: int, columns: int, lowest: float) -> torch.Tensor:

@@ -17,8 +17,8 @@ from bilex.core.errors import BilexError
 from bilex.encoders.combine import unit_rows
 from bilex.fit import fit, trial
 from bilex.fit.calibration import Records, ask
-from bilex.fit.decisions import Decisions
 from bilex.fit.held_out import halves, hold_out, word_scores
+from bilex.fit.trial import Decisions
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from planted import Planted, planted

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bilex.aligners import get_method
-from bilex.aligners.unit_rows import UnitRows
+from bilex.aligners.preparation import UnitRows
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from bilex.vectors.magnitudes import unit_rows

@@ -90,7 +90,7 @@ import json, sys
 from pathlib import Path
 import numpy as np
 import torch
-from bilex.aligners.unit_rows import UnitRows
+from bilex.aligners.preparation import UnitRows
 from bilex.core.machine import peak_memory
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import write_blocks

@@ -8,15 +8,17 @@ register one from a distribution of your own (`bilex.aligners.registry`); nothin
 
 from __future__ import annotations
 
+import math
+import types
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
-from bilex.aligners.limits import Limits, check_settings
 from bilex.aligners.maps import Map
 from bilex.aligners.report import AlignerReport
 from bilex.core.device import enough_memory
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
 
 Pairs = npt.NDArray[np.int64]
 Metric = Literal["cosine", "dot"]
+# The least and the greatest value of a setting; None for no bound.
+Limits = Mapping[str, tuple[float | None, float | None]]
+
+SMALLEST = 1e-12  # stands for "more than 0"
+_LARGEST_NUMBER = 2**53  # what every part of the arithmetic can count to
 
 
 @dataclass(kw_only=True, repr=False)
@@ -122,15 +129,6 @@ class Aligner(ABC):
         """A copy with the same settings, not fitted."""
         return type(self)(**self.settings())
 
-    def pinned(self, pairs: int, smaller_vocabulary: int) -> Self:
-        """A copy with the settings that hold for a problem of some size, whatever it will be fitted on.
-
-        Args:
-            pairs: Usable seed pairs of that problem.
-            smaller_vocabulary: Words in its smaller vocabulary.
-        """
-        return self.clone()
-
     def choices(self, pairs: int) -> list[dict[str, dict[str, Any]]]:
         """What a trial may choose where the settings leave it open; by default nothing.
 
@@ -144,7 +142,7 @@ class Aligner(ABC):
         return []
 
     def for_trial(self, pairs: int, words: int) -> Self:
-        """A copy that takes less time, for a trial on held-out seeds; by default it is not shortened.
+        """A copy that takes less time, for fits to a part of the seeds; by default it is not shortened.
 
         Args:
             pairs: Usable seed pairs of the whole problem.
@@ -245,3 +243,64 @@ def _of_any_dimensions() -> str:
 
     names = [name for name, method in methods().items() if not method.equal_dimensions]
     return " or ".join([", ".join(names[:-1]), names[-1]])
+
+
+def check_settings(
+    method: str, settings: Mapping[str, Any], kinds: Mapping[str, Any], limits: Limits
+) -> None:
+    """Make sure that each setting of a method is of its kind, finite, and within its limits.
+
+    Args:
+        method: The method's name.
+        settings: All settings and their values.
+        kinds: The annotation of each setting.
+        limits: The limits of those that have any; a whole number without is not negative.
+
+    Raises:
+        BilexError: A setting makes no sense.
+    """
+    for name, value in settings.items():
+        if not _fits(value, kinds[name]):
+            raise BilexError(
+                f"setting '{name}' of {method} is {value!r}; it must be {_in_words(kinds[name])}."
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            continue
+        least, most = limits.get(name, (0 if isinstance(value, int) else None, None))
+        if not math.isfinite(value) or (isinstance(value, int) and abs(value) > _LARGEST_NUMBER):
+            raise BilexError(f"setting '{name}' of {method} is {value}; it must be a finite number.")
+        if least is not None and value < least:
+            wanted = "more than 0" if least == SMALLEST else f"at least {least:g}"
+            raise BilexError(f"setting '{name}' of {method} is {value}; it must be {wanted}.")
+        if most is not None and value > most:
+            raise BilexError(f"setting '{name}' of {method} is {value}; it must be at most {most:g}.")
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, one) for one in get_args(kind))
+    if origin is Literal:
+        return any(
+            value is choice or (type(value) is type(choice) and value == choice) for choice in get_args(kind)
+        )
+    if kind is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def _in_words(kind: Any) -> str:
+    words = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "a word",
+        type(None): "None",
+    }
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(_in_words(one) for one in get_args(kind))
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    return words.get(kind, str(kind))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from bilex.aligners.advanced import advanced_maps, damping_sentence
-from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.base import SMALLEST, Aligner, Limits, Pairs
 from bilex.aligners.c1_settings import (
     EARLY_WORDS,
     JOINED_SEEDS,
@@ -32,12 +32,10 @@ from bilex.aligners.c1_settings import (
     shortened,
 )
 from bilex.aligners.checkpoint import Checkpoint
-from bilex.aligners.contrast import Contrast, Words, forbidden_partners
-from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_words_of
-from bilex.aligners.limits import SMALLEST, Limits
+from bilex.aligners.contrast import Contrast, Words, forbidden_partners, known_negatives
+from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_pairs, without_words_of
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.aligners.rejected import known_negatives, without_pairs
-from bilex.aligners.unit_rows import UnitRows
+from bilex.aligners.preparation import UnitRows
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
@@ -159,7 +157,6 @@ class C1(Aligner):
     anchors: int | None = None
     size: int | None = None
     way: float = 1.0
-    pass_maps_: list[tuple[Map, Map]] = field(init=False, compare=False, default_factory=list)
     report_: C1Report = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -223,11 +220,6 @@ class C1(Aligner):
         elif self.start == "auto":
             steps.append({"joined start": {"start": "joined"}})
         return steps
-
-    def pinned(self, pairs: int, smaller_vocabulary: int) -> Self:
-        """A copy with the constants for a problem of some size, in one pass."""
-        constants = asdict(self.constants(pairs, smaller_vocabulary))
-        return self.clone().set_params(**constants, passes=1)
 
     def algorithm_1(
         self,
@@ -298,7 +290,7 @@ class C1(Aligner):
         decided_by = np.concatenate([pairs, self.rejected_])
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, decided_by, progress)
         plan, maps, seeds, dictionary, done = self._begin(source, target, pairs, state, progress)
-        self.report_, self.pass_maps_ = replace(self.report_, constants=plan[-1].constants), []
+        self.report_ = replace(self.report_, constants=plan[-1].constants)
         schedule = [(place, number) for place, part in enumerate(plan) for number in range(part.rounds)]
         for place, part in enumerate(plan):
             left = [number for number, (pass_, _) in enumerate(schedule) if pass_ == place and number >= done]
@@ -322,8 +314,6 @@ class C1(Aligner):
                     return
                 tensors = {"source": maps[0], "target": maps[1], "seeds": torch.from_numpy(seeds)}
                 state.save(tensors, done=done, passes=len(plan))
-            if left:
-                self.pass_maps_.append((self.source_map_, self.target_map_))
         if maps is not None:
             self._set_maps(maps)
         self.report_ = replace(self.report_, seconds=round(time.perf_counter() - started, 3))

@@ -15,8 +15,7 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import Aligner, Metric, Pairs
-from bilex.aligners.limits import SMALLEST, Limits
+from bilex.aligners.base import SMALLEST, Aligner, Limits, Metric, Pairs
 from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport

@@ -85,6 +85,14 @@ def without_words_of(pairs: Pairs, seeds: Pairs) -> Pairs:
     return pairs[fresh]
 
 
+def without_pairs(pairs: Pairs, rejected: Pairs) -> Pairs:
+    """The pairs that are not rejected, in order."""
+    wrong = set(map(tuple, rejected.tolist()))
+    if not wrong:
+        return pairs
+    return pairs[[tuple(pair) not in wrong for pair in pairs.tolist()]]
+
+
 def surest_pairs(
     source: AnyRows,
     target: AnyRows,

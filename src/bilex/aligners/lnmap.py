@@ -18,9 +18,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.base import SMALLEST, Aligner, Limits, Pairs
 from bilex.aligners.checkpoint import Checkpoint
-from bilex.aligners.limits import SMALLEST, Limits
 from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideNetwork, PReLU, Tanh
 from bilex.aligners.preparation import unit_center_unit
 from bilex.aligners.report import AlignerReport

@@ -4,9 +4,9 @@ The vocabularies suggest several: words spelled alike, shared numerals, words th
 script, all of these together, and the shapes of the two spaces. `first_dictionary` carries each through
 VecMap's self-learning on the most frequent words. No gold pair says which came out right, but the induced
 pairs do: where two languages have been brought together, a part of them predicts the others
-(`aligners.collapse`). The start whose pairs do so best wins; one that does so clearly needs no rival, since
-starts that succeed end in nearly the same pairs. If none does, there is no result. Seeds join each of the
-starts that are made of pairs.
+(`vecmap.recovered_share`). The start whose pairs do so best wins; one that does so clearly needs no rival,
+since starts that succeed end in nearly the same pairs. If none does, there is no result. Seeds join each of
+the starts that are made of pairs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ from anyascii import anyascii
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.c1_settings import Pass, TriedStart
-from bilex.aligners.collapse import COLLAPSED
 from bilex.aligners.induction import augmentation, induce_pairs
 from bilex.aligners.maps import Array
-from bilex.aligners.preparation import unit_center_unit
-from bilex.aligners.small import small_vocabularies
+from bilex.aligners.preparation import small_vocabularies, unit_center_unit
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
 from bilex.lexicon import Lexicon
@@ -43,6 +41,8 @@ if TYPE_CHECKING:
     SelfLearning: TypeAlias = "VecMapSemi | VecMapUnsupervised"
     Start: TypeAlias = "tuple[str, SelfLearning, Lexicon | None]"
 
+# Below this share of recovered pairs the languages were most likely not brought together.
+COLLAPSED = 0.25
 # Fewer shared words or numerals than this carry no start.
 _FEWEST_SHARED = 20
 # Words of each language among which starts are looked for. Rarer ones bring shared spellings that are no

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.aligners.base import Pairs
-from bilex.aligners.induction import induce_pairs, without_words_of
-from bilex.aligners.rejected import without_pairs
+from bilex.aligners.induction import induce_pairs, without_pairs, without_words_of
 from bilex.encoders.presets import TuningSettings
 from bilex.search import top_k
 

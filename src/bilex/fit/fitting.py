@@ -12,15 +12,14 @@ import numpy as np
 
 from bilex.aligners.base import Aligner
 from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.preparation import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.progress import SILENT, Progress, begin_step
 from bilex.fit.calibration import Calibration
-from bilex.fit.decisions import Decisions
-from bilex.fit.expectation import from_calibration
-from bilex.fit.few_seeds import expectation_of
+from bilex.fit.expectation import Expectation, from_calibration, from_few_seeds
 from bilex.fit.report import FitReport
-from bilex.fit.trial import decide
+from bilex.fit.trial import Decisions, decide
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from bilex.encoders.stage import StageResult
 
 _ALIGNER, _ENCODER, _TRIAL = "aligner", "encoder", "trial"  # the parts of a checkpoint
+# From so many seed words on the others are predicted, among so many frequent words.
+_FEWEST_TO_PREDICT, _FEW_SEEDS_VOCABULARY = 3, 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ def fit(
             task.advance()
     expectation = from_calibration(decisions.calibration)
     if calibrate and not expectation.measured:
-        expectation = expectation_of(expectation, fitted, source, target, lexicon, progress)
+        expectation = _expected_of_few(expectation, fitted, source, target, lexicon, progress)
     known = lexicon if lexicon is not None else Lexicon([], "no seeds")
     report = FitReport.of(
         fitted,
@@ -215,6 +216,32 @@ def _decisions(
     decisions = decided()
     state.save({}, **decisions.as_dict())
     return decisions
+
+
+def _expected_of_few(
+    otherwise: Expectation,
+    aligner: Aligner,
+    source: WordVectors,
+    target: WordVectors,
+    lexicon: Lexicon | None,
+    progress: Progress,
+) -> Expectation:
+    """How well seeds that are too few for confidences predict each other; else `otherwise`."""
+    if lexicon is None:
+        return otherwise
+    usable = lexicon.covered(source.key_to_index, target.key_to_index)
+    if len(usable.translations()) < _FEWEST_TO_PREDICT:
+        return otherwise
+    shortened = aligner.for_trial(len(usable), min(len(source), len(target)))
+
+    def without(learned: Lexicon, held_out: Lexicon) -> Space:
+        both = Lexicon([*learned.pairs, *held_out.pairs])
+        fitted = shortened.clone().fit(
+            *small_vocabularies(source, target, both, _FEW_SEEDS_VOCABULARY), learned
+        )
+        return Space.from_aligner(fitted, source, target)
+
+    return from_few_seeds(without, usable, aligner.seed, progress)
 
 
 def _with_rejected(seeds: Lexicon | None, rejected: Iterable[tuple[str, str]]) -> Lexicon | None:

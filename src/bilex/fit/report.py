@@ -14,7 +14,6 @@ from bilex.aligners.report import AlignerReport, StoredReport
 from bilex.core.machine import processor
 from bilex.core.typed_json import as_json, from_json
 from bilex.encoders.report import StageReport
-from bilex.fit.decisions import TrialReport
 from bilex.fit.expectation import NOT_MEASURED, Expectation
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
@@ -23,6 +22,37 @@ if TYPE_CHECKING:
     from typing import Self
 
     from bilex.aligners.base import Aligner
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialReport:
+    """What the trial found.
+
+    Attributes:
+        ran: Whether there was one.
+        note: In a sentence, what was decided, or why nothing was.
+        held_out_words: Source words that were held out.
+        form: The form of the aligner that was taken; None where there was nothing to choose.
+        form_scores: The score of each form on the held-out words (mean reciprocal rank, both directions).
+        failed: Forms that could not be fitted, and why.
+        mixing: The λ that was taken; None where there was nothing to choose.
+        mixing_scores: The score of each λ.
+        seconds: What it took.
+    """
+
+    ran: bool = False
+    note: str = "there was nothing to decide"
+    held_out_words: int = 0
+    form: str | None = None
+    form_scores: dict[str, float] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    mixing: float | None = None
+    mixing_scores: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return as_json(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bilex.aligners.base import Aligner, Pairs
-from bilex.aligners.small import small_vocabularies
+from bilex.aligners.preparation import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
+from bilex.core.typed_json import from_json
 from bilex.fit.calibration import FEWEST_WORDS, Calibration, Records, ask, learn_confidences
-from bilex.fit.decisions import Decisions, TrialReport
 from bilex.fit.held_out import (
     FEWEST_SEEDS,
     HELD_OUT_AT_MOST,
@@ -32,6 +32,7 @@ from bilex.fit.held_out import (
     hold_out,
     word_scores,
 )
+from bilex.fit.report import TrialReport
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
@@ -99,6 +100,42 @@ def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
     lost = smooth[place] - ((1 - weight) * smooth[lower] + weight * smooth[upper])
     error = float(lost.std()) / max(len(lost), 1) ** 0.5
     return round(honest if float(lost.mean()) > CLEAR * error + 1e-9 else between, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """What a recipe leaves open, decided.
+
+    Attributes:
+        settings: Settings of the aligner to take in the place of the recipe's.
+        mixing: λ; None without a language model.
+        calibration: Confidences, or a note why there are none.
+        report: What the trial found.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    mixing: float | None = None
+    calibration: Calibration
+    report: TrialReport
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "settings": dict(self.settings),
+            "mixing": self.mixing,
+            "calibration": self.calibration.as_dict(),
+            "report": self.report.as_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Decisions:
+        """What `as_dict` gave."""
+        return cls(
+            settings=stored["settings"],
+            mixing=stored["mixing"],
+            calibration=Calibration.from_dict(stored["calibration"]),
+            report=from_json(TrialReport, stored["report"]),
+        )
 
 
 class Choice(NamedTuple):

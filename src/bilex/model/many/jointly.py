@@ -24,10 +24,9 @@ from bilex.aligners.c1 import C1
 from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants
 from bilex.aligners.checkpoint import Checkpoint, fingerprint
 from bilex.aligners.contrast import Contrast
-from bilex.aligners.induction import augmentation, induce_pairs, without_words_of
+from bilex.aligners.induction import augmentation, induce_pairs, without_pairs, without_words_of
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.aligners.rejected import without_pairs
-from bilex.aligners.unit_rows import UnitRows
+from bilex.aligners.preparation import UnitRows
 from bilex.core.device import enough_memory, resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress

@@ -16,7 +16,7 @@ import numpy as np
 
 from bilex.aligners.c1 import C1
 from bilex.aligners.c1_settings import MANY_SEEDS
-from bilex.aligners.small import small_vocabularies
+from bilex.aligners.preparation import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import as_json, from_json

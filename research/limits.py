@@ -1,0 +1,143 @@
+"""The limits of issue 26 as one program: pass, FAIL or not measured for each requirement.
+
+    python -m research.limits [research/results]
+
+reads, as far as they are there:
+
+    refine.jsonl               of research.refine: what decisions do to other words
+    never_worse.jsonl          of research.never_worse: the presets, and
+    never_worse_check.jsonl    of its run "check": auto, as a user gets it
+    mixing.jsonl               of research.mixing: P@1 with fixed λ, and the λ that auto takes
+    promises.jsonl             one line per direction of a model: "family", "true" (P@1 in % on a dictionary
+                               that is not the seeds'), "expected" (P@1 and its interval), "ece"
+
+It ends with status 1 if a requirement fails.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+Verdict = tuple[str, bool | None, str]  # requirement; whether it holds, None if not measured; the numbers
+HERE = Path(__file__).parent / "results"
+
+
+def rows_of(folder: Path, *names: str) -> list[Row]:
+    """All lines of some files, as far as they exist."""
+    files = [folder / name for name in names if (folder / name).exists()]
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def refine(folder: Path) -> Iterator[Verdict]:
+    """Decisions never hurt, help when there are many, and change little."""
+    rows = rows_of(folder, "refine.jsonl")
+    mean = "decisions: mean change on other words at least 0"
+    case = "decisions: no case below -0.3 beyond its interval"
+    many = "decisions: at least +1 with 1,000"
+    few = "decisions: at most 5 changed entries per decision, median"
+    undo = "decisions: an undo is exact"
+    if not rows:
+        yield from ((name, None, "") for name in (mean, case, many, few, undo))
+        return
+    change = np.array([row["change"] for row in rows])
+    settings = {row["setting"] for row in rows}
+    yield mean, change.mean() >= 0, f"{change.mean():+.2f} in {len(rows)} cases of {len(settings)} settings"
+    low = [row for row in rows if row["change"] + row["interval"] < -0.3]
+    worst = min(rows, key=lambda row: row["change"])
+    about = f"{worst['setting']} {worst['preset']}, {worst['decided']} decisions"
+    lowest = f"lowest {worst['change']:+.2f} ± {worst['interval']:.2f} ({about})"
+    yield case, not low, f"{len(low)} below; {lowest}"
+    thousand = np.array([row["change"] for row in rows if row["decided"] == 1000])
+    if len(thousand):
+        yield many, thousand.mean() >= 1, f"{thousand.mean():+.2f} in {len(thousand)} cases"
+    else:
+        yield many, None, ""
+    median = float(np.median([row["changed per decision"] for row in rows]))
+    yield few, median <= 5, f"{median:.2f}"
+    exact = sum(row["undo exact"] for row in rows)
+    yield undo, exact == len(rows), f"{exact} of {len(rows)}"
+
+
+def seeds(folder: Path) -> Iterator[Verdict]:
+    """More seeds never hurt, and auto is never far below a preset."""
+    from research.never_worse import preset_rows
+
+    rows = [*preset_rows(rows_of(folder, "never_worse.jsonl")), *rows_of(folder, "never_worse_check.jsonl")]
+    means = {(row["setting"], row["form"]): row["mean"] for row in rows if "mean" in row}
+    below: dict[str, list[float]] = {"presets": [], "fewer": []}
+    failed: dict[str, list[str]] = {"presets": [], "fewer": []}
+    for setting in sorted({setting for setting, form in means if form == "auto"}):
+        pair, _, size = setting.partition(":")
+        sizes = {"5k": ("1k", "0"), "1k": ("0",), "0": ()}[size]
+        rivals = {
+            "presets": [(setting, form) for form in ("paper", "best", "careful")],
+            "fewer": [(f"{pair}:{fewer}", "auto") for fewer in sizes],
+        }
+        for name, others in rivals.items():
+            known = [means[other] for other in others if other in means]
+            if known:
+                below[name].append(max(known) - means[setting, "auto"])
+                if below[name][-1] > 0.3:
+                    failed[name].append(f"{setting} ({below[name][-1]:.1f})")
+    for name, sentence in (("presets", "paper, best and careful"), ("fewer", "auto with fewer seeds")):
+        found = f"{len(below[name])} settings; below: {', '.join(failed[name]) or 'none'}"
+        yield f"seeds: auto at least {sentence} - 0.3", not failed[name] if below[name] else None, found
+
+
+def mixing(folder: Path) -> Iterator[Verdict]:
+    """λ = auto is never far below the best fixed λ."""
+    rows = rows_of(folder, "mixing.jsonl")
+    lost = np.array([max(row["fixed"].values()) - row["auto"] for row in rows])
+    most, mean = "λ: never more than 0.7 below the best fixed", "λ: within 0.2 of the best fixed on average"
+    if not rows:
+        yield most, None, ""
+        yield mean, None, ""
+        return
+    worst = rows[int(lost.argmax())]["setting"]
+    yield most, lost.max() <= 0.7, f"at most {lost.max():.2f} ({worst}), {len(rows)} settings"
+    yield mean, lost.mean() <= 0.2, f"{lost.mean():.2f}"
+
+
+def promises(folder: Path) -> Iterator[Verdict]:
+    """Expected accuracies hold, and confidences are right on average."""
+    rows = rows_of(folder, "promises.jsonl")
+    expected = [row for row in rows if "expected" in row]
+    held = [row["expected"][1] <= row["true"] <= row["expected"][2] for row in expected]
+    share = np.mean(held) if held else 0.0
+    holds = f"{sum(held)} of {len(held)} directions"
+    yield "promises: the interval holds in 90 % of directions", share >= 0.9 if held else None, holds
+    for direction in ("forward", "backward"):
+        error = [row["ece"] for row in rows if "ece" in row and row["direction"] == direction]
+        families = {row["family"] for row in rows if "ece" in row}
+        enough = len(error) >= 10 and len(families) >= 3
+        found = f"{np.mean(error) if error else 0:.3f}, {len(error)} directions of {len(families)} families"
+        yield (
+            f"promises: calibration error at most 0.05 {direction}",
+            bool(np.mean(error) <= 0.05) if enough else None,
+            found,
+        )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print one line per requirement; 1 if one fails."""
+    given = sys.argv[1:] if arguments is None else arguments
+    folder = Path(given[0]) if given else HERE
+    parts: tuple[Callable[[Path], Iterator[Verdict]], ...] = (refine, seeds, mixing, promises)
+    failures = 0
+    for part in parts:
+        for requirement, holds, numbers in part(folder):
+            word = "not measured" if holds is None else "pass" if holds else "FAIL"
+            failures += holds is not None and not holds
+            print(f"{word:12s}  {requirement}: {numbers}")
+    return int(failures > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
