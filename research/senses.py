@@ -20,8 +20,8 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from bilex import Translator
-from bilex.lexicon.formats.articles import read_article
-from bilex.lexicon.formats.dictd import indexed_articles
+from bilex.lexicon.articles import read_article
+from bilex.lexicon.formats.stardict import indexed_articles
 from bilex.vectors import WordVectors
 
 SAME_SENSE = 0.3

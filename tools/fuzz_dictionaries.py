@@ -16,10 +16,9 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bilex.core.format_names import WRITTEN_FORMATS
 from bilex.lexicon import Entry
 from bilex.lexicon.entries import Dictionary
-from bilex.lexicon.formats import format_named, read, write
+from bilex.lexicon.formats import all_formats, format_named, read, write
 from bilex.lexicon.reading import Layout, Reading
 from mutations import LARGEST, mutated, restructured
 
@@ -217,7 +216,7 @@ def dictionary_targets(folder: Path) -> list[DictionaryTarget]:
     made = folder / "made"
     made.mkdir()
     targets = []
-    for name in WRITTEN_FORMATS:
+    for name in (form.name for form in all_formats() if form.writable):
         suffix = (format_named(name).suffixes or (".csv",))[0]
         path = made / f"{name}{suffix}"
         write(path, Dictionary(entries, ("en", "fi")), name)

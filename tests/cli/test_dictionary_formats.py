@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from bilex.cli import run
-from bilex.core.format_names import WRITTEN_FORMATS
 from bilex.lexicon import Lexicon
-from bilex.lexicon.formats import format_named, read
+from bilex.lexicon.formats import all_formats, format_named, read
 from bilex.lexicon.reading import Layout
 from cli_files import Files
 from planted import planted
 
 Captured = pytest.CaptureFixture[str]
+WRITTEN_FORMATS = [form.name for form in all_formats() if form.writable]
 SUFFIXES = {name: (format_named(name).suffixes or (".csv",))[0] for name in WRITTEN_FORMATS}
 
 

@@ -33,7 +33,9 @@ FORMAT = DictionaryFormat("arrows", "arrows", (".arrows",), "a file of arrows", 
 
 
 @pytest.mark.filterwarnings("ignore:dictionary format 'broken'")
-def test_a_registered_format_is_read_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_format_is_read_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "arrows_format.py").write_text(MODULE, encoding="utf-8")
     facts = tmp_path / "arrows_format-1.0.dist-info"
     facts.mkdir()
@@ -41,7 +43,6 @@ def test_a_registered_format_is_read_and_written(tmp_path: Path, monkeypatch: py
     points = ["arrows = arrows_format:FORMAT", "broken = no_such_module:FORMAT", "tsv = arrows_format:FORMAT"]
     (facts / "entry_points.txt").write_text("[bilex.formats]\n" + "\n".join(points) + "\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    format_named.cache_clear()
     with pytest.warns(UserWarning, match="'broken' cannot be loaded"):
         Lexicon([("dog", "koira")]).save(tmp_path / "d.arrows")
     assert (tmp_path / "d.arrows").read_text() == "dog->koira\n"
@@ -51,9 +52,12 @@ def test_a_registered_format_is_read_and_written(tmp_path: Path, monkeypatch: py
         == 0
     )
     assert (tmp_path / "d.tsv").read_text() == "dog\tkoira\n", "a format of ours is not replaced"
+    named = ["convert", str(tmp_path / "d.arrows"), "-o", str(tmp_path / "e.tsv"), "--from", "arrows"]
+    assert run(named) == 0 and (tmp_path / "e.tsv").read_text() == "dog\tkoira\n"
+    assert run(["lexicon", "--help"]) == 0
+    assert "|arrows]" in capsys.readouterr().out.replace("\n", "").replace(" ", "")
     with pytest.raises(BilexError, match="'broken' cannot be loaded"):
         format_named("broken")
     monkeypatch.undo()
     sys.modules.pop("arrows_format", None)
-    format_named.cache_clear()
     assert "arrows" not in {form.name for form in all_formats()}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.core.errors import BilexError
-from bilex.core.format_names import DICTIONARY_FORMATS
 
 if TYPE_CHECKING:
     from bilex.lexicon import Lexicon
@@ -18,6 +17,29 @@ if TYPE_CHECKING:
     from bilex.vectors import WordVectors
 
 Languages = tuple[str | None, str | None]
+
+
+class FormatName(click.Choice):  # type: ignore[type-arg]
+    """The name of a dictionary format, also one that an installed plugin registers.
+
+    Args:
+        writable: Whether formats that can only be read are left out.
+    """
+
+    def __init__(self, *, writable: bool = False) -> None:
+        super().__init__(())
+        self.writable = writable
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names; the formats are imported when the option is used or shown."""
+        from bilex.lexicon.formats import all_formats
+
+        return tuple(form.name for form in all_formats() if form.writable or not self.writable)
+
+    @choices.setter
+    def choices(self, choices: Sequence[str]) -> None:
+        """What the base class sets has no use."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +112,7 @@ def _with_options(function: Callable[..., Any], format_option: str) -> Callable[
     @click.option(
         format_option,
         "dictionary_format",
-        type=click.Choice(DICTIONARY_FORMATS),
+        type=FormatName(),
         metavar="NAME",
         help="The format of a dictionary.  [default: detected automatically]",
     )

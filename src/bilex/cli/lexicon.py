@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bilex.cli.dictionaries import FormatName
 from bilex.cli.model_options import (
     DictionaryOutput,
     Filters,
@@ -28,7 +29,6 @@ from bilex.cli.options import (
     retrieval_option,
 )
 from bilex.core.errors import BilexError
-from bilex.core.format_names import WRITTEN_FORMATS
 from bilex.core.text import escape_control_characters
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(WRITTEN_FORMATS),
+    type=FormatName(writable=True),
     help="The format; by default what the file's name says, else tsv.",
 )
 @click.option(

@@ -14,14 +14,13 @@ Languages = tuple[str | None, str | None]
 UNKNOWN_LANGUAGE = "und"
 LONGEST_WORD = 100_000
 _CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
-_MARK_OF_A_PART = ";"
 # Control characters, line ends, halves of characters and noncharacters: no word or note may hold them.
 FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 HALVES = re.compile("[\ud800-\udfff]")
 # What people say about a pair. The provenance is the last: it may hold what divides the parts of a note.
 TEXTS = ("part_of_speech", "status", "gloss", "labels", "comment", "example", "provenance")
 EXAMPLE = " || "  # between a sentence and its translation
-_NUMBERS = {"confidence": float, "score": float, "source_rank": int, "target_rank": int, "sense": int}
+NUMBERS = {"confidence": float, "score": float, "source_rank": int, "target_rank": int, "sense": int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +78,9 @@ class Entry:
         return "" if self.score is None else "found"
 
     def note(self, *, without: Sequence[str] = ()) -> str:
-        """All but the two words as one line of text, for formats with a place for a comment only.
-
-        Args:
-            without: Fields that the format has a place of its own for.
-        """
+        """All but the two words and some fields as one line, for formats with only a comment."""
         parts = []
-        for name, kind in _NUMBERS.items():
+        for name, kind in NUMBERS.items():
             value = getattr(self, name)
             if value is not None and name not in without:
                 parts.append(f"{name}={number_text(value) if kind is float else value}")
@@ -95,7 +90,7 @@ class Entry:
             value = one_line(getattr(self, name))
             if value and name not in without:
                 parts.append(f"{name}={value if name == 'provenance' else value.replace(';', ',')}")
-        return f"{_MARK_OF_A_PART} ".join(parts)
+        return "; ".join(parts)
 
     def remark(self) -> str:
         """What a reader of a dictionary wants to know about the pair, in a few words."""
@@ -105,7 +100,7 @@ class Entry:
         elif self.confidence is not None:
             parts.append(f"{self.confidence:.0%} sure")
         parts += [one_line(self.status), one_line(self.provenance)]
-        return f"{_MARK_OF_A_PART} ".join(part for part in parts if part)
+        return "; ".join(part for part in parts if part)
 
     def with_note(self, note: str) -> Entry:
         """The entry with what a line that `note` wrote says; any other text is ignored."""
@@ -113,10 +108,10 @@ class Entry:
         head, mark, provenance = note.partition("provenance=")
         if mark:
             found["provenance"] = provenance.strip()
-        for part in head.split(_MARK_OF_A_PART):
+        for part in head.split(";"):
             name, _, value = (piece.strip() for piece in part.partition("="))
-            if name in _NUMBERS:
-                found[name] = number_of(value, _NUMBERS[name])
+            if name in NUMBERS:
+                found[name] = number_of(value, NUMBERS[name])
             elif name == "known" and not value:
                 found["known"] = True
             elif name in TEXTS and value:
@@ -157,6 +152,11 @@ class Dictionary:
         """Whether any entry has a score or a confidence."""
         return any(entry.score is not None or entry.confidence is not None for entry in self.entries)
 
+    def column_names(self) -> dict[str, str]:
+        """What columns are called: "target" and "target_rank" for "source", say, if the words are swapped."""
+        named = dict(zip(("source", "target"), self.columns, strict=True))
+        return named | {f"{own}_rank": f"{name}_rank" for own, name in named.items()}
+
     def with_entries(self, entries: Sequence[Entry]) -> Dictionary:
         """The same with other entries."""
         return dataclasses.replace(self, entries=entries)
@@ -172,7 +172,7 @@ def number_text(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
-def number_of(text: str, kind: type = float) -> float | int | None:
+def number_of(text: str | float, kind: type = float) -> float | int | None:
     """The finite number that a text is, or None."""
     try:
         value = kind(text)

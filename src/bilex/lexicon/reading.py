@@ -1,28 +1,37 @@
-"""What every reader of dictionaries shares: how to read, what was read, and what was left out and why."""
+"""What every reader of dictionaries shares: bounded text, how to read, what was read and left out."""
 
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import html
 import itertools
+import json
 import re
 import unicodedata
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import IO, Any, Literal
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import FORBIDDEN, TEXTS, Entry, Languages, Pair, one_line, word_fault
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
-BROKEN_LINES_KEPT = 20
 MOST_PAIRS = 10_000_000
 MOST_PAIRS_PER_UNIT = 1_000
+TOO_MANY_PAIRS = f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place"
+LARGEST_UNPACKED = 1 << 30
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_MOST_TIMES_LARGER, _SMALL = 200, 16 << 20
+_LONGEST_LINE = 16 << 20
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_BROKEN_LINES_KEPT, _REASONS_SHOWN = 20, 4
 _SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
 _FEW_CELLS, _SHARE_OF_CELLS = 3, 0.02
-_REASONS_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,7 @@ class Layout:
     Args:
         columns: The columns of source and target words, each a number from 1 or the name that the first
             line gives it; None for those that a header names, else the first two.
-        delimiter: What divides the columns ("tab" may be written out); None to find out.
+        delimiter: What divides the columns ("tab" may be written out); None to detect it.
         split: Characters that divide several translations in one cell; None takes a cell as one word.
         languages: Codes of the source and the target language, to recognise their columns by, and to choose
             by in files that hold more than two.
@@ -44,13 +53,6 @@ class Layout:
     split: str | None = None
     languages: Languages = (None, None)
     verdicts: bool = False
-
-    def divided(self, cell: str) -> list[str]:
-        """The words of a cell."""
-        if not self.split:
-            return [cell.strip()]
-        parts = re.split(f"[{re.escape(self.split)}]", cell)
-        return [part.strip() for part in parts if part.strip()]
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class Collector:
         divided = self._divided(entries) if self.layout.split else entries
         found = list(itertools.islice(divided, MOST_PAIRS_PER_UNIT + 1))
         if len(found) > MOST_PAIRS_PER_UNIT:
-            self.leave_out(number, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
+            self.leave_out(number, TOO_MANY_PAIRS)
             return
         fault = "one of the two words is missing"
         kept: list[Entry] = []
@@ -177,15 +179,9 @@ class Collector:
             if wrong:
                 fault = wrong
                 continue
-            changed = (
-                {}
-                if (source, target) == (entry.source, entry.target)
-                else {"source": source, "target": target}
-            )
-            for name in TEXTS:
-                if FORBIDDEN.search(getattr(entry, name)):
-                    changed[name] = one_line(getattr(entry, name))
-            kept.append(dataclasses.replace(entry, **changed) if changed else entry)  # type: ignore[arg-type]
+            if (source, target) != (entry.source, entry.target):
+                entry = dataclasses.replace(entry, source=source, target=target)  # noqa: PLW2901
+            kept.append(with_one_line_texts(entry))
         if not kept:
             self.leave_out(number, fault)
             return
@@ -196,8 +192,12 @@ class Collector:
 
     def _divided(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """The entries of cells with several words."""
+        between = re.compile(f"[{re.escape(self.layout.split or '')}]")
         for entry in entries:
-            sources, targets = self.layout.divided(entry.source), self.layout.divided(entry.target)
+            sources, targets = (
+                [part.strip() for part in between.split(cell) if part.strip()]
+                for cell in (entry.source, entry.target)
+            )
             for source, target in itertools.product(sources, targets):
                 yield dataclasses.replace(entry, source=source, target=target)
 
@@ -205,7 +205,7 @@ class Collector:
         """Count a unit that holds no pair."""
         self._count += 1
         self._reasons[reason] += 1
-        if len(self._faults) < BROKEN_LINES_KEPT:
+        if len(self._faults) < _BROKEN_LINES_KEPT:
             self._faults.append((number, reason))
 
     def finished(self, *, header: tuple[str, ...] = (), languages: Languages = (None, None)) -> Reading:
@@ -231,10 +231,8 @@ class Collector:
             units=self.units,
             place=self.place,
         )
-        given = self.layout.languages
-        return Reading(
-            self.entries, self.rejected, report, (given[0] or languages[0], given[1] or languages[1])
-        )
+        source, target = self.layout.languages
+        return Reading(self.entries, self.rejected, report, (source or languages[0], target or languages[1]))
 
     def _refuse_hopeless(self) -> None:
         broken = self._reasons.total()
@@ -252,6 +250,22 @@ class Collector:
             )
 
 
+def _several(pairs: list[Pair]) -> tuple[int, str]:
+    """How many target words look like several, and the character that divides most of them."""
+    found = Counter(match[1] for _, target in pairs if (match := _SEVERAL.search(target)))
+    count = found.total()
+    if count < max(_FEW_CELLS, _SHARE_OF_CELLS * len(pairs)):
+        return 0, ""
+    return count, found.most_common(1)[0][0]
+
+
+def with_one_line_texts(entry: Entry) -> Entry:
+    """The entry, its remarks without line ends and control characters."""
+    texts = {name: getattr(entry, name) for name in TEXTS}
+    changed = {name: one_line(text) for name, text in texts.items() if FORBIDDEN.search(text)}
+    return dataclasses.replace(entry, **changed) if changed else entry  # type: ignore[arg-type]
+
+
 def respelt(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm | None) -> list[Pair]:
     """The pairs lower-cased and in a Unicode normal form, as asked."""
 
@@ -262,10 +276,163 @@ def respelt(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm |
     return [(spell(source), spell(target)) for source, target in pairs]
 
 
-def _several(pairs: list[Pair]) -> tuple[int, str]:
-    """How many target words look like several, and the character that divides most of them."""
-    found = Counter(match[1] for _, target in pairs if (match := _SEVERAL.search(target)))
-    count = found.total()
-    if count < max(_FEW_CELLS, _SHARE_OF_CELLS * len(pairs)):
-        return 0, ""
-    return count, found.most_common(1)[0][0]
+def decode(path: Path) -> str:
+    """The text of a file, UTF-8 or UTF-16, with plain line ends and without byte-order mark.
+
+    Raises:
+        BilexError: It cannot be read or is neither UTF-8 nor marked UTF-16; the line of the first wrong byte
+            is named.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+    _refuse_packed(path, data)
+    encoding = "utf-16" if data.startswith(_UTF_16_MARKS) else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
+        raise _not_text(path, line, encoding, data[error.start]) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers from 1, one in memory at a time if it is UTF-8.
+
+    Raises:
+        BilexError: As `decode`; or a line has more than 16 MB.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+            if head.startswith(_UTF_16_MARKS):
+                yield from enumerate(decode(path).split("\n"), 1)
+                return
+            _refuse_packed(path, head)
+            file.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
+            yield from _numbered(path, file)
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+
+
+def packed_text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a gzipped file in UTF-8 with their numbers from 1, one in memory at a time.
+
+    Raises:
+        BilexError: It is no gzip file, or damaged, or unpacks into too much; or as `text_lines`.
+    """
+    try:
+        with path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
+            for number, line in _numbered(path, unpacked):
+                check_unpacked(path, unpacked.tell(), file.tell())
+                yield number, line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BilexError(f"{path}: is not gzip, or damaged; pack it again with gzip.") from error
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+
+
+def _numbered(path: Path, file: IO[bytes] | gzip.GzipFile) -> Iterator[tuple[int, str]]:
+    number = 0
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise BilexError(f"{path}: line {number + 1} is longer than 16 MB; give another file.")
+        for piece in line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r"):
+            number += 1
+            try:
+                text = piece.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise _not_text(path, number, "utf-8", piece[error.start]) from error
+            yield number, text
+
+
+def read_lines(
+    path: Path,
+    collector: Collector,
+    parse: Callable[[str], list[Entry] | str],
+    *,
+    comment: str = "",
+    lines: Callable[[Path], Iterator[tuple[int, str]]] = text_lines,
+) -> Reading:
+    """Read a format with one unit per line.
+
+    Args:
+        path: The file.
+        collector: Where the entries go.
+        parse: From a line to its entries, or to the reason why it holds none.
+        comment: What a line that is a comment begins with; "" if there are none.
+        lines: The lines of the file; blank ones are skipped.
+
+    Raises:
+        BilexError: The file cannot be read, or holds hardly a pair.
+    """
+    for number, line in lines(path):
+        if comment and line.startswith(comment):
+            collector.comments += 1
+        elif line.strip():
+            found = parse(line)
+            if isinstance(found, str):
+                collector.leave_out(number, found)
+            else:
+                collector.add(number, found)
+    return collector.finished()
+
+
+def check_unpacked(path: Path, unpacked: int, packed: int, largest: int = LARGEST_UNPACKED) -> None:
+    """Refuse what unpacks into too much, or into so much more than text does that it is meant to harm.
+
+    Args:
+        path: The file, for the message.
+        unpacked: The bytes unpacked so far.
+        packed: The bytes that they were unpacked from.
+        largest: The most that it may unpack into.
+    """
+    if unpacked > largest:
+        raise BilexError(f"{path}: unpacks into more than {largest >> 20:,} MB; give a part of it.")
+    if unpacked > max(_SMALL, _MOST_TIMES_LARGER * packed):
+        raise BilexError(
+            f"{path}: unpacks into more than {_MOST_TIMES_LARGER} times its size, which no dictionary does; "
+            "give another file."
+        )
+
+
+def json_object(line: str) -> dict[str, Any] | None:
+    """The JSON object that a line is, or None."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def unescaped(text: str) -> str:
+    """A text with HTML's references to characters replaced; one whose number has too many digits stays."""
+    try:
+        return html.unescape(text)
+    except ValueError:  # Python converts no number of more than 4,300 digits
+        return text
+
+
+def cannot_be_read(path: Path, error: OSError) -> BilexError:
+    """The error about a file that the system does not give."""
+    return BilexError(
+        f"{path}: cannot be read ({error.strerror or error}); give the path of a dictionary file."
+    )
+
+
+def _not_text(path: Path, line: int, encoding: str, byte: int) -> BilexError:
+    return BilexError(
+        f"{path}: line {line} is not {encoding.removesuffix('-sig').upper()} text "
+        f"(byte 0x{byte:02x}); save the file again as UTF-8."
+    )
+
+
+def _refuse_packed(path: Path, head: bytes) -> None:
+    if head.startswith(GZIP):
+        raise BilexError(f"{path}: is compressed with gzip; unpack it first (gunzip) and give the text file.")
+    if head.startswith(ZIP):
+        raise BilexError(
+            f"{path}: is a spreadsheet or an archive, not text; save the sheet as CSV, tab-separated text or "
+            ".xlsx."
+        )

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bilex.core.errors import BilexError
-from bilex.lexicon.formats.formulas import restored
+from bilex.lexicon.tables import restored
 from bilex_workbench.articles import article_of, keep_article, merge_row
 from bilex_workbench.decisions import Decision, Verdict, decisions_about, record, standing
 from bilex_workbench.problems import CONTROL, LONGEST_WORD

@@ -14,8 +14,7 @@ from typing import Any
 
 from bilex.lexicon.entries import Dictionary, Entry, Languages
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, all_formats, format_of, write
-from bilex.lexicon.formats.comma_separated import csv_line
-from bilex.lexicon.formats.formulas import defused
+from bilex.lexicon.tables import csv_line, defused
 from bilex_workbench.articles import all_articles, described, with_articles
 from bilex_workbench.decisions import Decision, Outcome, all_outcomes
 from bilex_workbench.entries import Filter, kinds_named

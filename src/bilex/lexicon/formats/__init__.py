@@ -1,8 +1,7 @@
 """Every file format of dictionaries, by name, each with its reader and writer.
 
-`read` and `write` are all that the rest of the package uses. A format of this package is one module with a
-`FORMAT` here and one line in `bilex.core.format_names`. Another distribution registers one in its
-pyproject.toml:
+`read` and `write` are all that the rest of the package uses. A format of this package is a
+`DictionaryFormat` in a module of this folder. Another distribution registers one in its pyproject.toml:
 
     [project.entry-points."bilex.formats"]
     mine = "my_package.mine:FORMAT"
@@ -10,63 +9,234 @@ pyproject.toml:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
+import pkgutil
 import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import atomic_file, check_output
-from bilex.core.format_names import DICTIONARY_MODULES, WRITTEN_FORMATS, registered_formats
-from bilex.lexicon.entries import Dictionary
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, WriteReport
-from bilex.lexicon.reading import Layout, Reading
+from bilex.core.text import escape_control_characters
+from bilex.lexicon.entries import Dictionary, Entry, word_fault
+from bilex.lexicon.reading import GZIP, ZIP, Layout, Reading, cannot_be_read, json_object, with_one_line_texts
+from bilex.vectors.phrases import words_of
 
-__all__ = [
-    "DictionaryFormat",
-    "WriteOptions",
-    "WriteReport",
-    "all_formats",
-    "format_named",
-    "format_of",
-    "read",
-    "text_of",
-    "write",
-]
-
+_SHOWN_OF_A_WORD = 60
+_BYTE_ORDER_MARK = "\ufeff"
 _WITH_COLUMNS = ("tsv", "csv", "xlsx")
+_HEAD = 1 << 16
+_XML_ROOTS = {
+    **dict.fromkeys(("martif", "tbx", "TBX"), "tbx"),
+    **dict.fromkeys(("TEI", "TEI.2", "teiCorpus"), "tei"),
+    "tmx": "tmx",
+    "dictionary": "apertium",
+}
+_XML_SUFFIXES = {".tmx": "tmx", ".tbx": "tbx", ".tei": "tei", ".dix": "apertium"}
+_BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
+_ANKI_DIRECTIVES = (b"#separator:", b"#html:")
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How to write.
+
+    Args:
+        defuse_formulas: Whether cells that a spreadsheet would compute get an apostrophe before them.
+        skip_unfit: Whether pairs that the format cannot hold are left out and counted; else the first of
+            them is an error.
+    """
+
+    defuse_formulas: bool = False
+    skip_unfit: bool = False
+
+
+@dataclass(frozen=True)
+class WriteReport:
+    """How many pairs were written, and every reason for which pairs were left out, with its count."""
+
+    written: int
+    left_out: tuple[tuple[str, int], ...] = ()
+
+    def sentence(self) -> str:
+        """One sentence on what was left out; nothing if nothing was."""
+        if not self.left_out:
+            return ""
+        counted = ", ".join(f"{count:,} with {reason}" for reason, count in self.left_out)
+        return f"{sum(count for _, count in self.left_out):,} pairs were left out: {counted}."
+
+
+@dataclass(frozen=True)
+class DictionaryFormat:
+    """One file format of dictionaries.
+
+    Attributes:
+        name: What `--format`, `--from` and `--to` call it.
+        description: What it is, in a few words.
+        suffixes: Suffixes of its files, the usual one first.
+        noun: What a file of it is called in messages, with its article.
+        read: Reads a file; None if the format is only written.
+        pieces: The text of a dictionary, piece by piece; None for formats that are no text.
+        save: Writes a dictionary to a path, for formats that are no text or several files.
+        fault: Why the format cannot hold a pair, as "with ..." would go on; empty if it can.
+        one_translation: Whether a word may have one translation only; the first is kept.
+        single_words: Whether words may hold no space, so that phrases keep the underscores of a model.
+    """
+
+    name: str
+    description: str
+    suffixes: tuple[str, ...]
+    noun: str
+    read: Callable[[Path, Layout], Reading] | None = None
+    pieces: Callable[[Dictionary, WriteOptions], Iterator[str]] | None = None
+    save: Callable[[Path, Dictionary, WriteOptions], None] | None = None
+    fault: Callable[[Entry], str] = lambda entry: ""
+    one_translation: bool = False
+    single_words: bool = False
+
+    @property
+    def writable(self) -> bool:
+        """Whether it can be written."""
+        return self.pieces is not None or self.save is not None
+
+    def fitting(self, dictionary: Dictionary, options: WriteOptions) -> tuple[Dictionary, WriteReport]:
+        """The part of a dictionary that the format can hold.
+
+        Raises:
+            BilexError: A pair does not fit and none may be left out; or none fits.
+        """
+        left_out: Counter[str] = Counter()
+        kept: list[Entry] = []
+        translated: set[str] = set()
+        spaced = dictionary.units and not self.single_words
+        for entry in map(_with_spaces, dictionary.entries) if spaced else dictionary.entries:
+            nowhere = _common_fault(entry.source) or _common_fault(entry.target)
+            reason = nowhere or self.fault(entry)
+            # Vocabularies hold words that fit into no dictionary: those are left out in any case.
+            if reason and not (nowhere and dictionary.units) and not options.skip_unfit:
+                raise BilexError(
+                    f"the pair {_shown(entry.source)}, {_shown(entry.target)} does not fit into {self.noun} "
+                    f"({reason}); write another format, such as .jsonl, or leave such pairs out with "
+                    "--skip-unfit."
+                )
+            if not reason and self.one_translation and entry.source in translated:
+                reason = "a further translation of a word, of which there may be one"
+            if reason:
+                left_out[reason] += 1
+                continue
+            translated.add(entry.source)
+            kept.append(with_one_line_texts(entry))
+        if dictionary.entries and not kept:
+            raise BilexError(f"none of the {len(dictionary.entries):,} pairs fits into {self.noun}.")
+        return dictionary.with_entries(kept), WriteReport(len(kept), tuple(left_out.most_common()))
+
+
+def _with_spaces(entry: Entry) -> Entry:
+    """The entry, phrases with spaces: "new york" for the unit "new_york"."""
+    if "_" not in entry.source and "_" not in entry.target:
+        return entry
+    source, target = (" ".join(words_of(word)) or word for word in (entry.source, entry.target))
+    return dataclasses.replace(entry, source=source, target=target)
+
+
+def _common_fault(word: str) -> str:
+    """Why no format could give a word back; empty if some can."""
+    if not word.strip():
+        return "an empty word"
+    return word_fault(word) or ("a blank before or after a word" if word != word.strip() else "")
+
+
+def _shown(word: str) -> str:
+    """A word for a message: quoted, harmless, not too long."""
+    cut = word if len(word) <= _SHOWN_OF_A_WORD else f"{word[:_SHOWN_OF_A_WORD]}…"
+    return escape_control_characters(repr(cut))
+
+
+def line_fault(entry: Entry, forbidden: str = "") -> str:
+    """Why a pair does not fit into a line of a text file in which some characters have another meaning."""
+    for word in (entry.source, entry.target):
+        if word.startswith(_BYTE_ORDER_MARK):
+            return "a byte order mark before a word"
+        for char in forbidden:
+            if char in word:
+                return f"{ {' ': 'a space', chr(9): 'a tab'}.get(char, repr(char)) } in a word"
+    return ""
+
+
+def grouped(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Entries by source word, both in the order in which they came."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.source, []).append(entry)
+    return found
 
 
 @functools.cache
+def _own_formats() -> dict[str, DictionaryFormat]:
+    """The formats of the modules of this folder, by name."""
+    modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
+    values = (value for module in modules for value in vars(module).values())
+    return {value.name: value for value in values if isinstance(value, DictionaryFormat)}
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    """The formats that other distributions register, by name; a name of ours is not theirs."""
+    found = entry_points(group="bilex.formats")
+    return {entry.name: entry for entry in found if entry.name not in _own_formats()}
+
+
+def _registered() -> list[DictionaryFormat]:
+    """The formats of other distributions; a broken one is left out with a warning."""
+    found = []
+    for name in _entry_points():
+        try:
+            found.append(format_named(name))
+        except BilexError as error:
+            warnings.warn(str(error), stacklevel=3)
+    return found
+
+
+def _formats() -> Iterator[DictionaryFormat]:
+    """All formats; those of other distributions, which take long to find, are not looked for until needed."""
+    yield from _own_formats().values()
+    yield from _registered()
+
+
+def all_formats() -> list[DictionaryFormat]:
+    """All formats, those of this package first."""
+    return list(_formats())
+
+
 def format_named(name: str) -> DictionaryFormat:
     """The format of a name.
 
     Raises:
         BilexError: There is none.
     """
-    if name in DICTIONARY_MODULES:
-        found: object = importlib.import_module(f"{__name__}.{DICTIONARY_MODULES[name]}").FORMAT
-    elif name in (registered := registered_formats()):
-        try:
-            found = registered[name].load()
-        except Exception as error:  # whatever the module of another distribution raises
-            raise BilexError(
-                f"dictionary format '{name}' cannot be loaded ({error}); repair its package."
-            ) from error
-    else:
-        known = [*DICTIONARY_MODULES, *registered]
+    if name in _own_formats():
+        return _own_formats()[name]
+    registered = _entry_points()
+    if name not in registered:
+        known = [*_own_formats(), *registered]
         raise BilexError(
             f"dictionary format '{name}' is not known; choose one of {', '.join(known)}."
             f"{nearest_name(name, known)}"
         )
+    try:
+        found: object = registered[name].load()
+    except Exception as error:  # whatever the module of another distribution raises
+        raise BilexError(
+            f"dictionary format '{name}' cannot be loaded ({error}); repair its package."
+        ) from error
     if not isinstance(found, DictionaryFormat) or found.name != name:
         raise BilexError(f"dictionary format '{name}' is none of that name; repair its package.")
     return found
-
-
-def all_formats() -> list[DictionaryFormat]:
-    """All formats, those that are written first."""
-    return [*map(format_named, DICTIONARY_MODULES), *_registered()]
 
 
 def format_of(path: str | Path, chosen: str | None = None) -> DictionaryFormat:
@@ -83,7 +253,7 @@ def format_of(path: str | Path, chosen: str | None = None) -> DictionaryFormat:
     suffix = Path(path).suffix.lower()
     if not suffix:
         return format_named("tsv")
-    for form in (*map(format_named, WRITTEN_FORMATS), *_registered()):
+    for form in _formats():
         if suffix in form.suffixes and form.writable:
             return form
     raise BilexError(
@@ -98,54 +268,102 @@ def read(path: str | Path, layout: Layout | None = None, chosen: str | None = No
     Args:
         path: The file; of a StarDict or dictd dictionary any of its files.
         layout: How it is laid out, where it does not say so itself.
-        chosen: The name of its format; None to find out from what it holds.
+        chosen: The name of its format; None to detect it.
 
     Raises:
         BilexError: It cannot be read; one sentence with the file and, where there is one, the line.
     """
-    from bilex.lexicon.formats.rows import read_rows
-    from bilex.lexicon.formats.sniffing import format_in
+    from bilex.lexicon.tables import read_rows
 
     path, layout = Path(path), layout or Layout()
-    name = chosen or format_in(path) or _registered_for(path)
+    name = chosen or _detected(path)
     if name is None:
         return read_rows(path, layout)
-    reader = format_named(name).read
-    assert reader is not None  # every format can be read
-    reading = reader(path, layout)
-    if layout.columns is None or name in _WITH_COLUMNS:
-        return reading
-    return _turned(reading, path, layout, name)
-
-
-def _registered_for(path: Path) -> str | None:
-    """The format of another distribution that a file's suffix belongs to."""
-    return next((form.name for form in _registered() if path.suffix.lower() in form.suffixes), None)
-
-
-def _registered() -> list[DictionaryFormat]:
-    """The formats of other distributions; a broken one is left out with a warning."""
-    found = []
-    for name in registered_formats():
-        try:
-            found.append(format_named(name))
-        except BilexError as error:
-            warnings.warn(str(error), stacklevel=3)
-    return found
-
-
-def _turned(reading: Reading, path: Path, layout: Layout, name: str) -> Reading:
-    """What was read of a format without columns, turned round if the second column was asked for first."""
-    if layout.columns == ("1", "2"):
+    form = format_named(name)
+    if form.read is None:
+        raise BilexError(f"{path}: {form.noun} can be written but not read; choose another format.")
+    reading = form.read(path, layout)
+    if layout.columns in (None, ("1", "2")) or name in _WITH_COLUMNS:
         return reading
     if layout.columns != ("2", "1"):
         raise BilexError(
-            f"{path}: {format_named(name).noun} has no columns; leave --columns out, or turn the dictionary "
+            f"{path}: {form.noun} has no columns; leave --columns out, or turn the dictionary "
             "round with --columns 2,1."
         )
     entries, rejected = ([entry.swapped() for entry in side] for side in (reading.entries, reading.rejected))
     languages = reading.languages if all(layout.languages) else reading.languages[::-1]
     return Reading(entries, rejected, reading.report, languages)
+
+
+def _detected(path: Path) -> str | None:
+    """The name of the format that a file is in; None for rows of cells, whatever divides them."""
+    from bilex.lexicon.articles import stem_of
+
+    stem, suffix = stem_of(path), path.suffix.lower()
+    for name, part in (("stardict", ".ifo"), ("dictd", ".index")):  # dictionaries of several files
+        if path.suffix == part or (stem != path and stem.with_name(stem.name + part).exists()):
+            return name
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+    found = _by_content(head) or _by_suffix(suffix, head)
+    if found is None and suffix:
+        registered = next((form.name for form in _formats() if suffix in form.suffixes), None)
+        found = None if registered in _own_formats() else registered
+    return found
+
+
+def _by_content(head: bytes) -> str | None:
+    """A format whose files say what they are."""
+    if head.startswith(_ANKI_DIRECTIVES):
+        return "anki"
+    if head.lstrip(_BEFORE_XML).startswith(b"<") or head[:4] in (b"\xff\xfe<\0", b"\xfe\xff\0<"):
+        from bilex.lexicon.xml import root_of
+
+        return _XML_ROOTS.get(root_of(head))
+    return "bicleaner" if head.startswith(GZIP) and _is_bicleaner(head) else None
+
+
+def _by_suffix(suffix: str, head: bytes) -> str | None:
+    """A format that the name of the file says, and what it holds does not deny."""
+    if head.startswith(ZIP):
+        return "xlsx" if suffix in (".xlsx", ".xlsm") else None
+    if suffix in (".jsonl", ".ndjson"):
+        return "wiktextract" if _is_wiktextract(head) else "jsonl"
+    if suffix in _XML_SUFFIXES:
+        return _XML_SUFFIXES[suffix] if head.lstrip(_BEFORE_XML)[:1] in (b"", b"<") else None
+    if suffix == ".dic":
+        return "hunalign" if b" @ " in head else None
+    return {".synonyms": "synonyms", ".utf8": "omegat"}.get(suffix)
+
+
+def _is_wiktextract(head: bytes) -> bool:
+    """Whether the first line, if it is whole, is an entry of Wiktextract rather than a pair."""
+    line, end, _ = head.partition(b"\n")
+    record = json_object(line.decode("utf-8", "replace"))
+    if record is None:
+        return not end and b'"lang_code"' in line and b'"word"' in line and b'"source"' not in line
+    return "source" not in record and isinstance(record.get("word"), str)
+
+
+def _is_bicleaner(head: bytes) -> bool:
+    """Whether the first line of a gzipped file is two words and a probability."""
+    try:
+        line, end, _ = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD).partition(b"\n")
+    except zlib.error:
+        return False
+    parts = line.decode("utf-8", "replace").split()
+    return bool(end) and len(parts) == 3 and is_probability(parts[2])
+
+
+def is_probability(text: str) -> bool:
+    """Whether a text is a number from 0 to 1."""
+    try:
+        return 0 <= float(text) <= 1
+    except ValueError:
+        return False
 
 
 def write(
@@ -174,11 +392,9 @@ def write(
     fitting, report = form.fitting(dictionary, options)
     if form.save is not None:
         form.save(path, fitting, options)
-        return report
-    assert form.pieces is not None
-    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        for piece in form.pieces(fitting, options):
-            file.write(piece)
+    elif form.pieces is not None:
+        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(form.pieces(fitting, options))
     return report
 
 

@@ -1,23 +1,23 @@
-"""JSON Lines: one object a pair, which holds every word and everything that is known about it."""
+"""JSON Lines: our own, which hold everything known about a pair, and Wiktextract's, a whole Wiktionary."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from bilex.core.errors import BilexError
 from bilex.core.text import encodable
-from bilex.lexicon.entries import TEXTS, Dictionary, Entry, number_of, one_line
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
-from bilex.lexicon.formats.decoding import text_lines
-from bilex.lexicon.formats.rows import judged
-from bilex.lexicon.reading import Collector, Layout, Reading
+from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, one_line
+from bilex.lexicon.formats import DictionaryFormat, WriteOptions
+from bilex.lexicon.languages import short
+from bilex.lexicon.reading import Collector, Layout, Reading, json_object, text_lines
+from bilex.lexicon.tables import judged
 
-_RANKS = ("source_rank", "target_rank")
-_NUMBERS = ("score", "confidence", *_RANKS)
-_SENSE = "sense"
+_SHOWN = 8
 
 
 def _read(path: Path, layout: Layout) -> Reading:
@@ -25,21 +25,11 @@ def _read(path: Path, layout: Layout) -> Reading:
     collector = Collector(path, "jsonl", layout, expected=expected, strict=True)
     for number, line in text_lines(path):
         if line.strip():
-            _take(collector, number, line)
+            _take(collector, number, json_object(line))
     return collector.finished()
 
 
-def parsed(line: str) -> dict[str, Any] | None:
-    """The object of a line, or None."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def _take(collector: Collector, number: int, line: str) -> None:
-    record = parsed(line)
+def _take(collector: Collector, number: int, record: dict[str, Any] | None) -> None:
     if record is None:
         collector.leave_out(number, "not a JSON object")
         return
@@ -52,44 +42,104 @@ def _take(collector: Collector, number: int, line: str) -> None:
     if right is None:
         collector.leave_out(number, f"the verdict is '{one_line(verdict)[:20]}', neither yes nor no")
         return
-    collector.add(number, [_entry(source.strip(), target.strip(), record)], rejected=not right)
-
-
-def _entry(source: str, target: str, record: dict[str, Any]) -> Entry:
     found: dict[str, Any] = {}
-    for name in (*_NUMBERS, _SENSE):
+    for name, kind in NUMBERS.items():
         value = record.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            found[name] = number_of(value, int if name in (*_RANKS, _SENSE) else float)  # type: ignore[arg-type]
+            found[name] = number_of(value, kind)
     found |= {name: encodable(record[name]) for name in TEXTS if isinstance(record.get(name), str)}
-    return Entry(source, target, known=record.get("known") is True, **found)
+    entry = Entry(source, target, known=record.get("known") is True, **found)
+    collector.add(number, [entry], rejected=not right)
 
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    scored = dictionary.scored()
-    named = dict(zip(("source", "target"), dictionary.columns, strict=True))
-    named |= {f"{own}_rank": f"{name}_rank" for own, name in named.items()}
+    """One object per pair: what is known; in a dictionary with scores also numbers that are null."""
+    scored, named = dictionary.scored(), dictionary.column_names()
+    always = {"source", "target"}
+    if_scored = {"known", *NUMBERS} - {"sense"}
     for entry in dictionary.entries:
-        record = {
-            named.get(field.name, field.name): getattr(entry, field.name)
-            for field in fields(Entry)
-            if _is_written(entry, field.name, scored)
-        }
+        record = {}
+        for name in (field.name for field in fields(Entry)):
+            value = getattr(entry, name)
+            if name in always or (scored if name in if_scored else value):
+                record[named.get(name, name)] = value
         yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
-def _is_written(entry: Entry, name: str, scored: bool) -> bool:
-    """Numbers of a dictionary with scores always, even null; else only what there is."""
-    if name in ("source", "target"):
-        return True
-    return scored if name == "known" or name in _NUMBERS else bool(getattr(entry, name))
-
-
-FORMAT = DictionaryFormat(
+JSONL = DictionaryFormat(
     name="jsonl",
-    description="JSON Lines: an object a pair, with everything that is known about it",
+    description="JSON Lines: one object per pair, with everything that is known about it",
     suffixes=(".jsonl", ".ndjson"),
     noun="a JSON Lines file",
     read=_read,
     pieces=_pieces,
+)
+
+
+def _read_wiktextract(path: Path, layout: Layout) -> Reading:
+    """Read translations between two languages, in whichever of the two the entries are."""
+    source, target = (short(side) if side else "" for side in layout.languages)
+    collector = Collector(path, "wiktextract", layout, expected='{"word": ..., "translations": [...]}')
+    into: Counter[str] = Counter()
+    heads: Counter[str] = Counter()
+    for number, line in text_lines(path):
+        if not line.strip():
+            continue
+        record = json_object(line)
+        if record is None or not isinstance(record.get("word"), str):
+            collector.leave_out(number, "no object with a word")
+            continue
+        language, speech = short(_text(record, "lang_code")), _text(record, "pos")
+        heads[language] += 1
+        entries = []
+        for code, word in _translations(record):
+            into[code] += 1
+            entry = Entry(record["word"], word, part_of_speech=speech.encode("utf-8", "replace").decode())
+            if _between(language, code, source, target):
+                entries.append(entry)
+            elif source and target and _between(language, code, target, source):
+                entries.append(entry.swapped())
+        if entries:
+            collector.add(number, entries)
+        else:
+            collector.leave_out(number, "no translation into the language")
+    if len(into) > 1 and not target:
+        raise BilexError(
+            f"{path}: holds translations into {len(into)} languages ({', '.join(list(into)[:_SHOWN])}"
+            f"{', ...' if len(into) > _SHOWN else ''}); name the two that you mean with --languages, for "
+            "example --languages en,fi."
+        )
+    first = next(iter(heads), "") if len(heads) == 1 else ""
+    return collector.finished(languages=(first or None, next(iter(into), None)))
+
+
+def _between(language: str, code: str, source: str, target: str) -> bool:
+    """Whether a translation is from one language into another; an unmarked entry is of any."""
+    return (not source or not language or language == source) and (not target or code == target)
+
+
+def _text(record: dict[str, Any], key: str) -> str:
+    value = record.get(key)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _translations(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Language and word of every translation, of the entry and of its senses, each once."""
+    senses = record.get("senses")
+    holders = [record, *(senses if isinstance(senses, list) else ())]
+    found: dict[tuple[str, str], None] = {}
+    for holder in holders:
+        listed = holder.get("translations") if isinstance(holder, dict) else None
+        for item in listed if isinstance(listed, list) else ():
+            if isinstance(item, dict) and _text(item, "word"):
+                found[short(_text(item, "code") or _text(item, "lang_code")), _text(item, "word")] = None
+    return list(found)
+
+
+WIKTEXTRACT = DictionaryFormat(
+    name="wiktextract",
+    description="Wiktextract: JSON Lines of a Wiktionary with translations into many languages",
+    suffixes=(),
+    noun="a Wiktextract file",
+    read=_read_wiktextract,
 )

@@ -1,4 +1,4 @@
-"""StarDict: an `.ifo` with facts, an `.idx` of words, and articles in `.dict` or `.dict.dz`."""
+"""StarDict (`.ifo`, `.idx`, `.dict.dz`) and dictd as FreeDict has it (`.index`, `.dict.dz`)."""
 
 from __future__ import annotations
 
@@ -10,67 +10,79 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_ordinary
+from bilex.lexicon.articles import Place, articles, dictzip, read_article, stem_of
 from bilex.lexicon.entries import Dictionary, Entry
-from bilex.lexicon.formats.articles import read_article
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped, line_fault
-from bilex.lexicon.formats.decoding import cannot_be_read, check_unpacked, decode
-from bilex.lexicon.formats.dictzip import Place, articles, write_packed
-from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
+from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, line_fault
+from bilex.lexicon.formats.tei import read_tei
+from bilex.lexicon.reading import (
+    MOST_PAIRS_PER_UNIT,
+    TOO_MANY_PAIRS,
+    Collector,
+    Layout,
+    Reading,
+    cannot_be_read,
+    check_unpacked,
+    decode,
+    text_lines,
+)
 
 _FIRST_LINE = "StarDict's dict ifo file"
-_OURS = "One translation per line, written by bilex"
-_WRITTEN = (_OURS, "One translation a line, written by bilex")  # the second until version 0.2
+_DESCRIPTION = "One translation per line, written by bilex"
+_OUR_DESCRIPTIONS = (_DESCRIPTION, "One translation a line, written by bilex")  # the second until version 0.2
 _LARGEST_INDEX = 1 << 28
 _LONGEST_WORD = 255
 _MOST_SHARED = 16 << 20
-_TEXT_TYPES, _MARKUP_TYPES = frozenset("mtyln"), frozenset("ghxk")
-_BINARY_TYPES = frozenset("WPX")
+_TEXT_TYPES, _MARKUP_TYPES, _BINARY_TYPES = frozenset("mtyln"), frozenset("ghxk"), frozenset("WPX")
+_NO_ARTICLE = "an article that is not there or larger than 1 MB"
+_NO_TRANSLATION = "no translation, only explanations"
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of numbers in dictd's index
+_MOST_DIGITS = 10
+_ABOUT_THE_DATABASE = ("00database", "00-database")
 
 
-def _read(path: Path, layout: Layout) -> Reading:
+def _read_stardict(path: Path, layout: Layout) -> Reading:
     """Read a dictionary by the path of any of its files."""
-    stem = stem_of(path)
-    path = stem.with_name(stem.name + ".ifo")
+    path = _beside(path, ".ifo")
     facts = _facts(path)
-    ours = facts.get("description", "") in _WRITTEN
+    ours = facts.get("description", "") in _OUR_DESCRIPTIONS
     collector = Collector(
         path, "stardict", layout, units="entries", place="entry", expected="a word with translations"
     )
-    words = _index(path, facts)
     by_place: dict[Place, list[tuple[int, str]]] = {}
-    for number, (word, offset, size) in enumerate(words, 1):
-        by_place.setdefault((offset, size), []).append((number, word))
+    for number, (word, place) in enumerate(_index(path, facts), 1):
+        by_place.setdefault(place, []).append((number, word))
     for place, data in articles(_articles_file(path), by_place):
-        words_here = by_place[place]
+        words = by_place[place]
         text, markup = (None, False) if data is None else _text(data, facts.get("sametypesequence", ""))
-        reason = ""
-        if data is None:
-            reason = "an article that is not there or larger than 1 MB"
-        elif text is None:
-            reason = "an article that is no text"
-        elif len(data) * len(words_here) > _MOST_SHARED:
-            reason = "a large article that too many words share"
-        for number, word in words_here:
-            if reason or text is None:
-                collector.leave_out(number, reason)
-                continue
-            entries = _our_entries(word, text) if ours else _entries(word, text, markup)
-            if len(entries) * len(words_here) > MOST_PAIRS_PER_UNIT:
-                collector.leave_out(number, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
+        for number, word in words:
+            entries: list[Entry] = []
+            reason = _NO_TRANSLATION
+            if data is None:
+                reason = _NO_ARTICLE
+            elif text is None:
+                reason = "an article that is no text"
+            elif len(data) * len(words) > _MOST_SHARED:
+                reason = "a large article that too many words share"
+            else:
+                entries = _our_entries(word, text) if ours else _entries(word, text, markup)
+            if len(entries) * len(words) > MOST_PAIRS_PER_UNIT:
+                collector.leave_out(number, TOO_MANY_PAIRS)
             elif entries:
                 collector.add(number, entries)
             else:
-                collector.leave_out(number, "no translation, only explanations")
+                collector.leave_out(number, reason)
     return collector.finished()
 
 
-def stem_of(path: Path) -> Path:
-    """The path without what the files of a dictionary end in."""
-    name = path.name
-    for suffix in (".ifo", ".idx", ".idx.gz", ".dict", ".dict.dz", ".index", ".syn"):
-        if name.endswith(suffix):
-            return path.with_name(name.removesuffix(suffix))
-    return path
+def _beside(path: Path, suffix: str) -> Path:
+    """Another file of the same dictionary."""
+    stem = stem_of(path)
+    return stem.with_name(stem.name + suffix)
+
+
+def _articles_file(path: Path) -> Path:
+    packed = _beside(path, ".dict.dz")
+    return packed if packed.exists() else _beside(path, ".dict")
 
 
 def _facts(path: Path) -> dict[str, str]:
@@ -83,12 +95,11 @@ def _facts(path: Path) -> dict[str, str]:
     return {name.strip(): value.strip() for name, mark, value in pairs if mark}
 
 
-def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, int, int]]:
+def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, Place]]:
     """Words with the offsets and sizes of their articles."""
-    plain, packed = path.with_suffix(".idx"), path.with_name(path.stem + ".idx.gz")
+    plain, packed = _beside(path, ".idx"), _beside(path, ".idx.gz")
     data = _index_bytes(plain if plain.exists() or not packed.exists() else packed)
-    wide = facts.get("idxoffsetbits") == "64"
-    numbers = struct.Struct(">QI" if wide else ">II")
+    numbers = struct.Struct(">QI" if facts.get("idxoffsetbits") == "64" else ">II")
     at = entry = 0
     while at < len(data):
         entry += 1
@@ -100,23 +111,19 @@ def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, int, int]]:
         except UnicodeDecodeError as error:
             raise BilexError(f"{plain}: entry {entry} is not UTF-8 text; the index is damaged.") from error
         offset, size = numbers.unpack_from(data, end + 1)
-        yield word, offset, size
+        yield word, (offset, size)
         at = end + 1 + numbers.size
 
 
 def _index_bytes(path: Path) -> bytes:
     check_ordinary(path)
+    data = bytearray()
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as file:
-                parts = []
-                while part := file.read(1 << 20):
-                    parts.append(part)
-                    check_unpacked(path, file.tell(), path.stat().st_size, _LARGEST_INDEX)
-                data = b"".join(parts)
-        else:
-            with path.open("rb") as plain:
-                data = plain.read(_LARGEST_INDEX + 1)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            while len(data) <= _LARGEST_INDEX and (part := file.read(1 << 20)):
+                data += part
+                if path.suffix == ".gz":
+                    check_unpacked(path, len(data), path.stat().st_size, _LARGEST_INDEX)
     except (zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
     except OSError as error:
@@ -125,12 +132,7 @@ def _index_bytes(path: Path) -> bytes:
         raise BilexError(
             f"{path}: unpacks into more than 256 MB, which no index does; give another dictionary."
         )
-    return data
-
-
-def _articles_file(path: Path) -> Path:
-    packed, plain = path.with_name(path.stem + ".dict.dz"), path.with_suffix(".dict")
-    return packed if packed.exists() else plain
+    return bytes(data)
 
 
 def _text(data: bytes, types: str) -> tuple[str | None, bool]:
@@ -165,48 +167,46 @@ def _entries(word: str, text: str, markup: bool) -> list[Entry]:
 
 
 def _our_entries(word: str, text: str) -> list[Entry]:
-    found = []
-    for line in text.split("\n"):
-        translation = line.partition("\t")[0]
-        if translation:
-            found.append(Entry(word, translation))
-    return found
+    translations = (line.partition("\t")[0] for line in text.split("\n"))
+    return [Entry(word, translation) for translation in translations if translation]
 
 
-def _save(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
+def _save_stardict(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
     """Write the three files, all before the first takes its name; the `.ifo` takes its name last."""
     if path.suffix != ".ifo":
         raise BilexError(
             f"{path}: a StarDict dictionary is named by its .ifo file; choose a name that ends so."
         )
-    index, packed = path.with_suffix(".idx"), path.with_name(path.stem + ".dict.dz")
-    _refuse_others(path, index, packed)
+    index, packed = _beside(path, ".idx"), _beside(path, ".dict.dz")
+    _refuse_others(path, index, packed, _beside(path, ".dict"))
     words = sorted(grouped(dictionary.entries).items(), key=lambda item: _order(item[0]))
-    texts = [_article(entries) for _, entries in words]
-    offset, listed = 0, bytearray()
-    for (word, _), text in zip(words, texts, strict=True):
-        listed += word.encode("utf-8") + b"\0" + struct.pack(">II", offset, len(text))
-        offset += len(text)
+    listed, text = bytearray(), bytearray()
+    for word, entries in words:
+        lines = ("\t".join(filter(None, (entry.target, entry.remark()))) for entry in entries)
+        article = "\n".join(lines).encode("utf-8")
+        listed += word.encode("utf-8") + b"\0" + struct.pack(">II", len(text), len(article))
+        text += article
     facts = {
         "version": "2.4.2",
         "wordcount": len(words),
         "idxfilesize": len(listed),
         "bookname": dictionary.title(),
-        "description": _OURS,
+        "description": _DESCRIPTION,
         "sametypesequence": "m",
     }
-    lines = [_FIRST_LINE, *(f"{name}={value}" for name, value in facts.items())]
+    lines_of_facts = [_FIRST_LINE, *(f"{name}={value}" for name, value in facts.items())]
     with atomic_file(path) as new_facts, atomic_file(index) as new_index, atomic_file(packed) as new_articles:
-        write_packed(new_articles, texts)
+        new_articles.write_bytes(dictzip(packed, bytes(text)))
         new_index.write_bytes(listed)
-        new_facts.write_bytes(("\n".join(lines) + "\n").encode("utf-8"))
+        new_facts.write_bytes(("\n".join(lines_of_facts) + "\n").encode("utf-8"))
 
 
 def _refuse_others(path: Path, *others: Path) -> None:
     """Files beside the `.ifo` are replaced only if an `.ifo` of ours is there already."""
-    if path.exists() and {f"description={text}" for text in _WRITTEN} & set(decode(path).split("\n")):
+    ours = {f"description={text}" for text in _OUR_DESCRIPTIONS}
+    if path.exists() and ours & set(decode(path).split("\n")):
         return
-    for other in (*others, path.with_suffix(".dict")):
+    for other in others:
         if other.exists():
             raise BilexError(f"{other}: is there already and bilex did not write it; choose another name.")
 
@@ -217,26 +217,84 @@ def _order(word: str) -> tuple[bytes, bytes]:
     return encoded.lower(), encoded
 
 
-def _article(entries: list[Entry]) -> bytes:
-    lines = []
-    for entry in entries:
-        note = entry.remark()
-        lines.append(f"{entry.target}\t{note}" if note else entry.target)
-    return "\n".join(lines).encode("utf-8")
-
-
-def _fault(entry: Entry) -> str:
+def _stardict_fault(entry: Entry) -> str:
     if len(entry.source.encode("utf-8")) > _LONGEST_WORD:
         return f"a source word of more than {_LONGEST_WORD} bytes"
     return line_fault(entry, "\t")
 
 
-FORMAT = DictionaryFormat(
+STARDICT = DictionaryFormat(
     name="stardict",
-    description="StarDict: .ifo, .idx and .dict.dz, a translation per line",
+    description="StarDict: .ifo, .idx and .dict.dz, one translation per line",
     suffixes=(".ifo",),
     noun="a StarDict dictionary",
-    read=_read,
-    save=_save,
-    fault=_fault,
+    read=_read_stardict,
+    save=_save_stardict,
+    fault=_stardict_fault,
+)
+
+
+def _read_dictd(path: Path, layout: Layout) -> Reading:
+    """Read a dictionary by the path of any of its files, or its TEI source if that lies beside it."""
+    index = _beside(path, ".index")
+    for name in (index.stem, index.stem.removeprefix("freedict-")):
+        if (source := index.with_name(f"{name}.tei")).exists():
+            return read_tei(source, layout)
+    collector = Collector(index, "dictd", layout, units="entries", expected="a word with translations")
+    for number, word, data in indexed_articles(path):
+        if data is None:
+            collector.leave_out(number, _NO_ARTICLE)
+            continue
+        article = read_article(data.decode("utf-8", "replace"), word)
+        speech = article.part_of_speech
+        if article.translations:
+            found = [
+                Entry(article.head, translation, part_of_speech=speech)
+                for translation in article.translations
+            ]
+            collector.add(number, found)
+        else:
+            collector.leave_out(number, _NO_TRANSLATION)
+    return collector.finished()
+
+
+def indexed_articles(path: Path) -> Iterator[tuple[int, str, bytes | None]]:
+    """Every article of a dictd dictionary once, with the line and the word of the index that names it first.
+
+    Yields:
+        Line, word and article; None for an article that is not there or larger than 1 MB.
+    """
+    index = _beside(path, ".index")
+    by_place: dict[Place, tuple[int, str]] = {}
+    for number, line in text_lines(index):
+        cells = line.split("\t")
+        if not line.strip() or cells[0].startswith(_ABOUT_THE_DATABASE):
+            continue
+        try:
+            place = (_number(cells[1]), _number(cells[2]))
+        except (IndexError, ValueError) as error:
+            raise BilexError(
+                f"{index}: line {number} is no word, offset and size; the index is damaged."
+            ) from error
+        by_place.setdefault(place, (number, cells[0]))
+    for found, data in articles(_articles_file(index), by_place):
+        yield *by_place[found], data
+
+
+def _number(text: str) -> int:
+    """A number in dictd's own base 64."""
+    if not 0 < len(text) <= _MOST_DIGITS:
+        raise ValueError(text)
+    value = 0
+    for char in text:
+        value = 64 * value + _DIGITS.index(char)
+    return value
+
+
+DICTD = DictionaryFormat(
+    name="dictd",
+    description="dictd (FreeDict): .index and .dict.dz; translations are taken out of the articles",
+    suffixes=(".index",),
+    noun="a dictd dictionary",
+    read=_read_dictd,
 )

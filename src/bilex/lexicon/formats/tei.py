@@ -1,4 +1,4 @@
-"""TEI P5 as FreeDict has it: an entry a word, a sense a translation."""
+"""TEI P5 as FreeDict has it: one entry per word, one sense per translation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bilex.lexicon.entries import EXAMPLE, TEXTS, Dictionary, Entry, Languages, number_of, number_text
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
-from bilex.lexicon.formats.languages import matches, short
-from bilex.lexicon.formats.xml_reading import DECLARATION, Node, elements, escape, quoteattr, xml_fault
-from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, Collector, Layout, Reading
+from bilex.lexicon.formats import DictionaryFormat, WriteOptions
+from bilex.lexicon.languages import matches, short
+from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, TOO_MANY_PAIRS, Collector, Layout, Reading
+from bilex.lexicon.xml import DECLARATION, Node, elements, escape, quoteattr, xml_fault
 
 _TRANSLATION_KINDS = ("trans", "translation", "translationEquivalent")
 _OTHER_FORMS = ("infl", "inflected", "variant")
@@ -29,13 +29,9 @@ class _Direction:
     def backward(self) -> bool:
         """Whether the file translates from the target language that is wanted into the source language."""
         source, target = self.wanted
-        return bool(
-            source
-            and target
-            and self.source
-            and matches(self.source, target)
-            and not matches(self.source, source)
-        )
+        if not (source and target and self.source):
+            return False
+        return matches(self.source, target) and not matches(self.source, source)
 
     def takes(self, language: str) -> bool:
         """Whether a translation into a language is wanted."""
@@ -46,15 +42,15 @@ class _Direction:
         return not language or language == self.target
 
 
-def _read(path: Path, layout: Layout) -> Reading:
+def read_tei(path: Path, layout: Layout) -> Reading:
     """Read the translations of every entry; examples and related entries are not read."""
     direction = _Direction(layout.languages)
     collector = Collector(path, "tei", layout, units="entries", expected="an <entry> with a translation")
     for node in elements(path, ("TEI", "TEI.2", "teiCorpus"), ("entry",), ("text", "body")):
         if node.name != "entry":
             direction.source = node.language() or direction.source
-            continue
-        _take(collector, node, direction)
+        else:
+            _take(collector, node, direction)
     found: Languages = (short(direction.source) or None, short(direction.target) or None)
     return collector.finished(languages=found)
 
@@ -72,14 +68,12 @@ def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
     elif not translations:
         collector.leave_out(entry.line, "no translation")
     elif len(heads) * len(translations) > MOST_PAIRS_PER_UNIT:
-        collector.leave_out(entry.line, f"more than {MOST_PAIRS_PER_UNIT:,} pairs in one place")
+        collector.leave_out(entry.line, TOO_MANY_PAIRS)
     else:
         speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
         targets = [_entry(node, speech, sense) for node, sense in translations]
-        pairs = itertools.product(heads, targets)
-        found = [dataclasses.replace(target, source=head) for head, target in pairs]
-        backward = direction.backward()
-        collector.add(entry.line, [one.swapped() for one in found] if backward else found)
+        found = [dataclasses.replace(one, source=head) for head, one in itertools.product(heads, targets)]
+        collector.add(entry.line, [one.swapped() for one in found] if direction.backward() else found)
 
 
 def _translations(node: Node, sense: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
@@ -97,7 +91,9 @@ def _entry(node: Node, speech: str, sense: Node | None) -> Entry:
     """A translation, for any headword."""
     quotes = [quote.text() for quote in node.children("quote", "orth")]
     word = quotes[0] if quotes else node.text()
-    entry = Entry("", word, confidence=_probability(node), part_of_speech=speech)
+    certainty = number_of(node.attributes.get("cert", ""))
+    confidence = certainty if certainty is not None and 0 <= certainty <= 1 else None
+    entry = Entry("", word, confidence=confidence, part_of_speech=speech)
     if sense is not None:
         examples = (one for one in sense.children("cit") if one.attributes.get("type") == "example")
         entry = dataclasses.replace(
@@ -112,11 +108,6 @@ def _entry(node: Node, speech: str, sense: Node | None) -> Entry:
         else:
             entry = entry.with_note(note.text())
     return entry
-
-
-def _probability(node: Node) -> float | None:
-    value = number_of(node.attributes.get("cert", ""))
-    return value if value is not None and 0 <= value <= 1 else None
 
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -156,25 +147,21 @@ def _example(entry: Entry, target: str) -> str:
     if not entry.example:
         return ""
     sentence, _, translated = entry.example.partition(EXAMPLE)
-    other = (
-        f'<cit type="trans" xml:lang={quoteattr(target)}><quote>{escape(translated)}</quote></cit>'
-        if translated
-        else ""
-    )
+    other = f'<cit type="trans" xml:lang={quoteattr(target)}><quote>{escape(translated)}</quote></cit>'
+    other = other if translated else ""
     return f'<cit type="example"><quote>{escape(sentence)}</quote>{other}</cit>'
 
 
 def _fault(entry: Entry) -> str:
-    faults = (xml_fault(Entry(getattr(entry, name), "")) for name in TEXTS)
-    return xml_fault(entry) or next(filter(None, faults), "")
+    return xml_fault(entry, *TEXTS)
 
 
-FORMAT = DictionaryFormat(
+TEI = DictionaryFormat(
     name="tei",
     description="TEI P5 as FreeDict has it, with senses, labels, examples, and confidence as certainty",
     suffixes=(".tei", ".xml"),
     noun="a TEI file",
-    read=_read,
+    read=read_tei,
     pieces=_pieces,
     fault=_fault,
 )

@@ -1,7 +1,7 @@
 """XLSX workbooks: the first sheet, one pair per row.
 
-A workbook is a zip archive of XML. Its parts are read as streams with the bounds of `xml_reading`, so that
-neither time nor memory depends on what a small file unpacks into.
+A workbook is a zip archive of XML. Its parts are read as streams with the bounds of `bilex.lexicon.xml`, so
+that neither time nor memory depends on what a small file unpacks into.
 """
 
 from __future__ import annotations
@@ -12,18 +12,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
-from xml.sax.saxutils import escape
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.lexicon.entries import TEXTS, Dictionary, Entry
-from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
-from bilex.lexicon.formats.decoding import cannot_be_read, check_unpacked
-from bilex.lexicon.formats.rows import Row, take_rows
-from bilex.lexicon.formats.tables import table_rows
-from bilex.lexicon.formats.xml_reading import DECLARATION, Node, elements
-from bilex.lexicon.reading import Collector, Layout, Reading
+from bilex.lexicon.formats import DictionaryFormat, WriteOptions
+from bilex.lexicon.reading import Collector, Layout, Reading, cannot_be_read, check_unpacked
+from bilex.lexicon.tables import Row, table_rows, take_rows
+from bilex.lexicon.xml import DECLARATION, Node, elements, escape
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_576, 256, 32_767
 LARGEST_PART = 1 << 28
@@ -42,9 +38,8 @@ def _read(path: Path, layout: Layout) -> Reading:
     collector = Collector(path, "xlsx", layout, "rows", "row", expected="source and target", strict=True)
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            sheet, strings = _parts(path, archive)
-            shared = _shared_strings(path, archive, strings)
-            return take_rows(collector, _rows(path, archive, sheet, shared), spreadsheet=True)
+            workbook = _Workbook(path, archive)
+            return take_rows(collector, workbook.rows(), spreadsheet=True)
     except BilexError:
         raise
     except OSError as error:
@@ -55,72 +50,65 @@ def _read(path: Path, layout: Layout) -> Reading:
         ) from error
 
 
-def _open(path: Path, archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    try:
-        part = archive.getinfo(name)
-    except KeyError as error:
-        raise BilexError(
-            f"{path}: is no workbook, it lacks {name[:60]!r}; save the sheet as .xlsx or CSV."
-        ) from error
-    check_unpacked(path, part.file_size, part.compress_size, LARGEST_PART)
-    return archive.open(part)
+class _Workbook:
+    """The first sheet of an open workbook, and the texts that its cells refer to by number."""
 
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self.path, self.archive = path, archive
+        sheets = list(self._elements("xl/workbook.xml", "workbook", "sheet"))
+        first = sheets[0].attributes.get("id", "") if sheets else None
+        self.sheet, strings = "", ""
+        for link in self._elements("xl/_rels/workbook.xml.rels", "Relationships", "Relationship"):
+            target = posixpath.normpath(posixpath.join("/xl", link.attributes.get("Target", ""))).lstrip("/")
+            if link.attributes.get("Id") == first:
+                self.sheet = target
+            elif link.attributes.get("Type", "").endswith("/sharedStrings"):
+                strings = target
+        if not self.sheet:
+            raise BilexError(f"{path}: is a workbook without a sheet; save it again.")
+        self.strings = self._shared_strings(strings) if strings in archive.namelist() else []
 
-def _parts(path: Path, archive: zipfile.ZipFile) -> tuple[str, str]:
-    """The names of the first sheet's part and of the part of shared strings, "" if there is none."""
-    book = "xl/workbook.xml"
-    sheets = elements(path, ("workbook",), ("sheet",), part=_open(path, archive, book))
-    first = next(iter([sheet.attributes.get("id", "") for sheet in sheets]), None)
-    links = elements(
-        path, ("Relationships",), ("Relationship",), part=_open(path, archive, "xl/_rels/workbook.xml.rels")
-    )
-    sheet = strings = ""
-    for link in links:
-        target = posixpath.normpath(posixpath.join("/xl", link.attributes.get("Target", ""))).lstrip("/")
-        if link.attributes.get("Id") == first:
-            sheet = target
-        elif link.attributes.get("Type", "").endswith("/sharedStrings"):
-            strings = target
-    if not sheet:
-        raise BilexError(f"{path}: is a workbook without a sheet; save it again.")
-    return sheet, strings
+    def _elements(self, name: str, root: str, element: str) -> Iterator[Node]:
+        try:
+            part = self.archive.getinfo(name)
+        except KeyError as error:
+            raise BilexError(
+                f"{self.path}: is no workbook, it lacks {name[:60]!r}; save the sheet as .xlsx or CSV."
+            ) from error
+        check_unpacked(self.path, part.file_size, part.compress_size, LARGEST_PART)
+        return elements(self.path, (root,), (element,), part=self.archive.open(part))
 
+    def _shared_strings(self, name: str) -> list[str]:
+        found: list[str] = []
+        size = 0
+        for node in self._elements(name, "sst", "si"):
+            found.append(_text(node))
+            size += len(found[-1]) + _COST_OF_A_STRING
+            if size > MOST_TEXT:
+                raise BilexError(
+                    f"{self.path}: holds more than {MOST_TEXT >> 20} MB of text; give a part of it."
+                )
+        return found
 
-def _shared_strings(path: Path, archive: zipfile.ZipFile, name: str) -> list[str]:
-    """The texts that cells refer to by number."""
-    if not name or name not in archive.namelist():
-        return []
-    found: list[str] = []
-    size = 0
-    for node in elements(path, ("sst",), ("si",), part=_open(path, archive, name)):
-        found.append(_text(node))
-        size += len(found[-1]) + _COST_OF_A_STRING
-        if size > MOST_TEXT:
-            raise BilexError(f"{path}: holds more than {MOST_TEXT >> 20} MB of text; give a part of it.")
-    return found
-
-
-def _rows(path: Path, archive: zipfile.ZipFile, name: str, shared: list[str]) -> Iterator[Row]:
-    """The rows with words in them, as wide as the widest so far."""
-    width, number = 0, 0
-    for count, node in enumerate(
-        elements(path, ("worksheet",), ("row",), part=_open(path, archive, name)), 1
-    ):
-        if count > MOST_ROWS:
-            raise BilexError(f"{path}: holds more than {MOST_ROWS:,} rows; give a part of it.")
-        stated = node.attributes.get("r", "")
-        number = int(stated) if stated.isdecimal() and len(stated) < 10 else number + 1
-        cells: dict[int, str] = {}
-        place = 0
-        for cell in node.children("c"):
-            place = _place(cell.attributes.get("r", ""), place)
-            if place < MOST_COLUMNS:
-                cells[place] = _value(cell, shared)
-            place += 1
-        if any(value.strip() for value in cells.values()):
-            width = max(width, *(place + 1 for place, value in cells.items() if value))
-            row = tuple(cells.get(place, "") for place in range(width))
-            yield Row(number, row, "" if width > 1 else "fewer than two columns")
+    def rows(self) -> Iterator[Row]:
+        """The rows with words in them, as wide as the widest so far."""
+        width, number = 0, 0
+        for count, node in enumerate(self._elements(self.sheet, "worksheet", "row"), 1):
+            if count > MOST_ROWS:
+                raise BilexError(f"{self.path}: holds more than {MOST_ROWS:,} rows; give a part of it.")
+            stated = node.attributes.get("r", "")
+            number = int(stated) if stated.isdecimal() and len(stated) < 10 else number + 1
+            cells: dict[int, str] = {}
+            place = 0
+            for cell in node.children("c"):
+                place = _place(cell.attributes.get("r", ""), place)
+                if place < MOST_COLUMNS:
+                    cells[place] = _value(cell, self.strings)
+                place += 1
+            if any(value.strip() for value in cells.values()):
+                width = max(width, *(place + 1 for place, value in cells.items() if value))
+                row = tuple(cells.get(place, "") for place in range(width))
+                yield Row(number, row, "" if width > 1 else "fewer than two columns")
 
 
 def _place(reference: str, following: int) -> int:
@@ -215,7 +203,7 @@ _FIXED_PARTS = {
     ),
 }
 
-FORMAT = DictionaryFormat(
+XLSX = DictionaryFormat(
     name="xlsx",
     description="a workbook, for Excel and LibreOffice",
     suffixes=(".xlsx",),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.lexicon.formats import format_of
-from bilex.lexicon.formats.comma_separated import csv_line
+from bilex.lexicon.tables import csv_line
 from bilex.model import Entry, Translator
 from bilex.vectors.phrases import words_of
 

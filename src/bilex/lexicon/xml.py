@@ -1,4 +1,4 @@
-"""Reading XML of strangers, one entry at a time: no entities of its own, nothing opened but the file itself.
+"""Reading untrusted XML, one entry at a time: no entities of its own, nothing opened but the file itself.
 
 Expat parses; a declaration of an entity ends the reading, external ones are never opened, and the depth, the
 size of one entry and the length of one tag are bounded, so that memory is too.
@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry
-from bilex.lexicon.formats.decoding import cannot_be_read
+from bilex.lexicon.reading import cannot_be_read
 
 __all__ = ["DECLARATION", "Node", "elements", "escape", "folded", "quoteattr", "root_of", "xml_fault"]
 
@@ -46,21 +46,16 @@ class Node:
             if isinstance(part, Node) and part.name in names:
                 yield part
 
-    def within(self, *names: str, but: frozenset[str] = frozenset()) -> Iterator[Node]:
-        """All elements of some names at any depth, in order, outside elements called otherwise."""
+    def within(self, *names: str) -> Iterator[Node]:
+        """All elements of some names at any depth, in order."""
         for part in self.content:
-            if isinstance(part, Node) and part.name not in but:
+            if isinstance(part, Node):
                 if part.name in names:
                     yield part
-                yield from part.within(*names, but=but)
+                yield from part.within(*names)
 
     def text(self, *, without: frozenset[str] = frozenset(), fold: bool = True) -> str:
-        """All text in it, with runs of blanks as one space, none at the ends.
-
-        Args:
-            without: Names of elements whose text is left out.
-            fold: Whether to fold blanks; else the text is given as it is.
-        """
+        """All text in it but that of some elements; by default with runs of blanks as one space."""
         text = "".join(self._pieces(without))
         return folded(text) if fold else text
 
@@ -85,12 +80,10 @@ def elements(
 ) -> Iterator[Node]:
     """The elements of some names in a file, each whole, one after the other.
 
-    An element inside another one that is wanted is a part of that one.
-
     Args:
         path: The file.
         roots: Names that the outermost element may have.
-        names: The elements to give.
+        names: The elements to give; one inside another is a part of that one.
         opened: Further elements around them, given when they begin, with attributes but without content.
         part: What to read instead of the file: a part of an archive.
 
@@ -102,10 +95,8 @@ def elements(
     try:
         with path.open("rb") if part is None else part as file:
             while chunk := file.read(_CHUNK):
-                parser.feed(chunk)
-                yield from parser.taken()
-        parser.close()
-        yield from parser.taken()
+                yield from parser.feed(chunk)
+        yield from parser.feed(b"")
     except OSError as error:
         raise cannot_be_read(path, error) from error
 
@@ -118,12 +109,8 @@ def folded(text: str) -> str:
 def root_of(head: bytes) -> str:
     """The name, without namespace, of the outermost element of XML that begins so; empty if none is seen."""
     found: list[str] = []
-
-    def start(name: str, attributes: object) -> None:
-        found.append(_local(name))
-
     parser = expat.ParserCreate()
-    parser.StartElementHandler = start
+    parser.StartElementHandler = lambda name, attributes: found.append(_local(name))
     parser.EntityDeclHandler = _no_entity
     with contextlib.suppress(expat.ExpatError, ValueError, LookupError):
         parser.Parse(head, False)
@@ -161,22 +148,11 @@ class _Parser:
         self.expat.EntityDeclHandler = _no_entity
         self.expat.SkippedEntityHandler = self._skipped
 
-    def feed(self, chunk: bytes) -> None:
+    def feed(self, chunk: bytes) -> list[Node]:
+        """The elements that a chunk finishes; an empty chunk is the end of the file."""
         self.fed += len(chunk)
-        self._parse(chunk, final=False)
-        if self.fed - max(self.expat.CurrentByteIndex, 0) > _LONGEST_TAG:
-            raise self._refusal("a tag of more than 4 MB", "give another file")
-
-    def close(self) -> None:
-        self._parse(b"", final=True)
-
-    def taken(self) -> list[Node]:
-        taken, self.finished = self.finished, []
-        return taken
-
-    def _parse(self, chunk: bytes, *, final: bool) -> None:
         try:
-            self.expat.Parse(chunk, final)
+            self.expat.Parse(chunk, not chunk)
         except _EntityError as error:
             raise self._refusal("it declares an entity", "files that do are not read") from error
         except expat.ExpatError as error:
@@ -186,6 +162,10 @@ class _Parser:
             ) from error
         except (ValueError, LookupError) as error:  # an encoding that there is not
             raise self._refusal("its encoding is not known", "save it as UTF-8") from error
+        if self.fed - max(self.expat.CurrentByteIndex, 0) > _LONGEST_TAG:
+            raise self._refusal("a tag of more than 4 MB", "give another file")
+        taken, self.finished = self.finished, []
+        return taken
 
     def _refusal(self, what: str, advice: str) -> BilexError:
         return BilexError(f"{self.path}: line {self.expat.CurrentLineNumber}: {what}; {advice}.")
@@ -242,9 +222,7 @@ class _Parser:
         self._characters(text)
 
 
-def xml_fault(entry: Entry) -> str:
-    """Why XML would not give a word back as it is; empty if it would.
-
-    Blanks are folded when dictionaries are read, since programs break and indent lines.
-    """
-    return "two spaces in a word" if "  " in entry.source or "  " in entry.target else ""
+def xml_fault(entry: Entry, *texts: str) -> str:
+    """Why XML would not give a word back: readers fold blanks, since programs break and indent lines."""
+    folded_away = any("  " in getattr(entry, name) for name in ("source", "target", *texts))
+    return "two spaces in a word" if folded_away else ""

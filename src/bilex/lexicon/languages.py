@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Languages
-from bilex.lexicon.formats.xml_reading import Node, elements
 from bilex.lexicon.reading import Layout
+from bilex.lexicon.xml import Node, elements
 
 _SHOWN = 8
 # The codes of three letters (ISO 639-2 and 639-3) that FreeDict, Apertium and others use.
@@ -36,18 +36,8 @@ def short(code: str) -> str:
     return _TWO_LETTERS.get(main, main)
 
 
-def chosen(path: Path, found: Iterable[str], wanted: Languages, first: str = "") -> tuple[str, str]:
-    """The two languages to read.
-
-    Args:
-        path: The file, for messages.
-        found: The languages that are marked in it, in order of appearance.
-        wanted: The languages that were asked for, where known.
-        first: The language that the file says is the source.
-
-    Raises:
-        BilexError: There are more than two and it is not said which are meant, or one is not there.
-    """
+def _chosen(path: Path, found: Iterable[str], wanted: Languages, first: str = "") -> tuple[str, str]:
+    """The two languages to read of those found in a file, whose source language is `first` if it says so."""
     languages = list(dict.fromkeys(short(language) for language in found if language))
     for side in wanted:
         if side and languages and short(side) not in languages:
@@ -91,7 +81,7 @@ def marked_languages(
         first: From one of `heads` to the source language; "" where it says none.
 
     Raises:
-        BilexError: See `chosen`.
+        BilexError: More than two languages are marked and none are asked for, or one is not there.
     """
     source, target = layout.languages
     if source and target:
@@ -103,10 +93,10 @@ def marked_languages(
             stated = first(node)
         else:
             found[node.language()] = None
-    return chosen(path, found, layout.languages, stated)
+    return _chosen(path, found, layout.languages, stated)
 
 
-def two_languages(dictionary: Dictionary, noun: str) -> tuple[str, str]:
+def require_languages(dictionary: Dictionary, noun: str) -> tuple[str, str]:
     """The languages of a dictionary for a format that marks each word with one.
 
     Raises:

@@ -1,0 +1,267 @@
+"""XML for translators' programs: TMX 1.4 (memories), TBX-Basic (term bases) and Apertium's dictionaries."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from bilex.lexicon.entries import Dictionary, Entry, number_text, one_line
+from bilex.lexicon.formats import DictionaryFormat, WriteOptions
+from bilex.lexicon.languages import marked_languages, matches, require_languages
+from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, TOO_MANY_PAIRS, Collector, Layout, Reading
+from bilex.lexicon.xml import DECLARATION, Node, elements, escape, folded, quoteattr, xml_fault
+
+_INLINE_CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))
+_PROPERTIES = {f"x-{field.name.replace('_', '-')}": field.name for field in dataclasses.fields(Entry)[2:]}
+_TBX_ROOTS, _CONCEPTS = ("martif", "tbx", "TBX"), ("termEntry", "conceptEntry")  # of 2008 and of 2019
+_LANGUAGES, _TERMS = ("langSet", "langSec"), ("tig", "ntig", "termSec")
+# What TBX-Basic allows as part of speech, by what others call it.
+_PARTS_OF_SPEECH = {
+    **dict.fromkeys(("n", "noun", "subst", "nn"), "noun"),
+    **dict.fromkeys(("v", "verb", "vblex"), "verb"),
+    **dict.fromkeys(("adj", "adjective", "a"), "adjective"),
+    **dict.fromkeys(("adv", "adverb"), "adverb"),
+}
+# Apertium's tags by what others call the part of speech.
+_TAGS = {
+    **dict.fromkeys(("n", "noun"), "n"),
+    **dict.fromkeys(("pn", "np", "propn", "proper noun"), "np"),
+    **dict.fromkeys(("v", "verb"), "vblex"),
+    **dict.fromkeys(("adj", "adjective"), "adj"),
+    **dict.fromkeys(("adv", "adverb"), "adv"),
+}
+
+
+def _read_tmx(path: Path, layout: Layout) -> Reading:
+    languages = marked_languages(path, layout, ("tmx",), ("header",), ("tuv",), _tmx_source)
+    collector = Collector(path, "tmx", layout, units="entries", expected="a <tu> with two languages")
+    for unit in elements(path, ("tmx",), ("tu",)):
+        sources, targets = (
+            [
+                next((segment.text(without=_INLINE_CODES) for segment in variant.children("seg")), "")
+                for variant in unit.children("tuv")
+                if matches(variant.language(), side)
+            ]
+            for side in languages
+        )
+        if sources and targets:
+            note = _tmx_note(unit)
+            collector.add(unit.line, [Entry(sources[0], target).with_note(note) for target in targets])
+        else:
+            collector.leave_out(unit.line, "not in both languages")
+    return collector.finished(languages=languages)
+
+
+def _tmx_source(header: Node) -> str:
+    stated = header.attributes.get("srclang", "")
+    return "" if stated == "*all*" else stated
+
+
+def _tmx_note(unit: Node) -> str:
+    """The properties as a note that an entry understands."""
+    parts = []
+    for prop in unit.children("prop"):
+        name = _PROPERTIES.get(prop.attributes.get("type", ""))
+        if name:
+            parts.append(prop.text() if name == "known" else f"{name}={prop.text()}")
+    return "; ".join(sorted(parts, key=lambda part: part.startswith("provenance=")))
+
+
+def _tmx_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+    from bilex import __version__
+
+    source, target = require_languages(dictionary, TMX.noun)
+    yield (
+        f'{DECLARATION}<tmx version="1.4">\n<header creationtool="bilex" creationtoolversion="{__version__}" '
+        f'segtype="phrase" o-tmf="bilex" adminlang="en" srclang={quoteattr(source)} datatype="plaintext"/>\n'
+        "<body>\n"
+    )
+    for entry in dictionary.entries:
+        yield (
+            f"<tu>{_tmx_properties(entry)}"
+            f"<tuv xml:lang={quoteattr(source)}><seg>{escape(entry.source)}</seg></tuv>"
+            f"<tuv xml:lang={quoteattr(target)}><seg>{escape(entry.target)}</seg></tuv></tu>\n"
+        )
+    yield "</body>\n</tmx>\n"
+
+
+def _tmx_properties(entry: Entry) -> str:
+    values = {
+        "score": number_text(entry.score),
+        "confidence": number_text(entry.confidence),
+        "source-rank": entry.source_rank,
+        "target-rank": entry.target_rank,
+        "known": entry.origin(),
+        "sense": entry.sense,
+        "part-of-speech": entry.part_of_speech,
+        "status": entry.status,
+        "provenance": entry.provenance,
+    }
+    return "".join(
+        f'<prop type="x-{name}">{escape(one_line(str(value)))}</prop>'
+        for name, value in values.items()
+        if value not in (None, "")
+    )
+
+
+TMX = DictionaryFormat(
+    name="tmx",
+    description="TMX 1.4, translation memories, with properties for score, confidence and origin",
+    suffixes=(".tmx",),
+    noun="a TMX file",
+    read=_read_tmx,
+    pieces=_tmx_pieces,
+    fault=xml_fault,
+)
+
+
+def _read_tbx(path: Path, layout: Layout) -> Reading:
+    languages = marked_languages(path, layout, _TBX_ROOTS, _TBX_ROOTS, _LANGUAGES, Node.language)
+    expected = "a concept with terms in two languages"
+    collector = Collector(path, "tbx", layout, units="entries", expected=expected)
+    for concept in elements(path, _TBX_ROOTS, _CONCEPTS):
+        sources, targets = (
+            [
+                _term(group)
+                for section in concept.children(*_LANGUAGES)
+                if matches(section.language(), side)
+                for group in section.within(*_TERMS)
+                if any(group.within("term"))
+            ]
+            for side in languages
+        )
+        if not sources or not targets:
+            collector.leave_out(concept.line, "not in both languages")
+        elif len(sources) * len(targets) > MOST_PAIRS_PER_UNIT:
+            collector.leave_out(concept.line, TOO_MANY_PAIRS)
+        else:
+            pairs = itertools.product(sources, targets)
+            collector.add(concept.line, [_joined(source, target) for source, target in pairs])
+    return collector.finished(languages=languages)
+
+
+def _term(group: Node) -> Entry:
+    """A term as the target of an entry without source."""
+    entry = Entry("", next(group.within("term")).text())
+    for note in group.within("note"):
+        entry = entry.with_note(note.text())
+    speech = (note for note in group.within("termNote") if note.attributes.get("type") == "partOfSpeech")
+    marked = next(speech, None)
+    if marked is not None and not entry.part_of_speech:
+        entry = dataclasses.replace(entry, part_of_speech=marked.text())
+    return entry
+
+
+def _joined(source: Entry, target: Entry) -> Entry:
+    speech = target.part_of_speech or source.part_of_speech
+    return dataclasses.replace(target, source=source.target, part_of_speech=speech)
+
+
+def _tbx_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+    source, target = require_languages(dictionary, TBX.noun)
+    yield (
+        f'{DECLARATION}<martif type="TBX-Basic" xml:lang={quoteattr(source)}>\n<martifHeader><fileDesc>'
+        f"<titleStmt><title>{escape(dictionary.title())}</title></titleStmt>"
+        "<sourceDesc><p>Written by bilex.</p></sourceDesc></fileDesc>"
+        '<encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc></martifHeader>\n<text><body>\n'
+    )
+    for number, entry in enumerate(dictionary.entries, 1):
+        basic = _PARTS_OF_SPEECH.get(entry.part_of_speech.casefold(), "other")
+        speech = f'<termNote type="partOfSpeech">{basic}</termNote>' if entry.part_of_speech else ""
+        note = entry.note(without=("part_of_speech",) if basic == entry.part_of_speech else ())
+        noted = f"<note>{escape(note)}</note>" if note else ""
+        first, second = (
+            f"<langSet xml:lang={quoteattr(language)}>"
+            f"<tig><term>{escape(word)}</term>{speech}{more}</tig></langSet>"
+            for language, word, more in ((source, entry.source, ""), (target, entry.target, noted))
+        )
+        definition = f'<descrip type="definition">{escape(entry.gloss)}</descrip>' if entry.gloss else ""
+        yield f'<termEntry id="c{number}">{definition}{first}{second}</termEntry>\n'
+    yield "</body></text>\n</martif>\n"
+
+
+TBX = DictionaryFormat(
+    name="tbx",
+    description="TBX-Basic, term bases, with the part of speech, and a note on confidence and origin",
+    suffixes=(".tbx",),
+    noun="a TBX file",
+    read=_read_tbx,
+    pieces=_tbx_pieces,
+    fault=xml_fault,
+)
+
+
+def _read_apertium(path: Path, layout: Layout) -> Reading:
+    """Read the entries of the sections, whichever direction they are for; paradigms are not expanded."""
+    expected = "an <e> with <p><l>…</l><r>…</r></p>"
+    collector = Collector(path, "apertium", layout, units="entries", expected=expected)
+    for node in elements(path, ("dictionary",), ("e", "pardef")):
+        if node.name == "pardef":
+            continue
+        if node.attributes.get("i") == "yes":
+            collector.leave_out(node.line, "marked to be ignored")
+        elif any(node.within("par", "re")):
+            collector.leave_out(node.line, "a paradigm or an expression, not words")
+        else:
+            collector.add(node.line, [_apertium_entry(node)])
+    return collector.finished()
+
+
+def _apertium_entry(node: Node) -> Entry:
+    source = target = ""
+    for part in node.children("p", "i"):
+        lefts, rights = (part.children("l"), part.children("r")) if part.name == "p" else ([part], [part])
+        source += "".join(_apertium_text(side) for side in lefts)
+        target += "".join(_apertium_text(side) for side in rights)
+    tags = [tag.attributes.get("n", "") for tag in node.within("s")]
+    entry = Entry(folded(source), folded(target), part_of_speech=tags[0] if tags else "")
+    return entry.with_note(node.attributes.get("c", ""))
+
+
+def _apertium_text(node: Node) -> str:
+    pieces = []
+    for part in node.content:
+        if isinstance(part, str):
+            pieces.append(part)
+        elif part.name in ("b", "j"):
+            pieces.append(" ")
+        elif part.name == "g":
+            pieces.append(_apertium_text(part))
+    return "".join(pieces)
+
+
+def _apertium_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+    tags = dict.fromkeys(_apertium_tag(entry) for entry in dictionary.entries)
+    symbols = "".join(f"<sdef n={quoteattr(tag)}/>" for tag in tags if tag) or '<sdef n="n"/>'
+    yield (
+        f"{DECLARATION}<dictionary>\n<alphabet/>\n<sdefs>{symbols}</sdefs>\n"
+        '<section id="main" type="standard">\n'
+    )
+    for entry in dictionary.entries:
+        tag = _apertium_tag(entry)
+        symbol = f"<s n={quoteattr(tag)}/>" if tag else ""
+        note = entry.note(without=("part_of_speech",))
+        comment = f" c={quoteattr(note)}" if note else ""
+        left, right = (escape(word).replace(" ", "<b/>") for word in (entry.source, entry.target))
+        yield f"<e{comment}><p><l>{left}{symbol}</l><r>{right}{symbol}</r></p></e>\n"
+    yield "</section>\n</dictionary>\n"
+
+
+def _apertium_tag(entry: Entry) -> str:
+    """The symbol for a part of speech; none where it is not known, so that the entry fits any."""
+    speech = entry.part_of_speech.casefold()
+    return _TAGS.get(speech, re.sub(r"\W+", "_", speech).strip("_"))
+
+
+APERTIUM = DictionaryFormat(
+    name="apertium",
+    description="a bilingual dictionary of Apertium, with the part of speech where it is known",
+    suffixes=(".dix",),
+    noun="an Apertium dictionary",
+    read=_read_apertium,
+    pieces=_apertium_pieces,
+    fault=xml_fault,
+)

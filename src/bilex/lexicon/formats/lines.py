@@ -1,0 +1,213 @@
+"""Plain text with one entry per line: MUSE, OmegaT, hunalign, bicleaner, and synonyms for search engines."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bilex.core.files import atomic_file
+from bilex.lexicon.entries import Dictionary, Entry
+from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, is_probability, line_fault
+from bilex.lexicon.reading import (
+    MOST_PAIRS_PER_UNIT,
+    TOO_MANY_PAIRS,
+    Collector,
+    Layout,
+    Reading,
+    packed_text_lines,
+    read_lines,
+)
+
+
+def _read_muse(path: Path, layout: Layout) -> Reading:
+    """Read pairs divided by a space or a tab; every line is a pair, there are no comments or headers."""
+
+    def parse(line: str) -> list[Entry] | str:
+        words = [word for word in line.replace("\t", " ").split(" ") if word.strip()]
+        return (
+            [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
+        )
+
+    expected = "source word, space, target word"
+    return read_lines(path, Collector(path, "muse", layout, expected=expected, strict=True), parse)
+
+
+def _muse_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+    for entry in dictionary.entries:
+        yield f"{entry.source} {entry.target}\n"
+
+
+MUSE = DictionaryFormat(
+    name="muse",
+    description="MUSE and VecMap: two words per line, divided by a space",
+    suffixes=(".muse",),
+    noun="a MUSE file",
+    read=_read_muse,
+    pieces=_muse_pieces,
+    fault=lambda entry: line_fault(entry, " \t"),
+    single_words=True,
+)
+
+
+def _read_omegat(path: Path, layout: Layout) -> Reading:
+    def parse(line: str) -> list[Entry] | str:
+        cells = line.split("\t")
+        return [Entry(cells[0], cells[1])] if len(cells) > 1 else "no tab in it"
+
+    expected = "source term, tab, target term, and perhaps a tab and a comment"
+    collector = Collector(path, "omegat", layout, expected=expected, strict=True)
+    return read_lines(path, collector, parse, comment="#")
+
+
+def _omegat_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+    for entry in dictionary.entries:
+        yield "\t".join(filter(None, (entry.source, entry.target, entry.remark()))) + "\n"
+
+
+def _omegat_fault(entry: Entry) -> str:
+    if entry.source.startswith("#"):
+        return "'#' before a word, which begins a comment"
+    return line_fault(entry, "\t")
+
+
+OMEGAT = DictionaryFormat(
+    name="omegat",
+    description="a glossary for OmegaT: both words and a comment on the confidence",
+    suffixes=(".utf8", ".tab"),
+    noun="an OmegaT glossary",
+    read=_read_omegat,
+    pieces=_omegat_pieces,
+    fault=_omegat_fault,
+)
+
+
+def _read_hunalign(path: Path, layout: Layout) -> Reading:
+    def parse(line: str) -> list[Entry] | str:
+        words = line.split(" @ ")
+        return [Entry(words[1], words[0])] if len(words) == 2 else "not exactly one ' @ ' in it"
+
+    expected = "target words, space, @, space, source words"
+    return read_lines(path, Collector(path, "hunalign", layout, expected=expected, strict=True), parse)
+
+
+def _hunalign_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+    for entry in dictionary.entries:
+        yield f"{entry.target} @ {entry.source}\n"
+
+
+def _hunalign_fault(entry: Entry) -> str:
+    if any("@" in word.split(" ") for word in (entry.source, entry.target)):
+        return "'@' as a word"
+    return line_fault(entry, "\t")
+
+
+HUNALIGN = DictionaryFormat(
+    name="hunalign",
+    description="a dictionary for hunalign: target, ' @ ', source",
+    suffixes=(".dic",),
+    noun="a hunalign dictionary",
+    read=_read_hunalign,
+    pieces=_hunalign_pieces,
+    fault=_hunalign_fault,
+)
+
+
+def _read_bicleaner(path: Path, layout: Layout) -> Reading:
+    """Read the pairs alone: how often a translation is chosen is not how likely it is to be right."""
+
+    def parse(line: str) -> list[Entry] | str:
+        parts = line.split()
+        if len(parts) != 3 or not is_probability(parts[2]):
+            return "not two words and a probability"
+        return [Entry(parts[1], parts[0])]
+
+    expected = "target word, space, source word, space, probability"
+    collector = Collector(path, "bicleaner", layout, expected=expected, strict=True)
+    return read_lines(path, collector, parse, lines=packed_text_lines)
+
+
+def _save_bicleaner(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
+    """Write gzipped lines of target, source and P(target | source)."""
+    with (
+        atomic_file(path) as temporary,
+        temporary.open("wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+    ):
+        for entries in grouped(dictionary.entries).values():
+            for entry, share in zip(entries, _shares(entries), strict=True):
+                packed.write(f"{entry.target} {entry.source} {share:.7f}\n".encode())
+
+
+def _shares(entries: Sequence[Entry]) -> list[float]:
+    """The probability of each translation of a word: by confidence where all have one, else equal."""
+    weights = [entry.confidence for entry in entries if entry.confidence is not None]
+    if len(weights) < len(entries) or sum(weights) <= 0:
+        weights = [1.0] * len(entries)
+    return [weight / sum(weights) for weight in weights]
+
+
+def _bicleaner_fault(entry: Entry) -> str:
+    return "a blank in a word" if any(len(word.split()) > 1 for word in (entry.source, entry.target)) else ""
+
+
+BICLEANER = DictionaryFormat(
+    name="bicleaner",
+    description="a probabilistic dictionary for bicleaner: gzipped target, source, probability",
+    suffixes=(),
+    noun="a bicleaner dictionary",
+    read=_read_bicleaner,
+    save=_save_bicleaner,
+    fault=_bicleaner_fault,
+    single_words=True,
+)
+
+
+def _read_synonyms(path: Path, layout: Layout) -> Reading:
+    """Read explicit mappings; lists of equivalent words ("dog, hound") have no direction and are left out.
+
+    A backslash before a character takes its meaning away, as Lucene's parser of this format has it.
+    """
+
+    def parse(line: str) -> list[Entry] | str:
+        sides = _divided(line, "=>")
+        if len(sides) != 2:
+            return "not exactly one '=>' in it"
+        sources, targets = ([_plain(word.strip()) for word in _divided(side, ",")] for side in sides)
+        if len(sources) * len(targets) > MOST_PAIRS_PER_UNIT:
+            return TOO_MANY_PAIRS
+        return [Entry(source, target) for source in sources for target in targets]
+
+    expected = "source word => target word, target word"
+    collector = Collector(path, "synonyms", layout, expected=expected, strict=True)
+    return read_lines(path, collector, parse, comment="#")
+
+
+def _divided(text: str, mark: str) -> list[str]:
+    """The parts of a text between marks that no backslash stands before."""
+    return re.findall(rf"(?:^|{mark})((?:\\.|(?!{mark})[^\\]|\\$)*)", text, re.DOTALL)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(.?)", r"\1", text, flags=re.DOTALL)
+
+
+def _synonyms_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+    for source, entries in grouped(dictionary.entries).items():
+        yield f"{_escaped(source)} => {', '.join(_escaped(entry.target) for entry in entries)}\n"
+
+
+def _escaped(word: str) -> str:
+    return re.sub(r"[\\,=>#]", r"\\\g<0>", word)
+
+
+SYNONYMS = DictionaryFormat(
+    name="synonyms",
+    description="synonyms for Solr, Elasticsearch and OpenSearch: word => translation, translation",
+    suffixes=(".synonyms",),
+    noun="a file of synonyms",
+    read=_read_synonyms,
+    pieces=_synonyms_pieces,
+    fault=line_fault,
+)
