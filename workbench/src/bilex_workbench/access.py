@@ -14,7 +14,7 @@ import html
 import json
 import secrets
 import time
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
@@ -127,10 +127,13 @@ class Safety:
     Args:
         app: What it stands before.
         policy: Who may come in.
+        unhurried: Whether a request for a path may take as long as it needs.
     """
 
-    def __init__(self, app: ASGIApp, policy: AccessPolicy) -> None:
-        self._app, self._policy = app, policy
+    def __init__(
+        self, app: ASGIApp, policy: AccessPolicy, unhurried: Callable[[str], bool] = lambda path: False
+    ) -> None:
+        self._app, self._policy, self._unhurried = app, policy, unhurried
         self._codes: dict[str, float] = {}
         self._guesses = _Guesses()
 
@@ -167,7 +170,8 @@ class Safety:
 
     async def _serve(self, scope: Scope, receive: Receive, sender: _WithHeaders) -> None:
         # What changes something is not cut off: the answer must say what was done.
-        slow = scope["method"] not in ("GET", "HEAD") or scope["path"].startswith(_SLOW)
+        path = scope["path"]
+        slow = scope["method"] not in ("GET", "HEAD") or path.startswith(_SLOW) or self._unhurried(path)
         try:
             async with asyncio.timeout(None if slow else self._policy.seconds):
                 await self._app(scope, receive, sender)

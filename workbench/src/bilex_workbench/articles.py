@@ -36,7 +36,7 @@ Sentence = _text(2000)
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
 class TranslationOf(_Part):

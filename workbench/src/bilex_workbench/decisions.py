@@ -6,14 +6,15 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
-from bilex_workbench.problems import ProblemError
+from bilex_workbench.problems import ANSWERED, ProblemError
 from bilex_workbench.store import Store, now
 
 Verdict = Literal["accept", "none", "skip"]
 Kind = Literal["review", "audit", "import", "resolution"]
-STATUSES = ("unreviewed", "accepted", "corrected", "rejected", "skipped", "disagreement", "covered")
+Status = Literal["unreviewed", "accepted", "corrected", "rejected", "skipped", "disagreement", "covered"]
+STATUSES: tuple[str, ...] = get_args(Status)
 DECIDED = "status IN ('accepted', 'corrected', 'rejected', 'disagreement')"
 
 
@@ -38,6 +39,7 @@ class Decision:
         unsure: Translations that the person could not judge. Others that were shown are unknown.
     """
 
+    __pydantic_config__: ClassVar[Any] = ANSWERED
     source: str
     reviewer: str
     verdict: Verdict

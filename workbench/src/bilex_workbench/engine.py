@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 import time
 from dataclasses import replace
@@ -53,6 +55,8 @@ class Engine:
         self.stored: dict[Direction, int] = {"forward": 0, "backward": 0}  # words whose answers are stored
         self._asked = -_BUSY_SECONDS
         self._closed = threading.Event()
+        self.encoder_open = all(reader.kind == "subwords" for reader in self.translator.unknown)
+        self._opening_encoder = threading.Lock()
         self._searches = Searches(self.translator, self._searched)
         threading.Thread(target=self._prepare, name="preparing", daemon=True).start()
 
@@ -104,6 +108,8 @@ class Engine:
     ) -> Answer:
         """The same for the server's event loop, which serves others until the search is done."""
         found = self._looked_up(word, k, direction, retrieval)
+        if found is None and not self.encoder_open and self.row(word, direction) is None:
+            await asyncio.to_thread(self.open_encoder)
         if found is None:
             found = await self._searches.answer(word, k, direction, retrieval)
         return self._finished(found, direction, retrieval)
@@ -117,6 +123,15 @@ class Engine:
             return None
         stored = self._stored(row, direction)
         return None if stored is None else Answer(word, tuple(stored[:k]), "vocabulary")
+
+    def open_encoder(self) -> None:
+        """Open the language model, however long that takes, if it is not open yet."""
+        with self._opening_encoder:
+            if not self.encoder_open:
+                with contextlib.suppress(Exception):  # the search that needs it reports what is wrong
+                    for reader in self.translator.unknown:
+                        reader.vectors(["a"], "source")
+                self.encoder_open = True
 
     def _prepare(self) -> None:
         """Make the keys of both languages ready while nobody asks for anything; searches do it themselves."""

@@ -77,6 +77,7 @@ class Filter:
     reviewer: str = ""
     kind: str = ""
     known: bool | None = None
+    doubtful: bool | None = None
     fresh: bool | None = None
     heads: bool | None = None
     headword: str = ""
@@ -132,6 +133,8 @@ class Filter:
             if getattr(self, name):
                 chosen = _listed(getattr(self, name), name, allowed)
                 add(f"{name} IN ({', '.join('?' * len(chosen))})", *chosen)
+        if self.doubtful is not None:  # seeds have priority 0 unless something speaks against them
+            add(f"{'' if self.doubtful else 'NOT '}(known = 1 AND priority > 0)")
         if self.heads is not None:
             add(f"headword {'=' if self.heads else '<>'} source")
         for name in ("headword", "assignee"):
@@ -226,6 +229,18 @@ def entry(store: Store, source: str) -> dict[str, Any] | None:
     """The row of a source word; None if it has none."""
     found = store.one(f"{_ENTRY} WHERE source = ?", source)
     return None if found is None else as_row(found)
+
+
+def known_entry(store: Store, source: str) -> dict[str, Any]:
+    """The row of a source word.
+
+    Raises:
+        ProblemError: It has none.
+    """
+    found = entry(store, source)
+    if found is None:
+        raise ProblemError(404, f"'{source[:100]}' is not in the table.")
+    return found
 
 
 def as_row(found: sqlite3.Row) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,8 @@ from bilex.lexicon.lemmas import lemmatiser
 from bilex.model.lexicon import Lemmas
 from bilex.model.space import Floats, Rows, Space
 
-KINDS = ("content", "function", "name", "number", "abbreviation", "foreign", "inflected", "phrase")
+Kind = Literal["content", "function", "name", "number", "abbreviation", "foreign", "inflected", "phrase"]
+KINDS: tuple[str, ...] = get_args(Kind)
 _NOUNS_HAVE_CAPITALS = ("de", "lb")
 _VOWELS = frozenset("aeiouyáàâäãåæéèêëíìîïóòôöõøœúùûüýаеёиоуыэюяіїєαεηιουωάέήίόύώ")
 _SPELT = {"LATIN": True, "CYRILLIC": True, "GREEK": True}  # scripts in which a word has a vowel

@@ -45,6 +45,7 @@ def why(engine: Engine, source: str, target: str, k: int) -> dict[str, Any]:
 
     source, source_row, x = vector_of(engine, source, "source")
     target, target_row, y = vector_of(engine, target, "target")
+    engine.open_encoder()
     forward = engine.translate(source, _DEEPEST_RANK)
     backward = engine.translate(target, _DEEPEST_RANK, "backward")
     place = _place([t.word for t in forward], target)

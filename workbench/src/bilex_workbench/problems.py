@@ -12,6 +12,9 @@ LONGEST_WORD = 1000  # characters; longer words are neither shown nor taken
 MOST_ANSWERS = 100  # of one word
 
 
+ANSWERED = {"json_schema_serialization_defaults_required": True}  # of a dataclass that is an answer
+
+
 class ProblemError(BilexError):
     """A request that cannot be served.
 

@@ -72,6 +72,11 @@ def formats() -> list[dict[str, str]]:
     ]
 
 
+def media_types() -> list[str]:
+    """All media types that exports have; text is UTF-8."""
+    return sorted({one["media_type"] for one in formats()} | {_media_type(".zip")})
+
+
 def _suffix(form: DictionaryFormat) -> str:
     """How files of a format usually end; some formats have no suffix of their own."""
     return form.suffixes[0] if form.suffixes else ".txt"

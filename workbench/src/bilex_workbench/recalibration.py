@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bilex.fit.logistic import Numbers, Truths, expected_calibration_error
+from bilex_workbench.problems import ANSWERED
 
 FEWEST_DECISIONS = 30
 _NEAREST = 1e-4
@@ -29,6 +30,7 @@ class Recalibration:
         model: The fingerprint of the model whose confidences are meant; None in files of older versions.
     """
 
+    __pydantic_config__: ClassVar[Any] = ANSWERED
     slope: float = 1.0
     shift: float = 0.0
     decisions: int = 0

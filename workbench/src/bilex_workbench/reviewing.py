@@ -11,7 +11,7 @@ from bilex.core.typed_json import as_json
 from bilex_workbench.bands import Band
 from bilex_workbench.decisions import DECIDED, STATUSES, decisions_about, notes_of, standing
 from bilex_workbench.engine import STORED_CANDIDATES, Engine
-from bilex_workbench.entries import entry, kinds_named
+from bilex_workbench.entries import kinds_named, known_entry
 from bilex_workbench.neighbours import neighbours
 from bilex_workbench.problems import LONGEST_WORD, ProblemError
 from bilex_workbench.store import Store
@@ -158,9 +158,7 @@ def candidates(engine: Engine, source: str, k: int = CANDIDATES) -> list[dict[st
 
 def item(engine: Engine, source: str, mode: str = "first") -> dict[str, Any]:
     """A word with all that a reviewer needs to decide; in a second review, without what others said."""
-    found = entry(engine.store, source)
-    if found is None:
-        raise ProblemError(404, f"'{source[:100]}' is not in the table.")
+    found = known_entry(engine.store, source)
     blind = mode == "second"
     stands = [] if blind else standing(decisions_about(engine.store, source))
     return {
@@ -175,7 +173,7 @@ def item(engine: Engine, source: str, mode: str = "first") -> dict[str, Any]:
         "notes": [] if blind else notes_of(engine.store, source),
         "neighbours": [near["word"] for near in neighbours(engine, source, "source", 5)],
         "decided_by": [decision.reviewer for decision in stands],
-        "decisions": [decision.as_dict() for decision in stands],
+        "decisions": stands,
     }
 
 
@@ -273,6 +271,24 @@ def status(store: Store, bands: list[Band]) -> ReviewStatus:
         by_band=by_band,
         by_reviewer=reviewers(store),
     )
+
+
+def disagreements(store: Store, offset: int, limit: int) -> dict[str, Any]:
+    """Entries on which people disagree, most frequent first, with everybody's standing decision."""
+    where = "FROM entries WHERE status = 'disagreement'"
+    found = []
+    for row in store.all(f"SELECT source, row {where} ORDER BY row LIMIT ? OFFSET ?", limit, offset):
+        about = standing(decisions_about(store, row["source"]))
+        shown = dict.fromkeys(word for one in about for word in (*one.candidates, *one.accepted))
+        found.append(
+            {
+                "source": row["source"],
+                "source_rank": row["row"] + 1,
+                "candidates": list(shown),
+                "decisions": about,
+            }
+        )
+    return {"total": store.number(f"SELECT count(*) {where}"), "rows": found}
 
 
 def reviewers(store: Store) -> list[Reviewer]:

@@ -234,6 +234,11 @@ class Workbench:
             self._engine.note_request()
 
     @property
+    def encoder_opens(self) -> bool:
+        """Whether the model has a language model that is not open yet, so that requests may wait for it."""
+        return self._engine is not None and not self._engine.encoder_open
+
+    @property
     def bands(self) -> list[Band]:
         """The frequency bands of the source vocabulary."""
         return frequency_bands(int(self._config["source_words"])) if self._config else []
@@ -272,7 +277,7 @@ class Workbench:
             "job": self.jobs.describe(),
         }
         if self.folder is None:
-            return {**found, "name": None, "folder": None, "bands": [], "entries": None}
+            return found
         config, made = self._config, self._provenance
         return {
             **found,

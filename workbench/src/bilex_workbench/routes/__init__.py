@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
 from pydantic import StringConstraints
 
 from bilex.model.space import Direction, Retrieval
+from bilex_workbench.interface import Problem
 from bilex_workbench.problems import LONGEST_WORD, MOST_ANSWERS
 from bilex_workbench.state import Workbench
+
+# What each status means that the server sends instead of an answer.
+SAID = {
+    400: "The request makes no sense.",
+    401: "There is no token, or it is not right.",
+    403: "The host name or the origin is not this server's.",
+    404: "There is no such thing.",
+    408: "The body came too slowly; nothing was done.",
+    409: "The state does not allow it; nothing was changed.",
+    413: "The body is too large.",
+    422: "A parameter or the body is malformed.",
+    429: "Too many wrong tokens came from there.",
+    503: "No model is open, or the review file cannot be used just now; nothing was stored.",
+    504: "It took too long.",
+    507: "The disk is full.",
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The description of answers that are errors."""
+    return {status: {"model": Problem, "description": SAID[status]} for status in statuses}
+
+
+def files(*media_types: str) -> dict[int | str, dict[str, Any]]:
+    """The description of an answer that is a file."""
+    content = {name: {"schema": {"type": "string", "format": "binary"}} for name in media_types}
+    return {200: {"description": "The file.", "content": content}}
+
+
+def body_of(media_type: str) -> dict[str, Any]:
+    """The description of a body that is no JSON."""
+    content = {media_type: {"schema": {"type": "string", "format": "binary"}}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 async def _watched(request: Request) -> Workbench:

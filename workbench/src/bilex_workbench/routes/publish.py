@@ -9,12 +9,13 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from bilex_workbench import interface as i
 from bilex_workbench import publishing
 from bilex_workbench.entries import Filter
 from bilex_workbench.importing import import_sheet
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.publishing import Choice
-from bilex_workbench.routes import Bench, ReviewerQuery, Share, Which
+from bilex_workbench.routes import Bench, ReviewerQuery, Share, Which, body_of, files, problems
 from bilex_workbench.site import Cover
 from bilex_workbench.state import Workbench
 
@@ -34,8 +35,8 @@ def _name(bench: Bench, what: str, suffix: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", f"{model}-{what}{suffix}")
 
 
-@router.get("/api/publish/formats")
-def formats(bench: Bench) -> dict[str, Any]:
+@router.get("/api/publish/formats", response_model=i.FormatsAnswer)
+def formats(bench: Bench) -> Any:
     """The formats of exports."""
     return {"formats": publishing.formats()}
 
@@ -50,7 +51,11 @@ CoverText = Annotated[str, Query(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")
 Chosen = Annotated[Choice, Depends(_choice)]
 
 
-@router.get("/api/publish/export", response_class=Response)
+@router.get(
+    "/api/publish/export",
+    response_class=Response,
+    responses=files(*publishing.media_types()) | problems(409),
+)
 def export(
     bench: Bench,
     choice: Chosen,
@@ -65,20 +70,22 @@ def export(
     return _file(made.content, _name(bench, what, made.suffix), made.media_type)
 
 
-@router.get("/api/publish/preview")
-def preview(bench: Bench, choice: Chosen) -> dict[str, Any]:
+@router.get("/api/publish/preview", response_model=i.PreviewAnswer)
+def preview(bench: Bench, choice: Chosen) -> Any:
     """How large an export will be."""
     return publishing.preview(bench.store, choice)
 
 
-@router.get("/api/publish/changes", response_class=Response)
+@router.get(
+    "/api/publish/changes", response_class=Response, responses=files("text/csv", "application/x-ndjson")
+)
 def change_log(bench: Bench, form: Annotated[str, Query(alias="format")] = "csv") -> Response:
     """Who decided what, when."""
     media_type = "text/csv" if form == "csv" else "application/x-ndjson"
     return _file(publishing.change_log(bench.store, form), _name(bench, "changes", f".{form}"), media_type)
 
 
-@router.get("/api/publish/sheet", response_class=Response)
+@router.get("/api/publish/sheet", response_class=Response, responses=files("text/csv"))
 def sheet(
     bench: Bench,
     status: str = "",
@@ -94,10 +101,15 @@ def sheet(
     return _file(publishing.sheet(bench.store, wanted, limit), _name(bench, "review", ".csv"), "text/csv")
 
 
-@router.post("/api/publish/import")
-async def take_in(
+@router.post(
+    "/api/publish/import",
+    response_model=i.ImportAnswer,
+    responses=problems(409),
+    openapi_extra=body_of("text/csv"),
+)
+async def import_verdicts(
     bench: Bench, request: Request, reviewer: ReviewerQuery, dry_run: bool = False
-) -> dict[str, Any]:
+) -> Any:
     """Take over the verdicts of a filled-in sheet."""
     try:
         text = (await request.body()).decode("utf-8-sig")

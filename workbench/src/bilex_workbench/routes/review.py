@@ -1,93 +1,171 @@
-"""Review: the queue, decisions, undo, several reviewers."""
+"""The dictionary as a table, its review by several people, and the audit."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from fastapi import APIRouter, Depends, Query
 
-from bilex.core.typed_json import as_json
-from bilex_workbench import decisions
+from bilex.model.space import Side
+from bilex_workbench import applying, audit, audit_report, decisions
+from bilex_workbench import interface as i
 from bilex_workbench.agreement import agreement
-from bilex_workbench.decisions import Decision, decisions_about, standing
-from bilex_workbench.entries import entry
-from bilex_workbench.problems import CONTROL, LONGEST_WORD, ProblemError
-from bilex_workbench.reviewing import Queue, item, reviewers, status
-from bilex_workbench.routes import Bench, Limit, Offset, ReviewerQuery, TextQuery
+from bilex_workbench.articles import add_example, article_of, keep_article
+from bilex_workbench.decisions import Decision, decisions_about, notes_of
+from bilex_workbench.entries import COLUMNS, Filter, decide_many, entry, known_entry, mark, page, undo_batch
+from bilex_workbench.neighbours import neighbours
+from bilex_workbench.problems import ProblemError
+from bilex_workbench.reviewing import Queue, candidates, disagreements, forms_of, item, reviewers, status
+from bilex_workbench.routes import (
+    Bench,
+    K,
+    Limit,
+    Offset,
+    ReviewerQuery,
+    Share,
+    TextQuery,
+    WordQuery,
+    problems,
+)
 from bilex_workbench.state import Workbench
 
+table = APIRouter(tags=["table"])
 router = APIRouter(tags=["review"])
+audits = APIRouter(tags=["audit"])
+Rank = Annotated[int | None, Query(ge=1)]
 
 
-class Body(BaseModel):
-    """A body in which nothing unknown may stand, nor control characters but new lines and tabs."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_text(cls, value: Any) -> Any:
-        parts = [value]
-        while parts:
-            part = parts.pop()
-            if isinstance(part, str) and CONTROL.search(part.replace("\n", "").replace("\t", "")):
-                raise ValueError("control characters are not allowed in texts")
-            parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        return value
-
-
-def _one_line(text: str) -> str:
-    if CONTROL.search(text):
-        raise ValueError("line breaks and tabs are not allowed in words and names")
-    return text
-
-
-Word = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD), AfterValidator(_one_line)]
-Reviewer = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=60, strip_whitespace=True),
-    AfterValidator(_one_line),
-]
-Note = Annotated[str, StringConstraints(max_length=10_000)]
-Words = Annotated[list[Word], Field(max_length=100)]
+def _filter(
+    bench: Bench,
+    q: TextQuery = "",
+    within: Annotated[str, Query(alias="in")] = "both",
+    match: str = "contains",
+    min_confidence: Share = None,
+    max_confidence: Share = None,
+    band: str | None = None,
+    min_rank: Rank = None,
+    max_rank: Rank = None,
+    status: str = "",
+    mutual: bool | None = None,
+    identical: bool | None = None,
+    noted: bool | None = None,
+    reviewer: TextQuery = "",
+    kind: str = "",
+    known: bool | None = None,
+    doubtful: bool | None = None,
+    fresh: bool | None = None,
+    heads: bool | None = None,
+    headword: TextQuery = "",
+    assignee: TextQuery = "",
+) -> Filter:
+    given = {name: value for name, value in locals().items() if name not in ("bench", "band")}
+    return Filter(**given).within_band(band, bench.bands)
 
 
-class DecisionIn(Body):
-    """A decision about a word."""
-
-    source: Word
-    reviewer: Reviewer
-    verdict: Literal["accept", "none", "skip"]
-    accepted: Words = Field(default_factory=list)
-    candidates: Words = Field(default_factory=list)
-    rejected: Words | None = None
-    unsure: Words = Field(default_factory=list)
-    note: Note = ""
-    kind: Literal["review", "resolution"] = "review"
+Wanted = Annotated[Filter, Depends(_filter)]
 
 
-class SkipIn(Body):
-    """A word that somebody leaves for later."""
-
-    source: Word
-    reviewer: Reviewer
-
-
-class NoteIn(SkipIn):
-    """A remark about a word."""
-
-    note: Note
-
-
-class UndoIn(Body):
-    """Who takes a decision back."""
-
-    reviewer: Reviewer
+@table.get("/api/entries", response_model=i.EntryPage)
+def entries(
+    bench: Bench, wanted: Wanted, offset: Offset = 0, limit: Limit = 100, sort: str = "source_rank"
+) -> Any:
+    """A page of the table."""
+    total, rows = page(bench.store, wanted, sort, offset, limit)
+    return {
+        "total": total,
+        "offset": offset,
+        "limit": limit,
+        "complete": bench.filled,
+        "columns": COLUMNS,
+        "rows": rows,
+    }
 
 
-@router.get("/api/review/next")
-def following(
+@table.post("/api/entries/mark", response_model=i.BatchAnswer)
+def mark_entries(bench: Bench, wanted: Wanted, body: i.MarkIn) -> Any:
+    """Correct the kind of many entries, or assign them to somebody."""
+    if body.kind is None and body.assignee is None:
+        raise ProblemError(400, "Nothing is to be changed; name a kind or an assignee.")
+    chosen = wanted if body.sources is None else body.sources
+    return mark(bench.store, chosen, body.reviewer, body.kind, body.assignee)
+
+
+@table.post("/api/entries/decide", response_model=i.BatchAnswer)
+def decide_entries(bench: Bench, wanted: Wanted, body: i.DecideManyIn) -> Any:
+    """Accept or reject the first answer of many entries, or skip them."""
+    chosen = wanted if body.sources is None else body.sources
+    return decide_many(bench.store, chosen, body.reviewer, body.verdict)
+
+
+@table.post("/api/entries/undo", response_model=i.BatchAnswer, responses=problems(404, 409))
+def undo_entries(bench: Bench, body: i.BatchIn) -> Any:
+    """Take back a bulk action."""
+    return undo_batch(bench.store, body.batch)
+
+
+@table.get("/api/entry", response_model=i.EntryAnswer, responses=problems(404))
+def one_entry(bench: Bench, source: WordQuery) -> Any:
+    """One source word with candidates, forms, notes and the history of decisions."""
+    return {
+        **known_entry(bench.store, source),
+        "candidates": candidates(bench.engine, source),
+        "other_forms": forms_of(bench.store, source),
+        "history": decisions_about(bench.store, source)[::-1],
+        "notes": notes_of(bench.store, source),
+        "article": article_of(bench.store, source),
+    }
+
+
+@table.put("/api/entry/article", response_model=i.ArticleAnswer, responses=problems(404))
+def write_article(bench: Bench, body: i.ArticleIn) -> Any:
+    """Keep part of speech, senses, labels, comments, examples and notes of an entry."""
+    known_entry(bench.store, body.source)
+    with bench.store.writing() as connection:
+        keep_article(connection, body.source, body.article, body.reviewer)
+    return {"article": body.article}
+
+
+@table.post("/api/entry/example", response_model=i.ArticleAnswer, responses=problems(404))
+def choose_example(bench: Bench, body: i.ExampleIn) -> Any:
+    """Add a sentence to an entry."""
+    known_entry(bench.store, body.source)
+    if not body.example.source and not body.example.target:
+        raise ProblemError(400, "The example is empty; give a sentence.")
+    with bench.store.writing() as connection:
+        found = add_example(connection, body.source, body.target, body.example, body.reviewer)
+    return {"article": found}
+
+
+@table.get("/api/examples", response_model=i.ExamplesAnswer)
+def examples(bench: Bench, source: WordQuery, target: TextQuery = "", k: K = 3) -> Any:
+    """Good sentences of the corpus with a word, its translation, or both; empty without a corpus."""
+    if bench.corpus is None:
+        return {"corpus": False, "parallel": [], "source": [], "target": []}
+    words = [[source, *forms_of(bench.store, source)], _target_forms(bench, target)]
+    near = (_neighbours(bench, source, "source"), _neighbours(bench, target, "target"))
+    return {"corpus": True, **bench.corpus.examples(words, near, k)}
+
+
+def _target_forms(bench: Workbench, target: str) -> list[str]:
+    """A target word with the forms that are listed under it."""
+    row = bench.engine.space.target.key_to_index.get(target)
+    if row is None:
+        return [target] if target else []
+    words = bench.engine.space.target.index_to_key
+    found = bench.store.all("SELECT row FROM forms WHERE side = 1 AND head = ? LIMIT 50", row)
+    return [target, *(words[one["row"]] for one in found)]
+
+
+def _neighbours(bench: Workbench, word: str, side: Side) -> set[str]:
+    try:
+        return {near["word"].casefold() for near in neighbours(bench.engine, word, side, 20)}
+    except ProblemError:  # a word that somebody typed
+        return set()
+
+
+@router.get("/api/review/next", response_model=i.QueueAnswer)
+def next_items(
     bench: Bench,
     reviewer: ReviewerQuery,
     order: str = "queue",
@@ -96,7 +174,7 @@ def following(
     kind: str = "",
     assignee: TextQuery = "",
     exclude: Annotated[list[str], Query(max_length=50)] = [],  # noqa: B006
-) -> dict[str, Any]:
+) -> Any:
     """The next words of the queue."""
     queue = Queue(reviewer, order, mode, kind, assignee)
     sources = queue.following(bench.store, count, exclude)
@@ -106,8 +184,8 @@ def following(
     }
 
 
-@router.post("/api/review/decide")
-def decide(bench: Bench, body: DecisionIn) -> dict[str, Any]:
+@router.post("/api/review/decide", response_model=i.DecidedAnswer, responses=problems(404))
+def decide(bench: Bench, body: i.DecisionIn) -> Any:
     """Keep a decision; it is on the disk when this answers."""
     if body.verdict == "accept" and not body.accepted:
         raise ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
@@ -123,104 +201,148 @@ def decide(bench: Bench, body: DecisionIn) -> dict[str, Any]:
     return _recorded(
         bench,
         Decision(
-            body.source,
-            body.reviewer,
-            body.verdict,
-            accepted,
-            rejected,
-            tuple(body.candidates),
-            None,
-            body.note,
-            body.kind,
+            source=body.source,
+            reviewer=body.reviewer,
+            verdict=body.verdict,
+            accepted=accepted,
+            rejected=rejected,
             unsure=unsure,
+            candidates=tuple(body.candidates),
+            note=body.note,
+            kind=body.kind,
         ),
     )
 
 
-@router.post("/api/review/skip")
-def skip(bench: Bench, body: SkipIn) -> dict[str, Any]:
+@router.post("/api/review/skip", response_model=i.DecidedAnswer, responses=problems(404))
+def skip(bench: Bench, body: i.SkipIn) -> Any:
     """Leave a word for later."""
     return _recorded(bench, Decision(body.source, body.reviewer, "skip"))
 
 
 def _recorded(bench: Workbench, decision: Decision) -> dict[str, Any]:
-    found = entry(bench.store, decision.source)
-    if found is None:
-        raise ProblemError(404, f"'{decision.source[:100]}' is not in the table.")
-    best = Decision(**{**vars(decision), "best": found["target"]})
+    best = known_entry(bench.store, decision.source)["target"]
     with bench.store.writing() as connection:
-        kept = decisions.record(connection, best)
+        kept = decisions.record(connection, replace(decision, best=best))
     return {
-        "decision": kept.as_dict(),
+        "decision": kept,
         "entry": entry(bench.store, decision.source),
         **Queue(decision.reviewer).counts(bench.store),
     }
 
 
-@router.post("/api/review/note")
-def note(bench: Bench, body: NoteIn) -> dict[str, Any]:
+@router.post("/api/review/note", response_model=i.NotedAnswer, responses=problems(404))
+def write_note(bench: Bench, body: i.NoteIn) -> Any:
     """Keep a remark; an empty one removes it."""
-    if entry(bench.store, body.source) is None:
-        raise ProblemError(404, f"'{body.source[:100]}' is not in the table.")
+    known_entry(bench.store, body.source)
     with bench.store.writing() as connection:
         decisions.set_note(connection, body.source, body.reviewer, body.note)
     return {"entry": entry(bench.store, body.source)}
 
 
-@router.post("/api/review/undo")
-def undo(bench: Bench, body: UndoIn) -> dict[str, Any]:
+@router.post("/api/review/undo", response_model=i.UndoneAnswer, responses=problems(409))
+def undo(bench: Bench, body: i.UndoIn) -> Any:
     """Take back a person's newest decision that stands."""
     with bench.store.writing() as connection:
         undone = decisions.undo(connection, body.reviewer)
     found = entry(bench.store, undone.source)
     return {
-        "undone": undone.as_dict(),
+        "undone": undone,
         "entry": found,
         "item": item(bench.engine, undone.source) if found else None,
         **Queue(body.reviewer).counts(bench.store),
     }
 
 
-@router.get("/api/review/reviewers")
-def people(bench: Bench) -> dict[str, Any]:
+@router.get("/api/review/reviewers", response_model=i.PeopleAnswer)
+def people(bench: Bench) -> Any:
     """Everybody who decided something."""
-    return {"reviewers": [as_json(one) for one in reviewers(bench.store)]}
+    return {"reviewers": reviewers(bench.store)}
 
 
-@router.get("/api/review/status")
-def progress(bench: Bench) -> dict[str, Any]:
+@router.get("/api/review/status", response_model=i.StatusAnswer)
+def review_status(bench: Bench) -> Any:
     """How far the review is."""
     return status(bench.store, bench.bands).as_dict()
 
 
-@router.get("/api/review/disagreements")
-def disagreements(bench: Bench, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
-    """Entries on which people disagree."""
-    store = bench.store
-    rows = store.all(
-        "SELECT source, row FROM entries WHERE status = 'disagreement' ORDER BY row LIMIT ? OFFSET ?",
-        limit,
-        offset,
-    )
-    found = []
-    for row in rows:
-        about = standing(decisions_about(store, row["source"]))
-        shown = dict.fromkeys(word for one in about for word in (*one.candidates, *one.accepted))
-        found.append(
-            {
-                "source": row["source"],
-                "source_rank": row["row"] + 1,
-                "candidates": list(shown),
-                "decisions": [one.as_dict() for one in about],
-            }
-        )
-    return {
-        "total": store.number("SELECT count(*) FROM entries WHERE status = 'disagreement'"),
-        "rows": found,
-    }
+@router.get("/api/review/disagreements", response_model=i.DisagreementsAnswer)
+def disagreeing(bench: Bench, offset: Offset = 0, limit: Limit = 100) -> Any:
+    """Entries on which people disagree, with what each of them decided and when."""
+    return disagreements(bench.store, offset, limit)
 
 
-@router.get("/api/review/agreement")
-def alike(bench: Bench) -> dict[str, Any]:
+@router.get("/api/review/agreement", response_model=i.AgreementAnswer)
+def review_agreement(bench: Bench) -> Any:
     """Agreement between reviewers: shares and Cohen's κ."""
     return agreement(bench.store).as_dict()
+
+
+@audits.post("/api/audit", response_model=i.AuditAnswer, responses=problems(409))
+def draw_sample(bench: Bench, body: i.SampleIn) -> Any:
+    """Draw a new stratified sample."""
+    found = audit.draw(
+        bench.engine,
+        bench.bands,
+        body.size,
+        body.reviewer,
+        body.random_seed,
+        body.min_confidence,
+        body.max_rank,
+    )
+    return {"audit": found}
+
+
+@audits.get("/api/audit", response_model=i.AuditAnswer)
+def current_sample(bench: Bench) -> Any:
+    """The present sample and how far it is."""
+    return {"audit": audit.current(bench.store)}
+
+
+@audits.get("/api/audit/next", response_model=i.BlindItems, responses=problems(409))
+def next_blind_items(
+    bench: Bench, reviewer: ReviewerQuery, count: Annotated[int, Query(ge=1, le=10)] = 2
+) -> Any:
+    """The next items, blind."""
+    return audit.following(bench.store, count)
+
+
+@audits.post("/api/audit/decide", response_model=i.AuditDecided, responses=problems(404, 409))
+def decide_blind(bench: Bench, body: i.VerdictIn) -> Any:
+    """Keep what somebody says about an item."""
+    return audit.decide(
+        bench.store, body.number, body.reviewer, body.verdict, body.right, body.typed, body.note
+    )
+
+
+@audits.post("/api/audit/undo", response_model=i.AuditUndone, responses=problems(409))
+def undo_blind(bench: Bench, body: i.UndoIn) -> Any:
+    """Take back the newest answer."""
+    return audit.undo(bench.store, body.reviewer)
+
+
+@audits.get("/api/audit/report", response_model=i.ReportAnswer, responses=problems(409))
+def audit_result(bench: Bench, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> Any:
+    """Precision with its 95 % interval, over all and by band."""
+    return audit_report.report(bench.engine, bench.bands, width)
+
+
+@audits.post("/api/audit/recalibrate", response_model=i.RecalibrationAnswer, responses=problems(409))
+def recalibrate(bench: Bench) -> Any:
+    """Bring confidences in line with what was audited."""
+    with bench.exclusive("recalibrate"):
+        return {"recalibration": audit_report.recalibrate(bench.engine)}
+
+
+@audits.delete("/api/audit/recalibrate", response_model=i.RecalibrationAnswer, responses=problems(409))
+def undo_recalibration(bench: Bench) -> Any:
+    """The model's own confidences again."""
+    with bench.exclusive("recalibrate"):
+        audit_report.recalibrate(bench.engine, back=True)
+    return {"recalibration": None}
+
+
+@audits.post("/api/audit/apply", response_model=i.AppliedAnswer, responses=problems(409))
+def apply_recalibration(bench: Bench) -> Any:
+    """Write the recalibrated confidences into the model, so that `bilex translate` has them too."""
+    return {"applied": applying.apply_to_model(bench)}

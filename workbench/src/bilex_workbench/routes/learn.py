@@ -9,35 +9,31 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import Field
 from starlette.responses import StreamingResponse
 
+from bilex_workbench import interface as i
 from bilex_workbench import retraining
 from bilex_workbench.jobs import Jobs
-from bilex_workbench.routes import Bench, Limit, Offset, TextQuery, WatchedBench
-from bilex_workbench.routes.review import Body
+from bilex_workbench.routes import Bench, Limit, Offset, TextQuery, WatchedBench, problems
 
 router = APIRouter(tags=["learn"])
 _LOOK_EVERY = 0.15
 _SIGN_OF_LIFE = 10.0
+_EVENTS = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
-class LearnIn(Body):
-    """How to retrain."""
-
-    updates: int | None = Field(None, ge=0, le=2_000)
-    held_out: float = Field(0.1, ge=0, le=0.5)
-    random_seed: int = Field(1, ge=0, le=2**32 - 1)
-
-
-@router.get("/api/job")
-def job(bench: WatchedBench) -> dict[str, Any]:
+@router.get("/api/job", response_model=i.JobOf)
+def job(bench: WatchedBench) -> Any:
     """The present or last job."""
     return {"job": bench.jobs.describe()}
 
 
-@router.get("/api/job/events", response_class=StreamingResponse)
-async def events(bench: Bench, request: Request) -> StreamingResponse:
+@router.get(
+    "/api/job/events",
+    response_class=StreamingResponse,
+    responses={200: {"description": "Events with a job as their data.", "content": _EVENTS}},
+)
+async def job_events(bench: Bench, request: Request) -> StreamingResponse:
     """The job at every change, as server-sent events."""
     return StreamingResponse(_events(bench.jobs, request), media_type="text/event-stream")
 
@@ -60,39 +56,39 @@ async def _events(jobs: Jobs, request: Request) -> AsyncIterator[str]:
         await asyncio.sleep(_LOOK_EVERY)
 
 
-@router.post("/api/job/cancel")
-def cancel(bench: Bench) -> dict[str, Any]:
+@router.post("/api/job/cancel", response_model=i.StartedJob, responses=problems(409))
+def cancel_job(bench: Bench) -> Any:
     """End the job; nothing of it is kept."""
     return {"job": bench.jobs.cancel()}
 
 
-@router.post("/api/learn", status_code=202)
-def learn(bench: Bench, body: LearnIn) -> dict[str, Any]:
+@router.post("/api/learn", status_code=202, response_model=i.StartedJob, responses=problems(409))
+def learn(bench: Bench, body: i.LearnIn) -> Any:
     """Start a retraining in a process of its own."""
     return {"job": retraining.start(bench, body.updates, body.held_out, body.random_seed)}
 
 
-@router.get("/api/learn")
-def waiting(bench: Bench) -> dict[str, Any]:
+@router.get("/api/learn", response_model=i.WaitingAnswer)
+def waiting_model(bench: Bench) -> Any:
     """The retrained model that waits for keep or discard."""
     return {"waiting": retraining.waiting(bench)}
 
 
-@router.get("/api/learn/changes")
-def changes(bench: Bench, offset: Offset = 0, limit: Limit = 100, q: TextQuery = "") -> dict[str, Any]:
-    """Entries whose first translation changed."""
+@router.get("/api/learn/changes", response_model=i.ChangesAnswer)
+def changed_entries(bench: Bench, offset: Offset = 0, limit: Limit = 100, q: TextQuery = "") -> Any:
+    """Entries whose first translation changed, with the decision that each change is near."""
     return retraining.changes(bench.store, q, offset, limit)
 
 
-@router.post("/api/learn/keep")
-def keep(bench: Bench) -> dict[str, Any]:
+@router.post("/api/learn/keep", response_model=i.KeptAnswer, responses=problems(409))
+def keep_model(bench: Bench) -> Any:
     """Put the retrained model in the place of the present one."""
     retraining.keep(bench)
     return {"model": bench.describe()}
 
 
-@router.post("/api/learn/discard")
-def discard(bench: Bench) -> dict[str, Any]:
+@router.post("/api/learn/discard", response_model=i.WaitingAnswer, responses=problems(409))
+def discard_model(bench: Bench) -> Any:
     """Remove the retrained model."""
     retraining.discard(bench)
     return {"waiting": None}

@@ -1,4 +1,4 @@
-"""Start from nothing: the sample, files of an allowed folder, uploads, and the first fit."""
+"""The model: what it is, translations, spellings, reasons and the map; and starting from nothing."""
 
 from __future__ import annotations
 
@@ -8,51 +8,80 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import Field
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
 
+import bilex
 from bilex.aligners.registry import method_names, methods
 from bilex.encoders.presets import OFFLINE_ENCODER
 from bilex.fit import DEFAULT_METHOD
+from bilex_workbench import interface as i
+from bilex_workbench.lookup import neighbourhood_map, suggest, translations, why
 from bilex_workbench.problems import ProblemError
-from bilex_workbench.routes import Bench
-from bilex_workbench.routes.review import Body
+from bilex_workbench.routes import (
+    Bench,
+    DirectionQuery,
+    K,
+    RetrievalQuery,
+    TextQuery,
+    WatchedBench,
+    WordQuery,
+    body_of,
+    problems,
+)
 from bilex_workbench.state import Workbench
 from bilex_workbench.uploads import PIECE, Uploads, inside, listing
 
-router = APIRouter(tags=["setup"])
+look = APIRouter(tags=["look"])
+setup = APIRouter(tags=["setup"])
 _NAME = re.compile(r"[\w][\w .-]{0,80}")
 
 
-class ChoiceIn(Body):
-    """A file: a path inside the allowed folder, or an upload."""
-
-    path: str | None = Field(None, max_length=4_000)
-    upload: str | None = Field(None, max_length=64)
-
-
-class FirstFit(Body):
-    """What to fit."""
-
-    sample: bool = False
-    name: str = Field("model", max_length=81)
-    source: ChoiceIn | None = None
-    target: ChoiceIn | None = None
-    seeds: ChoiceIn | None = None
-    source_language: str | None = Field(None, max_length=40)
-    target_language: str | None = Field(None, max_length=40)
-    method: str = DEFAULT_METHOD
-    language_model: str | None = Field(None, max_length=200)
-    limit: int = Field(200_000, ge=1, le=5_000_000)
-    updates: int | None = Field(None, ge=0, le=2_000)
+@look.get("/api/health", response_model=i.Health)
+async def health(bench: WatchedBench) -> Any:
+    """Whether the server runs and a model is open; needs no token."""
+    return {
+        "status": "ok",
+        "version": bilex.__version__,
+        "model": bench.state,
+        "ready": bench.state == "ready",
+    }
 
 
-class UploadIn(Body):
-    """A file that will be uploaded."""
+@look.get("/api/model", response_model=i.ModelAnswer)
+def model(bench: WatchedBench) -> Any:
+    """The model that is open, and how far its table is filled."""
+    return bench.describe()
 
-    name: str = Field(max_length=1_000)
-    size: int = Field(ge=1, le=1 << 50)
-    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+
+@look.get("/api/translate", response_model=i.TranslateAnswer)
+async def translate(
+    bench: Bench,
+    word: WordQuery,
+    direction: DirectionQuery = "forward",
+    k: K = 5,
+    retrieval: RetrievalQuery = "csls",
+) -> Any:
+    """The best translations of a word; a word outside the vocabulary waits for the language model."""
+    return JSONResponse(await translations(bench.engine, word, direction, k, retrieval))
+
+
+@look.get("/api/suggest", response_model=i.SuggestAnswer)
+def suggestions(bench: Bench, word: TextQuery = "", direction: DirectionQuery = "forward", k: K = 8) -> Any:
+    """Words that begin so, and closest spellings."""
+    return suggest(bench.engine, word, direction, k)
+
+
+@look.get("/api/why", response_model=i.WhyAnswer, responses=problems(404))
+def reasons(bench: Bench, source: WordQuery, target: WordQuery, k: K = 10) -> Any:
+    """What speaks for a pair: neighbours in both languages."""
+    return why(bench.engine, source, target, k)
+
+
+@look.get("/api/map", response_model=i.MapAnswer, responses=problems(404))
+def neighbourhood(bench: Bench, word: WordQuery, direction: DirectionQuery = "forward", k: K = 20) -> Any:
+    """A word's neighbourhood in two dimensions."""
+    return neighbourhood_map(bench.engine, word, direction, k)
 
 
 def _uploads(request: Request) -> Uploads:
@@ -60,11 +89,10 @@ def _uploads(request: Request) -> Uploads:
     return uploads
 
 
-@router.get("/api/setup")
-def setup(bench: Bench, request: Request) -> dict[str, Any]:
+@setup.get("/api/setup", response_model=i.SetupAnswer)
+def choices(bench: Bench, request: Request) -> Any:
     """What can be chosen for a first fit."""
     folder = bench.settings.folder
-    known = methods()
     language_model = {
         "name": OFFLINE_ENCODER,
         "summary": "a small multilingual encoder that needs no hub",
@@ -83,50 +111,56 @@ def setup(bench: Bench, request: Request) -> dict[str, Any]:
                 "default": name == DEFAULT_METHOD,
                 "needs_seeds": method.needs_seeds,
             }
-            for name, method in known.items()
+            for name, method in methods().items()
         ],
         "language_models": [language_model],
         "uploads": _uploads(request).list(),
     }
 
 
-@router.get("/api/setup/files")
-def files(bench: Bench, path: Annotated[str, Query(max_length=4_000)] = "") -> dict[str, Any]:
+@setup.get("/api/setup/files", response_model=i.FilesAnswer, responses=problems(404, 409))
+def folder_contents(bench: Bench, path: Annotated[str, Query(max_length=4_000)] = "") -> Any:
     """What a folder inside the allowed one holds."""
     return listing(bench.settings.folder, path)
 
 
-@router.post("/api/setup/uploads", status_code=201)
-def announce(bench: Bench, request: Request, body: UploadIn) -> dict[str, Any]:
+@setup.post(
+    "/api/setup/uploads", status_code=201, response_model=i.UploadAnswer, responses=problems(409, 413)
+)
+def announce_upload(bench: Bench, request: Request, body: i.UploadIn) -> Any:
     """Announce a file that will come in pieces."""
     return _uploads(request).start(body.name, body.size, body.sha256)
 
 
-@router.put("/api/setup/uploads/{number}")
-async def piece(
+@setup.put(
+    "/api/setup/uploads/{number}",
+    response_model=i.UploadAnswer,
+    responses=problems(404, 409, 413, 507),
+    openapi_extra=body_of("application/octet-stream"),
+)
+async def add_piece(
     bench: Bench, request: Request, number: str, offset: Annotated[int, Query(ge=0, le=1 << 50)]
-) -> dict[str, Any]:
+) -> Any:
     """The next piece of a file."""
     body = await request.body()
     return await run_in_threadpool(_uploads(request).add, number, offset, body)
 
 
-@router.get("/api/setup/uploads/{number}")
-def upload(bench: Bench, request: Request, number: str) -> dict[str, Any]:
+@setup.get("/api/setup/uploads/{number}", response_model=i.UploadAnswer, responses=problems(404))
+def upload(bench: Bench, request: Request, number: str) -> Any:
     """How much of a file is there."""
     return _uploads(request).describe(number)
 
 
-@router.delete("/api/setup/uploads/{number}", status_code=204)
-def remove(bench: Bench, request: Request, number: str) -> None:
+@setup.delete("/api/setup/uploads/{number}", status_code=204, responses=problems(404))
+def remove_upload(bench: Bench, request: Request, number: str) -> None:
     """Remove an upload."""
     _uploads(request).delete(number)
 
 
-@router.post("/api/setup/fit", status_code=202)
-def fit(bench: Bench, request: Request, body: FirstFit) -> dict[str, Any]:
+@setup.post("/api/setup/fit", status_code=202, response_model=i.StartedJob, responses=problems(404, 409))
+def fit(bench: Bench, request: Request, body: i.FitIn) -> Any:
     """Start the first fit in a process of its own."""
-    output = _output(bench, body.name)
     order: dict[str, Any] = {
         "kind": "fit",
         "sample": body.sample,
@@ -134,7 +168,7 @@ def fit(bench: Bench, request: Request, body: FirstFit) -> dict[str, Any]:
         "language_model": _known_encoder(bench, body.language_model),
         "limit": body.limit,
         "updates": body.updates,
-        "output": str(output),
+        "output": str(_output(bench, body.name)),
         "languages": [body.source_language or None, body.target_language or None],
     }
     if not body.sample:
@@ -176,7 +210,7 @@ def _output(bench: Workbench, name: str) -> Path:
     return output
 
 
-def _path(bench: Workbench, uploads: Uploads, chosen: ChoiceIn) -> Path:
+def _path(bench: Workbench, uploads: Uploads, chosen: i.FileIn) -> Path:
     if chosen.upload is not None:
         return uploads.path(chosen.upload)
     if chosen.path is None:
