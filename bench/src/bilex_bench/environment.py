@@ -17,12 +17,7 @@ _CLEAR, _FORGET_PEAK = Path("/proc/self/clear_refs"), "5"
 
 
 def environment(device: str, threads: int) -> dict[str, Any]:
-    """Versions, hardware and host of this process, as plain values.
-
-    Args:
-        device: "cpu" or "cuda": where the numbers are crunched.
-        threads: How many threads this process may use.
-    """
+    """Versions, hardware and host of this process, as plain values."""
     return {**_machine(device), "threads": threads}
 
 

@@ -44,12 +44,6 @@ def estimate(
 
     A step takes the median time per word of earlier results of the same method or language model. Memory is
     the most that any of them needed.
-
-    Args:
-        setups: The setups to run, each once, in the order of work.
-        datasets: Their data.
-        store: Earlier results, if there are any.
-        on_gpu: Whether they will run on a GPU.
     """
     device = "cuda" if on_gpu else "cpu"
     words = _Words(datasets)

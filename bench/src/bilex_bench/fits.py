@@ -52,20 +52,7 @@ class Problem:
 
 
 def fitted(problem: Problem, aligner: Aligner, *, folder: Path, progress: Progress) -> tuple[str, FitResult]:
-    """Fit an aligner, or take the fit that an earlier run left in `folder`.
-
-    Args:
-        problem: What is fitted.
-        aligner: The method with its settings; its device is "cpu" or "cuda".
-        folder: Where fits are kept.
-        progress: Receives how far the work is.
-
-    Returns:
-        The name of the fit, and the fit.
-
-    Raises:
-        BilexError: The data cannot serve this method.
-    """
+    """Fit an aligner, or take the fit that an earlier run left in `folder`."""
     name = problem.identity(aligner)
     home, unfinished = folder / name, folder / f"{name}.unfinished"
     with contextlib.suppress(*UNREADABLE):
@@ -90,11 +77,7 @@ def fitted(problem: Problem, aligner: Aligner, *, folder: Path, progress: Progre
 
 
 def _stored(home: Path, aligner: Aligner, problem: Problem) -> FitResult:
-    """The fit that is kept in a folder.
-
-    Raises:
-        BilexError: There is none, or it was damaged.
-    """
+    """The fit that is kept in a folder."""
     if not verify_manifest(home, _KIND):
         raise BilexError(f"{home}: there is no fit.")
     about = read_json(home / _ABOUT)

@@ -28,11 +28,7 @@ def ready_grids() -> dict[str, str]:
 
 
 def ready_text(name: str) -> str:
-    """The TOML text of a ready grid.
-
-    Raises:
-        BilexError: There is none of that name, or the package was installed without it.
-    """
+    """The TOML text of a ready grid."""
     if name not in _NAMES:
         raise BilexError(
             f"there is no ready grid '{name}'; there are {', '.join(_NAMES)}.{nearest_name(name, _NAMES)}"
@@ -44,17 +40,7 @@ def ready_text(name: str) -> str:
 
 
 def grid_text(name: str | Path) -> tuple[str, str, Path]:
-    """A grid by name or file.
-
-    Args:
-        name: The name of a ready grid, or a TOML file.
-
-    Returns:
-        The grid's name, its text, and the folder that paths in it start from.
-
-    Raises:
-        BilexError: There is neither, or the file cannot be read.
-    """
+    """A grid by name or file."""
     if str(name) in _NAMES:
         return str(name), ready_text(str(name)), Path()
     path = Path(name)

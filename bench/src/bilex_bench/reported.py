@@ -80,12 +80,7 @@ def counterpart(setup: Setup) -> Counterpart | None:
 
 
 def benchmark_of(setup: Setup, dictionary: str = "") -> Literal["xling", "panlex"] | None:
-    """The paper's benchmark that a setup is scored on, by names and languages.
-
-    Args:
-        setup: Whose data set may be called "xling" or "panlex", in any case, with more around it.
-        dictionary: The name of the test dictionary; XLING's file names say it too.
-    """
+    """The paper's benchmark that a setup is scored on, by names and languages."""
     name, languages = setup.dataset.lower(), set(setup.languages)
     if ("xling" in name or "yacle.test" in dictionary) and languages <= set(XLING_LANGUAGES):
         return "xling"
@@ -97,15 +92,7 @@ def benchmark_of(setup: Setup, dictionary: str = "") -> Literal["xling", "panlex
 def reported(
     setup: Setup, direction: DirectionName, retrieval: Retrieval, dictionary: str = ""
 ) -> float | None:
-    """The paper's P@1 × 100 for a setup in one direction; None where it reports none.
-
-    Args:
-        setup: Of ours.
-        direction: "forward" or "backward"; on PanLex, whose two directions have different dictionaries,
-            only "forward" has figures.
-        retrieval: "nn" or "csls".
-        dictionary: The name of the test dictionary.
-    """
+    """The paper's P@1 × 100 for a setup in one direction; None where it reports none."""
     found, benchmark = counterpart(setup), benchmark_of(setup, dictionary)
     if found is None or benchmark is None or (benchmark == "panlex" and direction == "backward"):
         return None
@@ -116,28 +103,13 @@ def reported(
 def reported_by_name(
     names: Iterable[str], seeds: str, source: str, target: str, retrieval: Retrieval
 ) -> float | None:
-    """The paper's P@1 × 100 of a method in one direction.
-
-    Args:
-        names: Of the method in the paper's tables; the first that is found counts.
-        seeds: "5k" or "1k".
-        source: Language code.
-        target: Language code.
-        retrieval: "nn" or "csls".
-    """
+    """The paper's P@1 × 100 of a method in one direction."""
     direction = f"{source.upper()}->{target.upper()}"
     return _look_up(_PER_DIRECTION, seeds, direction, tuple(names), retrieval)
 
 
 def reported_average(names: Iterable[str], seeds: str, row: str, retrieval: Retrieval) -> float | None:
-    """The paper's mean over all its pairs.
-
-    Args:
-        names: Of the method in the paper's tables.
-        seeds: "5k" or "1k".
-        row: "EN->*", "*->EN" or "Avg.".
-        retrieval: "nn" or "csls".
-    """
+    """The paper's mean over all its pairs."""
     return _look_up(_AVERAGES, seeds, row, tuple(names), retrieval)
 
 

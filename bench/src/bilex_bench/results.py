@@ -31,8 +31,8 @@ class WordSample:
     Args:
         source_words: Source words of test pairs.
         target_words: Their translations, one for each.
-        source: One row a source word.
-        target: One row a target word.
+        source: One row per source word.
+        target: One row per target word.
     """
 
     source_words: tuple[str, ...]
@@ -82,14 +82,7 @@ class Result:
     def figure(
         self, direction: DirectionName, retrieval: str, measure: str = "p@1", *, leak_free: bool = False
     ) -> float | None:
-        """One figure between 0 and 1; None where there is none.
-
-        Args:
-            direction: "forward" (source to target) or "backward".
-            retrieval: "nn" or "csls".
-            measure: "p@1", "p@5", "p@10" or "mrr".
-            leak_free: Over the words without a pair in the training dictionary.
-        """
+        """One figure between 0 and 1; None where there is none."""
         if self.evaluation is None:
             return None
         scored = self.evaluation[direction]

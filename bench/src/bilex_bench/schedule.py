@@ -77,24 +77,12 @@ class Schedule:
         job.setups = [setup for setup in job.setups if setup.key != result.setup.key]
 
     def finished(self, job: Job) -> list[Result]:
-        """A job says that nothing more comes.
-
-        Returns:
-            Failed results for setups that it never spoke of; there should be none.
-        """
+        """A job says that nothing more comes."""
         self.running.remove(job)
         return [failure(setup, "its worker ended without a result.", job.attempt) for setup in job.setups]
 
     def lost(self, job: Job, reason: str) -> list[Result]:
-        """A job's worker died or ran out of memory: it is tried once more, alone, or given up.
-
-        Args:
-            job: The job.
-            reason: What happened, in a clause.
-
-        Returns:
-            Failed results for what is given up.
-        """
+        """A job's worker died or ran out of memory: it is tried once more, alone, or given up."""
         self.running.remove(job)
         if not job.setups:
             return []
@@ -108,11 +96,7 @@ class Schedule:
         return []
 
     def interrupted(self, job: Job, reason: str) -> list[Result]:
-        """A job's machine vanished, which is no fault of the job: it waits again, in front.
-
-        Returns:
-            Failed results if that has happened too often.
-        """
+        """A job's machine vanished, which is no fault of the job: it waits again, in front."""
         self.running.remove(job)
         job.interruptions += 1
         if job.interruptions > _INTERRUPTIONS:

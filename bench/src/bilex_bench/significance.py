@@ -142,7 +142,7 @@ def sign_flip_p(values: Array, *, draws: int = DRAWS, seed: int = 0) -> float:
     and p is (1 + those as extreme) / (1 + draws), which never promises too much.
 
     Args:
-        values: One difference a unit.
+        values: One difference per unit.
         draws: How many flips are drawn.
         seed: Fixes them.
     """
@@ -190,7 +190,7 @@ def meanings(scored: Sequence[Scored]) -> list[Numbers]:
     """Which test words belong together: those that translations link, in whatever direction or pair.
 
     Args:
-        scored: One entry a direction.
+        scored: One entry per direction.
 
     Returns:
         For each entry the number of each word's unit, from 0. Two words are in one unit if a chain of
@@ -245,7 +245,7 @@ def _random_subset_sums(values: Array, draws: int, seed: int) -> Array:
 
 @functools.lru_cache(maxsize=4)
 def _resamplings(units: int, replicates: int, seed: int) -> Array:
-    """How often each unit is drawn in each resampling; one row a resampling."""
+    """How often each unit is drawn in each resampling; one row per resampling."""
     generator = np.random.default_rng(seed)
     times = np.empty((replicates, units))
     for row in times:

@@ -65,16 +65,7 @@ class FinishedStage:
 
 
 def tuning_of(encoder: WordEncoder, overrides: Mapping[str, Any], seed: int) -> TuningSettings:
-    """The tuning of a setup in every detail.
-
-    Args:
-        encoder: The language model as it came.
-        overrides: What differs from the model's preset; "preset" names one of the lighter presets.
-        seed: Of the setup; added to that of tuning, so that 0 is the paper's.
-
-    Raises:
-        BilexError: A setting of tuning is not known or makes no sense.
-    """
+    """The tuning of a setup in every detail."""
     settings = lightened(encoder.preset.tuning, overrides.get("preset", "paper"))
     changed = {name: value for name, value in overrides.items() if name != "preset"}
     try:
@@ -95,20 +86,7 @@ def finished_stage(
     encodings: Path,
     progress: Progress,
 ) -> FinishedStage:
-    """Run stage C2 on a fit, or take what an earlier run left in `folder`.
-
-    Args:
-        problem: What the aligner was fitted to.
-        settings: Those of stage C2.
-        aligned: The name of the aligner's fit, and the fit.
-        encoder: The language model as it came.
-        folder: Where finished stages are kept, and the state of unfinished ones.
-        encodings: A folder for encodings of models as they are, which serve all families.
-        progress: Receives how far the work is.
-
-    Raises:
-        BilexError: The encoder cannot be had, or there are too few pairs.
-    """
+    """Run stage C2 on a fit, or take what an earlier run left in `folder`."""
     from bilex.encoders.combine import aligned_views
 
     name = _name(aligned[0], encoder, settings)

@@ -32,11 +32,7 @@ def keep(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
 
 
 def check(connection: sqlite3.Connection, path: Path) -> None:
-    """Compare everything with its checksum; a file of before there were any is taken as it is.
-
-    Raises:
-        BilexError: A row or a part was changed.
-    """
+    """Compare everything with its checksum; a file of before there were any is taken as it is."""
     advice = "was changed or damaged since it was written; restore the file from a copy"
     # A changed byte in an index hides rows from those who look them up, though every row is whole.
     if connection.execute("PRAGMA main.integrity_check(1)").fetchone()[0] != "ok":

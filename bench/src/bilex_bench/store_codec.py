@@ -55,11 +55,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(content: bytes) -> Any:
-    """What `pack` was given.
-
-    Raises:
-        ValueError: The bytes are damaged.
-    """
+    """What `pack` was given."""
     try:
         return json.loads(zlib.decompress(content).decode("utf-8", "surrogatepass"))
     except zlib.error as error:
@@ -67,13 +63,7 @@ def unpack(content: bytes) -> Any:
 
 
 def split_predictions(predictions: Sequence[Prediction]) -> tuple[bytes, bytes]:
-    """Predictions as two parts.
-
-    Returns:
-        The test words with golds, bands and spelling, which every setup of a pair shares; and answers,
-        ranks and leaks, which are a setup's own. The answers of the retrieval methods stand side by side,
-        word by word: they repeat each other, and compress well there.
-    """
+    """Predictions as two parts."""
     words = [[p.source, list(p.golds), p.band, int(p.identical)] for p in predictions]
     retrievals = list(predictions[0].answers) if predictions else []
     ranked = list(predictions[0].ranks) if predictions else []
@@ -88,11 +78,7 @@ def split_predictions(predictions: Sequence[Prediction]) -> tuple[bytes, bytes]:
 
 
 def join_predictions(words: bytes, own: bytes) -> tuple[Prediction, ...]:
-    """What `split_predictions` was given.
-
-    Raises:
-        ValueError: The bytes are damaged.
-    """
+    """What `split_predictions` was given."""
     rows, found = unpack(words), unpack(own)
     leaked = set(found["leaked"])
     return tuple(
@@ -118,11 +104,7 @@ def split_sample(sample: WordSample) -> tuple[bytes, bytes, bytes]:
 
 
 def join_sample(words: bytes, source: bytes, target: bytes) -> WordSample:
-    """What `split_sample` was given.
-
-    Raises:
-        ValueError: The bytes are damaged.
-    """
+    """What `split_sample` was given."""
     source_words, target_words = unpack(words)
     return WordSample(
         tuple(source_words),

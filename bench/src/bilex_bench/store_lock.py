@@ -20,12 +20,6 @@ def exclusive(path: Path) -> Iterator[None]:
     The operating system lets go of it when the process ends, however it ends, so that a lock file left by
     a killed runner keeps nobody out. Readers do not ask for it. Who holds it stands in a second file, since
     Windows does not let others read a locked one.
-
-    Args:
-        path: The results file.
-
-    Raises:
-        BilexError: Another process holds it, or the file cannot be written.
     """
     path = path.resolve()  # under whatever name, the lock is the file's own
     lock = path.with_name(f"{path.name}.lock")

@@ -19,11 +19,7 @@ _PACKING = 2.5  # how much longer packed text is, unpacked
 
 
 def word_count(path: Path) -> int:
-    """The number of words: as the file says of itself, else guessed from its size; 200,000 if nothing helps.
-
-    Args:
-        path: A vector file or folder.
-    """
+    """The number of words: as the file states, else guessed from its size; 200,000 if nothing helps."""
     try:
         if path.is_dir():
             return int(read_json(path / CONFIG)["words"])

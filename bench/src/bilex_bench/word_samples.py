@@ -51,7 +51,7 @@ class Sampler:
         )
 
     def sample(self, source: Matrix, target: Matrix) -> WordSample:
-        """The pairs in matrices with one row a word of the vocabularies."""
+        """The pairs in matrices with one row per word of the vocabularies."""
         return WordSample(
             *self.words,
             np.array(source[self.rows[:, 0]], np.float32),
@@ -68,14 +68,7 @@ class Sampler:
     def of_stage(
         self, stage: FinishedStage, space: Space, encoder: WordEncoder, *, tuned: bool
     ) -> dict[str, WordSample]:
-        """The vectors as read, aligned, of the language model before and after tuning, and combined.
-
-        Args:
-            stage: The finished stage C2.
-            space: Its combined space.
-            encoder: The language model as it came.
-            tuned: Whether it was tuned; "lm-tuned" is left out otherwise.
-        """
+        """The vectors as read, aligned, of the language model before and after tuning, and combined."""
         samples = {
             "static": self.sample(self._source.vectors, self._target.vectors),
             "aligned": self.sample(*stage.static),

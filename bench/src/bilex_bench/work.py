@@ -45,16 +45,6 @@ def run_family(
     """Run setups of one family, and give each result as soon as it is there.
 
     Whatever goes wrong with a setup becomes its failed result, and the rest goes on.
-
-    Args:
-        setups: Setups that share their aligner's fit.
-        workplace: Data, folders and device.
-        progress: Takes reports of progress.
-        attempt: Which attempt this is, counted from 1.
-        last_attempt: Whether running out of memory is a failed result too.
-
-    Raises:
-        FamilyOutOfMemoryError: Memory ran out, and this is not the last attempt.
     """
     peak = PeakMemory(workplace.device)
     yield from _Family(setups, workplace, progress, attempt, last_attempt, peak).results()

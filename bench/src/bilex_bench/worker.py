@@ -25,10 +25,6 @@ def serve(pipe: Connection, plan: WorkPlan) -> None:
     """The life of a worker process: families in, events out, until the other end is closed.
 
     A worker never outlives the process that started it, however that one ended.
-
-    Args:
-        pipe: To the process that started this one.
-        plan: What the run is about.
     """
     _end_with_parent()
     _leave_politely()
@@ -43,14 +39,7 @@ def serve(pipe: Connection, plan: WorkPlan) -> None:
 def work_on(
     job: Job, workplace: Workplace, send: Callable[[Event], None], *, seconds_between_steps: float = 0.25
 ) -> None:
-    """Work on one family.
-
-    Args:
-        job: The family.
-        workplace: The workplace of this process.
-        send: Takes what happens; the last event is `Finished`.
-        seconds_between_steps: How often at most a step is reported.
-    """
+    """Work on one family."""
     from bilex_bench.work import FamilyOutOfMemoryError, run_family
 
     results = run_family(

@@ -31,7 +31,7 @@ class WorkPlan:
     Args:
         folders: Each data set, by its name in the grid.
         work: The folder for fits, finished stages and encodings; what is in it is never made again.
-        cache: The folder for vector files in a form that opens at once; one a machine.
+        cache: The folder for vector files in a form that opens at once; one per machine.
         device: "auto", "cpu" or "cuda".
         threads: How many threads a worker may use.
         sampled: The keys of the setups whose word vectors are kept for pictures.
@@ -79,30 +79,18 @@ class Workplace:
         return Path(self.plan.work) / "encodings"
 
     def vocabularies(self, setup: Setup, progress: Progress = SILENT) -> tuple[WordVectors, WordVectors]:
-        """Source and target vectors of a setup, from memory if they were used just before.
-
-        Raises:
-            BilexError: A file is missing or damaged.
-        """
+        """Source and target vectors of a setup, from memory if they were used just before."""
         source, target = setup.languages
         return self._vectors(setup, source, progress), self._vectors(setup, target, progress)
 
     def dictionaries(self, setup: Setup) -> tuple[Lexicon | None, Lexicon]:
-        """The seed pairs (None for a setup without) and the test pairs of a setup.
-
-        Raises:
-            BilexError: A file is missing or damaged.
-        """
+        """The seed pairs (None for a setup without) and the test pairs of a setup."""
         folder = self._folder(setup)
         seeds = None if setup.seeds == NO_SEEDS else folder.seeds(setup.pair, setup.seeds)
         return seeds, folder.test(setup.pair)
 
     def encoder(self, lm: str, progress: Progress = SILENT) -> WordEncoder:
-        """A language model as it came, opened once for families that follow each other.
-
-        Raises:
-            BilexError: The model cannot be had or is damaged.
-        """
+        """A language model as it came, opened once for families that follow each other."""
         from bilex.encoders.model import WordEncoder
 
         if self._encoder is None or self._encoder[0] != lm:

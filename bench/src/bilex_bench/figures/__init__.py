@@ -20,19 +20,7 @@ FIGURES = (heat_map.KIND, lambda_curves.KIND, frequency.KIND, time_accuracy.KIND
 def draw_figures(
     results: Iterable[Result], kinds: Sequence[str] = FIGURES, *, progress: Progress = SILENT
 ) -> list[Drawing]:
-    """Draw all figures of some kinds that the results allow.
-
-    Args:
-        results: Any results; those that failed are not drawn.
-        kinds: Which figures, of `FIGURES`.
-        progress: Takes reports of progress; t-SNE takes a second or two a panel.
-
-    Returns:
-        The figures in the order of `FIGURES`; none of a kind for which the results hold nothing.
-
-    Raises:
-        BilexError: matplotlib or scikit-learn is not installed.
-    """
+    """Draw all figures of some kinds that the results allow."""
     board = Board.of(results)
     with house_style():
         drawings = {
@@ -42,10 +30,12 @@ def draw_figures(
             time_accuracy.KIND: lambda: time_accuracy.draw(board),
             tsne.KIND: lambda: tsne.draw(board, progress),
         }
-        return _told_apart(drawing for kind in FIGURES if kind in kinds for drawing in drawings[kind]())
+        return _with_distinct_names(
+            drawing for kind in FIGURES if kind in kinds for drawing in drawings[kind]()
+        )
 
 
-def _told_apart(drawings: Iterable[Drawing]) -> list[Drawing]:
+def _with_distinct_names(drawings: Iterable[Drawing]) -> list[Drawing]:
     """Drawings whose names differ, also where those of two data sets differ in punctuation only."""
     seen: Counter[str] = Counter()
     found = []

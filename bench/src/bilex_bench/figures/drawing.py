@@ -110,11 +110,7 @@ class Drawing:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Within the block matplotlib draws as all our figures are drawn.
-
-    Raises:
-        BilexError: matplotlib is not installed.
-    """
+    """Within the block matplotlib draws as all our figures are drawn."""
     try:
         import matplotlib as mpl
     except ImportError as error:

@@ -20,7 +20,7 @@ _MOST_LINES = 10
 
 
 def draw(board: Board) -> list[Drawing]:
-    """One figure a data set, with a panel for each seed size."""
+    """One figure per data set, with a panel for each seed size."""
     shown = {
         sheet.dataset: [_few_lines(comparison) for comparison in board.comparisons(sheet.dataset)]
         for sheet in board.sheets

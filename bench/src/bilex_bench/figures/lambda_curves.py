@@ -1,4 +1,4 @@
-"""P@1 against λ, the weight of the language model: one panel a pair, with the aligner's own level."""
+"""P@1 against λ, the weight of the language model: one panel per pair, with the aligner's own level."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Point(NamedTuple):
 
 
 def draw(board: Board) -> list[Drawing]:
-    """One figure a data set, with a panel for each seed size."""
+    """One figure per data set, with a panel for each seed size."""
     drawings = []
     for sheet in board.sheets:
         shown = board.comparisons(sheet.dataset)

@@ -107,11 +107,7 @@ def joint_rows(sample: WordSample) -> Floats:
 
 
 def projected(sample: WordSample) -> Floats:
-    """Places in the plane for the source words, then the target words; the same on every run.
-
-    Raises:
-        BilexError: scikit-learn is not installed.
-    """
+    """Places in the plane for the source words, then the target words; the same on every run."""
     try:
         from sklearn.manifold import TSNE  # type: ignore[import-untyped]
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

@@ -51,20 +51,7 @@ def build_tables(
     names: Iterable[str] = TABLE_NAMES,
     baseline: str | None = None,
 ) -> list[Table]:
-    """The tables that can be made of some results, in the paper's order.
-
-    Args:
-        results: Finished and failed ones; several data sets have their tables one after the other.
-        predictions: Gives the predictions of a result; None takes those in the results themselves.
-        names: Which tables; "full" and "significance" are several.
-        baseline: The name of the method that others are compared with; None for C1.
-
-    Returns:
-        Those with something in them. With several data sets, names and titles end in the data set's.
-
-    Raises:
-        BilexError: There is no such table, or no method is called `baseline`.
-    """
+    """The tables that can be made of some results, in the paper's order."""
     wanted = list(names)
     for name in wanted:
         if name not in _BUILDERS:

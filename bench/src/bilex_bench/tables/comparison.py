@@ -48,13 +48,7 @@ class _Single(NamedTuple):
 
 
 def significance_tables(sheet: Sheet, read: ReadPredictions, baseline: str | None = None) -> list[Table]:
-    """Every method against the baseline: over all directions together, and in each by itself.
-
-    Args:
-        sheet: The results.
-        read: Gives the predictions of a result.
-        baseline: The name of a method; None for C1, or else the first.
-    """
+    """Every method against the baseline: over all directions together, and in each by itself."""
     against = baseline_of(sheet, baseline)
     if against is None or len(sheet.methods) < 2:
         return []

@@ -20,11 +20,6 @@ def example_tables(sheet: Sheet, read: ReadPredictions, each: int = 2) -> list[T
 
     As many words that it is the other way round with stand beside them. They are taken evenly from all
     such words, in the order of the test dictionary, so that nobody chooses them.
-
-    Args:
-        sheet: The results.
-        read: Gives the predictions of a result.
-        each: How many words of both kinds in each direction.
     """
     methods = _shown_methods(sheet.methods)
     if len(methods) < 2:

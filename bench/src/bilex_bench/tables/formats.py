@@ -74,15 +74,7 @@ def comma_separated(table: Table) -> str:
 def _filled(
     template: str, table: Table, escape: Callable[[str], str], marks: Mapping[Style, str], minus: str = "-"
 ) -> str:
-    """A template with the table's texts in it.
-
-    Args:
-        template: Its name.
-        table: The table.
-        escape: Writes out what means something in this format.
-        marks: How a piece of text in each style is written.
-        minus: The sign of a negative number.
-    """
+    """A template with the table's texts in it."""
 
     def written(cell: Cell) -> str:
         shown = "".join(marks[span.style].format(escape(span.text)) for span in cell.spans())

@@ -26,16 +26,7 @@ def mean_metrics(
     leak_free: bool = False,
     compared: bool = True,
 ) -> Figures:
-    """The mean P@1 × 100 of a method over directions, with the reported mean over the same ones.
-
-    Args:
-        method: Whose.
-        directions: Over those of them that it has; if these are fewer, the cell says so.
-        seeds: The name of the seeds.
-        retrievals: One figure for each.
-        leak_free: Over words without a pair in the training dictionary.
-        compared: Whether reported figures stand beside ours.
-    """
+    """The mean P@1 × 100 of a method over directions, with the reported mean over the same ones."""
     scores = [
         (direction, found)
         for direction in directions
@@ -108,18 +99,7 @@ def figures_table(
     *,
     means: str = SAME_DIRECTIONS,
 ) -> list[Table]:
-    """A table of figures with its best ones marked and its notes, or none without figures.
-
-    Args:
-        sheet: The methods whose figures these are.
-        name: Of the table.
-        title: Of the table.
-        caption: Of the table.
-        columns: A text or two first, then figures.
-        rows: The cells.
-        notes: Further ones.
-        means: What reported means go over.
-    """
+    """A table of figures with its best ones marked and its notes, or none without figures."""
     if not any(isinstance(cell, Figures) and cell.has_any for row in rows for cell in row):
         return []
     finished = finished_rows(rows)

@@ -190,7 +190,7 @@ def _methods(results: Sequence[Result]) -> list[Method]:
         by_name.setdefault(name, {}).setdefault(result.setup.key, result)
     methods = []
     for name, found in by_name.items():
-        for more, part in _told_apart(list(found.values())):
+        for more, part in _by_settings(list(found.values())):
             runs: dict[tuple[str, str], list[Result]] = {}
             for result in part:
                 runs.setdefault((result.setup.pair, result.setup.seeds), []).append(result)
@@ -213,7 +213,7 @@ def _usual_names(results: Sequence[Result]) -> dict[tuple[str, str], str]:
     }
 
 
-def _told_apart(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+def _by_settings(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
     """Results of one label, split where one pair and seeds have several setups, with what to add to it."""
     variants: dict[str, list[Result]] = {}
     places: dict[tuple[str, str], set[str]] = {}

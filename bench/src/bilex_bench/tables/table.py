@@ -208,14 +208,7 @@ class Table:
         return formats.comma_separated(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values, ready for JSON or a page.
-
-        Returns:
-            "name", "title", "caption", "columns" (their headings), "numeric" (for each column, whether
-            it holds numbers), "grouped", "notes", and "rows": lists of cells, each with "text" (what is
-            shown), "value" (what to sort by: a number, a text or None) and "spans" (the text in pieces of
-            "text" and "style": "plain", "bold" or "italic"; italics are reported metrics).
-        """
+        """As plain values, ready for JSON or a page."""
         return {
             "name": self.name,
             "title": self.title,
