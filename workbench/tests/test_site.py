@@ -38,8 +38,10 @@ def test_the_site_is_one_folder_with_a_cover(published):
     _, files = published
     assert set(files) == {"index.html", "style.css", "search.js", "data.js", "print.html"}
     cover = files["index.html"]
-    assert "A &lt;Fine&gt; Dictionary" in cover and "Aino · CC BY 4.0" in cover
-    assert "2 entries, 3 translations · not audited" in cover and "English → Finnish" in cover
+    assert "A &lt;Fine&gt; Dictionary" in cover and "English → Finnish" in cover
+    for page in (cover, files["print.html"]):
+        for fact in ("Aino", "CC BY 4.0", "2 entries, 3 translations", "not audited"):
+            assert f"<dd>{fact}</dd>" in page
     assert "http" not in cover + files["print.html"] + files["style.css"]  # nothing is fetched
 
 
@@ -57,6 +59,7 @@ def test_the_entries_are_data_and_nothing_is_markup(published):
     assert entries[words[1]]["senses"][0]["translations"][0]["word"] == HOSTILE
     assert "</script>" not in files["data.js"] and "<b>" not in files["print.html"]
     assert "Vanha talo." in files["print.html"]
+    assert '<h4 lang="fi">suku</h4>' in files["print.html"]  # the other direction, too
 
 
 def test_the_audit_stands_on_the_cover(client, published):

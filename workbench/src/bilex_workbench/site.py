@@ -60,28 +60,32 @@ def site(store: Store, dictionary: Dictionary, cover: Cover, forms: dict[str, li
         language_name(code) if code else side for code, side in zip(codes, ("source", "target"), strict=True)
     ]
     title = cover.title or f"{names[0]}–{names[1]} dictionary"
-    credit = " · ".join(filter(None, (cover.authors, cover.licence, "made with bilex")))
-    facts = f"{len(words):,} entries, {len(dictionary.entries):,} translations · {_audited(store)}"
-    template = (_FILES / "index.html").read_text(encoding="utf-8")
+    facts = {
+        "Authors": cover.authors,
+        "Licence": cover.licence,
+        "Contents": f"{len(words):,} entries, {len(dictionary.entries):,} translations",
+        "Audit": _audited(store),
+        "Date": f"{datetime.now(UTC):%d %B %Y}",
+    }
     filled = {
         "title": title,
         "languages": f"{names[0]} – {names[1]}",
-        "facts": f"{facts} · {datetime.now(UTC):%d %B %Y}",
         "forward": f"{names[0]} → {names[1]}",
         "backward": f"{names[1]} → {names[0]}",
-        "credits": credit,
     }
     texts = {name: escape(value) for name, value in filled.items()}
-    page = re.sub(r"\{(\w+)\}", lambda found: texts[found[1]], template)
+    rows = (f"<div><dt>{name}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items() if fact)
+    texts["facts"] = f'<dl class="facts">{"".join(rows)}</dl>'
+    texts["entries"] = _articles(words, codes)
+    texts["reversed"] = _articles(_backward(words), codes[::-1])
     data = json.dumps({"entries": words, "codes": codes}, ensure_ascii=False)
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    files = {
-        "index.html": page,
-        "style.css": (_FILES / "style.css").read_text(encoding="utf-8"),
-        "search.js": (_FILES / "search.js").read_text(encoding="utf-8"),
-        "data.js": f"window.DICTIONARY = {safe};\n",
-        "print.html": _printed(words, texts, codes),
-    }
+    files = {"data.js": f"window.DICTIONARY = {safe};\n"}
+    for name in ("index.html", "print.html", "style.css", "search.js"):
+        text = (_FILES / name).read_text(encoding="utf-8")
+        if name.endswith(".html"):
+            text = re.sub(r"\{(\w+)\}", lambda found: texts[found[1]], text)
+        files[name] = text
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -132,17 +136,33 @@ def _words(entries: Sequence[Entry], forms: dict[str, list[str]]) -> list[dict[s
     return sorted(made.values(), key=lambda word: (word["word"].casefold(), word["word"]))
 
 
-def _printed(words: list[dict[str, Any]], texts: dict[str, str], codes: Sequence[str | None]) -> str:
-    """All entries on one page, without script."""
+def _backward(words: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same words from the other language; what a sense says stands beside its word."""
+    made: dict[str, dict[str, Any]] = {}
+    for word in words:
+        for sense in word["senses"]:
+            for one in sense["translations"]:
+                empty = {"gloss": "", "labels": "", "translations": [], "examples": []}
+                own = {"word": one["word"], "speech": "", "forms": [], "senses": [empty]}
+                found = made.setdefault(one["word"], own)["senses"][0]["translations"]
+                if all(other["word"] != word["word"] for other in found):
+                    found.append({"word": word["word"], "comment": sense["gloss"], "labels": ""})
+    return sorted(made.values(), key=lambda word: (word["word"].casefold(), word["word"]))
+
+
+def _articles(words: list[dict[str, Any]], codes: Sequence[str | None]) -> str:
+    """Entries as HTML, under the letters that they begin with."""
     languages = [f' lang="{escape(code)}"' if code else "" for code in codes]
-    head = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{texts["title"]}</title>'
-        '<link rel="stylesheet" href="style.css"></head><body>'
-        f'<header><h1>{texts["title"]}</h1><p class="languages">{texts["languages"]}</p>'
-        f'<p class="facts">{texts["facts"]}</p>'
-        f'<p class="facts">{texts["credits"]}</p></header><main class="entries">'
-    )
-    return head + "".join(_article(word, languages) for word in words) + "</main></body></html>\n"
+    parts: list[str] = []
+    last = ""
+    for word in words:
+        letter = word["word"][:1].upper()
+        letter = letter if letter.isalpha() else "#"
+        if letter != last:
+            parts.append(f'<h3 class="letter"{languages[0]}>{escape(letter)}</h3>\n')
+            last = letter
+        parts.append(_article(word, languages))
+    return "".join(parts)
 
 
 def _article(word: dict[str, Any], languages: Sequence[str]) -> str:
@@ -171,7 +191,7 @@ def _article(word: dict[str, Any], languages: Sequence[str]) -> str:
         "forms", f"({', '.join(word['forms'][:12])})" if word["forms"] else ""
     )
     return (
-        f"<article><h2{languages[0]}>{escape(word['word'])}</h2>{shown}"
+        f"<article><h4{languages[0]}>{escape(word['word'])}</h4>{shown} "
         f"<{kind}>{''.join(senses)}</{kind[:2]}></article>\n"
     )
 

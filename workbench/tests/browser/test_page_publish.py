@@ -94,7 +94,7 @@ def test_a_sheet_goes_out_and_comes_back(page: OpenedPage, tmp_path: Path) -> No
     page.write("#import-reviewer", "spreadsheet")
     before = page.api("review/status")["decisions"]
     page.click("#import-go")
-    page.sees("#import-result", "Would be taken over: 2 accepted, 1 rejected")
+    page.sees("#import-result", "Would be imported: 2 accepted, 1 rejected")
     assert page.api("review/status")["decisions"] == before
     page.click("#import-trial")
     page.click("#import-go")
@@ -139,16 +139,22 @@ def test_the_published_site_is_searched_without_a_server(
         "return [...document.querySelectorAll('article')].find((e) => e.querySelector('h2').textContent"
         " === 'price').querySelector('li bdi').textContent"
     )
-    page.choose("#direction", "1")
-    page.write("#query", translation)
-    page.sees("article li bdi", "price")
+    for direction in ("", "1"):
+        page.choose("#direction", direction)
+        page.write("#query", translation)
+        page.sees("article li bdi", "price")
     serve = partial(Quiet, directory=str(tmp_path / "dictionary"))
     with ThreadingHTTPServer(("127.0.0.1", 0), serve) as web:  # axe-core fetches style sheets itself
         threading.Thread(target=web.serve_forever, daemon=True).start()
         for name in ("index.html", "print.html"):
             page.driver.get(f"http://127.0.0.1:{web.server_port}/{name}")
-            page.sees("article h2", "price" if name == "print.html" else "")
+            page.sees(
+                "article h4" if name == "print.html" else "article h2",
+                "price" if name == "print.html" else "",
+            )
             for scheme in ("light", "dark"):
                 page.prefer(scheme)
                 assert page.violations() == []
+                if name == "print.html":
+                    assert page.run("return document.querySelectorAll('.part').length") == 2
         web.shutdown()
