@@ -367,7 +367,7 @@ def storage(options: argparse.Namespace) -> None:
     """
     from bilex.aligners import get_method
     from bilex.vectors import WordVectors
-    from bilex.vectors.tensor_file import DTYPES
+    from bilex.vectors.stored import DTYPES
     from research.packed import read_dictionary, read_vectors
     from research.scoring import four_metrics
 

@@ -24,10 +24,9 @@ from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
 from bilex.corpus.reading import LeftOut, read_texts
 from bilex.corpus.tokens import Tokeniser
-from bilex.vectors import Subwords, WordVectors, binary, fasttext, folder, npy, text
-from bilex.vectors.options import LoadOptions
-from bilex.vectors.sniff import sniff_source
-from bilex.vectors.source import memory_source
+from bilex.vectors import Subwords, WordVectors, fasttext, folder, npy, word2vec
+from bilex.vectors.formats import memory_source, sniff_source
+from bilex.vectors.reading import LoadOptions
 from fuzzing import Target
 from mutations import mutated, restructured
 
@@ -155,11 +154,11 @@ def _changed(rng: random.Random, seeds: Sequence[bytes]) -> bytes:
 
 
 def _read_text(content: bytes, options: LoadOptions, _rng: random.Random) -> WordVectors:
-    return text.read(memory_source(content), options)
+    return word2vec.read_text(memory_source(content), options)
 
 
 def _read_binary(content: bytes, options: LoadOptions, _rng: random.Random) -> WordVectors:
-    return binary.read(memory_source(content), options)
+    return word2vec.read_binary(memory_source(content), options)
 
 
 def _read_fasttext(content: bytes, options: LoadOptions, _rng: random.Random) -> WordVectors:
@@ -181,7 +180,7 @@ def _read_packed(content: bytes, options: LoadOptions, rng: random.Random) -> Wo
         packed = gzip.compress(content, 1, mtime=0)
     else:
         packed = bz2.compress(content, 1) if kind < 0.9 else lzma.compress(content, preset=0)
-    return text.read(
+    return word2vec.read_text(
         memory_source(mutated(rng, (packed,), TOKENS) if rng.random() < 0.7 else packed), options
     )
 
@@ -190,7 +189,9 @@ def _read_sniffed(content: bytes, options: LoadOptions, rng: random.Random) -> W
     source = memory_source(content)
     kind = sniff_source(source)
     if kind in ("text", "binary"):
-        return text.read(source, options) if kind == "text" else binary.read(source, options)
+        return (
+            word2vec.read_text(source, options) if kind == "text" else word2vec.read_binary(source, options)
+        )
     return (_read_npy if kind == "npy" else _read_fasttext)(content, options, rng)
 
 

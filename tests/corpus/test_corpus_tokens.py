@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bilex.corpus import scripts
-from bilex.corpus.tokens import Tokeniser
+from bilex.corpus.tokens import ScriptCount, Tokeniser
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_without_icu_such_runs_stay_whole(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_share_of_unspaced_script() -> None:
-    count = scripts.ScriptCount()
+    count = ScriptCount()
     count.add("abcd ไทยไทย")
     assert count.share == pytest.approx(0.6)
     assert count.script == "Thai"

@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from bilex.core.errors import BilexError
-from bilex.corpus.phrases import BoundedCounts, PhraseCounts, find_phrases, join_phrases, npmi
-from bilex.corpus.preparing import Preparation, prepare
+from bilex.corpus.preparing import (
+    BoundedCounts,
+    PhraseCounts,
+    Preparation,
+    find_phrases,
+    join_phrases,
+    npmi,
+    prepare,
+)
 from bilex.corpus.tokens import Tokeniser
 
 

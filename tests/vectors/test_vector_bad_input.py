@@ -226,8 +226,7 @@ def test_a_full_disk_leaves_nothing_behind(
     elif name == "v":
         monkeypatch.setattr("bilex.vectors.folder.write_matrix", full)
     else:
-        monkeypatch.setattr("bilex.vectors.text.open_for_writing", full)
-        monkeypatch.setattr("bilex.vectors.binary.open_for_writing", full)
+        monkeypatch.setattr("bilex.vectors.word2vec.open_for_writing", full)
     with pytest.raises(BilexError, match="the disk is full"):
         vectors.save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -10,8 +10,8 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.vectors import Subwords, WordVectors, fasttext
-from bilex.vectors.ngrams import ngram_buckets
-from bilex.vectors.options import LoadOptions
+from bilex.vectors.kernels import ngram_buckets
+from bilex.vectors.reading import LoadOptions
 
 DATA = Path(__file__).parent / "data"
 TOLERANCE = 1e-7

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors, folder
-from bilex.vectors.formats import format_of_name
-from bilex.vectors.sniff import sniff
+from bilex.vectors.formats import format_of_name, sniff
 
 FILES = {
     "v.vec": "text",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bilex.vectors.numbers import BLANK, BROKEN, FINE, UNSURE, parse_lines
+from bilex.vectors.kernels import BLANK, BROKEN, FINE, UNSURE, parse_lines
 
 
 def parse(text: bytes, dim: int) -> Any:
@@ -50,7 +50,7 @@ def test_numbers_half_way_between_two_float32() -> None:
     assert_same_bits(numbers)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.from_regex(r"[-+]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?", fullmatch=True), min_size=1

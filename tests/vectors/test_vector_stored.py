@@ -12,8 +12,7 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
-from bilex.vectors.stored import StoredRows, row_blocks
-from bilex.vectors.tensor_file import read_tensors, write_matrix
+from bilex.vectors.stored import StoredRows, read_tensors, row_blocks, write_matrix
 
 
 def saved(folder: Path, dtype: str, unit: bool = True) -> WordVectors:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bilex.core.errors import BilexError
-from bilex.vectors import WordVectors, text
-from bilex.vectors.options import LoadOptions
-from bilex.vectors.source import memory_source
+from bilex.vectors import WordVectors, word2vec
+from bilex.vectors.formats import memory_source
+from bilex.vectors.reading import LoadOptions
 
 
 def read(content: bytes, **options: Any) -> WordVectors:
-    return text.read(memory_source(content, "x.vec"), LoadOptions(**options))
+    return word2vec.read_text(memory_source(content, "x.vec"), LoadOptions(**options))
 
 
 def test_with_and_without_header() -> None:
@@ -42,7 +42,7 @@ def test_header_that_lies_about_the_dimension_is_reported_and_the_lines_believed
     vectors = read(b"2 5\na 1 2 3\nb 4 5 6\n")
     assert vectors.dim == 3
     assert vectors.report.sentences() == [
-        "x.vec: the header announces 5 numbers a word but the lines have 3, which was used."
+        "x.vec: the header announces 5 numbers per word but the lines have 3, which was used."
     ]
 
 
@@ -138,8 +138,8 @@ def test_hopeless_files(content: bytes, says: str) -> None:
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_BLOCK", 1000)
-    monkeypatch.setattr(text, "_LONGEST_LINE", 5000)
+    monkeypatch.setattr(word2vec, "_BLOCK", 1000)
+    monkeypatch.setattr(word2vec, "_LONGEST_LINE", 5000)
     with pytest.raises(BilexError, match="a line of more than"):
         read(b"a 1 2\n" + b"x" * 20_000)
 
@@ -152,7 +152,7 @@ def test_blocks_and_threads_give_what_one_block_gives(monkeypatch: pytest.Monkey
     content = ("500 7\n" + "\n".join(lines) + "\n").encode()
     whole = read(content)
     for block in (200, 1000, 5000):
-        monkeypatch.setattr(text, "_BLOCK", block)
+        monkeypatch.setattr(word2vec, "_BLOCK", block)
         cut = read(content)
         assert cut.index_to_key == whole.index_to_key
         np.testing.assert_array_equal(cut.vectors, whole.vectors)

@@ -10,8 +10,7 @@ import numpy as np
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json
 from bilex.vectors.folder import CONFIG
-from bilex.vectors.sniff import sniff_source
-from bilex.vectors.source import open_source
+from bilex.vectors.formats import open_source, sniff_source
 
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+\d+[ \t\r]*\n")
 _UNKNOWN = 200_000

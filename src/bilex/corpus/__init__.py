@@ -1,7 +1,6 @@
 """From raw text to word vectors: reading, tokens, phrases, and fastText's training."""
 
 from bilex.corpus.preparing import Preparation, Prepared, prepare
-from bilex.corpus.settings import TrainingSettings
-from bilex.corpus.training import TrainingReport, train_vectors
+from bilex.corpus.training import TrainingReport, TrainingSettings, train_vectors
 
 __all__ = ["Preparation", "Prepared", "TrainingReport", "TrainingSettings", "prepare", "train_vectors"]

@@ -1,6 +1,7 @@
 """fastText's training as a process of its own, so that it can be interrupted and its progress be read.
 
-Run as `python -m bilex.corpus.fasttext_process`; settings come as JSON on stdin.
+The file is run by its path and imports nothing of bilex, so that it starts at once; settings come as JSON on
+stdin.
 """
 
 from __future__ import annotations
@@ -23,12 +24,9 @@ def end_with_parent() -> None:
 
 
 def train(wanted: dict[str, Any]) -> None:
-    """Train a model and write it.
+    """Train on "corpus" (a prepared text file) and write "model", by fastText's names of the arguments.
 
-    Args:
-        wanted: "corpus" (a prepared text file), "model" (the .bin file to write), "architecture" and
-            "arguments" by fastText's names. Its Python module takes no random seed, so that its
-            extension module is called directly.
+    fastText's Python module takes no random seed, so that its extension module is called directly.
     """
     import fasttext_pybind
 

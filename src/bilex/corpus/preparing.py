@@ -1,23 +1,39 @@
-"""From raw corpora to one file of tokens that can be trained on, in bounded memory."""
+"""From raw corpora to one file of tokens that can be trained on, in bounded memory, phrases joined.
+
+Phrases are neighbours that stand together far more often than their frequencies explain. The score of two
+neighbouring words a and b is their normalised pointwise mutual information,
+
+    npmi(a, b) = ln( p(a b) / (p(a) · p(b)) ) / −ln p(a b),
+
+where p(a b) = n(a b) / N is how often b follows a among the N tokens, and p(a) = n(a) / N. It is 1 for
+words that never stand apart, 0 for independent ones. Pairs that score enough become one token, a_b,
+wherever they stand; a second pass over the result finds phrases of three and four words.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
-from bilex.corpus.phrases import JOINER, Bigram, PhraseCounts, find_phrases, join_phrases
 from bilex.corpus.reading import LeftOut, read_texts
-from bilex.corpus.scripts import ScriptCount, can_segment
-from bilex.corpus.tokens import Tokeniser
+from bilex.corpus.tokens import ScriptCount, Tokeniser, can_segment
 
+Item = TypeVar("Item")
+Bigram = tuple[str, str]
+
+_JOINER = "_"
+_MOST_COUNTED = 3_000_000
 _MOSTLY = 0.3
 _ENOUGH_LETTERS = 100_000
 _A_LITTLE = 0.001
-_LINES_A_STEP = 10_000
+_LINES_PER_STEP = 10_000
 
 
 @dataclass(frozen=True)
@@ -44,7 +60,7 @@ class Prepared:
     """A file of tokens, and what is in it.
 
     Attributes:
-        path: One line of text a line, tokens divided by spaces.
+        path: One line per line of text, tokens divided by spaces.
         tokens: How many tokens.
         words: How often each word occurs; of very many distinct words the rarest are left out.
         lines: How many lines of text were used.
@@ -62,7 +78,7 @@ class Prepared:
     @property
     def phrases(self) -> list[str]:
         """The phrases that were joined, the most frequent first."""
-        return [word for word, _ in self.words.most_common() if JOINER in word]
+        return [word for word, _ in self.words.most_common() if _JOINER in word]
 
 
 def prepare(
@@ -123,11 +139,7 @@ def _token_lines(
 
 
 def _check_script(path: Path, how: Preparation, scripts: ScriptCount) -> None:
-    """Stop where most of a text cannot be cut into words.
-
-    Raises:
-        BilexError: It cannot, and what to do.
-    """
+    """Stop where most of a text cannot be cut into words."""
     if how.tokeniser.divided or scripts.share < _MOSTLY or can_segment():
         return
     raise BilexError(
@@ -157,5 +169,77 @@ def _write_joined(
             words = join_phrases(line.split(), phrases)
             counts.add(words, pairs=pairs)
             file.write(" ".join(words) + "\n")
-            if number % _LINES_A_STEP == 0:
-                task.advance(_LINES_A_STEP)
+            if number % _LINES_PER_STEP == 0:
+                task.advance(_LINES_PER_STEP)
+
+
+class BoundedCounts(Generic[Item]):
+    """Counts of at most so many items: when there are more, the rarest are forgotten."""
+
+    def __init__(self, most: int = _MOST_COUNTED) -> None:
+        self.counts: Counter[Item] = Counter()
+        self.forgotten_below = 1
+        self._most = most
+
+    def update(self, items: Iterable[Item]) -> None:
+        """Count some items."""
+        self.counts.update(items)
+        while len(self.counts) > self._most:
+            self.forgotten_below += 1
+            kept = {item: count for item, count in self.counts.items() if count >= self.forgotten_below}
+            self.counts = Counter(kept)
+
+
+@dataclass
+class PhraseCounts:
+    """What the score of phrases is computed from."""
+
+    words: BoundedCounts[str] = field(default_factory=BoundedCounts)
+    pairs: BoundedCounts[Bigram] = field(default_factory=BoundedCounts)
+    tokens: int = 0
+
+    def add(self, tokens: Sequence[str], *, pairs: bool) -> None:
+        """Count the tokens of a line, and their neighbours where `pairs` are wanted."""
+        self.tokens += len(tokens)
+        self.words.update(tokens)
+        if pairs:
+            self.pairs.update(pairwise(tokens))
+
+
+def npmi(together: int, first: int, second: int, tokens: int) -> float:
+    """The score of two neighbours, from how often each stands among the tokens, and both together."""
+    if together >= tokens:
+        return 1.0
+    return math.log(together * tokens / (first * second)) / -math.log(together / tokens)
+
+
+def find_phrases(counts: PhraseCounts, threshold: float, least: int) -> dict[Bigram, float]:
+    """The neighbours that are to become one token, with their scores of at least `threshold`."""
+    words = counts.words.counts
+    found: dict[Bigram, float] = {}
+    for (first, second), together in counts.pairs.counts.items():
+        if together < least or not all(any(map(str.isalpha, word)) for word in (first, second)):
+            continue
+        score = npmi(together, words[first], words[second], counts.tokens)
+        if score >= threshold:
+            found[first, second] = score
+    return found
+
+
+def join_phrases(tokens: Sequence[str], phrases: Mapping[Bigram, float]) -> list[str]:
+    """Join neighbours that are a phrase; of phrases that overlap, the one with the higher score."""
+    joined: list[str] = []
+    place, last = 0, len(tokens) - 1
+    while place <= last:
+        score = phrases.get((tokens[place], tokens[place + 1])) if place < last else None
+        if score is not None and place + 1 < last:
+            following = phrases.get((tokens[place + 1], tokens[place + 2]))
+            if following is not None and following > score:
+                score = None
+        if score is None:
+            joined.append(tokens[place])
+            place += 1
+        else:
+            joined.append(f"{tokens[place]}{_JOINER}{tokens[place + 1]}")
+            place += 2
+    return joined

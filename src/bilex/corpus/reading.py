@@ -10,14 +10,14 @@ from typing import Any
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import Task
-from bilex.vectors.source import SUFFIXES, Source, open_source
+from bilex.vectors.formats import PACKED_SUFFIXES, Source, open_source
 
 _CHUNK = 1 << 20
 _LONGEST_RECORD = 64 << 20
 _JSON_SUFFIXES = frozenset([".jsonl", ".ndjson", ".jl"])
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _MARK = b"\xef\xbb\xbf"
-DEFAULT_FIELD = "text"
+_DEFAULT_FIELD = "text"
 
 
 @dataclass
@@ -46,22 +46,17 @@ class LeftOut:
 
 
 def field_of(path: Path, wanted: str | None) -> str | None:
-    """The field of JSON Lines that holds the text; None for plain text.
-
-    Args:
-        path: A corpus; a name that ends with .jsonl, .ndjson or .jl (also packed) means JSON Lines.
-        wanted: The field that the user named, which makes any file JSON Lines.
-    """
+    """The field of JSON Lines that holds the text: the one wanted, else by the name of the file; or None."""
     if wanted is not None:
         return wanted
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in SUFFIXES:
+    if suffixes and suffixes[-1] in PACKED_SUFFIXES:
         suffixes.pop()
-    return DEFAULT_FIELD if suffixes and suffixes[-1] in _JSON_SUFFIXES else None
+    return _DEFAULT_FIELD if suffixes and suffixes[-1] in _JSON_SUFFIXES else None
 
 
 def read_texts(path: Path, wanted: str | None, left_out: LeftOut, task: Task) -> Iterator[str]:
-    """The texts of one file, a line or a piece of a very long line at a time.
+    """The texts of one file, one line or piece of a very long line at a time.
 
     Args:
         path: Plain text or JSON Lines, UTF-8, also packed with gzip, bz2 or xz.
@@ -95,13 +90,7 @@ def read_texts(path: Path, wanted: str | None, left_out: LeftOut, task: Task) ->
 
 
 def _raw_lines(source: Source, task: Task, *, whole: bool) -> Iterator[bytes]:
-    """Lines without their ends; a plain line of more than a megabyte comes in pieces cut between words.
-
-    Args:
-        source: The unpacked bytes.
-        task: Is advanced by what was read of the file.
-        whole: Whether a line is a record that must not be cut.
-    """
+    """Lines without their ends; of more than a megabyte, unless `whole`, in pieces cut between words."""
     rest = b""
     while chunk := source.read(_CHUNK):
         task.advance(source.newly_used())
@@ -112,7 +101,7 @@ def _raw_lines(source: Source, task: Task, *, whole: bool) -> Iterator[bytes]:
         if whole and len(rest) > _LONGEST_RECORD:
             raise BilexError(
                 f"{source.name}: a line is longer than {_LONGEST_RECORD >> 20} MB, too long for JSON Lines; "
-                "write one record a line."
+                "write one record per line."
             )
         if not whole and len(rest) > _CHUNK:
             cut = _safe_cut(rest)

@@ -1,13 +1,17 @@
-"""From a line of text to tokens, spelt as the rest of bilex spells words."""
+"""From a line of text to tokens, spelt as the rest of bilex spells words.
+
+ICU knows where words end in Chinese, Japanese, Thai, Lao, Khmer and Burmese, which are written without
+spaces, by its own dictionaries. It comes with the package `icu4py` (extra `segment`).
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-
-from bilex.corpus.scripts import UNSPACED, Cutter, can_segment, icu_cutter
 
 # Articles and pronouns that lose their vowel before another word: l'eau, dell'acqua.
 _ELIDING = frozenset(["fr", "it", "ca", "oc", "wa", "co", "scn", "vec", "lmo", "pms", "fur", "rm"])
@@ -17,6 +21,22 @@ _ELIDED = re.compile(
 _JOINERS = "\u200c\u200d"  # they stand inside words of Persian and of Indian languages
 _LAST_MARK = 0x20000
 _POSSESSIVE = re.compile(r"'s$")
+# Ranges of code points, the name that a message uses, and the language whose rules ICU is asked for.
+_SCRIPTS = (
+    ("Han", "zh", "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af々"),
+    ("Kana", "ja", "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"),
+    ("Thai", "th", "\u0e00-\u0e7f"),
+    ("Lao", "lo", "\u0e80-\u0eff"),
+    ("Khmer", "km", "\u1780-\u17ff"),
+    ("Myanmar", "my", "\u1000-\u109f\uaa60-\uaa7f"),
+)
+_ALL = "".join(ranges for _, _, ranges in _SCRIPTS)
+_UNSPACED = re.compile(f"[{_ALL}]+")
+_BY_NAME = {name: re.compile(f"[{ranges}]") for name, _, ranges in _SCRIPTS}
+_LANGUAGE_OF = {name: language for name, language, _ in _SCRIPTS}
+
+
+Cutter = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True)
@@ -48,13 +68,13 @@ class Tokeniser:
         found = _words().findall(text.replace("’", "'").replace("_", " "))
         if "'" in text or "’" in text:
             found = [part for token in found for part in self._without_clitics(token)]
-        if self._cut is not None and UNSPACED.search(text):
+        if self._cut is not None and _UNSPACED.search(text):
             found = [part for token in found for part in self._segmented(token)]
         return found
 
     @cached_property
     def _cut(self) -> Cutter | None:
-        return icu_cutter(self.language) if can_segment() else None
+        return _icu_cutter(self.language) if can_segment() else None
 
     def _without_clitics(self, token: str) -> list[str]:
         if "'" not in token:
@@ -70,7 +90,7 @@ class Tokeniser:
         """A token with each run of a script without spaces cut into words."""
         parts: list[str] = []
         end = 0
-        for found in UNSPACED.finditer(token):
+        for found in _UNSPACED.finditer(token):
             parts.append(token[end : found.start()].strip("'-"))
             parts.extend(self._cut(found[0]) if self._cut is not None else [found[0]])
             end = found.end()
@@ -96,3 +116,48 @@ def _marks() -> str:
         else:
             ranges.append([code, code])
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+def can_segment() -> bool:
+    """Whether ICU is installed."""
+    return importlib.util.find_spec("icu4py") is not None
+
+
+def script_of(text: str) -> str | None:
+    """The name of the first script without spaces in a text."""
+    found = _UNSPACED.search(text)
+    if found is None:
+        return None
+    return next(name for name, pattern in _BY_NAME.items() if pattern.match(found[0]))
+
+
+def _icu_cutter(language: str | None) -> Cutter:
+    """A function from a run of such a script to its words; without a language by the script of each run."""
+    from icu4py.breakers import WordBreaker
+
+    def cut(run: str) -> list[str]:
+        rules = language or _LANGUAGE_OF[script_of(run) or "Han"]
+        return [run[start:end] for start, end in WordBreaker(run, rules).segments()]
+
+    return cut
+
+
+@dataclass
+class ScriptCount:
+    """How much of a text is written without spaces, and in which script."""
+
+    unspaced: int = 0
+    letters: int = 0
+    script: str | None = None
+
+    def add(self, text: str) -> None:
+        """Count a line."""
+        self.letters += sum(map(len, text.split()))
+        for found in _UNSPACED.finditer(text):
+            self.unspaced += len(found[0])
+            self.script = self.script or script_of(found[0])
+
+    @property
+    def share(self) -> float:
+        """The share of characters that belong to such scripts."""
+        return self.unspaced / self.letters if self.letters else 0.0

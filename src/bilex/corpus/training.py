@@ -1,4 +1,4 @@
-"""Training fastText vectors from raw text."""
+"""Training fastText vectors from raw text: settings, which the size of the corpus completes, and the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -22,14 +22,115 @@ from bilex.core.files import atomic_file, check_not_an_input, check_writable, te
 from bilex.core.machine import available_memory
 from bilex.core.progress import SILENT, Progress
 from bilex.corpus.preparing import Preparation, Prepared, prepare
-from bilex.corpus.settings import TrainingSettings
 from bilex.vectors import WordVectors
 from bilex.vectors.formats import files_written, format_of_name
+
+Architecture = Literal["skipgram", "cbow"]
 
 _SENTENCE_END = "</s>"  # fastText's own word for the end of a line
 _PROGRESS = re.compile(r"Progress:\s+([\d.]+)%.*?avg\.loss:\s+([\d.]+)")
 _LONGEST_MESSAGE = 2000
 _FEWEST_WORDS = 2
+# Fewer than so many tokens: dimension, epochs, least count of a word, buckets for n-grams.
+_BY_SIZE = (
+    (500_000, (100, 20, 2, 50_000)),
+    (5_000_000, (100, 8, 2, 100_000)),
+    (50_000_000, (200, 5, 3, 500_000)),
+    (500_000_000, (300, 5, 5, 1_000_000)),
+    (None, (300, 5, 10, 2_000_000)),
+)
+# fastText goes through a window word by word, and keeps its numbers in 32 bits.
+_MOST = {
+    "dim": 4096,
+    "epochs": 10_000,
+    "min_count": 2**31 - 1,
+    "buckets": 2**31 - 1,
+    "window": 1000,
+    "negatives": 1000,
+    "threads": 1024,
+    "random_seed": 2**31 - 1,
+}
+_LONGEST_NGRAM = 100
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """fastText's settings; None is decided by the size of the corpus (docs/guide/vectors.md).
+
+    Args:
+        architecture: "skipgram" (a word predicts its neighbours) or "cbow" (they predict it).
+        dim: The dimension of the vectors.
+        epochs: How often the corpus is read.
+        min_count: Words that stand fewer times in the corpus get no vector.
+        buckets: How many rows character n-grams share.
+        limit: At most so many words, the most frequent ones, get vectors.
+        window: How many neighbours to each side count at the most.
+        ngrams: The shortest and the longest character n-gram; (0, 0) for none.
+        negatives: How many random words a neighbour is distinguished from.
+        learning_rate: The first learning rate, which falls to 0.
+        subsampling: Words more frequent than this share of the tokens are left out at random.
+        threads: How many threads train; with one the result is reproducible.
+        random_seed: Fixes all random numbers.
+    """
+
+    architecture: Architecture = "skipgram"
+    dim: int | None = None
+    epochs: int | None = None
+    min_count: int | None = None
+    buckets: int | None = None
+    limit: int = 200_000
+    window: int = 5
+    ngrams: tuple[int, int] = (3, 6)
+    negatives: int = 5
+    learning_rate: float = 0.05
+    subsampling: float = 1e-4
+    threads: int = 1
+    random_seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in _MOST.items():
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= most:
+                raise BilexError(f"{name} is {value}; give a whole number up to {most:,}.")
+        shortest, longest = self.ngrams
+        if not (0 <= shortest <= longest <= _LONGEST_NGRAM and (shortest > 0) == (longest > 0)):
+            raise BilexError(
+                f"character n-grams of {shortest} to {longest} letters make no sense; give for example 3-6."
+            )
+
+    def for_size(self, tokens: int) -> TrainingSettings:
+        """These settings with what was left open filled in for a corpus of so many tokens."""
+        chosen = next(values for most, values in _BY_SIZE if most is None or tokens < most)
+        names = ("dim", "epochs", "min_count", "buckets")
+        left_open = {
+            name: value for name, value in zip(names, chosen, strict=True) if getattr(self, name) is None
+        }
+        return replace(self, **left_open)  # type: ignore[arg-type]
+
+    def arguments(self, vocabulary: int) -> dict[str, Any]:
+        """Filled-in settings by fastText's names; more than 20 n-gram rows per word are of no use."""
+        shortest, longest = self.ngrams
+        buckets = min(self.buckets or 0, max(1000, 20 * vocabulary)) if longest else 0
+        return {
+            "dim": self.dim,
+            "epoch": self.epochs,
+            "minCount": self.min_count,
+            "bucket": buckets,
+            "ws": self.window,
+            "minn": shortest,
+            "maxn": longest,
+            "neg": self.negatives,
+            "lr": self.learning_rate,
+            "t": self.subsampling,
+            "thread": self.threads,
+            "seed": self.random_seed,
+        }
+
+    def memory(self, vocabulary: int) -> int:
+        """How many bytes training takes: a row for each word and n-gram bucket, an output row per word."""
+        arguments = self.arguments(vocabulary)
+        rows = 2 * vocabulary + int(arguments["bucket"])
+        return rows * int(arguments["dim"]) * np.float32().itemsize
 
 
 @dataclass(frozen=True)
@@ -89,8 +190,7 @@ def train_vectors(
     Args:
         corpora: Files of plain text or JSON Lines, also packed.
         output: The file to write: `.bin` for fastText's own model, else what `WordVectors.save` writes by the
-            name: `.vec` and `.txt` text, `.npy`, and without a suffix a folder, which keeps the character
-                n-grams.
+            name; of these a folder keeps the character n-grams.
         preparation: How text becomes tokens.
         settings: How vectors are trained; None for what suits the size of the corpus.
         progress: Shows how far the work is.
@@ -132,21 +232,13 @@ def train_vectors(
 
 
 def check_can_train() -> None:
-    """Make sure that fastText is there before any text is read.
-
-    Raises:
-        BilexError: It is not installed.
-    """
+    """Make sure that fastText is there before any text is read."""
     if importlib.util.find_spec("fasttext_pybind") is None:
         raise BilexError("training vectors needs fastText; run: pip install 'bilex[train]'")
 
 
 def _filled_in(wanted: TrainingSettings, prepared: Prepared) -> tuple[TrainingSettings, int]:
-    """Settings for this corpus, the least count raised until no more words than the limit remain.
-
-    Raises:
-        BilexError: No words remain, or there is not enough memory for them.
-    """
+    """Settings for this corpus, the least count raised until no more words than the limit remain."""
     filled = wanted.for_size(prepared.tokens)
     least = max(filled.min_count or 1, _least_count(prepared.words, wanted.limit))
     vocabulary = sum(count >= least for count in prepared.words.values())
@@ -176,18 +268,14 @@ def _least_count(words: Counter[str], limit: int) -> int:
 def _train(
     corpus: Path, model: Path, settings: TrainingSettings, vocabulary: int, progress: Progress
 ) -> None:
-    """Run fastText in a process of its own.
-
-    Raises:
-        BilexError: It failed.
-    """
+    """Run fastText in a process of its own."""
     wanted = {
         "corpus": str(corpus),
         "model": str(model),
         "architecture": settings.architecture,
         "arguments": settings.arguments(vocabulary),
     }
-    command = [sys.executable, "-m", "bilex.corpus.fasttext_process"]
+    command = [sys.executable, "-P", str(Path(__file__).with_name("fasttext_process.py"))]
     with _running(command) as process:
         assert process.stdin is not None and process.stderr is not None
         with contextlib.suppress(BrokenPipeError):  # it ended at once; how is seen below

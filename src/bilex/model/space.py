@@ -13,7 +13,7 @@ from bilex.core.errors import BilexError
 from bilex.search import KeySearch, mean_of_best, neighbourhoods
 from bilex.vectors import WordVectors
 from bilex.vectors.core import row_norms
-from bilex.vectors.mapped import check_mapped_files
+from bilex.vectors.stored import check_mapped_files
 
 if TYPE_CHECKING:
     import torch

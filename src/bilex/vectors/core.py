@@ -16,13 +16,56 @@ from bilex.core.progress import SILENT, Progress
 from bilex.vectors.stored import Matrix, StoredRows
 
 if TYPE_CHECKING:
-    from bilex.vectors.options import EncodingErrors
-    from bilex.vectors.report import LoadReport
-    from bilex.vectors.subwords import Subwords
+    from bilex.vectors.reading import EncodingErrors, LoadReport
 
 Step = Literal["unit", "center"]
 
 _NOT_PORTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+
+
+@dataclass(frozen=True, eq=False)
+class Subwords:
+    """One vector per hash bucket of character n-grams; the mean of a word's n-grams is its vector.
+
+    Args:
+        rows: The vectors of the buckets. May be a read-only memory map or decoded when asked for.
+        shortest: The fewest characters of an n-gram ("minn").
+        longest: The most ("maxn"); the marks "<" and ">" at the ends of a word count as characters.
+        means: The preprocessing to repeat on each vector, in order: None to make it of length 1
+            ("unit"), else the vector to take off ("center"; the mean of the vocabulary).
+    """
+
+    rows: Matrix
+    shortest: int
+    longest: int
+    means: tuple[npt.NDArray[np.float32] | None, ...] = ()
+
+    def followed_by(self, mean: npt.NDArray[np.float32] | None) -> Subwords:
+        """The same n-grams with one more step of preprocessing."""
+        return replace(self, means=(*self.means, mean))
+
+    def vector(self, word: str) -> npt.NDArray[np.float32]:
+        """The vector of `word` from its n-grams alone, preprocessed as the vocabulary was.
+
+        Raises:
+            KeyError: The word is too short to have an n-gram, or its vector is zero or not finite.
+        """
+        from bilex.vectors.kernels import ngram_buckets
+
+        encoded = np.frombuffer(word.encode("utf-8", "replace"), np.uint8)
+        buckets = ngram_buckets(encoded, self.shortest, self.longest, len(self.rows))
+        if not len(buckets):
+            raise KeyError(word)
+        with np.errstate(invalid="ignore", over="ignore"):  # rows that are not finite are found below
+            vector = np.asarray(self.rows[buckets]).mean(axis=0, dtype=np.float64).astype(np.float32)
+        if not np.isfinite(vector).all():
+            raise KeyError(word)
+        for mean in self.means:
+            length = np.float32(np.linalg.norm(vector.astype(np.float64)))
+            if mean is None and length == 0:
+                raise KeyError(word)
+            vector = vector / length if mean is None else vector - mean
+        return np.asarray(vector, np.float32)
 
 
 @dataclass(eq=False, repr=False)
@@ -105,12 +148,13 @@ class WordVectors:
             lowercase: Lower-case the words, as `Lexicon.load` does; of those that become the same the first
                 stays. False keeps them as they are.
             format: "text", "binary", "fasttext", "npy" or "safetensors"; None to look at the content.
-            encoding_errors: For words that are not UTF-8: "strict", "replace" or "ignore".
+            encoding_errors: For words that are not UTF-8: "strict" refuses the file, "replace" puts U+FFFD
+                for what cannot be read, "ignore" leaves it out.
             verify: Whether the files of a safetensors folder are compared with their checksums, which reads
                 them whole.
             keep_markers: Whether markers of a trainer that are no words ("</s>", "<unk>") are kept; a
                 safetensors folder is always taken as it is.
-            progress: Who wants to know how far the reading is.
+            progress: Where to report how far the reading is.
 
         Returns:
             The vectors, with a `report` of everything that was left out.
@@ -119,7 +163,7 @@ class WordVectors:
             BilexError: The file is missing, damaged, or holds no word vectors.
         """
         from bilex.vectors.formats import load
-        from bilex.vectors.options import LoadOptions
+        from bilex.vectors.reading import LoadOptions
 
         return load(
             Path(path), LoadOptions(limit, lowercase, encoding_errors, verify, keep_markers), format, progress
@@ -132,7 +176,7 @@ class WordVectors:
             path: The file, or the folder of the safetensors format.
             format: "text", "binary", "npy" or "safetensors"; None to go by the suffix of `path`: .vec and
                 .txt (also with .gz, .bz2, .xz) are text, .bin is binary, none is a safetensors folder.
-            dtype: "float32", "float16" or "int8" (with a scale a row); the smaller two only for safetensors.
+            dtype: "float32", "float16" or "int8" (with a scale per row); the latter two only for safetensors.
 
         Raises:
             BilexError: The format cannot hold these words, or the file cannot be written.
@@ -147,8 +191,6 @@ class WordVectors:
 
         The matrices are shared with gensim if they are float32.
         """
-        from bilex.vectors.subwords import Subwords
-
         words = [str(word) for word in keyed_vectors.index_to_key]
         matrix = np.asarray(keyed_vectors.vectors, dtype=np.float32)[: len(words)]
         ngrams = getattr(keyed_vectors, "vectors_ngrams", None)
@@ -224,11 +266,7 @@ class WordVectors:
 
 
 def _as_float32(vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """An array as float32 with its rows in order; the same memory where that is how it is.
-
-    Raises:
-        BilexError: It holds something else than real numbers.
-    """
+    """An array as float32 with its rows in order; the same memory where that is how it is."""
     try:
         given = np.asarray(vectors)
     except ValueError as error:  # lists of different lengths
@@ -250,11 +288,7 @@ def row_norms(vectors: Matrix, block: int = 16384) -> npt.NDArray[np.float32]:
 
 
 def lowercased_first(words: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Lower-case `words`; of those that become the same the first, most frequent, stays.
-
-    Returns:
-        The distinct lower-cased words and the position of each in `words`.
-    """
+    """The distinct lower-cased words and the first position of each."""
     first: dict[str, int] = {}
     for index, word in enumerate(words):
         first.setdefault(word.lower(), index)

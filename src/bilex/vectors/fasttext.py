@@ -11,14 +11,10 @@ import numpy as np
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.collector import Collector
-from bilex.vectors.core import WordVectors
-from bilex.vectors.mapped import mapped_file
-from bilex.vectors.options import MAX_DIM, MAX_NGRAM, LoadOptions
-from bilex.vectors.report import LoadReport
-from bilex.vectors.sniff import FASTTEXT_MAGIC
-from bilex.vectors.stored import FloatMatrix
-from bilex.vectors.subwords import Subwords
+from bilex.vectors.core import Subwords, WordVectors
+from bilex.vectors.formats import FASTTEXT_MAGIC
+from bilex.vectors.reading import MAX_DIM, MAX_NGRAM, Collector, LoadOptions, LoadReport
+from bilex.vectors.stored import FloatMatrix, mapped_file
 
 _VERSIONS = (11, 12)
 _ARGUMENTS = struct.Struct("<12id")
@@ -42,21 +38,14 @@ class _Model:
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Read a fastText .bin model; the n-gram rows stay on disk until they are used.
-
-    Raises:
-        BilexError: The model is quantised (.ftz), cut off, or not fastText's.
-    """
+    """Read a fastText .bin model; the n-gram rows stay on disk until they are used."""
     return parse(mapped_file(path), options, str(path), progress)
 
 
 def parse(
     content: bytes | mmap.mmap, options: LoadOptions, name: str, progress: Progress = SILENT
 ) -> WordVectors:
-    """Word vectors from the bytes of a .bin model.
-
-    The vector of a word of the vocabulary is the mean of its own row and the rows of its n-grams.
-    """
+    """Word vectors from the bytes of a .bin model: means of a word's own row and the rows of its n-grams."""
     try:
         model = _model(content, name)
         matrix = _matrix(content, model, name)
@@ -147,7 +136,7 @@ def _text(word: bytes, place: int, name: str, options: LoadOptions) -> str:
 
 def _means(words: list[bytes], first: int, matrix: FloatMatrix, model: _Model) -> FloatMatrix:
     """The vectors of consecutive words of the dictionary."""
-    from bilex.vectors.ngrams import mean_rows
+    from bilex.vectors.kernels import mean_rows
 
     buckets = model.buckets if model.longest > 0 else 0
     ends = np.cumsum([len(word) for word in words], dtype=np.int64)

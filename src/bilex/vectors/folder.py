@@ -14,13 +14,19 @@ import numpy as np
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_folder, check_replaceable, json_text, read_json, sha256
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.core import Step, WordVectors, lowercased_first
+from bilex.vectors.core import Step, Subwords, WordVectors, lowercased_first
 from bilex.vectors.magnitudes import largest_numbers
-from bilex.vectors.options import MAX_NGRAM, LoadOptions
-from bilex.vectors.report import LoadReport
-from bilex.vectors.stored import FloatMatrix, Matrix, StoredRows, row_blocks
-from bilex.vectors.subwords import Subwords
-from bilex.vectors.tensor_file import DTYPES, Tensors, read_tensors, write_matrix
+from bilex.vectors.reading import MAX_NGRAM, LoadOptions, LoadReport
+from bilex.vectors.stored import (
+    DTYPES,
+    FloatMatrix,
+    Matrix,
+    StoredRows,
+    Tensors,
+    read_tensors,
+    row_blocks,
+    write_matrix,
+)
 
 FORMAT, VERSION = "bilex-vectors", 1
 CONFIG, VOCABULARY, VECTORS, SUBWORDS = (
@@ -35,17 +41,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 def write(vectors: WordVectors, path: Path, dtype: str = "float32") -> None:
-    """Write the folder, whole or not at all.
-
-    Args:
-        vectors: What to write; its preprocessing and its subwords go with it.
-        path: The folder; an earlier one of this format is replaced if nothing else is in it.
-        dtype: "float32", "float16", or "int8" with a scale a row.
-
-    Raises:
-        BilexError: The dtype is not known, a number is not finite, or the folder cannot be written, or holds
-            something else.
-    """
+    """Write the folder, whole or not at all; see `write_blocks`."""
     write_blocks(
         path,
         vectors.index_to_key,
@@ -74,7 +70,7 @@ def write_blocks(
         words: The words, most frequent first.
         dim: The length of a vector.
         blocks: The rows of `words`, in order, some at a time.
-        dtype: "float32", "float16", or "int8" with a scale a row.
+        dtype: "float32", "float16", or "int8" with a scale per row.
         preprocessing: Steps already applied to the rows.
         subwords: Character n-grams that go with the vectors.
 
@@ -85,7 +81,7 @@ def write_blocks(
         raise BilexError(f"dtype '{dtype}' is not known; use {', '.join(DTYPES)}.")
     check_replaceable(path, own_files)
     with atomic_folder(path, own_files=own_files) as folder:
-        finite = _refusing_too_large(blocks, words, path, dtype)
+        finite = _checked(blocks, words, path, dtype)
         write_matrix(folder / VECTORS, "vectors", finite, (len(words), dim), dtype)
         (folder / VOCABULARY).write_bytes(_escaped(words, path))
         config: dict[str, Any] = {
@@ -121,13 +117,7 @@ def own_files(path: Path) -> Collection[str]:
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Open the folder; the matrix stays on disk until its rows are used.
-
-    Every file is compared with its checksum first, unless `options.verify` is False.
-
-    Raises:
-        BilexError: The folder is not whole, was changed, or comes from a newer version.
-    """
+    """Open the folder, compared with its checksums if so asked; the matrix stays on disk until it is used."""
     if options.verify:
         verify(path)
     config = _config(path)
@@ -157,20 +147,12 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
 
 
 def word_count(path: Path) -> int:
-    """How many words a folder says that it holds; its vectors are not opened.
-
-    Raises:
-        BilexError: It is no such folder, or its config.json was changed.
-    """
+    """How many words a folder says that it holds; its vectors are not opened."""
     return int(_config(path)["words"])
 
 
 def verify(path: Path) -> None:
-    """Read every file of the folder and compare it with its checksum.
-
-    Raises:
-        BilexError: A file was changed or is missing.
-    """
+    """Compare every file of the folder with its checksum; one that was changed or is missing is an error."""
     config = _config(path)
     needed = {VECTORS, VOCABULARY} | ({SUBWORDS} if config.get("subwords") is not None else set())
     sums = config["sha256"]
@@ -234,7 +216,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _escaped(words: list[str], path: Path) -> bytes:
-    r"""One word a line; a backslash, newline or carriage return in a word becomes \\, \n or \r."""
+    r"""One word per line; a backslash, newline or carriage return in a word becomes \\, \n or \r."""
     lines = [word.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r") for word in words]
     try:
         return "".join(f"{line}\n" for line in lines).encode("utf-8")
@@ -244,10 +226,10 @@ def _escaped(words: list[str], path: Path) -> bytes:
         ) from error
 
 
-def _refusing_too_large(
+def _checked(
     blocks: Iterable[FloatMatrix], words: list[str], path: Path, dtype: str
 ) -> Iterator[FloatMatrix]:
-    """The blocks as they come, each looked at before it is handed on."""
+    """The blocks as they come, checked before they are written."""
     largest = float(np.finfo(np.float16 if dtype == "float16" else np.float32).max)
     row = 0
     for block in blocks:

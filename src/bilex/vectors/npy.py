@@ -19,26 +19,18 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_ordinary, check_output, write_text
 from bilex.core.locks import hidden_name, one_at_a_time, try_lock, turn_lock
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.collector import MARKERS, Collector
 from bilex.vectors.core import WordVectors
-from bilex.vectors.mapped import mapped_file
-from bilex.vectors.options import MAX_DIM, LoadOptions
-from bilex.vectors.report import LoadReport
-from bilex.vectors.stored import row_blocks
-from bilex.vectors.text import check_words
+from bilex.vectors.formats import WORD_LIST_SUFFIXES
+from bilex.vectors.reading import MARKERS, MAX_DIM, Collector, LoadOptions, LoadReport, check_words
+from bilex.vectors.stored import mapped_file, row_blocks
 
-WORD_LIST_SUFFIXES = (".txt", ".words", ".vocab")
 _EARLIER = ".bilex-words"
 _BLOCK_ROWS = 8192
 _HEADER_BYTES = 1 << 16
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Read X.npy and the words of X.txt, X.words or X.vocab, the first of these that exists.
-
-    Raises:
-        BilexError: The list is missing or has another length, or the matrix is none.
-    """
+    """Read X.npy and the words of X.txt, X.words or X.vocab, the first of these that exists."""
     _finish_interrupted(path)
     lists = [path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES]
     words_path = next((candidate for candidate in lists if candidate.is_file()), None)
@@ -59,10 +51,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
 def parse(
     content: bytes | mmap.mmap, word_list: bytes, options: LoadOptions, name: str, words_name: str
 ) -> WordVectors:
-    """Word vectors from the bytes of a matrix and of a word list.
-
-    A clean float32 matrix is not copied.
-    """
+    """Word vectors from the bytes of a matrix and of a word list; a clean float32 matrix is not copied."""
     matrix = _matrix(content, name)
     words = parse_words(word_list, words_name, options.encoding_errors)
     if len(words) != len(matrix):
@@ -114,11 +103,7 @@ def _matrix(content: bytes | mmap.mmap, name: str) -> npt.NDArray[np.floating]:
 
 
 def parse_words(content: bytes, name: str, encoding_errors: str = "strict") -> list[str]:
-    """The words of a list with one word per line.
-
-    Raises:
-        BilexError: The list is not UTF-8.
-    """
+    """The words of a list with one word per line."""
     try:
         text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", encoding_errors)
     except UnicodeDecodeError as error:
@@ -143,11 +128,7 @@ def _clean(words: list[str], matrix: npt.NDArray[np.floating], options: LoadOpti
 
 
 def write(vectors: WordVectors, path: Path) -> None:
-    """Write X.npy, and the words, one per line, as X.txt beside it.
-
-    Raises:
-        BilexError: A word cannot stand in a list, or a file cannot be written.
-    """
+    """Write X.npy, and the words, one per line, as X.txt beside it."""
     check_words(vectors.index_to_key, path, re.compile(r"\n|\r$|^$|^\ufeff"))
     check_output(path)
     _finish_interrupted(path)
@@ -196,10 +177,10 @@ def _finish_interrupted(path: Path) -> None:
         for kept in (file for file in left if file.name.startswith(hidden_name(path))):
             with try_lock(turn_lock(path)) as held:
                 if held is not False:
-                    _settle(path, kept)
+                    _finish_with(path, kept)
 
 
-def _settle(path: Path, kept: Path) -> None:
+def _finish_with(path: Path, kept: Path) -> None:
     words_path = path.with_suffix(WORD_LIST_SUFFIXES[0])
     if kept.name != _earlier_list_name(path):  # the new matrix is in its place, and so is its list
         kept.unlink()

@@ -1,8 +1,12 @@
-"""A matrix in a file, decoded to float32 as its rows are asked for."""
+"""Matrices in files: memory maps, safetensors, and float16 or int8 rows decoded as they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import mmap
+import weakref
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,16 +16,22 @@ from bilex.core.errors import BilexError
 
 FloatMatrix = npt.NDArray[np.float32]
 RowChoice: TypeAlias = int | slice | npt.NDArray[Any] | list[int]
+Tensors = dict[str, npt.NDArray[Any]]
 
+DTYPES = ("float32", "float16", "int8")
+_NUMPY_TYPES = {"F32": np.float32, "F16": np.float16, "I8": np.int8}
+_NAMES = {"float32": "F32", "float16": "F16", "int8": "I8"}
+_ALIGNMENT = 8
 _BLOCK_ROWS = 16384
+
+_maps: weakref.WeakKeyDictionary[mmap.mmap, Path] = weakref.WeakKeyDictionary()
 
 
 class StoredRows:
     """A float16 or int8 matrix, or some rows of any matrix, that stays in its file.
 
-    It is asked for rows as a numpy array would be and hands out float32, so that a program that goes
-    through it block by block never holds more than the stored bytes and a block. `np.asarray` gives all
-    of it at once.
+    Indexing decodes rows to float32, so that a program that goes through it block by block never holds
+    more than the stored bytes and a block. `np.asarray` gives all of it at once.
 
     Args:
         stored: The matrix as it lies in the file.
@@ -56,11 +66,7 @@ class StoredRows:
         return self.shape[0] * self.shape[1]
 
     def __getitem__(self, rows: RowChoice) -> FloatMatrix:
-        """Some rows in float32; of a single one its vector.
-
-        Raises:
-            BilexError: A number of these rows is not finite.
-        """
+        """Some rows in float32; of a single one its vector."""
         if isinstance(rows, (int, np.integer)):
             return np.asarray(self[np.array([rows])][0])
         where = rows if self.chosen is None else self.chosen[rows]
@@ -102,3 +108,99 @@ def row_blocks(matrix: Matrix, rows: int = _BLOCK_ROWS) -> Iterator[FloatMatrix]
     """The rows of a matrix in float32, some at a time."""
     for start in range(0, len(matrix), rows):
         yield np.asarray(matrix[start : start + rows], np.float32)
+
+
+def mapped_file(path: Path) -> mmap.mmap:
+    """The bytes of a file, read-only; pages come in when they are touched."""
+    try:
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                raise BilexError(f"{path}: is empty; make or download it again.")
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    _maps[content] = path
+    return content
+
+
+def check_mapped_files() -> None:
+    """Refuse a mapped file that was cut off: to read beyond its end would kill the process (SIGBUS)."""
+    for content, path in list(_maps.items()):
+        if not content.closed and content.size() < len(content):
+            raise BilexError(f"{path}: was cut off while it was open; copy or make it again.")
+
+
+def read_tensors(path: Path) -> Tensors:
+    """The tensors of a safetensors file; the library checks it, numpy maps it, since the library copies."""
+    from safetensors import SafetensorError, safe_open
+
+    content = mapped_file(path)
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except (SafetensorError, OSError, ValueError) as error:
+        raise BilexError(f"{path}: is cut off or damaged; make the folder again.") from error
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    tensors: Tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        if entry["dtype"] not in _NUMPY_TYPES:
+            raise BilexError(
+                f"{path}: holds {entry['dtype']} numbers, which bilex does not write; make it again."
+            )
+        dtype = np.dtype(_NUMPY_TYPES[entry["dtype"]])
+        begin, end = entry["data_offsets"]
+        flat = np.frombuffer(content, dtype, (end - begin) // dtype.itemsize, 8 + length + begin)
+        tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+def write_matrix(
+    path: Path,
+    name: str,
+    blocks: Iterable[FloatMatrix],
+    shape: tuple[int, int],
+    dtype: str,
+    others: Tensors | None = None,
+) -> None:
+    """Write a matrix that comes in blocks of rows, with small float32 tensors before it.
+
+    Only a block is held, and of an int8 matrix the scale of each row, which is the tensor `name`.scales.
+    """
+    scales = np.ones((shape[0], 1), np.float32) if dtype == "int8" else None
+    small = {key: np.ascontiguousarray(tensor, np.float32) for key, tensor in (others or {}).items()}
+    if scales is not None:
+        small[f"{name}.scales"] = scales
+    header: dict[str, Any] = {}
+    size = 0
+    for key, tensor in small.items():
+        header[key] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [size, size + tensor.nbytes]}
+        size += tensor.nbytes
+    bytes_of_matrix = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    header[name] = {"dtype": _NAMES[dtype], "shape": shape, "data_offsets": [size, size + bytes_of_matrix]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.seek(size, 1)
+        row = 0
+        for block in blocks:
+            packed, factors = _packed(block, dtype)
+            if scales is not None:
+                scales[row : row + len(block)] = factors
+            file.write(packed.data)
+            row += len(block)
+        file.seek(8 + len(text))
+        for tensor in small.values():
+            file.write(tensor.data)
+
+
+def _packed(block: FloatMatrix, dtype: str) -> tuple[npt.NDArray[Any], FloatMatrix | None]:
+    """Rows in the numbers of the file, and for int8 their scales."""
+    if dtype != "int8":
+        return np.ascontiguousarray(block, dtype=dtype), None
+    scales = np.abs(block).max(axis=1, initial=0).astype(np.float32)[:, None] / 127
+    scales[scales == 0] = 1
+    return np.rint(block / scales).astype(np.int8), scales

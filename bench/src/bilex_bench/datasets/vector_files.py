@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.vectors.folder import CONFIG
-from bilex.vectors.source import SUFFIXES
+from bilex.vectors.formats import PACKED_SUFFIXES
 from bilex_bench.datasets.layouts import LANGUAGE
 
 # The first that fits is taken: what opens at once before what has to be parsed, whole files before cut ones.
@@ -25,7 +25,7 @@ _NAMES = (
     "wiki.{}.bin",
     "cc.{}.300.bin",
 )
-_PACKED = f"(?:{'|'.join(re.escape(suffix) for suffix in SUFFIXES)})?"
+_PACKED = f"(?:{'|'.join(re.escape(suffix) for suffix in PACKED_SUFFIXES)})?"
 
 
 def _compiled(name: str) -> re.Pattern[str]:

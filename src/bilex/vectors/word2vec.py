@@ -1,4 +1,4 @@
-"""word2vec's text format, with or without header: one word and its numbers a line."""
+"""word2vec's two formats, text with or without header and binary: each word and its numbers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ import numpy.typing as npt
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.collector import Collector, cautious
 from bilex.vectors.core import WordVectors
-from bilex.vectors.options import MAX_DIM, LoadOptions
-from bilex.vectors.report import LoadReport
-from bilex.vectors.source import Source, open_for_writing
-from bilex.vectors.stored import FloatMatrix
+from bilex.vectors.formats import Source, open_for_writing
+from bilex.vectors.reading import MAX_DIM, Collector, LoadOptions, LoadReport, believable_rows, check_words
+from bilex.vectors.stored import FloatMatrix, row_blocks
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 16 << 20
+_LONGEST_WORD, _LONGEST_HEADER = 1 << 16, 64  # of binary files
 _SHAPE_LINES = 50
 _ENOUGH = 10
-_HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*$")
+_HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*$")
 _SEPARATORS = re.compile(rb"[ \t]+")
 _BOM = b"\xef\xbb\xbf"
 
@@ -36,31 +35,24 @@ Parsed = tuple[FloatMatrix, npt.NDArray[np.int64], npt.NDArray[np.int8]]
 
 @dataclass(frozen=True)
 class _Shape:
-    """What the first lines say: how many numbers a line, and the count of a header if there is one."""
+    """What the first lines say: how many numbers per line, and the count of a header if there is one."""
 
     dim: int
     header_bytes: int = 0
     announced: int | None = None
 
 
-def read(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Read word vectors from text.
-
-    Blocks of whole lines are parsed by several threads at once; only the matrix is ever held whole.
-
-    Raises:
-        BilexError: Nothing usable, mostly broken lines, or words that are not in UTF-8.
-    """
+def read_text(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
+    """Read blocks of whole lines, which several threads parse; only the matrix is ever held whole."""
     report = LoadReport(source.name, "line", "text")
     blocks = _blocks(source)
     first = next(blocks, b"")
     start = len(_BOM) if first.startswith(_BOM) else 0
     shape = _find_shape(first[start:], report)
     first = first[start + shape.header_bytes :]
+    expected = believable_rows(shape.announced, shape.dim)
     if source.compression is None and first:
         expected = _expected_lines(source.size, first, shape)
-    else:
-        expected = cautious(shape.announced, shape.dim)
     collector = Collector(report, shape.dim, expected, options, options.limit)
     line = 2 if shape.announced is not None else 1
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
@@ -100,7 +92,14 @@ def _find_shape(block: bytes, report: LoadReport) -> _Shape:
     header = _HEADER.match(block[:first_end].rstrip(b"\n"))
     dims = Counter(filter(None, map(_trailing_numbers, lines[1:] if header else lines)))
     if not dims:
-        raise _no_vectors(report.source, header is not None and len(lines) == 1)
+        if header is not None and len(lines) == 1:
+            raise BilexError(
+                f"{report.source}: ends after its header and holds no vectors; make or download it again."
+            )
+        raise BilexError(
+            f"{report.source}: line 1 and those after it are not a word followed by numbers; "
+            "check that this is a file of word vectors as UTF-8 text."
+        )
     announced_dim = int(header[2]) if header else None
     dim = max(dims, key=lambda size: (dims[size], size))
     if announced_dim is not None and dims[announced_dim] * _ENOUGH >= dims.total():
@@ -111,7 +110,7 @@ def _find_shape(block: bytes, report: LoadReport) -> _Shape:
         return _Shape(dim)
     if dim != announced_dim:
         report.notes.append(
-            f"the header announces {announced_dim} numbers a word but the lines have {dim}, which was used"
+            f"the header announces {announced_dim} numbers per word but the lines have {dim}, which was used"
         )
     return _Shape(dim, first_end, int(header[1]))
 
@@ -124,15 +123,6 @@ def _trailing_numbers(line: bytes) -> int:
             break
         count += 1
     return count
-
-
-def _no_vectors(name: str, only_header: bool) -> BilexError:
-    if only_header:
-        return BilexError(f"{name}: ends after its header and holds no vectors; make or download it again.")
-    return BilexError(
-        f"{name}: line 1 and those after it are not a word followed by numbers; "
-        "check that this is a file of word vectors as UTF-8 text."
-    )
 
 
 def _expected_lines(size: int, block: bytes, shape: _Shape) -> int:
@@ -165,19 +155,15 @@ def _parsed(first: bytes, blocks: Iterator[bytes], dim: int) -> Iterator[tuple[b
 
 
 def _parse(block: bytes, dim: int) -> Parsed:
-    from bilex.vectors.numbers import parse_lines
+    from bilex.vectors.kernels import parse_lines
 
-    rows, spans, status = parse_lines(np.frombuffer(block, np.uint8), dim)
-    return rows, spans, status
+    parsed: Parsed = parse_lines(np.frombuffer(block, np.uint8), dim)
+    return parsed
 
 
 def _take(block: bytes, parsed: Parsed, first_line: int, collector: Collector, errors: str) -> int:
-    """Hand the lines of one block to `collector`.
-
-    Returns:
-        The number of the line after the block.
-    """
-    from bilex.vectors.numbers import BLANK, BROKEN, UNSURE
+    """Hand the lines of one block to the collector; the number of the line after it."""
+    from bilex.vectors.kernels import BLANK, BROKEN, UNSURE
 
     rows, spans, status = parsed
     following = first_line + len(status)
@@ -209,11 +195,7 @@ def _take(block: bytes, parsed: Parsed, first_line: int, collector: Collector, e
 def _words(
     block: bytes, spans: npt.NDArray[np.int64], places: npt.NDArray[np.int64], name: str, errors: str
 ) -> list[str]:
-    """The words of the lines.
-
-    Raises:
-        BilexError: One of them is not in UTF-8 and `errors` is "strict".
-    """
+    """The words of the lines."""
     words = []
     for index, (start, end) in enumerate(zip(spans[:, 0].tolist(), spans[:, 1].tolist(), strict=True)):
         try:
@@ -228,8 +210,9 @@ def _words(
 
 def _slow_numbers(text: bytes) -> list[float] | None:
     """The numbers in `text`, parsed by Python; None if one of them is none."""
-    numbers = [_as_float(field) for field in _SEPARATORS.split(text.strip(b" \t"))]
-    return None if None in numbers else [number for number in numbers if number is not None]
+    fields = _SEPARATORS.split(text.strip(b" \t"))
+    numbers = [number for field in fields if (number := _as_float(field)) is not None]
+    return numbers if len(numbers) == len(fields) else None
 
 
 def _as_float(field: bytes) -> float | None:
@@ -250,12 +233,8 @@ def _check_count(announced: int, report: LoadReport, limit: int | None) -> None:
         report.notes.append(f"the header announces {announced:,} words but {found:,} lines follow")
 
 
-def write(vectors: WordVectors, path: Path) -> None:
-    """Write word2vec text with a header and nine digits, which keep every float32 exactly.
-
-    Raises:
-        BilexError: A word cannot stand in such a file, or the file cannot be written.
-    """
+def write_text(vectors: WordVectors, path: Path) -> None:
+    """Write text with a header and nine digits, which keep every float32 exactly."""
     check_words(vectors.index_to_key, path, re.compile(r"\n|^[ \t]|[ \t]$|^$"))
     line = " ".join(["%.9g"] * vectors.dim) + "\n"
     with atomic_file(path) as temporary, open_for_writing(temporary, path.suffix.lower()) as file:
@@ -267,23 +246,85 @@ def write(vectors: WordVectors, path: Path) -> None:
             file.write(text.encode("utf-8"))
 
 
-def check_words(words: list[str], path: Path, forbidden: re.Pattern[str]) -> None:
-    """Refuse words that the format at `path` could not give back.
+def read_binary(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
+    """Read a header line, then each word, a space and its float32 numbers."""
+    report = LoadReport(source.name, "entry", "binary")
+    buffer = source.read(_BLOCK)
+    end = buffer.find(b"\n", 0, _LONGEST_HEADER)
+    header = _HEADER.match(buffer[:end]) if end >= 0 else None
+    if header is None:
+        raise BilexError(
+            f"{source.name}: does not begin with the number of words and of dimensions; "
+            "check that this is word2vec's binary format."
+        )
+    announced, dim = int(header[1]), int(header[2])
+    if not 0 < dim <= MAX_DIM or announced == 0:
+        raise BilexError(
+            f"{source.name}: its header announces {announced:,} words of {dim:,} numbers, "
+            "which no file of word vectors has; check the file."
+        )
+    wanted = min(announced, options.limit or announced)
+    most = believable_rows(wanted, dim) if source.compression else source.size // (4 * dim) + 1
+    collector = Collector(report, dim, min(wanted, most), options, options.limit)
+    buffer = buffer[end + 1 :]
+    with progress.task(f"reading {Path(source.name).name}", source.size) as task:
+        while report.entries < wanted:
+            words, rows, used = _entries(buffer, dim, wanted - report.entries, report, options)
+            collector.add(words, rows, range(report.entries + 1, report.entries + 1 + len(words)))
+            chunk = source.read(_BLOCK) if report.entries < wanted else b""
+            if not chunk and report.entries < wanted:
+                raise BilexError(
+                    f"{source.name}: is cut off, it ends inside entry {report.entries + 1:,} of "
+                    f"{announced:,}; copy or download it again."
+                )
+            buffer = buffer[used:] + chunk
+            task.advance(source.newly_used())
+    if wanted == announced and (buffer.strip() or source.read(1)):
+        report.notes.append(
+            f"more data follows the {announced:,} words that the header announces; it was left out"
+        )
+    return collector.finish()
 
-    Raises:
-        BilexError: A word matches `forbidden` or cannot be written as UTF-8.
-    """
-    for word in words:
-        if forbidden.search(word) or not _is_utf8(word):
+
+def _entries(
+    buffer: bytes, dim: int, most: int, report: LoadReport, options: LoadOptions
+) -> tuple[list[str], FloatMatrix, int]:
+    """The whole entries at the beginning of `buffer`, and how many bytes they take."""
+    words: list[str] = []
+    starts: list[int] = []
+    at = 0
+    while len(words) < most:
+        space = buffer.find(b" ", at, at + _LONGEST_WORD)
+        if space < 0:
+            if len(buffer) - at >= _LONGEST_WORD:
+                raise BilexError(
+                    f"{report.source}: entry {report.entries + len(words) + 1:,} has no end of its word; the "
+                    f"header announces {dim} numbers per word, which may be wrong, or the file is damaged."
+                )
+            break
+        if space + 1 + 4 * dim > len(buffer):
+            break
+        try:
+            words.append(buffer[at:space].lstrip(b"\n").decode("utf-8", options.encoding_errors))
+        except UnicodeDecodeError as error:
             raise BilexError(
-                f"{path}: the word {word!r} cannot be written in this format; "
-                "save a safetensors folder instead."
-            )
+                f"{report.source}: the word of entry {report.entries + len(words) + 1:,} is not UTF-8; if "
+                'the header is right, read it with encoding_errors="replace" or "ignore".'
+            ) from error
+        starts.append(space + 1)
+        at = space + 1 + 4 * dim
+    rows = np.empty((len(starts), dim), np.float32)
+    for row, start in zip(rows, starts, strict=True):
+        row[:] = np.frombuffer(buffer, "<f4", dim, start)
+    return words, rows, at
 
 
-def _is_utf8(word: str) -> bool:
-    try:
-        word.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+def write_binary(vectors: WordVectors, path: Path) -> None:
+    """Write word2vec's binary format."""
+    check_words(vectors.index_to_key, path, re.compile(r" |^\n|^$"))
+    with atomic_file(path) as temporary, open_for_writing(temporary, path.suffix) as file:
+        file.write(f"{len(vectors)} {vectors.dim}\n".encode())
+        words = iter(vectors.index_to_key)
+        for block in row_blocks(vectors.vectors):
+            for row, word in zip(block.astype("<f4", copy=False), words, strict=False):
+                file.write(word.encode("utf-8") + b" " + row.tobytes() + b"\n")
