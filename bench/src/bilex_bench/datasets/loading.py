@@ -21,7 +21,7 @@ from bilex.core.locks import one_at_a_time
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import CONFIG
-from bilex.vectors.npy import WORD_LIST_SUFFIXES
+from bilex.vectors.formats import WORD_LIST_SUFFIXES
 from bilex.vectors.stored import Matrix, StoredRows
 from bilex_bench.datasets.folder import DataFolder
 
