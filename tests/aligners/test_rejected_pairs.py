@@ -73,12 +73,12 @@ def test_rejected_pairs_are_never_induced(monkeypatch: pytest.MonkeyPatch) -> No
     world = World()
     learned: list[set[tuple[int, int]]] = []
 
-    def listening(self: Any, x: Any, y: Any, dictionary: np.ndarray, progress: Any) -> Any:
-        learned.append(set(map(tuple, dictionary.tolist())))
-        return plain(self, x, y, dictionary, progress)
+    def listening(self: Any, rows: Any, dictionary: dict[Any, np.ndarray], progress: Any) -> Any:
+        learned.append(set(map(tuple, dictionary["source", "target"].tolist())))
+        return plain(self, rows, dictionary, progress)
 
-    plain = c1_module.C1._advanced_maps
-    monkeypatch.setattr(c1_module.C1, "_advanced_maps", listening)
+    plain = c1_module.C1._mapping
+    monkeypatch.setattr(c1_module.C1, "_mapping", listening)
     world.fit(quick(), 100)
     wrong = sorted(set.union(*learned) - {(i, i) for i in range(100)})[::20]
     assert len(wrong) > 5

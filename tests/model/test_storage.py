@@ -208,7 +208,7 @@ def test_subwords_are_kept(tmp_path: Path) -> None:
     source = WordVectors(world.source.index_to_key, world.source.vectors, subwords=Subwords(rows, 3, 6))
     made = Translator(Procrustes(device="cpu")).fit(source, world.target, world.pairs(0, 60), calibrate=False)
     answer = made.translate("zzunknownzz")
-    assert answer.from_subwords and answer[0].confidence is None
+    assert answer.origin == "subwords" and answer[0].confidence is None
     expected = made.space.search(made.source_map(source.subwords.vector("zzunknownzz")[None]), 5)[1][0]
     assert [found.rank - 1 for found in answer] == expected.tolist()
     assert not made.translate("zzunknownzz", direction="backward").known

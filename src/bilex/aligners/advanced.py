@@ -1,19 +1,23 @@
-"""Advanced mapping: whiten, rotate, re-weight, de-whiten, as two matrices (the paper's appendix)."""
+"""Advanced mapping: whiten, rotate, re-weight, de-whiten (the paper's appendix), of two languages or more."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 import torch
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.maps import Linear, Map, Unit
+from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
 from bilex.core.device import resolve_device
+from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 # hold nothing but rounding there, and whitening would blow that up.
 _EMPTY_DIRECTION = 1e-6
 _NO_WEIGHT = 1e-10
+_ROTATION_STEPS, _SETTLED = 100, 1e-6
+
+Matrix = npt.NDArray[np.float64]
+Two = tuple[str, str]
 
 
 class AdvancedMaps(NamedTuple):
@@ -72,6 +80,121 @@ def advanced_maps(x: Rows, y: Rows) -> AdvancedMaps:
     return AdvancedMaps(
         white_x @ (p * weights) @ (p.T @ color_x @ p), white_y @ (q * weights) @ (q.T @ color_y @ q), ridge
     )
+
+
+class Vectors(Protocol):
+    """What gives rows of a vocabulary by their numbers."""
+
+    def __getitem__(self, rows: Pairs, /) -> Rows: ...
+
+
+def joint_maps(rows: Mapping[str, Vectors], pairs: Mapping[Two, Pairs]) -> dict[str, Matrix]:
+    """The advanced mapping of any number of languages: one matrix each, from the pairs of all together.
+
+    Each language is whitened over its rows in all pairs, all are rotated onto each other at once (generalised
+    Procrustes), directions are re-weighted by how well the languages agree on them, and the whitening is
+    undone. For two languages this is `advanced_maps`.
+
+    Args:
+        rows: Unit rows of each language, all of one dimension.
+        pairs: For two languages, rows of translations of each other.
+
+    Raises:
+        BilexError: The pairs do not connect all languages.
+    """
+    pairs = {two: found for two, found in pairs.items() if len(found)}
+    check_connected(list(rows), pairs)
+    sides: dict[Two, tuple[Matrix, Matrix]] = {}
+    used: dict[str, list[Matrix]] = {language: [] for language in rows}
+    for (a, b), found in pairs.items():
+        x, y = (torch.as_tensor(rows[code][found[:, n]]).double().cpu() for n, code in enumerate((a, b)))
+        sides[a, b] = x.numpy(), y.numpy()
+        used[a].append(sides[a, b][0])
+        used[b].append(sides[a, b][1])
+    count = {language: sum(map(len, parts)) for language, parts in used.items()}
+    white, color = {}, {}
+    for language, parts in used.items():
+        stacked = torch.from_numpy(np.concatenate(parts))
+        off, back = whitening(stacked, ridge_for(*stacked.shape))
+        white[language], color[language] = off.numpy(), back.numpy()
+    agreement = {(a, b): white[a] @ (x.T @ y) @ white[b] for (a, b), (x, y) in sides.items()}
+    rotations = rotate_together(list(rows), agreement)
+    # A language is whitened over the pairs that it has with all others, so that an agreement over some of
+    # them is scaled to what whitening over these alone would have given.
+    total = sum(
+        np.sqrt(count[a] * count[b]) * (rotations[a].T @ matrix @ rotations[b])
+        for (a, b), matrix in agreement.items()
+    ) / sum(map(len, pairs.values()))
+    values, directions = scipy.linalg.eigh((total + total.T) / 2)
+    order = np.argsort(-values, kind="stable")
+    weights = np.clip(values[order], 0, None)
+    directions = directions[:, order] * (weights > _NO_WEIGHT * weights[0])
+    maps = {}
+    for language in rows:
+        basis = rotations[language] @ directions
+        maps[language] = white[language] @ (basis * np.sqrt(weights)) @ (basis.T @ color[language] @ basis)
+    return maps
+
+
+def check_connected(languages: Sequence[str], links: Iterable[Two]) -> None:
+    """Make sure that every language can be reached from the first.
+
+    Raises:
+        BilexError: One cannot.
+    """
+    reached = set(connected_order(languages, links))
+    apart = [language for language in languages if language not in reached]
+    if apart:
+        raise BilexError(
+            f"no pairs connect '{apart[0]}' with '{languages[0]}', directly or through other languages; add "
+            f"a dictionary of {apart[0]} and one of {', '.join(sorted(reached))}."
+        )
+
+
+def connected_order(languages: Sequence[str], links: Iterable[Two]) -> list[str]:
+    """The languages that can be reached from the first, nearest first."""
+    neighbours: dict[str, list[str]] = {language: [] for language in languages}
+    for a, b in links:
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    order = [languages[0]]
+    for language in order:
+        order += [other for other in dict.fromkeys(neighbours[language]) if other not in order]
+    return order
+
+
+def rotate_together(names: Sequence[str], agreement: Mapping[Two, Matrix]) -> dict[str, Matrix]:
+    """Generalised Procrustes: rotations R for which the sum over pairs of tr(Rₐᵀ Mₐᵦ Rᵦ) is largest.
+
+    Each rotation in turn is set to the best one for the others as they are, which never lowers the sum, until
+    the sum has settled.
+
+    Args:
+        names: Those that are rotated; the first defines the space at the start.
+        agreement: The cross-covariance M of pairs of them; it connects all.
+    """
+    towards: dict[str, dict[str, Matrix]] = {name: {} for name in names}
+    for (a, b), matrix in agreement.items():
+        towards[a][b] = towards[a].get(b, 0) + matrix
+        towards[b][a] = towards[b].get(a, 0) + matrix.T
+    rotations: dict[str, Matrix] = {names[0]: np.eye(len(next(iter(agreement.values()))))}
+
+    def rotate(name: str) -> None:
+        others = [m @ rotations[other] for other, m in towards[name].items() if other in rotations]
+        u, _, v = common_rotations(np.sum(others, axis=0))
+        rotations[name] = u @ v.T
+
+    for name in connected_order(names, agreement)[1:]:
+        rotate(name)
+    before = -np.inf
+    for _ in range(_ROTATION_STEPS if len(names) > 2 else 0):
+        for name in names:
+            rotate(name)
+        total = sum(float(np.sum(rotations[a] * (m @ rotations[b]))) for (a, b), m in agreement.items())
+        if total - before <= _SETTLED * abs(total):
+            break
+        before = total
+    return rotations
 
 
 @dataclass(frozen=True, kw_only=True)

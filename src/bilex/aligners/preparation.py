@@ -44,10 +44,11 @@ def small_vocabularies(
         frequent: How many of the most frequent words of each language.
     """
     sources, targets = {a for a, _ in pairs.pairs}, {b for _, b in pairs.pairs}
-    return _frequent_and(source, sources, frequent), _frequent_and(target, targets, frequent)
+    return frequent_words(source, frequent, sources), frequent_words(target, frequent, targets)
 
 
-def _frequent_and(words: WordVectors, extra: set[str], frequent: int) -> WordVectors:
+def frequent_words(words: WordVectors, frequent: int, extra: set[str]) -> WordVectors:
+    """The most frequent words of a language and some others, in order of frequency."""
     beyond = (words.key_to_index[word] for word in extra if word in words)
     chosen = sorted({*range(min(frequent, len(words))), *beyond})
     if len(chosen) == len(words):

@@ -113,13 +113,13 @@ def command(
     check_readable(*vectors, seeds_dir)
     check_device(device)
     check_output(output, force, (*vectors, seeds_dir))
+    from bilex.aligners.advanced import check_connected
     from bilex.aligners.c1 import C1
     from bilex.cli.console import interruptible, progress
     from bilex.cli.settings import parse_settings
     from bilex.core.files import check_writable
-    from bilex.model.many.dictionaries import read_dictionaries
+    from bilex.model.many.core import read_dictionaries
     from bilex.model.many.fitting import align_languages
-    from bilex.model.many.mapping import check_connected
 
     if checkpoint:
         check_writable(Path(checkpoint) / "rounds")

@@ -167,8 +167,7 @@ def _show_matrix(
     from bilex.core.files import write_text
     from bilex.evaluation.matrix import evaluate_pairs, heat_map
     from bilex.model.many import ManyLanguages
-    from bilex.model.many.core import open_model
-    from bilex.model.many.dictionaries import read_dictionaries
+    from bilex.model.many.core import open_model, read_dictionaries
 
     many = open_model(model, device)
     if not isinstance(many, ManyLanguages):

@@ -5,15 +5,18 @@ translates the held-out words best is taken for the fit itself, which learns fro
 itself what may be chosen (`Aligner.choices`) and how it is shortened (`Aligner.for_trial`). No word judges a
 choice that it took part in: the held-out words are cut in two halves, each half is asked of what the other
 half chose, and confidences come from these answers. Test data are never looked at.
+
+`Trial` chooses; what is fitted and asked is that of two languages here, and of many in `bilex.model.many`.
 """
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -170,53 +173,103 @@ def decide(
         held_out: The share of the seeds' source words to hold out.
         progress: Receives how far the work is.
     """
-    started = time.monotonic()
     usable = lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
-    decisions = _Trial(
-        aligner, source, target, usable, encoder, choose_preset, calibrate, held_out, progress
+    return PairTrial(
+        aligner=aligner,
+        source=source,
+        target=target,
+        usable=usable,
+        stage=encoder,
+        choose_preset=choose_preset,
+        calibrate=calibrate,
+        held_out=held_out,
+        progress=progress,
     ).decisions()
-    seconds = round(time.monotonic() - started, 2)
-    return replace(decisions, report=replace(decisions.report, seconds=seconds))
 
 
-@dataclass(eq=False)
-class _Trial:
+Fit = TypeVar("Fit")
+Half = TypeVar("Half")
+_Half_contra = TypeVar("_Half_contra", contravariant=True)
+
+
+class Scores(Protocol[_Half_contra]):
+    """The scores of the held-out words with one candidate."""
+
+    def mean(self, half: _Half_contra | None = None, /) -> float:
+        """The mean over both directions; `half` of the words, or all."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Trial(ABC, Generic[Fit, Half]):
     """One trial; `decisions` carries it out."""
 
     aligner: Aligner
-    source: WordVectors
-    target: WordVectors
-    usable: Lexicon
-    stage: C2 | None
-    choose_preset: bool
+    choose_preset: bool = True
     calibrate: bool
     held_out: float
     progress: Progress
-    fits: dict[str, Aligner] = field(init=False, default_factory=dict)
+    fits: dict[str, Fit] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
     settings_of: dict[str, dict[str, Any]] = field(init=False, default_factory=dict)
-    form_scores: dict[str, WordScores] = field(init=False, default_factory=dict)
+    form_scores: dict[str, Scores[Half]] = field(init=False, default_factory=dict)
+    fewest = FEWEST_SEEDS
+    opens_mixing = False
+
+    @property
+    @abstractmethod
+    def words(self) -> int:
+        """Source words of the seeds that are in the vectors."""
+
+    @property
+    @abstractmethod
+    def held_out_words(self) -> int:
+        """Of these, the words that are held out; 0 where there are too few seeds."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> list[dict[str, dict[str, Any]]]:
+        """What is left open: candidates by name, as changed settings, the prior first."""
+
+    @abstractmethod
+    def fit(self, aligner: Aligner) -> Fit:
+        """Fit a candidate without the held-out words."""
+
+    @abstractmethod
+    def scores(self, fitted: Fit) -> Scores[Half]:
+        """The scores of the held-out words."""
+
+    @abstractmethod
+    def learn(self) -> Calibration:
+        """Confidences from the held-out words."""
+
+    def choice(self, half: Half | None) -> Choice:
+        """What some of the held-out words prefer; None for all of them."""
+        return Choice(self._form(half), None)
 
     def decisions(self) -> Decisions:
         """The choices and confidences; the priors where the trial cannot be held or fails."""
+        started = time.monotonic()
+        found = self._decided()
+        return replace(found, report=replace(found.report, seconds=round(time.monotonic() - started, 2)))
+
+    def _decided(self) -> Decisions:
         if not (self.opens_form or self.opens_mixing or self.calibrates):
             return self._priors("there was nothing to decide")
-        if self.split is None:
+        if not self.held_out_words:
             return self._priors(
                 f"{self.words} seed words in the vectors are too few to hold some out "
-                f"({FEWEST_SEEDS} are needed)"
+                f"({self.fewest} are needed)"
             )
-        held_out = self.split[1]
         tried = f"forms {' and '.join(self.steps[0])}" if self.opens_form else "one form"
         self.progress.say(
-            f"Trial: {len(held_out.translations())} seed words are held out of smaller fits of "
+            f"Trial: {self.held_out_words} seed words are held out of smaller fits of "
             f"{self.aligner.name} ({tried})."
         )
         try:
             self._fit_candidates()
             if not self.fits:
                 return self._priors(f"no candidate could be fitted ({next(iter(self.failed.values()))})")
-            return self._judged(held_out)
+            return self._judged()
         except FAILURES as error:
             return self._priors(f"the trial could not be finished ({error})")
 
@@ -234,17 +287,10 @@ class _Trial:
 
     def _fit_candidate(self, name: str) -> None:
         """Fit one candidate without the held-out words and score these; a failure leaves it out."""
-        if self.split is None:
-            return
-        size = len(self.usable), min(len(self.source), len(self.target))
-        whole = type(self.aligner)(**{**self.aligner.settings(), **self.settings_of[name]})
         try:
-            fitted = whole.for_trial(*size).fit(*self.small, self.split[0], progress=self.progress)
+            fitted = self.fit(type(self.aligner)(**{**self.aligner.settings(), **self.settings_of[name]}))
             if self.opens_form:
-                space = Space.from_aligner(fitted, *self.small)
-                x, y = (np.asarray(side.vectors) for side in (space.source, space.target))
-                rows = self._rows(self.split[1])
-                self.form_scores[name] = word_scores(x, y, rows, self.aligner.device)
+                self.form_scores[name] = self.scores(fitted)
             self.fits[name] = fitted
         except FAILURES as error:
             self.failed[name] = str(error)
@@ -254,59 +300,46 @@ class _Trial:
         """The candidates of a step by their whole names."""
         return {f"{chosen}, {name}" if chosen else name: part for name, part in self.steps[place].items()}
 
-    @cached_property
-    def words(self) -> int:
-        """Source words of the seeds that are in the vectors."""
-        return len(self.usable.translations())
-
-    @cached_property
-    def steps(self) -> list[dict[str, dict[str, Any]]]:
-        """What the aligner leaves open: candidates by name, as changed settings, the prior first."""
-        steps = self.aligner.choices(len(self.usable)) if self.choose_preset else []
-        return steps or [{str(self.aligner.settings().get("preset", self.aligner.name)): {}}]
-
     @property
     def opens_form(self) -> bool:
         """Whether there is more than one candidate."""
         return sum(map(len, self.steps)) > 1
 
     @property
-    def opens_mixing(self) -> bool:
-        """Whether λ is to be chosen."""
-        return self.stage is not None and self.stage.mixing == "auto"
-
-    @property
     def calibrates(self) -> bool:
         """Whether confidences are to be learned and can be."""
         return self.calibrate and self.words >= _FEWEST_TO_CALIBRATE
 
-    @cached_property
-    def split(self) -> tuple[Lexicon, Lexicon] | None:
-        """The pairs to learn from and those held out; None where there are too few."""
-        return hold_out(self.usable, self.held_out, self.aligner.seed)
+    def _form(self, half: Half | None) -> str:
+        """Step by step, what beats the choice so far clearly, as far as candidates were fitted."""
+        chosen: str | None = None
+        for place in range(len(self.steps)):
+            names = [*([chosen] if chosen else []), *self._step(place, chosen)]
+            fitted = [name for name in names if name in self.fits]
+            if len(fitted) > 1:
+                chosen = choose_form({name: self.form_scores[name].mean(half) for name in fitted})
+            elif fitted:
+                chosen = fitted[0]
+        if chosen is None:
+            raise BilexError("no candidate could be fitted")
+        return chosen
 
-    @cached_property
-    def small(self) -> tuple[WordVectors, WordVectors]:
-        """The vocabularies that the candidates learn on."""
-        return small_vocabularies(self.source, self.target, self.usable, WORDS)
-
-    def _rows(self, pairs: Lexicon) -> Pairs:
-        source, target = self.small
-        return pairs.index(source.key_to_index, target.key_to_index)
-
-    def _judged(self, held_out: Lexicon) -> Decisions:
+    def _judged(self) -> Decisions:
         """Choose on all held-out words, and learn confidences from halves that did not choose."""
-        chosen = self._choice(None)
-        calibration = self._calibration(held_out)
+        chosen = self.choice(None)
+        try:
+            calibration = self.learn() if self.calibrates else self._no_calibration()
+        except FAILURES as error:  # the choice still stands
+            calibration = self._no_calibration(str(error))
         report = TrialReport(
             ran=True,
             note=self._sentence(chosen),
-            held_out_words=len(held_out.translations()),
+            held_out_words=self.held_out_words,
             form=chosen.form if self.opens_form else None,
             form_scores={name: round(scores.mean(), 4) for name, scores in self.form_scores.items()},
             failed=self.failed,
             mixing=chosen.mixing if self.opens_mixing else None,
-            mixing_scores=self._shown_curve(chosen.form) if self.opens_mixing else {},
+            mixing_scores=self.shown_curve(chosen.form) if self.opens_mixing else {},
         )
         self.progress.say(f"Trial: {report.note}.")
         return Decisions(
@@ -316,89 +349,9 @@ class _Trial:
             report=report,
         )
 
-    def _calibration(self, held_out: Lexicon) -> Calibration:
-        """Confidences from the held-out words; if they fail, the choice still stands."""
-        if not self.calibrates:
-            return self._no_calibration()
-        try:
-            return learn_confidences(self._cross_fitted(held_out), self.aligner.seed)
-        except FAILURES as error:
-            return self._no_calibration(str(error))
-
-    def _cross_fitted(self, held_out: Lexicon) -> Records:
-        """The answers to each half's words by what the other half chose."""
-        if len(self.fits) == 1 and not self.opens_mixing:
-            return ask(self._space(self._choice(None)), held_out)
-        one, other = halves(held_out, self.aligner.seed)
-        if not len(one) or not len(other):
-            raise BilexError("the held-out words cannot be cut in halves")
-        by_one, by_other = self._choice(self._rows(one)), self._choice(self._rows(other))
-        if by_one == by_other:
-            return ask(self._space(by_one), held_out)
-        first, second = ask(self._space(by_other), one), ask(self._space(by_one), other)
-        return {key: first[key] + second[key] for key in first if key in second}
-
-    def _choice(self, pairs: Pairs | None) -> Choice:
-        """What the words of some held-out pairs prefer; None for all of them."""
-        form = self._form(pairs)
-        if self.stage is None or not self.opens_mixing:
-            return Choice(form, self._given_mixing())
-        curve = self.encoder.curve(form).items()
-        words = {mixing: np.concatenate(scores.of(pairs)) for mixing, scores in curve}
-        return Choice(form, choose_mixing(words, self._prior_mixing(self.stage)))
-
-    def _form(self, pairs: Pairs | None) -> str:
-        """Step by step, what beats the choice so far clearly, as far as candidates were fitted."""
-        chosen: str | None = None
-        for place in range(len(self.steps)):
-            names = [*([chosen] if chosen else []), *self._step(place, chosen)]
-            fitted = [name for name in names if name in self.fits]
-            if len(fitted) > 1:
-                chosen = choose_form({name: self.form_scores[name].mean(pairs) for name in fitted})
-            elif fitted:
-                chosen = fitted[0]
-        if chosen is None:
-            raise BilexError("no candidate could be fitted")
-        return chosen
-
-    def _given_mixing(self) -> float | None:
-        """λ without evidence: the one that was given, or the prior; None without a language model."""
-        if self.stage is None:
-            return None
-        given = self.stage.mixing
-        return self._prior_mixing(self.stage) if isinstance(given, str) else float(given)
-
-    def _prior_mixing(self, stage: C2) -> float:
-        return replace(stage, mixing="prior").mixing_for(stage.open_encoder or stage.open(self.progress))
-
-    @cached_property
-    def encoder(self) -> TrialEncoder:
-        """The language model beside the candidates, tuned in the space of the form that all words prefer."""
-        from bilex.fit.trial_encoder import TrialEncoder
-
-        if self.stage is None or self.split is None:
-            raise BilexError("there is no language model to try.")
-        learned, held_out = self.split
-        return TrialEncoder(
-            self.fits,
-            self._form(None),
-            self.small,
-            learned,
-            self._rows(held_out),
-            len(self.usable),
-            self.stage,
-            self.progress,
-        )
-
-    def _space(self, choice: Choice) -> Space:
-        """The space of a choice: over all words, or with a language model over the trial's words."""
-        if choice.mixing is not None:
-            return self.encoder.space(choice.form, choice.mixing)
-        return Space.from_aligner(self.fits[choice.form], self.source, self.target)
-
     def _priors(self, note: str) -> Decisions:
         """What is taken without evidence."""
-        form, mixing = next(iter(self.steps[0])), self._given_mixing()
+        form, mixing = next(iter(self.steps[0])), self.given_mixing()
         taken = [f"form {form}"] if self.opens_form else []
         taken += [f"λ = {mixing}"] if self.opens_mixing else []
         calibration = self._no_calibration(note)
@@ -433,5 +386,137 @@ class _Trial:
             parts.append(f"λ = {chosen.mixing} is taken")
         return "; ".join(parts) or "confidences were learned on the held-out words"
 
-    def _shown_curve(self, form: str) -> dict[str, float]:
+    def given_mixing(self) -> float | None:
+        """λ without evidence; None without a language model."""
+        return None
+
+    def shown_curve(self, form: str) -> dict[str, float]:
+        """The score of each λ."""
+        return {}
+
+
+@dataclass(eq=False, kw_only=True)
+class PairTrial(Trial[Aligner, Pairs]):
+    """The trial of two languages, with a language model or without."""
+
+    source: WordVectors
+    target: WordVectors
+    usable: Lexicon
+    stage: C2 | None
+
+    @cached_property
+    def words(self) -> int:  # type: ignore[override]
+        """Source words of the seeds that are in the vectors."""
+        return len(self.usable.translations())
+
+    @property
+    def held_out_words(self) -> int:
+        """Source words that are held out; 0 where there are too few."""
+        return len(self.split[1].translations()) if self.split else 0
+
+    @cached_property
+    def steps(self) -> list[dict[str, dict[str, Any]]]:  # type: ignore[override]
+        """What the aligner leaves open: candidates by name, as changed settings, the prior first."""
+        steps = self.aligner.choices(len(self.usable)) if self.choose_preset else []
+        return steps or [{str(self.aligner.settings().get("preset", self.aligner.name)): {}}]
+
+    @property
+    def opens_mixing(self) -> bool:  # type: ignore[override]
+        """Whether λ is to be chosen."""
+        return self.stage is not None and self.stage.mixing == "auto"
+
+    @cached_property
+    def split(self) -> tuple[Lexicon, Lexicon] | None:
+        """The pairs to learn from and those held out; None where there are too few."""
+        return hold_out(self.usable, self.held_out, self.aligner.seed)
+
+    @cached_property
+    def _learned(self) -> Lexicon:
+        return self.split[0] if self.split else Lexicon([])
+
+    @cached_property
+    def _tested(self) -> Lexicon:
+        return self.split[1] if self.split else Lexicon([])
+
+    @cached_property
+    def small(self) -> tuple[WordVectors, WordVectors]:
+        """The vocabularies that the candidates learn on."""
+        return small_vocabularies(self.source, self.target, self.usable, WORDS)
+
+    def _rows(self, pairs: Lexicon) -> Pairs:
+        source, target = self.small
+        return pairs.index(source.key_to_index, target.key_to_index)
+
+    def fit(self, aligner: Aligner) -> Aligner:
+        """Fit a candidate, shortened, on frequent words and without the held-out ones."""
+        size = len(self.usable), min(len(self.source), len(self.target))
+        return aligner.for_trial(*size).fit(*self.small, self._learned, progress=self.progress)
+
+    def scores(self, fitted: Aligner) -> WordScores:
+        """The scores of the held-out words among frequent ones."""
+        space = Space.from_aligner(fitted, *self.small)
+        x, y = (np.asarray(side.vectors) for side in (space.source, space.target))
+        return word_scores(x, y, self._rows(self._tested), self.aligner.device)
+
+    def learn(self) -> Calibration:
+        """Confidences from the answers to each half's words by what the other half chose."""
+        return learn_confidences(self._cross_fitted(self._tested), self.aligner.seed)
+
+    def _cross_fitted(self, held_out: Lexicon) -> Records:
+        if len(self.fits) == 1 and not self.opens_mixing:
+            return ask(self._space(self.choice(None)), held_out)
+        one, other = halves(held_out, self.aligner.seed)
+        if not len(one) or not len(other):
+            raise BilexError("the held-out words cannot be cut in halves")
+        by_one, by_other = self.choice(self._rows(one)), self.choice(self._rows(other))
+        if by_one == by_other:
+            return ask(self._space(by_one), held_out)
+        first, second = ask(self._space(by_other), one), ask(self._space(by_one), other)
+        return {key: first[key] + second[key] for key in first if key in second}
+
+    def choice(self, half: Pairs | None) -> Choice:
+        """The form and λ that some of the held-out words prefer; None for all of them."""
+        form = self._form(half)
+        if self.stage is None or not self.opens_mixing:
+            return Choice(form, self.given_mixing())
+        curve = self.encoder.curve(form).items()
+        words = {mixing: np.concatenate(scores.of(half)) for mixing, scores in curve}
+        return Choice(form, choose_mixing(words, self._prior_mixing(self.stage)))
+
+    def given_mixing(self) -> float | None:
+        """λ without evidence: the one that was given, or the prior; None without a language model."""
+        if self.stage is None:
+            return None
+        given = self.stage.mixing
+        return self._prior_mixing(self.stage) if isinstance(given, str) else float(given)
+
+    def _prior_mixing(self, stage: C2) -> float:
+        return replace(stage, mixing="prior").mixing_for(stage.open_encoder or stage.open(self.progress))
+
+    @cached_property
+    def encoder(self) -> TrialEncoder:
+        """The language model beside the candidates, tuned in the space of the form that all words prefer."""
+        from bilex.fit.trial_encoder import TrialEncoder
+
+        if self.stage is None:
+            raise BilexError("there is no language model to try.")
+        return TrialEncoder(
+            self.fits,
+            self._form(None),
+            self.small,
+            self._learned,
+            self._rows(self._tested),
+            len(self.usable),
+            self.stage,
+            self.progress,
+        )
+
+    def _space(self, choice: Choice) -> Space:
+        """The space of a choice: over all words, or with a language model over the trial's words."""
+        if choice.mixing is not None:
+            return self.encoder.space(choice.form, choice.mixing)
+        return Space.from_aligner(self.fits[choice.form], self.source, self.target)
+
+    def shown_curve(self, form: str) -> dict[str, float]:
+        """The score of each λ."""
         return {str(mixing): round(scores.mean(), 4) for mixing, scores in self.encoder.curve(form).items()}

@@ -93,11 +93,6 @@ class Answer:
         return self.origin is not None
 
     @property
-    def from_subwords(self) -> bool:
-        """Whether the word is out of vocabulary and was answered through its character n-grams."""
-        return self.origin == "subwords"
-
-    @property
     def composed(self) -> bool:
         """Whether the word is a phrase whose vector was composed of its words' vectors."""
         return self.origin == "composed"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import bilex
 from bilex.core.languages import language_name
-from bilex.fit.report import FitReport, now
+from bilex.fit.report import FitReport, TrialReport, now
 from bilex.model.space import Direction
 
 if TYPE_CHECKING:
@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Retrained:
-    """What a model learned after its fit, from decisions of people.
-
-    Attributes:
-        rounds: How often it was retrained.
-        accepted: Pairs that were accepted by the last time.
-        rejected: Pairs that were rejected.
-    """
+    """How often a model learned from decisions of people, and the pairs of the last time."""
 
     rounds: int
     accepted: int
@@ -63,14 +57,7 @@ class Provenance(FitReport):
         encoder: C2 | None,
         languages: tuple[str | None, str | None],
     ) -> Provenance:
-        """What a model remembers of a fit.
-
-        Args:
-            report: The report of the fit.
-            aligner: The aligner that was asked for.
-            encoder: The settings of stage C2; None without a language model.
-            languages: Codes of the two languages, where known.
-        """
+        """What a model remembers of a fit, with the aligner and the encoder that were asked for."""
         return cls(
             **{part.name: getattr(report, part.name) for part in fields(report)},
             asked=aligner.settings(),
@@ -117,28 +104,13 @@ class Provenance(FitReport):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointTrial:
-    """What the held-out trial of a joint fit reports.
-
-    Attributes:
-        form: The form of C1 that was taken; "" where there was nothing to choose, or no trial.
-        form_scores: The mean reciprocal rank of held-out words with each form.
-        note: Why there was no trial; "" where there was one.
-    """
-
-    form: str = ""
-    form_scores: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class JointReport:
     """What aligning several languages together reports; two languages are written as "en-fi".
 
     Attributes:
-        seed_pairs: Seed pairs that were used, by two languages.
+        seed_pairs: Seed pairs that were used.
         pairs_of_the_last_round: Pairs that the last maps were learned from.
-        composed_pairs: Pairs that the seeds of other languages gave.
+        composed_pairs: Pairs that share a translation in a third language.
         losses: The loss of each update, by round.
         stopped: Where the fit broke; "" if it did not.
         trial: What held-out seeds decided.
@@ -149,17 +121,12 @@ class JointReport:
     composed_pairs: Mapping[str, int] = field(default_factory=dict)
     losses: tuple[tuple[float, ...], ...] = ()
     stopped: str = ""
-    trial: JointTrial = field(default_factory=JointTrial)
+    trial: TrialReport = field(default_factory=TrialReport)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinReport:
-    """What joining models of two languages reports.
-
-    Attributes:
-        models: The models.
-        agreement: How well the models agree about each language: the mean cosine with what was made of them.
-    """
+    """The models of two languages that were joined, and the mean cosine of each language with the result."""
 
     models: tuple[str, ...]
     agreement: Mapping[str, float]
@@ -167,19 +134,12 @@ class JoinReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ManyProvenance:
-    """What a model of many languages remembers.
+    """What a model of many languages remembers; the names are those of `Provenance`.
 
     Attributes:
         method: "joint" or "join".
-        method_summary: What it is, in a line.
-        settings: Its settings.
-        report: What happened.
-        fit_seconds: What fitting took; NaN where nothing was fitted.
         files: The vector file of each language, None where there was none.
         dimensions: The dimension of each language's vectors.
-        bilex_version: Of the program.
-        python_version: Of Python.
-        made: When, in UTC.
     """
 
     method: str = "unknown"

@@ -47,7 +47,7 @@ from bilex.lexicon import Lexicon
 from bilex.model.phrases import without_phrases
 from bilex.model.provenance import ManyProvenance, Provenance
 from bilex.model.space import CSLS_NEIGHBOURS, Floats, Side, Space
-from bilex.model.unknown import load_source
+from bilex.model.unknown import load_source, load_subwords, save_subwords
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS = "languages", "seeds", "unknown", "subw
 _PARTS = (CONFIG, MAPS, _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS, "seeds.json", "source", "target")
 _SIDES: tuple[Side, Side] = ("source", "target")
 _CODE = re.compile("[A-Za-z0-9_]+")
+_DAMAGE = (AttributeError, LookupError, TypeError, ValueError, OverflowError, OSError)
 
 Two = tuple[str, str]
 Terms = tuple[Floats, Floats]
@@ -82,19 +83,7 @@ class _Parts:
 
 @dataclass(frozen=True)
 class Description:
-    """What a model of two languages says about itself.
-
-    Attributes:
-        provenance: From what and how it was made.
-        calibration: From scores to confidences.
-        seeds: The pairs it was learned from.
-        source_words: How many words its source vocabulary has.
-        target_words: The same for the target language.
-        dim: The dimension of the common space.
-        metric: How its vectors are compared.
-        lowercase: Whether the vocabularies were lower-cased.
-        unknown: The kinds of its readers of unknown words.
-    """
+    """What a model of two languages says about itself; `unknown` are kinds of readers of unknown words."""
 
     provenance: Provenance
     calibration: Calibration
@@ -109,14 +98,7 @@ class Description:
 
 @dataclass(frozen=True)
 class ManyDescription:
-    """What a model of many languages says about itself.
-
-    Attributes:
-        words: How many words each language has.
-        seeds: The word pairs that were learned from, by two languages.
-        calibrations: From scores to confidences, by two languages.
-        provenance: From what and how it was made.
-    """
+    """What a model of many languages says about itself; `words` is how many words each language has."""
 
     words: Mapping[str, int]
     seeds: Mapping[Two, Lexicon]
@@ -131,7 +113,7 @@ class ManyDescription:
 
 
 def save_translator(translator: Translator, folder: str | Path) -> None:
-    """Write a translator; the arguments are those of `Translator.save`."""
+    """Write a translator."""
     from bilex.model.card import card
 
     check_destination(folder)
@@ -157,7 +139,7 @@ def save_translator(translator: Translator, folder: str | Path) -> None:
 
 
 def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
-    """Write a model of many languages; the arguments are those of `ManyLanguages.save`."""
+    """Write a model of many languages; CSLS's terms of every two languages are measured for it."""
     from bilex.model.card import many_card
 
     check_destination(folder)
@@ -170,8 +152,7 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
 
     def write_subwords(path: Path) -> None:
         for language, ngrams in many.subwords.items():
-            none = np.zeros((0, ngrams.rows.shape[1]), np.float32)
-            WordVectors([], none, subwords=ngrams).save(path / _SUBWORDS / language, "safetensors")
+            save_subwords(ngrams, path / _SUBWORDS / language)
 
     _write(folder, parts, as_json(many.provenance), many_card(many), write_subwords)
 
@@ -224,17 +205,14 @@ def _write(
 
 
 def replace_calibration(folder: str | Path, calibration: Calibration, more: dict[str, Any]) -> None:
-    """Give a saved model other confidences; at any moment it is the old model or the new one, each whole.
+    """Give a saved model of two languages other confidences; it is always the old model or the new one.
 
     Its large files are taken over as they are, by a link where the disk can do that.
 
     Args:
-        folder: A model of two languages.
+        folder: The model.
         calibration: Its new confidences.
         more: What its configuration says about them besides.
-
-    Raises:
-        BilexError: It is no model, is damaged, or cannot be replaced.
     """
     path = Path(folder)
     opened = _opened_two(path)
@@ -305,7 +283,7 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
     with fitting_together(path):
         parts = opened.parts()
         ngrams = {
-            code: WordVectors.load(path / _SUBWORDS / code, lowercase=False).subwords
+            code: load_subwords(path / _SUBWORDS / code)
             for code in parts.vocabularies
             if (path / _SUBWORDS / code).is_dir()
         }
@@ -314,7 +292,7 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
             dict(parts.maps),
             dict(parts.seeds),
             dict(parts.calibrations),
-            {code: found for code, found in ngrams.items() if found is not None},
+            ngrams,
             from_json(ManyProvenance, opened.config),
             parts.lowercase,
             device,
@@ -327,15 +305,8 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
 def describe(folder: str | Path, *, verify: bool) -> Description:
     """Read what a model of two languages says about itself, without opening it.
 
-    The files that are read are compared with their checksums. Of all others it is made sure that they are
-    there and listed, and of those that hold tensors that they are as long as their headers say.
-
-    Args:
-        folder: A model folder.
-        verify: Whether all other files are compared with their checksums too, which reads the whole model.
-
-    Raises:
-        BilexError: It is no model, comes from a newer version, or a file is missing, cut off or damaged.
+    The files that are read are compared with their checksums; all others must be there and listed, and files
+    of tensors as long as their headers say. `verify` compares all files, which reads the whole model.
     """
     path = Path(folder)
     restore(path)
@@ -370,12 +341,9 @@ def describe_many(folder: str | Path, *, verify: bool) -> ManyDescription:
 
 @dataclass(frozen=True)
 class _Opened:
-    """A model's folder with its configuration, as this version writes it.
+    """A model's folder with its configuration, that of an earlier version in the present shape.
 
-    Attributes:
-        path: The folder.
-        config: Its configuration; that of an earlier version is brought into the present shape.
-        first: Whether it has the first version's layout of two languages.
+    `first` says that it has the first version's layout of two languages.
     """
 
     path: Path
@@ -384,19 +352,16 @@ class _Opened:
 
     @classmethod
     def of(cls, path: Path) -> _Opened:
-        """The folder, its format and version checked.
-
-        Raises:
-            BilexError: The configuration is missing or broken, of another kind, or of a newer version.
-        """
+        """The folder, its format and version checked."""
         if not path.exists():
             raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
         if not (path / CONFIG).is_file():
             raise BilexError(
                 f"{path}: is not a bilex model (no {CONFIG} in it); make one with 'bilex align'."
             )
-        config = read_json(path / CONFIG)
-        if not _is_ours(config):
+        read_json(path / CONFIG)  # which says what is wrong with a broken one
+        config = _config_or_none(path)
+        if config is None:
             raise BilexError(
                 f"{path}: is not a bilex model (its {CONFIG} does not say {FORMAT}); make one with "
                 "'bilex align'."
@@ -429,11 +394,7 @@ class _Opened:
         return source, target
 
     def files(self) -> ModelFiles:
-        """The files, which must all be there and listed with their checksums.
-
-        Raises:
-            BilexError: One is missing, or the list is not whole.
-        """
+        """The files, which must all be there and listed with their checksums."""
         return ModelFiles.listed(self.path, _PARTS)
 
     def check(self, verify: bool) -> None:
@@ -488,11 +449,7 @@ class _Opened:
 
 
 def _opened_two(path: Path) -> _Opened:
-    """The folder of a model of two languages.
-
-    Raises:
-        BilexError: It is none.
-    """
+    """The folder of a model of two languages."""
     opened = _Opened.of(path)
     if opened.many:
         raise BilexError(
@@ -503,11 +460,7 @@ def _opened_two(path: Path) -> _Opened:
 
 
 def _opened_many(path: Path) -> _Opened:
-    """The folder of a model of many languages.
-
-    Raises:
-        BilexError: It is none.
-    """
+    """The folder of a model of many languages."""
     if not is_many(path):
         raise BilexError(
             f"{path}: is not a model of several languages; make one with 'bilex join' or 'bilex align-many'."
@@ -554,10 +507,7 @@ def holds_model(folder: str | Path) -> bool:
 
 
 def own_files(path: Path) -> Collection[str]:
-    """The files in a folder that saving a model wrote; none if it is no model.
-
-    A card that was edited is its editor's.
-    """
+    """The files in a folder that saving a model wrote; none if it is no model. An edited card is not ours."""
     config = _config_or_none(path)
     if config is None:
         return ()
@@ -569,22 +519,13 @@ def own_files(path: Path) -> Collection[str]:
 
 
 def check_destination(folder: str | Path) -> None:
-    """Make sure, before hours of work, that a model may be saved in a folder.
-
-    Raises:
-        BilexError: It is a file, or a folder with other things than an earlier model in it, or cannot be
-            written.
-    """
+    """Make sure, before hours of work, that a model may be saved in a folder."""
     check_replaceable(Path(folder), own_files)
     check_writable(folder)
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The configuration of a model of two languages, in the present version's shape.
-
-    Raises:
-        BilexError: It is missing or broken, of another kind, or of a newer version.
-    """
+    """The configuration of a model of two languages, in the present version's shape."""
     opened = _opened_two(path)
     with fitting_together(path):
         words = {
@@ -595,11 +536,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_provenance(path: Path) -> Provenance:
-    """From what and how a saved model was made, without opening it.
-
-    Raises:
-        BilexError: It is no model that this version reads.
-    """
+    """From what and how a saved model was made, without opening it."""
     config = read_config(path)
     with fitting_together(path):
         return Provenance.from_dict(config)
@@ -607,27 +544,21 @@ def read_provenance(path: Path) -> Provenance:
 
 @contextlib.contextmanager
 def fitting_together(path: Path) -> Iterator[None]:
-    """Turn what goes wrong while the parts of a model are put together into one sentence.
-
-    Raises:
-        BilexError: They do not fit.
-    """
+    """Turn what goes wrong while the parts of a model are put together into one sentence."""
     from safetensors import SafetensorError
 
     try:
         yield
     except (
         AttributeError,
-        KeyError,
+        LookupError,
         TypeError,
         ValueError,
         OverflowError,
         OSError,
         SafetensorError,
-    ) as error:
-        raise BilexError(
-            f"{path}: the model's files do not fit together ({error}); make it again."
-        ) from error
+    ) as why:
+        raise BilexError(f"{path}: the model's files do not fit together ({why}); make it again.") from why
 
 
 def _check_lengths(files: Iterable[Path]) -> None:
@@ -659,11 +590,8 @@ def _config_or_none(folder: str | Path) -> dict[str, Any] | None:
         config = read_json(Path(folder) / CONFIG)
     except BilexError:
         return None
-    return config if _is_ours(config) else None
-
-
-def _is_ours(config: Any) -> bool:
-    return isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
+    ours = isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
+    return config if ours else None
 
 
 def _folder_names(languages: tuple[str | None, str | None]) -> Two:

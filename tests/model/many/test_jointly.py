@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilex.aligners import c1 as c1_module
 from bilex.aligners.c1 import C1
 from bilex.core.errors import BilexError
 from bilex.core.progress import Silent
 from bilex.lexicon import Lexicon
-from bilex.model.many import ManyLanguages, jointly
-from bilex.model.many.fitting import align_languages
-from bilex.model.many.jointly import fit_jointly
-from bilex.model.many.trial import decide, split_together
+from bilex.model.many import ManyLanguages
+from bilex.model.many.fitting import align_languages, fit_jointly, split_together
 from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
 from many_planted import PlantedMany, planted_many, share_right
@@ -131,10 +130,10 @@ def test_the_trial_keeps_the_plain_mapping_where_contrast_does_harm(
         return (maps[0] * 0 + 1, maps[1] * 0 + 1), 1.0  # type: ignore[operator]
 
     monkeypatch.setattr(C1, "update", harm)
-    decisions = decide(world.vocabularies, seeds, C1(device="cpu"))
-    assert decisions.report.form == "mapping"
-    assert decisions.settings["updates"] == 0
-    assert decisions.calibrations["en", "ru"].parts
+    many = align_languages(world.vocabularies, seeds, C1(device="cpu"))
+    assert many.provenance.report.trial.form == "mapping"
+    assert many.provenance.settings["updates"] == 0
+    assert many.calibrations["en", "ru"].parts
 
 
 class _Interrupting(Silent):
@@ -168,7 +167,7 @@ def test_many_pairs_of_languages_are_contrasted_a_group_at_a_time(
     world: PlantedMany, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seeds = {("en", code): world.pairs("en", code, 0, 400) for code in ("fi", "fr", "ru")}
-    monkeypatch.setattr(jointly, "_AT_ONCE", 2)
+    monkeypatch.setattr(c1_module, "_PAIRS_AT_ONCE", 2)
     fit = fit_jointly(world.vocabularies, seeds, C1(**SHORT))
     assert [len(losses) for losses in fit.report.losses] == [4, 4]
     together = {code: map_words(words, fit.maps[code]) for code, words in world.vocabularies.items()}

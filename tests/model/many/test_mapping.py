@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bilex.aligners.advanced import advanced_maps
+from bilex.aligners.advanced import advanced_maps, check_connected, joint_maps, rotate_together
 from bilex.core.errors import BilexError
-from bilex.model.many.mapping import check_connected, joint_maps, rotate_together
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

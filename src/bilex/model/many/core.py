@@ -18,8 +18,8 @@ from bilex.fit.expectation import from_calibration
 from bilex.lexicon import Lexicon
 from bilex.model import Answer, Calibration, Translator
 from bilex.model.provenance import ManyProvenance, Provenance
-from bilex.model.space import Direction, Floats, Side, Space
-from bilex.model.storage import Two, is_many
+from bilex.model.space import Direction, Side, Space
+from bilex.model.storage import Terms, Two, is_many
 from bilex.model.unknown import FromSubwords
 from bilex.vectors import Subwords, WordVectors
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from bilex.model.many.polyglot import Polyglot
 
 
-Terms = tuple[Floats, Floats]
 _CODE = re.compile("[A-Za-z0-9_]+")
+_TWO_CODES = re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9_]+)-([A-Za-z0-9_]+)(?![A-Za-z0-9])")
 _NO_CONFIDENCES = Calibration(note="not calibrated: no seeds of these two languages were held out")
+_SIDES: tuple[Side, Side] = ("source", "target")
 
 
 @dataclass(eq=False, repr=False)
@@ -49,7 +50,7 @@ class ManyLanguages(OnTheHub):
 
     Examples:
         >>> many = ManyLanguages.load("many")  # doctest: +SKIP
-        >>> many.translate("koira", "fi", "ru")[0].word  # doctest: +SKIP
+        >>> many["fi", "ru"].translate("koira")[0].word  # doctest: +SKIP
         'собака'
     """
 
@@ -79,32 +80,13 @@ class ManyLanguages(OnTheHub):
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = True, device: str = "auto") -> ManyLanguages:
-        """Open a saved model of many languages; its vectors are memory-mapped.
-
-        Args:
-            folder: What `save` wrote.
-            verify: Whether every file is checked against its checksum.
-            device: Where searches run.
-
-        Raises:
-            BilexError: It is no such folder, comes from a newer version, or a file was damaged.
-        """
+        """Open a saved model of many languages; the arguments are those of `Translator.load`."""
         from bilex.model.storage import load_many
 
         return load_many(folder, verify=verify, device=device)
 
     def save(self, folder: str | Path, *, progress: Progress = SILENT) -> None:
-        """Write a folder that `load` opens, all of it or nothing.
-
-        An earlier model of many languages of that name is replaced; any other folder never is.
-
-        Args:
-            folder: The folder.
-            progress: Shows how far the terms of CSLS are, which are computed for every two languages.
-
-        Raises:
-            BilexError: The folder cannot be written.
-        """
+        """Write a folder that `load` opens, all of it or nothing; only an earlier model is replaced."""
         from bilex.model.storage import save_many
 
         save_many(self, folder, progress)
@@ -125,13 +107,8 @@ class ManyLanguages(OnTheHub):
         return list(itertools.combinations(self.vocabularies, 2))
 
     def code(self, language: str) -> str:
-        """The code under which a language is stored, from its code or its name.
-
-        Raises:
-            BilexError: The model does not hold it.
-        """
-        code = code_of(language) or language
-        for known in (code, language):
+        """The code under which a language is stored, from its code or its name."""
+        for known in (code_of(language) or language, language):
             if known in self.vocabularies:
                 return known
         raise BilexError(
@@ -139,12 +116,12 @@ class ManyLanguages(OnTheHub):
             f"{nearest_name(language, self.vocabularies)}"
         )
 
+    def __getitem__(self, languages: Two) -> Translator:
+        """The translator of two languages, by code or name: `many["fi", "ru"]`."""
+        return self.pair(*languages)
+
     def pair(self, source: str, target: str) -> Translator:
         """A translator of two of the languages, with everything that a model of two languages can do.
-
-        Args:
-            source: The code or name of one language.
-            target: Of another.
 
         Raises:
             BilexError: The model does not hold one of them, or they are the same.
@@ -159,69 +136,51 @@ class ManyLanguages(OnTheHub):
     def _translator(self, two: Two) -> Translator:
         a, b = two
         space = Space(self.vocabularies[a], self.vocabularies[b], "cosine", self.device)
-        r_source, r_target = self.terms(two, space)
-        space.keep_neighbourhoods(r_source, r_target)
-        maps: dict[Side, Map] = {"source": self.maps[two[0]], "target": self.maps[two[1]]}
-        sides: tuple[Side, Side] = ("source", "target")
-        ngrams = {
-            side: self.subwords[code] for side, code in zip(sides, two, strict=True) if code in self.subwords
-        }
-        seeds, calibration = self.seeds_of(two), self.calibration_of(two)
-        usable = seeds.index(space.source.key_to_index, space.target.key_to_index)
-        made = self.provenance
+        space.keep_neighbourhoods(*self.terms(two, space))
+        maps = dict(zip(_SIDES, (self.maps[a], self.maps[b]), strict=True))
+        ngrams = {side: self.subwords[c] for side, c in zip(_SIDES, two, strict=True) if c in self.subwords}
+        made, seeds, calibration = self.provenance, self.seeds_of(two), self.calibration_of(two)
+        shared = ("method", "method_summary", "settings", "fit_seconds", "bilex_version", "python_version")
         provenance = Provenance(
-            method=made.method,
-            method_summary=made.method_summary,
-            settings=made.settings,
-            fit_seconds=made.fit_seconds,
+            **{name: getattr(made, name) for name in (*shared, "made")},
             source_file=made.files.get(a),
             target_file=made.files.get(b),
             source_dim=made.dimensions.get(a),
             target_dim=made.dimensions.get(b),
             seeds=seeds.name,
             seed_pairs=len(seeds),
-            seed_pairs_covered=len(usable),
+            seed_pairs_covered=len(seeds.index(space.source.key_to_index, space.target.key_to_index)),
             expectation=from_calibration(calibration),
-            bilex_version=made.bilex_version,
-            python_version=made.python_version,
-            made=made.made,
             source_language=a,
             target_language=b,
         )
+        unknown = [FromSubwords(ngrams, maps)] if ngrams else []
         return Translator.of_parts(
-            space,
-            maps["source"],
-            maps["target"],
-            calibration,
-            [FromSubwords(ngrams, maps)] if ngrams else [],
-            seeds,
-            provenance,
-            self.lowercase,
+            space, self.maps[a], self.maps[b], calibration, unknown, seeds, provenance, self.lowercase
         )
 
     def terms(self, two: Two, space: Space | None = None) -> Terms:
-        """CSLS's terms of the words of two languages; computed once, then kept."""
-        a, b = two
-        if (b, a) in self._terms:
-            return self._terms[b, a][::-1]
+        """CSLS's mean similarities of the words of two languages; computed once, then kept."""
+        if two[::-1] in self._terms:
+            return self._terms[two[::-1]][::-1]
         if two not in self._terms:
             if space is None:
-                space = Space(self.vocabularies[a], self.vocabularies[b], "cosine", self.device)
+                source, target = (self.vocabularies[code] for code in two)
+                space = Space(source, target, "cosine", self.device)
             self._terms[two] = space.neighbourhoods()
         return self._terms[two]
 
     def keep_terms(self, two: Two, terms: Terms) -> None:
-        """Take over terms of CSLS that were computed earlier, as when a model is loaded."""
+        """Take over the mean similarities of a model that is loaded."""
         self._terms[two] = terms
 
     def seeds_of(self, two: Two) -> Lexicon:
         """The seeds of two languages, the first language's word first; empty if there were none."""
-        a, b = two
         if two in self.seeds:
             return self.seeds[two]
-        if (b, a) in self.seeds:
-            return self.seeds[b, a].swapped()
-        return Lexicon([], f"no seeds of {a} and {b}")
+        if two[::-1] in self.seeds:
+            return self.seeds[two[::-1]].swapped()
+        return Lexicon([], f"no seeds of {two[0]} and {two[1]}")
 
     def calibration_of(self, two: Two) -> Calibration:
         """The confidences of two languages, forward from the first to the second."""
@@ -242,15 +201,7 @@ class ManyLanguages(OnTheHub):
     def translate(
         self, words: str | Iterable[str], source: str, target: str, k: int = 5, **options: Any
     ) -> Answer | list[Answer]:
-        """The best translations of a word, or of each of several.
-
-        Args:
-            words: One word or several, of the language `source`.
-            source: The code or name of their language.
-            target: The language to translate to.
-            k: How many translations per word.
-            options: Further arguments of `Translator.translate`.
-        """
+        """The best translations of a word of `source`, or of several; see `Translator.translate`."""
         return self.pair(source, target).translate(words, k, **options)
 
     def lexicon(
@@ -268,8 +219,8 @@ class ManyLanguages(OnTheHub):
             source: The code or name of the language whose words are translated.
             targets: The languages to translate them to.
             keep_of: Makes, from the translator of two languages, a filter of words for `Translator.lexicon`.
-            progress: Shows how far the work is.
-            options: `k`, `mutual`, `min_score`, `min_confidence`, `ranks`, `method` and `model_only` of
+            progress: Receives how far the work is.
+            options: `k`, `mutual`, `min_score`, `min_confidence`, `ranks`, `retrieval` and `model_only` of
                 `Translator.lexicon`; they hold for each language by itself.
         """
         from bilex.model.many.polyglot import polyglot
@@ -277,13 +228,14 @@ class ManyLanguages(OnTheHub):
         return polyglot(self, source, targets, keep_of, {**options, "progress": progress})
 
 
+def pair_name(two: Two) -> str:
+    """Two languages in the name of a file or an entry: "en-fi"."""
+    return "-".join(two)
+
+
 def open_model(model: str, device: str = "auto") -> Translator | ManyLanguages:
     """A model of two languages or of many, whichever a folder holds."""
-    if is_many(model):
-        from bilex.model.many.core import ManyLanguages
-
-        return ManyLanguages.load(model, device=device)
-    return Translator.load(model, device=device)
+    return (ManyLanguages if is_many(model) else Translator).load(model, device=device)
 
 
 def open_pair(
@@ -306,25 +258,14 @@ def open_pair(
         BilexError: The model does not hold one of them, or holds many and it is not clear which are meant.
     """
     opened = open_model(model, device)
-    if isinstance(opened, Translator):
-        return opened, _direction(model, opened, source, target, direction)
-    if source is None or target is None:
-        languages = ", ".join(opened.languages)
-        raise BilexError(f"{model}: holds {languages}; name two of them with --from and --to.")
-    return opened.pair(source, target), direction
-
-
-def _direction(
-    model: str, translator: Translator, source: str | None, target: str | None, otherwise: Direction
-) -> Direction:
-    """Which way two languages of a model of two go.
-
-    Raises:
-        BilexError: It does not know its languages, or holds others.
-    """
+    if isinstance(opened, ManyLanguages):
+        if source is None or target is None:
+            languages = ", ".join(opened.languages)
+            raise BilexError(f"{model}: holds {languages}; name two of them with --from and --to.")
+        return opened.pair(source, target), direction
     if source is None and target is None:
-        return otherwise
-    known = list(translator.provenance.languages)
+        return opened, direction
+    known = list(opened.provenance.languages)
     if None in known:
         raise BilexError(
             f"{model}: does not say which languages it holds; leave out --from and --to, and use --reverse "
@@ -332,8 +273,47 @@ def _direction(
         )
     wanted = [None if name is None else code_of(name) or name for name in (source, target)]
     ways: dict[Direction, list[Any]] = {"forward": known, "backward": known[::-1]}
-    for way, languages in ways.items():
-        if all(w in (None, language) for w, language in zip(wanted, languages, strict=True)):
-            return way
+    for way, codes in ways.items():
+        if all(one in (None, code) for one, code in zip(wanted, codes, strict=True)):
+            return opened, way
     named = " to ".join(name or "any" for name in (source, target))
     raise BilexError(f"{model}: translates between {known[0]} and {known[1]}, not {named}.")
+
+
+def read_dictionaries(
+    folder: str | Path, languages: Sequence[str], read: Callable[[Path, Two], Lexicon]
+) -> dict[Two, Lexicon]:
+    """The dictionaries of a folder that are of two of some languages.
+
+    Args:
+        folder: Holds files whose names have two codes with a hyphen between them, such as en-fi.tsv or
+            yacle.train.freq.5k.en-fi.tsv; other files are not read.
+        languages: The codes of the languages.
+        read: Reads a file whose first column is of the first language.
+
+    Returns:
+        The pairs by two languages. Of en-fi and fi-en there is one entry, all pairs in the order of the file
+        that comes first by name.
+
+    Raises:
+        BilexError: There is no such folder, or no file in it is of two of the languages.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise BilexError(f"{path}: is not a folder; give one with dictionaries named like en-fi.tsv.")
+    found: dict[Two, Lexicon] = {}
+    for file in sorted(path.iterdir()):
+        named = (two for two in _TWO_CODES.findall(file.name) if set(two) <= set(languages))
+        two: Two | None = next((two for two in named if two[0] != two[1]), None)
+        if two is None or not file.is_file():
+            continue
+        lexicon = read(file, two)
+        if two[::-1] in found:
+            two, lexicon = two[::-1], lexicon.swapped()
+        found[two] = found[two] + lexicon if two in found else lexicon
+    if not found:
+        raise BilexError(
+            f"{path}: holds no dictionary of two of {', '.join(languages)}; name the files like "
+            f"{languages[0]}-{languages[1]}.tsv."
+        )
+    return found

@@ -8,21 +8,23 @@ models give it. Rotations change no similarity within a model.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from bilex.aligners.advanced import Matrix, connected_order, rotate_together
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.core.errors import BilexError
 from bilex.core.languages import is_code
 from bilex.lexicon import Lexicon
 from bilex.model import Calibration, Translator
 from bilex.model.many.core import ManyLanguages
-from bilex.model.many.mapping import Floats, Matrix, Two, rotate_together
 from bilex.model.provenance import JoinReport, ManyProvenance
-from bilex.model.space import Side
+from bilex.model.space import Floats, Side
+from bilex.model.storage import Two
 from bilex.model.unknown import FromSubwords
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.core import row_norms
@@ -43,10 +45,7 @@ class _Version:
 
 
 def join(models: Mapping[str, Translator]) -> ManyLanguages:
-    """Join models into one space.
-
-    Args:
-        models: Models of two languages by name; the languages that they share connect them all.
+    """Join models of two languages, by name, into one space.
 
     Raises:
         BilexError: A model does not know its languages or is not compared by cosines, models differ in
@@ -62,9 +61,8 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
     joined = {code: _consensus(found, rotations) for code, found in versions.items()}
     first = {code: found[0] for code, found in versions.items()}
     seeds, calibrations = _of_pairs(models, languages)
-    vocabularies = {code: words for code, (words, _) in joined.items()}
     return ManyLanguages(
-        vocabularies,
+        {code: words for code, (words, _) in joined.items()},
         {code: _map(models[v.model], v.side, rotations[v.model]) for code, v in first.items()},
         seeds,
         calibrations,
@@ -85,11 +83,7 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
 
 
 def languages_of_model(name: str, model: Translator) -> Two:
-    """The codes of a model's languages: those it remembers, else those of its name, such as "en-fi".
-
-    Raises:
-        BilexError: Neither says.
-    """
+    """The codes of a model's languages: those it remembers, else those of its name, such as "en-fi"."""
     source, target = model.provenance.languages
     if source and target:
         return source, target
@@ -105,10 +99,7 @@ def languages_of_model(name: str, model: Translator) -> Two:
 def _original(models: Mapping[str, Translator], version: _Version) -> tuple[str | None, int]:
     """The file that a language's vectors came from, if from one, and their dimension."""
     made = models[version.model].provenance
-    file, dimension = {
-        "source": (made.source_file, made.source_dim),
-        "target": (made.target_file, made.target_dim),
-    }[version.side]
+    file, dimension = getattr(made, f"{version.side}_file"), getattr(made, f"{version.side}_dim")
     return file, version.words.dim if dimension is None else dimension
 
 
@@ -128,11 +119,10 @@ def _check_alike(models: Mapping[str, Translator]) -> None:
 
 def _check_tied(languages: Mapping[str, Two]) -> None:
     names = list(languages)
-    reached, waiting = {names[0]}, [names[0]]
-    for name in waiting:
-        tied = [n for n in names if n not in reached and set(languages[n]) & set(languages[name])]
-        reached.update(tied)
-        waiting += tied
+    tied = [
+        two for two in itertools.combinations(names, 2) if set(languages[two[0]]) & set(languages[two[1]])
+    ]
+    reached = connected_order(names, tied)
     apart = [name for name in names if name not in reached]
     if apart:
         others = sorted({code for name in reached for code in languages[name]})
@@ -159,19 +149,15 @@ def _rotations(names: Sequence[str], versions: Mapping[str, list[_Version]]) -> 
     """A rotation for each model's space, from the words that models share."""
     agreement: dict[Two, Matrix] = {}
     for found in versions.values():
-        for place, one in enumerate(found):
-            for other in found[place + 1 :]:
-                if one.model == other.model:
-                    continue
-                shared = [w for w in one.words.index_to_key if w in other.words][:_MOST_FREQUENT]
-                x, y = (
-                    version.vectors[version.words.rows(shared)].astype(np.float64) for version in (one, other)
-                )
-                two = (one.model, other.model)
-                flipped = two[::-1] in agreement
-                matrix = y.T @ x if flipped else x.T @ y
-                key = two[::-1] if flipped else two
-                agreement[key] = agreement[key] + matrix if key in agreement else matrix
+        for one, other in itertools.combinations(found, 2):
+            if one.model == other.model:
+                continue
+            shared = [w for w in one.words.index_to_key if w in other.words][:_MOST_FREQUENT]
+            x, y = (v.vectors[v.words.rows(shared)].astype(np.float64) for v in (one, other))
+            two, matrix = (one.model, other.model), x.T @ y
+            if two[::-1] in agreement:
+                two, matrix = two[::-1], matrix.T
+            agreement[two] = agreement.get(two, 0) + matrix
     if not agreement:
         dimension = next(iter(versions.values()))[0].vectors.shape[1]
         return {name: np.eye(dimension) for name in names}
@@ -215,12 +201,11 @@ def _of_pairs(
     seeds: dict[Two, Lexicon] = {}
     calibrations: dict[Two, Calibration] = {}
     for name, model in models.items():
-        two = languages[name]
-        flipped = two[::-1] in seeds
-        key = two[::-1] if flipped else two
-        own = model.seeds.swapped() if flipped else model.seeds
-        seeds[key] = seeds[key] + own if key in seeds else own
-        calibrations.setdefault(key, model.calibration)
+        two, own = languages[name], model.seeds
+        if two[::-1] in seeds:
+            two, own = two[::-1], own.swapped()
+        seeds[two] = seeds[two] + own if two in seeds else own
+        calibrations.setdefault(two, model.calibration)
     return seeds, calibrations
 
 

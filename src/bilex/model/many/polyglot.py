@@ -33,13 +33,7 @@ class PolyglotEntry:
 
 @dataclass(frozen=True, repr=False)
 class Polyglot:
-    """Words of one language with their translations into several, most frequent word first.
-
-    Args:
-        entries: The words; each has a translation into at least one language.
-        source: The code of their language.
-        targets: The codes of the others.
-    """
+    """Words of one language with their translations into several, most frequent word first."""
 
     entries: tuple[PolyglotEntry, ...]
     source: str
@@ -60,9 +54,6 @@ class Polyglot:
         Args:
             form: "tsv" or "csv" (a header with the languages' codes, a column each, several translations
                 divided by " | "), or "jsonl" (scores and confidences too).
-
-        Raises:
-            BilexError: The format is another one, or TSV cannot hold a word (a tab or line end in it).
         """
         check_form(form)
         if form == "jsonl":
@@ -109,11 +100,7 @@ class Polyglot:
 
 
 def check_form(form: str) -> None:
-    """Make sure that a format has columns for several languages.
-
-    Raises:
-        BilexError: It has not.
-    """
+    """Make sure that a format has columns for several languages."""
     if form not in FORMS:
         raise BilexError(
             f"format '{form}' holds two languages at a time; write several as {', '.join(FORMS)}, or name "
@@ -128,18 +115,7 @@ def polyglot(
     keep_of: Callable[[Translator], Keep | None] | None,
     options: Mapping[str, Any],
 ) -> Polyglot:
-    """Every word of a language with its best translations into each of several others.
-
-    Args:
-        many: The model.
-        source: The code or name of the language whose words are translated.
-        targets: The other languages.
-        keep_of: Makes a filter of words from a translator of two languages.
-        options: Arguments of `Translator.lexicon`; they hold for each language by itself.
-
-    Raises:
-        BilexError: A language is not in the model or named twice, or an option makes no sense.
-    """
+    """Every word of a language with its best translations into several others."""
     codes = [many.code(target) for target in targets]
     if not codes:
         raise BilexError("name at least one language to translate to.")
