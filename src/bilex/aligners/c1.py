@@ -286,6 +286,7 @@ class C1(Aligner):
                     rows, known, contrasted, constants.updates, words
                 ):
                     before = contrast.searched
+                    # A map that several pairs of languages move goes a share of each step.
                     rate = constants.learning_rate * constants.decay**update / (len(rows) - 1)
                     updated, loss = self.update(contrast, (maps[a], maps[b]), rate)
                     if not math.isfinite(loss):

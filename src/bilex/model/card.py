@@ -108,24 +108,18 @@ def card(translator: Translator) -> str:
 def _from_what(translator: Translator, made: Provenance) -> str:
     space = translator.space
     case = "lower-cased" if translator.lowercase else "case kept"
-    rows = [
-        (translator.languages[0], made.source_file, len(space.source), made.source_dim),
-        (translator.languages[1], made.target_file, len(space.target), made.target_dim),
-    ]
-    lines = [
-        "## From what",
-        "",
-        "| language | vectors | words | dimension |",
-        "|---|---|---|---|",
-        *(
-            f"| {_shown(side)} | {_shown(file or 'given in a program')} | {words:,} | {known(dim)} |"
-            for side, file, words, dim in rows
-        ),
-        "",
+    rows = "".join(
+        f"\n| {_shown(side)} | {_shown(file or 'given in a program')} | {len(words):,} | {known(dim)} |"
+        for side, file, words, dim in (
+            (translator.languages[0], made.source_file, space.source, made.source_dim),
+            (translator.languages[1], made.target_file, space.target, made.target_dim),
+        )
+    )
+    return (
+        f"## From what\n\n| language | vectors | words | dimension |\n|---|---|---|---|{rows}\n\n"
         f"Seed dictionary: {_shown(made.seeds)}; {made.seed_pairs_covered} of its {made.seed_pairs} "
-        f"pairs have both words in the vectors. Words are {case}.",
-    ]
-    return "\n".join(lines)
+        f"pairs have both words in the vectors. Words are {case}."
+    )
 
 
 def known(number: float | None) -> str:
@@ -164,26 +158,24 @@ def _how_well(translator: Translator) -> str:
     lines = ["## How well", "", *sentences(made, "THIS_FOLDER"), ""]
     if not calibration.parts:
         return "\n".join([*lines, f"There are no confidences: {calibration.note}."])
-    lines += [
+    lines.append(
         "On seed words held out of a second fit, made for this table and the confidences only (the model "
         "itself learned from all seeds); no test dictionary was looked at. These are words of the kind "
-        "that the seed dictionary holds, as a rule frequent ones.",
-        "",
-        "| direction | search | held-out words | P@1 | calibration error | of exact confidences |",
-        "|---|---|---|---|---|---|",
-    ]
+        "that the seed dictionary holds, as a rule frequent ones.\n\n"
+        "| direction | search | held-out words | P@1 | calibration error | of exact confidences |\n"
+        "|---|---|---|---|---|---|"
+    )
     for (direction, method), part in calibration.parts.items():
         languages = " to ".join(map(_shown, made.language_names(direction)))
         lines.append(
             f"| {languages} | {method.upper()} | {part.words} | {part.accuracy:.1%} | {part.error:.3f} "
             f"| {part.error_by_chance:.3f} |"
         )
-    lines += [
-        "",
-        "*Calibration error* is the mean gap between stated confidence and accuracy (expected calibration "
+    lines.append(
+        "\n*Calibration error* is the mean gap between stated confidence and accuracy (expected calibration "
         "error, ten bins, cross-validated); the last column is what exactly true confidences would show "
-        "on so few words.",
-    ]
+        "on so few words."
+    )
     return "\n".join(lines)
 
 
@@ -205,61 +197,52 @@ def _use(translator: Translator) -> str:
 
 def many_card(many: ManyLanguages) -> str:
     """The README.md of a model folder."""
-    made = many.provenance
-    names = [language_name(code) for code in many.languages]
-    lines = [
-        f"# A bilex translation model: {', '.join(names[:-1])} and {names[-1]}",
-        "",
-        "All languages are in one space: translate from any to any.",
-        "",
-        "## From what",
-        "",
-        "| language | code | vectors | words |",
-        "|---|---|---|---|",
-        *(
-            f"| {name} | {code} | {made.files.get(code) or 'given in a program'} | {len(words):,} |"
-            for name, (code, words) in zip(names, many.vocabularies.items(), strict=True)
-        ),
-        "",
-        "| languages | seed pairs | learned from |",
-        "|---|---|---|",
-        *(f"| {a}-{b} | {len(seeds):,} | {seeds.name} |" for (a, b), seeds in many.seeds.items()),
-        "",
-        f"Words are {'lower-cased' if many.lowercase else 'in their own case'}.",
-        "",
-        "## How",
-        "",
-        f"{made.method_summary}; made with bilex {made.bilex_version} on {made.made}.",
-        "",
-        "## How well",
-        "",
-        *_how_well_many(many),
-        "",
-        "## Use",
-        "",
-        "```",
-        f"bilex translate THIS_FOLDER WORD --from {many.languages[0]} --to {many.languages[1]}",
-        f"bilex lexicon THIS_FOLDER --from {many.languages[0]} --to {' '.join(many.languages[1:])} -o FILE",
-        "bilex evaluate THIS_FOLDER --tests FOLDER_OF_TEST_DICTIONARIES",
-        "```",
-    ]
-    return "\n".join(lines) + "\n"
+    made, codes = many.provenance, many.languages
+    names = [language_name(code) for code in codes]
+    vectors = "".join(
+        f"\n| {name} | {code} | {_shown(made.files.get(code) or 'given in a program')} | {len(words):,} |"
+        for name, (code, words) in zip(names, many.vocabularies.items(), strict=True)
+    )
+    seeds = "".join(
+        f"\n| {a}-{b} | {len(pairs):,} | {_shown(pairs.name)} |" for (a, b), pairs in many.seeds.items()
+    )
+    measured = "".join(
+        f"\n| {' to '.join(two[:: 1 if way == 'forward' else -1])} | {part.words} | {part.accuracy:.1%} |"
+        for two, calibration in many.calibrations.items()
+        for (way, retrieval), part in calibration.parts.items()
+        if retrieval == "csls"
+    )
+    how_well = (
+        "On seed words that a second fit had not seen (CSLS); no test dictionary was read.\n\n"
+        f"| direction | held-out words | P@1 |\n|---|---|---|{measured}"
+    )
+    return f"""# A bilex translation model: {", ".join(names[:-1])} and {names[-1]}
 
+All languages are in one space: translate from any to any.
 
-def _how_well_many(many: ManyLanguages) -> list[str]:
-    """P@1 of held-out seeds of each two languages."""
-    rows = []
-    for (a, b), calibration in many.calibrations.items():
-        for (direction, method), part in calibration.parts.items():
-            if method == "csls":
-                asked = f"{a} to {b}" if direction == "forward" else f"{b} to {a}"
-                rows.append(f"| {asked} | {part.words} | {part.accuracy:.1%} |")
-    if not rows:
-        return ["Not measured: no seeds were held out."]
-    return [
-        "On seed words that a second fit had not seen (CSLS); no test dictionary was read.",
-        "",
-        "| direction | held-out words | P@1 |",
-        "|---|---|---|",
-        *rows,
-    ]
+## From what
+
+| language | code | vectors | words |
+|---|---|---|---|{vectors}
+
+| languages | seed pairs | learned from |
+|---|---|---|{seeds}
+
+Words are {"lower-cased" if many.lowercase else "in their own case"}.
+
+## How
+
+{made.method_summary}; made with bilex {made.bilex_version} on {made.made}.
+
+## How well
+
+{how_well if measured else "Not measured: no seeds were held out."}
+
+## Use
+
+```
+bilex translate THIS_FOLDER WORD --from {codes[0]} --to {codes[1]}
+bilex lexicon THIS_FOLDER --from {codes[0]} --to {" ".join(codes[1:])} -o FILE
+bilex evaluate THIS_FOLDER --tests FOLDER_OF_TEST_DICTIONARIES
+```
+"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -175,11 +175,34 @@ def induce(translator: Translator, overrides: Overrides, progress: Progress = SI
         )
     backward = overrides.direction == "backward"
     found = _joined(lists, len(translator.whole_space.target), by_target=backward)
+    return _lexicon(translator.whole_space, found, overrides)
+
+
+def _lexicon(space: Space, found: _Found, overrides: Overrides, senses: Rows | None = None) -> InducedLexicon:
+    """The pairs that are known, or whose scores and confidences are high enough."""
+    chosen = np.ones(len(found.source), bool)
     if overrides.min_score is not None:
-        found = found.only(found.known | (found.score >= overrides.min_score))
+        chosen &= found.score >= overrides.min_score
     if overrides.min_confidence is not None:
-        found = found.only(found.known | (found.confidence >= overrides.min_confidence))
-    return InducedLexicon(tuple(_entries(translator.whole_space, found)), "target" if backward else "source")
+        chosen &= found.confidence >= overrides.min_confidence
+    chosen |= found.known
+    kept = found.only(chosen)
+    numbers = np.zeros(len(kept.source), np.int64) if senses is None else senses[chosen]
+    columns = (part.tolist() for part in (*vars(kept).values(), numbers))
+    entries = (
+        Entry(
+            source=space.source.index_to_key[source],
+            target=space.target.index_to_key[target],
+            score=score,
+            confidence=None if known or np.isnan(confidence) else confidence,
+            source_rank=source + 1,
+            target_rank=target + 1,
+            known=known,
+            sense=sense or None,
+        )
+        for source, target, score, confidence, known, sense in zip(*columns, strict=True)
+    )
+    return InducedLexicon(tuple(entries), "target" if overrides.direction == "backward" else "source")
 
 
 def check_overrides(translator: Translator, overrides: Overrides) -> None:
@@ -205,14 +228,9 @@ def _ask(translator: Translator, overrides: Overrides, direction: Direction, pro
     found = answers_of(
         translator, overrides, queries, 1 if overrides.mutual else overrides.k, direction, progress
     )
+    scores, answer, confidence, known = (part.reshape(-1) for part in vars(found).values())
     query = np.repeat(queries, found.rows.shape[1])
-    answer = found.rows.reshape(-1)
     source, target = (query, answer) if direction == "forward" else (answer, query)
-    scores, confidence, known = (
-        found.scores.reshape(-1),
-        found.confidence.reshape(-1),
-        found.known.reshape(-1),
-    )
     chosen = answer >= 0
     if overrides.keep is not None:
         chosen &= may_answer(translator, overrides.keep, direction)[answer] | known
@@ -259,9 +277,12 @@ def answers_of(
             block = queries[start : start + _WORDS_A_BLOCK]
             blocks.append(propose(block, k))
             task.advance(len(block))
-    return Proposals(
-        *(np.concatenate(parts) for parts in zip(*(vars(b).values() for b in blocks), strict=True))
-    )
+    return Proposals(*_concatenated(blocks))
+
+
+def _concatenated(blocks: Sequence[Any]) -> Iterator[Any]:
+    """The fields of several records of arrays, each joined along its first axis."""
+    return (np.concatenate(parts) for parts in zip(*(vars(b).values() for b in blocks), strict=True))
 
 
 def _answered_back(
@@ -278,28 +299,11 @@ def _answered_back(
 
 def _joined(lists: list[_Found], targets: int, *, by_target: bool) -> _Found:
     """All pairs, each once (the first list's own): by query word, known ones first, by falling score."""
-    joined = _Found(
-        *(np.concatenate(parts) for parts in zip(*(vars(f).values() for f in lists), strict=True))
-    )
+    joined = _Found(*_concatenated(lists))
     _, first = np.unique(joined.source * targets + joined.target, return_index=True)
     joined = joined.only(np.sort(first))
     query_side, answer = (joined.target, joined.source) if by_target else (joined.source, joined.target)
     return joined.only(np.lexsort((answer, -joined.score, ~joined.known, query_side)))
-
-
-def _entries(space: Space, found: _Found) -> Iterator[Entry]:
-    for source, target, score, confidence, known in zip(
-        *(part.tolist() for part in vars(found).values()), strict=True
-    ):
-        yield Entry(
-            source=space.source.index_to_key[source],
-            target=space.target.index_to_key[target],
-            score=score,
-            confidence=None if np.isnan(confidence) else confidence,
-            source_rank=source + 1,
-            target_rank=target + 1,
-            known=known,
-        )
 
 
 # Translations of different senses are less similar to each other than this, on average.
@@ -466,37 +470,6 @@ def chosen_forms(
     return rows, best
 
 
-def lemma_entries(
-    translator: Translator,
-    direction: Direction,
-    pairs: Votes,
-    query_side: Lemmas,
-    key_side: Lemmas,
-    progress: Progress,
-) -> Iterator[Entry]:
-    """One entry for each pair of lemmas, in order of the frequency of the query lemma, senses numbered."""
-    query_words, answer_words = translator.whole_space.sides(direction)
-    rows, scores = chosen_forms(translator, direction, pairs, query_side, key_side)
-    senses = sense_numbers(pairs.query_side, np.asarray(key_side.heads[pairs.key_side]), answer_words)
-    with progress.task("Writing entries", len(rows)) as task:
-        for place, (lemma, row) in enumerate(zip(pairs.query_side.tolist(), rows.tolist(), strict=True)):
-            head = int(query_side.heads[lemma])
-            ends = (query_words.index_to_key[head], head + 1), (answer_words.index_to_key[row], row + 1)
-            (source, source_rank), (target, target_rank) = ends if direction == "forward" else ends[::-1]
-            sure = float(pairs.confidence[place])
-            yield Entry(
-                source=source,
-                target=target,
-                score=float(scores[place]),
-                confidence=None if np.isnan(sure) or pairs.known[place] else sure,
-                source_rank=source_rank,
-                target_rank=target_rank,
-                known=bool(pairs.known[place]),
-                sense=int(senses[place]) or None,
-            )
-        task.advance(len(rows))
-
-
 def mutual_pairs(pairs: Votes, back: Votes) -> Votes:
     """The pairs whose key lemma has the query lemma as its first answer."""
     first = dict(zip(back.query_side.tolist(), back.key_side.tolist(), strict=True))
@@ -531,17 +504,17 @@ def induce_by_lemma(
         back: Direction = "backward" if direction == "forward" else "forward"
         others = _votes(translator, replace(overrides, ranks=(1, None)), back, key_side, query_side, progress)
         pairs = mutual_pairs(pairs.best(1), others.best(1))
-    entries = lemma_entries(translator, direction, pairs.best(overrides.k), query_side, key_side, progress)
-    kept = tuple(
-        entry
-        for entry in entries
-        if entry.known
-        or (
-            (overrides.min_score is None or (entry.score or 0) >= overrides.min_score)
-            and (overrides.min_confidence is None or (entry.confidence or 0) >= overrides.min_confidence)
-        )
-    )
-    return InducedLexicon(kept, "source" if direction == "forward" else "target")
+    pairs = pairs.best(overrides.k)
+    with progress.task("Writing entries", len(pairs.vote)) as task:
+        rows, scores = chosen_forms(translator, direction, pairs, query_side, key_side)
+        answers = translator.whole_space.sides(direction)[1]
+        senses = sense_numbers(pairs.query_side, key_side.heads[pairs.key_side], answers)
+        ends = query_side.heads[pairs.query_side], rows
+        source, target = ends if direction == "forward" else ends[::-1]
+        found = _Found(source, target, scores, pairs.confidence, pairs.known)
+        made = _lexicon(translator.whole_space, found, overrides, senses)
+        task.advance(len(pairs.vote))
+    return made
 
 
 def _votes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -46,6 +46,15 @@ _PARTS = (
     "lowercase",
     "whole_space",
 )
+
+
+class _Options(TypedDict, total=False):
+    """The options of `Translator.translate`."""
+
+    direction: Direction
+    retrieval: Retrieval
+    model_only: bool
+    keep: Keep | None
 
 
 class NotFittedError(BilexError, AttributeError):
@@ -256,28 +265,10 @@ class Translator(OnTheHub):
         return self.provenance.language_names()
 
     @overload
-    def translate(  # type: ignore[overload-overlap]
-        self,
-        words: str,
-        k: int = 5,
-        *,
-        direction: Direction = "forward",
-        retrieval: Retrieval = "csls",
-        model_only: bool = False,
-        keep: Keep | None = None,
-    ) -> Answer: ...
+    def translate(self, words: str, k: int = 5, **options: Unpack[_Options]) -> Answer: ...  # type: ignore[overload-overlap]
 
     @overload
-    def translate(
-        self,
-        words: Iterable[str],
-        k: int = 5,
-        *,
-        direction: Direction = "forward",
-        retrieval: Retrieval = "csls",
-        model_only: bool = False,
-        keep: Keep | None = None,
-    ) -> list[Answer]: ...
+    def translate(self, words: Iterable[str], k: int = 5, **options: Unpack[_Options]) -> list[Answer]: ...
 
     def translate(
         self,
@@ -306,12 +297,11 @@ class Translator(OnTheHub):
             An `Answer` for a single word, a list of them for several. That of an unknown word is empty and
             knows the closest spellings.
         """
-        if isinstance(words, str):
-            overrides: dict[str, Any] = {"direction": direction, "retrieval": retrieval}
-            return self.translate([words], k, **overrides, model_only=model_only, keep=keep)[0]
         if k < 1:
             raise BilexError(f"{k} translations were asked for; ask for at least 1.")
-        return answers(self, list(words), k, direction, retrieval, model_only=model_only, keep=keep)
+        asked = [words] if isinstance(words, str) else list(words)
+        found = answers(self, asked, k, direction, retrieval, model_only=model_only, keep=keep)
+        return found[0] if isinstance(words, str) else found
 
     @cached_property
     def known_pairs(self) -> KnownPairs:
@@ -465,14 +455,9 @@ class Translator(OnTheHub):
             return mapped[0] if vectors.ndim == 1 else mapped
         if not isinstance(vectors, WordVectors):
             vectors = WordVectors.from_gensim(vectors)
-        made = self.provenance
-        sides = {
-            "source": (self.source_map, made.source_dim),
-            "target": (self.target_map, made.target_dim),
-        }
-        if side not in sides:
+        if side not in ("source", "target"):
             raise BilexError(f"side '{side}' is not known; use source or target.")
-        into, expected = sides[side]
+        into, expected = getattr(self, f"{side}_map"), getattr(self.provenance, f"{side}_dim")
         if expected is not None and vectors.dim != expected:
             raise BilexError(
                 f"vectors of dimension {vectors.dim} do not fit the {side} map, which takes {expected}; "

@@ -372,7 +372,7 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
         """Confidences of every two languages, from the answers to each half by what the other half chose."""
         asked_of = [(self.choice(None).form, self.split[1])]
         if len(self.fits) > 1:
-            one, other = self._halves()
+            one, other = self.halves()
             rows = [{two: self._rows(two, pairs) for two, pairs in half.items()} for half in (one, other)]
             by_one, by_other = (self.choice(half).form for half in rows)
             asked_of = [(by_one, self.split[1])] if by_one == by_other else [(by_other, one), (by_one, other)]
@@ -392,7 +392,7 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
             self.calibrations[a, b] = learn_confidences(records, self.aligner.seed)
         return Calibration(note="calibrated by two languages")
 
-    def _halves(self) -> tuple[dict[Two, Lexicon], dict[Two, Lexicon]]:
+    def halves(self) -> tuple[dict[Two, Lexicon], dict[Two, Lexicon]]:
         """The held-out pairs in two halves; words that pairs of any languages connect are in one half."""
         named = [
             ((a, source), (b, target))

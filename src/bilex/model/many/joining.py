@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from bilex.model.provenance import JoinReport, ManyProvenance
 from bilex.model.space import Floats, Side
 from bilex.model.storage import Two
 from bilex.model.unknown import FromSubwords
-from bilex.vectors import Subwords, WordVectors
+from bilex.vectors import WordVectors
 from bilex.vectors.core import row_norms
 
 SUMMARY = "models of two languages, joined by rotating their spaces onto the languages that they share"
@@ -38,10 +37,16 @@ _SIDES: tuple[Side, Side] = ("source", "target")
 class _Version:
     """A language as one of the models has it, in the common dimension."""
 
-    model: str
+    name: str
+    model: Translator
     side: Side
     words: WordVectors
     vectors: Floats
+
+    def map(self, rotation: Matrix) -> Map:
+        """The model's own map, then its rotation; that of a shared language is near to the mean."""
+        own: Map = getattr(self.model, f"{self.side}_map")
+        return Map([*own.steps, Unit(), Linear(rotation[: self.model.space.dim]), Unit()])
 
 
 def join(models: Mapping[str, Translator]) -> ManyLanguages:
@@ -53,20 +58,25 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
     """
     if not models:
         raise BilexError("no model was given to join.")
-    languages = {name: languages_of_model(name, model) for name, model in models.items()}
-    _check_alike(models)
+    languages = {name: _languages(name, model) for name, model in models.items()}
+    _check(models, languages)
     versions = _versions(models, languages)
-    _check_tied(languages)
     rotations = _rotations(list(models), versions)
     joined = {code: _consensus(found, rotations) for code, found in versions.items()}
     first = {code: found[0] for code, found in versions.items()}
     seeds, calibrations = _of_pairs(models, languages)
+    made = {code: v.model.provenance for code, v in first.items()}
     return ManyLanguages(
         {code: words for code, (words, _) in joined.items()},
-        {code: _map(models[v.model], v.side, rotations[v.model]) for code, v in first.items()},
+        {code: v.map(rotations[v.name]) for code, v in first.items()},
         seeds,
         calibrations,
-        _subwords(models, first),
+        {
+            code: reader.subwords[v.side]
+            for code, v in first.items()
+            for reader in v.model.unknown
+            if isinstance(reader, FromSubwords) and v.side in reader.subwords
+        },
         ManyProvenance(
             method="join",
             method_summary=SUMMARY,
@@ -74,15 +84,17 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
                 models=tuple(models),
                 agreement={code: round(agree, 4) for code, (_, agree) in joined.items()},
             ),
-            files={code: _original(models, version)[0] for code, version in first.items()},
-            dimensions={code: _original(models, version)[1] for code, version in first.items()},
+            files={code: getattr(made[code], f"{v.side}_file") for code, v in first.items()},
+            dimensions={
+                code: getattr(made[code], f"{v.side}_dim") or v.words.dim for code, v in first.items()
+            },
         ),
         next(iter(models.values())).lowercase,
         next(iter(models.values())).space.device,
     )
 
 
-def languages_of_model(name: str, model: Translator) -> Two:
+def _languages(name: str, model: Translator) -> Two:
     """The codes of a model's languages: those it remembers, else those of its name, such as "en-fi"."""
     source, target = model.provenance.languages
     if source and target:
@@ -96,32 +108,20 @@ def languages_of_model(name: str, model: Translator) -> Two:
     )
 
 
-def _original(models: Mapping[str, Translator], version: _Version) -> tuple[str | None, int]:
-    """The file that a language's vectors came from, if from one, and their dimension."""
-    made = models[version.model].provenance
-    file, dimension = getattr(made, f"{version.side}_file"), getattr(made, f"{version.side}_dim")
-    return file, version.words.dim if dimension is None else dimension
-
-
-def _check_alike(models: Mapping[str, Translator]) -> None:
-    lowercase = {name: model.lowercase for name, model in models.items()}
-    if len(set(lowercase.values())) > 1:
-        kept = next(name for name, lower in lowercase.items() if not lower)
+def _check(models: Mapping[str, Translator], languages: Mapping[str, Two]) -> None:
+    """Make sure that models can be joined."""
+    kept = [name for name, model in models.items() if not model.lowercase]
+    if 0 < len(kept) < len(models):
         raise BilexError(
-            f"{kept}: keeps capitals and the others do not; align all with or all without --keep-case."
+            f"{kept[0]}: keeps capitals and the others do not; align all with or all without --keep-case."
         )
     for name, model in models.items():
         if model.space.metric != "cosine":
             raise BilexError(
                 f"{name}: is not compared by cosines, so that it cannot be joined; use another method."
             )
-
-
-def _check_tied(languages: Mapping[str, Two]) -> None:
-    names = list(languages)
-    tied = [
-        two for two in itertools.combinations(names, 2) if set(languages[two[0]]) & set(languages[two[1]])
-    ]
+    names = list(models)
+    tied = [(a, b) for a, b in itertools.combinations(names, 2) if set(languages[a]) & set(languages[b])]
     reached = connected_order(names, tied)
     apart = [name for name in names if name not in reached]
     if apart:
@@ -139,9 +139,8 @@ def _versions(models: Mapping[str, Translator], languages: Mapping[str, Two]) ->
     for name, model in models.items():
         for side, code in zip(_SIDES, languages[name], strict=True):
             words: WordVectors = getattr(model.space, side)
-            wide = np.zeros((len(words), dimension), np.float32)
-            wide[:, : words.dim] = np.asarray(words.vectors)
-            versions.setdefault(code, []).append(_Version(name, side, words, wide))
+            wide = np.pad(np.asarray(words.vectors, np.float32), ((0, 0), (0, dimension - words.dim)))
+            versions.setdefault(code, []).append(_Version(name, model, side, words, wide))
     return {code: sorted(found, key=lambda v: -len(v.words)) for code, found in versions.items()}
 
 
@@ -150,48 +149,35 @@ def _rotations(names: Sequence[str], versions: Mapping[str, list[_Version]]) -> 
     agreement: dict[Two, Matrix] = {}
     for found in versions.values():
         for one, other in itertools.combinations(found, 2):
-            if one.model == other.model:
+            if one.name == other.name:
                 continue
-            shared = [w for w in one.words.index_to_key if w in other.words][:_MOST_FREQUENT]
+            shared = [word for word in one.words.index_to_key if word in other.words][:_MOST_FREQUENT]
             x, y = (v.vectors[v.words.rows(shared)].astype(np.float64) for v in (one, other))
-            two, matrix = (one.model, other.model), x.T @ y
+            two, matrix = (one.name, other.name), x.T @ y
             if two[::-1] in agreement:
                 two, matrix = two[::-1], matrix.T
             agreement[two] = agreement.get(two, 0) + matrix
     if not agreement:
-        dimension = next(iter(versions.values()))[0].vectors.shape[1]
-        return {name: np.eye(dimension) for name in names}
+        return {name: np.eye(next(iter(versions.values()))[0].vectors.shape[1]) for name in names}
     return rotate_together(names, agreement)
 
 
 def _consensus(found: list[_Version], rotations: Mapping[str, Matrix]) -> tuple[WordVectors, float]:
     """The mean of a language's versions for the words of the largest, and how well they agree with it."""
-    largest = found[0]
-    turned = [(v.vectors @ rotations[v.model].astype(np.float32), v) for v in found]
-    total = turned[0][0].copy()
+    words = found[0].words
+    turned = [version.vectors @ rotations[version.name].astype(np.float32) for version in found]
+    total = turned[0].copy()
     places = []
-    for vectors, version in turned[1:]:
-        pairs = [
-            (row, version.words.key_to_index[word])
-            for row, word in enumerate(largest.words.index_to_key)
-            if word in version.words
-        ]
-        place = np.array(pairs, np.int64).reshape(-1, 2)
-        total[place[:, 0]] += vectors[place[:, 1]]
-        places.append((vectors, place))
+    for vectors, version in zip(turned[1:], found[1:], strict=True):
+        rows = [version.words.key_to_index.get(word, -1) for word in words.index_to_key]
+        place = np.flatnonzero(np.array(rows) >= 0)
+        places.append((place, vectors[np.array(rows)[place]]))
+        total[place] += places[-1][1]
     total /= row_norms(total)[:, None]
     agreement = [
-        float(np.einsum("ij,ij->i", total[place[:, 0]], vectors[place[:, 1]]).mean())
-        for vectors, place in places
-        if len(place)
+        float(np.einsum("ij,ij->i", total[place], vectors).mean()) for place, vectors in places if len(place)
     ]
-    return WordVectors(largest.words.index_to_key, total, ("unit",)), min(agreement, default=1.0)
-
-
-def _map(model: Translator, side: Side, rotation: Matrix) -> Map:
-    """A model's own map, then its rotation. For a shared language it is one model's, near to the mean."""
-    own: Map = getattr(model, f"{side}_map")
-    return Map([*own.steps, Unit(), Linear(rotation[: model.space.dim]), Unit()])
+    return WordVectors(words.index_to_key, total, ("unit",)), min(agreement, default=1.0)
 
 
 def _of_pairs(
@@ -207,13 +193,3 @@ def _of_pairs(
         seeds[two] = seeds[two] + own if two in seeds else own
         calibrations.setdefault(two, model.calibration)
     return seeds, calibrations
-
-
-def _subwords(models: Mapping[str, Translator], first: Mapping[str, _Version]) -> dict[str, Subwords]:
-    """The n-grams of each language, where its largest version has them."""
-    found: dict[str, Any] = {}
-    for code, version in first.items():
-        for reader in models[version.model].unknown:
-            if isinstance(reader, FromSubwords) and version.side in reader.subwords:
-                found[code] = reader.subwords[version.side]
-    return found
