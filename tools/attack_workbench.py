@@ -36,7 +36,7 @@ from starlette.testclient import TestClient
 from bilex.model import Translator
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.decisions import Decision, record
-from bilex_workbench.retraining import fingerprint, previous_folder, retrained_folder
+from bilex_workbench.retraining import earlier_models, fingerprint, retrained_folder
 from bilex_workbench.schema import review_file
 from bilex_workbench.server import application
 from bilex_workbench.state import Settings, Workbench
@@ -293,7 +293,7 @@ def retraining(model: Path, seconds: float) -> str:
         server.log.unlink(missing_ok=True)
         kills += 1
         Translator.load(model, verify=True)
-        for beside in model.parent.glob("model.*"):
+        for beside in (retrained_folder(model), *earlier_models(model).values()):
             if beside.is_dir():
                 Translator.load(beside, verify=True)
     return f"retraining: {kills} kills, {kept} keeps acknowledged, nothing lost; killed in {dict(phases)}"
@@ -328,7 +328,7 @@ def kills(model: Path, seconds: float) -> str:
             assert restored.store.number("SELECT count(*) FROM decisions") == 5
             restored.stop()
             Translator.load(folder, verify=True)
-            beside = retrained_folder(folder) if fingerprint(folder) == old else previous_folder(folder)
+            beside = retrained_folder(folder) if fingerprint(folder) == old else earlier_models(folder)[1]
             if aim == "keep":
                 assert {fingerprint(folder), fingerprint(beside)} == {old, new}, "a model is lost"
                 found[
@@ -469,9 +469,9 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
         now = fingerprint(folder)
         assert now == old or (operation != "learn" and worked), f"the model changed; the server said: {said}"
         if operation == "keep":
-            beside = previous_folder(folder) if worked else retrained_folder(folder)
+            beside = earlier_models(folder)[1] if worked else retrained_folder(folder)
             assert (now, fingerprint(beside)) == ((new, old) if worked else (old, new)), f"lost; {said}"
-        for one in (retrained_folder(folder), previous_folder(folder)):
+        for one in (retrained_folder(folder), *earlier_models(folder).values()):
             assert not one.exists() or Translator.load(one, verify=True)
         filler.unlink()
         if not worked:

@@ -27,7 +27,7 @@ from starlette.testclient import TestClient
 from bilex.model import Translator
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.recalibration import Recalibration
-from bilex_workbench.retraining import fingerprint, previous_folder, retrained_folder
+from bilex_workbench.retraining import earlier_models, fingerprint, previous_folder, retrained_folder
 from bilex_workbench.schema import review_file
 from bilex_workbench.server import application
 from bilex_workbench.state import Settings, Workbench
@@ -41,6 +41,7 @@ OPERATIONS: dict[str, tuple[str, str, Any]] = {
     "learn": ("POST", "/api/learn", {"updates": 1}),
     "apply": ("POST", "/api/audit/apply", None),
     "recalibrate back": ("DELETE", "/api/audit/recalibrate", None),
+    "restore": ("POST", "/api/models/restore", {"number": 1}),
     "import": ("POST", "/api/publish/import?reviewer=importer", "source,target,verdict\nfirst,word,yes\n"),
     "fit": ("POST", "/api/setup/fit", {"sample": True, "name": "fitted", "method": "procrustes"}),
     "decide": ("POST", "/api/review/decide", {"reviewer": "late", "verdict": "accept", "accepted": ["x"]}),
@@ -80,16 +81,22 @@ def run_pairs(model: Path, seconds: float, rounds: int = 20) -> str:
     return f"pairs: {done} rounds of {len(combinations)} pairs, answers {dict(answers)}, nothing lost"
 
 
-def prepared(place: Path, model: Path, other: Path, words: list[str]) -> Path:
-    """A model with a retrained one that waits, decisions, and a recalibration."""
+def prepared(
+    place: Path, model: Path, other: Path, words: list[str], *, waits: bool = True, earlier: int = 0
+) -> Path:
+    """A model with a retrained one that waits, some earlier ones, decisions, and a recalibration."""
     place.mkdir()
     folder = place / "model"
     shutil.copytree(model, folder)
-    shutil.copytree(other, retrained_folder(folder))
+    if waits:
+        shutil.copytree(other, retrained_folder(folder))
+    for number in range(1, earlier + 1):
+        shutil.copytree(other, previous_folder(folder) / str(number))
     store = Store(review_file(folder))
     change = Recalibration(slope=2.0, shift=-1.0, decisions=50, at="2026", model=fingerprint(folder))
     with store.writing() as connection:
-        remember(connection, "waiting", {"model": fingerprint(retrained_folder(folder))})
+        if waits:
+            remember(connection, "waiting", {"model": fingerprint(retrained_folder(folder))})
         remember(connection, "recalibration", change.as_dict())
         for row, word in enumerate(words[:_ENTRIES]):
             connection.execute(
@@ -108,7 +115,9 @@ def prepared(place: Path, model: Path, other: Path, words: list[str]) -> Path:
 
 def _one_round(place: Path, model: Path, other: Path, one: str, two: str) -> list[int]:
     words = Translator.load(model, verify=False).space.source.index_to_key
-    folder = prepared(place, model, other, words)
+    # A model is restored only while none waits: pairs with restore are tried in both states by turns.
+    waits = "restore" not in (one, two) or bool({"keep", "discard"} & {one, two})
+    folder = prepared(place, model, other, words, waits=waits, earlier=1)
     bench = Workbench(Settings(work=place, fill=False), folder)
     bench.wait_until_ready()
     statuses: dict[str, list[int]] = {one: [], two: []}
@@ -151,18 +160,23 @@ def _check(
     done = {name for name, found in statuses.items() if any(status < 300 for status in found)}
     assert all(status in (200, 202, 404, 409) for found in statuses.values() for status in found), what
     assert not {"keep", "discard"} <= done, what
-    for name in ("keep", "discard", "apply", "fit", "learn"):
+    for name in ("keep", "discard", "restore", "apply", "fit", "learn"):
         assert sum(status < 300 for status in statuses.get(name, [])) <= 1, what
     opened = Translator.load(folder, verify=True)
     decisions = client.get("/api/publish/changes?format=csv").text
     assert decisions.count(",aino,") == _DECISIONS, what
-    if "keep" in done:
+    replaced = {"keep", "restore"} & done
+    if replaced:
+        beside = {fingerprint(one) for one in earlier_models(folder).values()}
         assert fingerprint(folder) == fingerprint(other) or "apply" in done, what
-        assert previous_folder(folder).is_dir() and not retrained_folder(folder).exists(), what
+        assert fingerprint(model) in beside or "apply" in done, what
+        assert not retrained_folder(folder).exists() or "learn" in done, what
     elif "discard" in done:
         assert not retrained_folder(folder).exists(), what
-    if "keep" not in done and "apply" not in done:
+    if not replaced and "apply" not in done:
         assert fingerprint(folder) == fingerprint(model), what
+    for one in earlier_models(folder).values():
+        Translator.load(one, verify=True)
     if "apply" in done:
         for word in opened.space.source.index_to_key[300:303]:
             served = client.get("/api/translate", params={"word": word, "k": 3}).json()["translations"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bilex.model import Translator
-from bilex_workbench.learning import change_verdict, held_out_accuracy
+from bilex_workbench.worker import change_verdict, held_out_accuracy
 from planted import planted
 
 WORLD = planted(words=700, dim=24, noise=0.7, seed=3)

@@ -170,6 +170,11 @@ def _learn(call, client, bench):
         call("POST", f"/api/learn/{end}")
         bench.wait_until_ready()
     call("POST", "/api/learn/keep", expect=409)
+    call("GET", "/api/learn/estimate")
+    (earlier,) = call("GET", "/api/models")["earlier"]
+    call("POST", "/api/models/restore", json={"number": 99}, expect=404)
+    call("POST", "/api/models/restore", json={"number": earlier["number"]})
+    bench.wait_until_ready()
 
 
 def test_requests_that_are_not_served_are_as_described(bench, tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bilex.model import Translator
-from bilex_workbench.retraining import is_held_out, previous_folder, retrained_folder
+from bilex_workbench.retraining import earlier_models, is_held_out, retrained_folder
 from bilex_workbench.state import Settings, Workbench
 from workbench_server import right_answer, serving
 
@@ -38,7 +38,11 @@ def finish(client, seconds=120):
 
 def test_retraining_keeps_or_discards(client, bench, model, tmp_path):
     assert client.post("/api/learn", json={}).status_code == 409  # nothing was decided
+    assert "Nothing was decided" in client.get("/api/learn/estimate").json()["sentence"]
     review(client, bench, 120)
+    decided = {row["source"] for row in client.get("/api/entries?reviewer=aino&limit=500").json()["rows"]}
+    expected = client.get("/api/learn/estimate").json()
+    assert expected["basis"] == "measurement" and "about" in expected["sentence"]
     started = client.post("/api/learn", json={"updates": 5, "held_out": 0.3})
     assert started.status_code == 202 and started.json()["job"]["kind"] == "learn"
     assert client.post("/api/learn", json={}).status_code == 409  # one at a time
@@ -58,14 +62,22 @@ def test_retraining_keeps_or_discards(client, bench, model, tmp_path):
     for row in changes["rows"]:
         assert row["before"] != row["after"]
         if row["decided"]:  # what was decided is what the new model answers
-            assert row["after"] in row["decided"]
+            assert row["after"] in row["decided"] and row["reason"] == "a decision on this word"
+        else:
+            assert row["near"] in decided and row["near"] in row["reason"] and row["similarity"] < 1
+    again = client.get("/api/learn/estimate").json()
+    assert again["basis"] == "last run" and abs(again["seconds"] - waiting["seconds"]) < 0.2
     generation = client.get("/api/model").json()["generation"]
     before = model.stat().st_ino
     assert client.post("/api/learn/keep").status_code == 200
     bench.wait_until_ready()
     assert client.get("/api/model").json()["generation"] == generation + 1
-    assert model.stat().st_ino != before and previous_folder(model).is_dir()
+    assert model.stat().st_ino != before and list(earlier_models(model)) == [1]
     assert not retrained_folder(model).exists()
+    versions = client.get("/api/models").json()
+    assert versions["current"]["accuracy"]["share"] == held_out["after"]
+    assert versions["earlier"][0]["accuracy"]["share"] == held_out["before"]
+    assert versions["current"]["learned_pairs"] >= 120 and versions["kept"] == 5
     kept = Translator.load(model, verify=True)
     assert kept.provenance.retrained.accepted == 120
     assert client.get("/api/review/status").json()["decisions"] == 120  # never lost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 
 import pytest
@@ -11,9 +12,9 @@ from bilex.core.errors import BilexError
 from bilex.model import Translator
 from bilex.model.storage import replace_calibration
 from bilex_workbench import retraining
-from bilex_workbench.applying import apply_to_model
 from bilex_workbench.problems import ProblemError
-from bilex_workbench.retraining import fingerprint, previous_folder, retrained_folder
+from bilex_workbench.recalibration import apply_to_model
+from bilex_workbench.retraining import earlier_models, fingerprint, previous_folder, retrained_folder
 from bilex_workbench.state import Settings, Workbench
 from bilex_workbench.uploads import Uploads
 from workbench_server import serving
@@ -99,35 +100,95 @@ def test_a_damaged_retrained_model_is_not_kept(waiting):
     assert fingerprint(folder) == before
 
 
-@pytest.mark.parametrize("moment", ["exchange", "sync_folder", "_remove_model", "_forget"])
-def test_a_keep_that_is_killed_is_finished_at_the_next_start(waiting, tmp_path, monkeypatch, moment):
+def fingerprints(folder):
+    """The earlier models, the newest first."""
+    return [fingerprint(one) for one in earlier_models(folder).values()]
+
+
+@pytest.mark.parametrize(
+    ("operation", "moment"),
+    [
+        *itertools.product(["keep", "restore"], ["exchange", "sync_folder", "_forget"]),
+        ("keep", "_remove_model"),
+    ],
+)
+def test_a_replacement_that_is_killed_is_finished_at_the_next_start(
+    waiting, made_model, tmp_path, monkeypatch, operation, moment
+):
     bench, folder = waiting
-    shutil.copytree(folder, previous_folder(folder))  # of an earlier keep
+    for number in (1, 2):  # of earlier keeps
+        shutil.copytree(made_model, previous_folder(folder) / str(number))
     old, new = fingerprint(folder), fingerprint(retrained_folder(folder))
+    if operation == "restore":
+        shutil.rmtree(previous_folder(folder) / "1")
+        retrained_folder(folder).rename(previous_folder(folder) / "1")
 
     def killed(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as during:
         during.setattr(retraining, moment, killed)
+        bench.settings = Settings(work=tmp_path, fill=False, earlier=2)
         with pytest.raises(KeyboardInterrupt):
-            retraining.keep(bench)
+            retraining.keep(bench) if operation == "keep" else retraining.restore(bench, 1)
     bench.stop()
-    again = Workbench(Settings(work=tmp_path, fill=False), folder)
+    again = Workbench(Settings(work=tmp_path, fill=False, earlier=1 if moment != "exchange" else 5), folder)
     again.wait_until_ready()
     if moment == "exchange":
-        assert (fingerprint(folder), fingerprint(retrained_folder(folder))) == (old, new)
-        assert retraining.waiting(again) is not None
+        beside = [fingerprint(retrained_folder(folder)), *fingerprints(folder)]
+        assert fingerprint(folder) == old and new in beside
+        assert (retraining.waiting(again) is not None) == (operation == "keep")
     else:
-        assert (fingerprint(folder), fingerprint(previous_folder(folder))) == (new, old)
+        assert fingerprint(folder) == new and fingerprints(folder) == [old]
         assert not retrained_folder(folder).exists() and retraining.waiting(again) is None
+        (model,) = retraining.models(again)["earlier"]
+        assert ("retraining" if operation == "keep" else "restored") in model["reason"]
+    again.stop()
+
+
+def test_every_earlier_model_can_be_restored(waiting, tmp_path):
+    bench, folder = waiting
+    old, new = fingerprint(folder), fingerprint(retrained_folder(folder))
+    with serving(bench) as client:
+        assert client.post("/api/models/restore", json={"number": 1}).status_code == 409  # one waits
+        assert client.post("/api/learn/keep").status_code == 200
+        bench.wait_until_ready()
+        assert client.post("/api/models/restore", json={"number": 7}).status_code == 404
+        for number, expected in ((1, old), (2, new), (3, old)):
+            (earlier,) = client.get("/api/models").json()["earlier"]
+            assert earlier["number"] == number and earlier["replaced"] and earlier["reason"]
+            answer = client.post("/api/models/restore", json={"number": number})
+            assert answer.status_code == 200, answer.text
+            bench.wait_until_ready()
+            assert bench.engine.fingerprint == fingerprint(folder) == expected
+        assert client.get("/api/review/status").json()["decisions"] == 5
+
+
+def test_only_the_last_models_are_kept(waiting, made_model, tmp_path):
+    bench, folder = waiting
+    for number in range(1, 6):
+        shutil.copytree(made_model, previous_folder(folder) / str(number))
+    retraining.keep(bench)
+    bench.wait_until_ready()
+    assert list(earlier_models(folder)) == [6, 5, 4, 3, 2]
+
+
+def test_the_earlier_model_of_an_older_version_can_be_restored(waiting, made_model, tmp_path):
+    bench, folder = waiting
+    bench.stop()
+    shutil.copytree(made_model, previous_folder(folder))
+    again = Workbench(Settings(work=tmp_path, fill=False), folder)
+    again.wait_until_ready()
+    (model,) = retraining.models(again)["earlier"]
+    assert model["number"] == 1 and "earlier version" in model["reason"]
     again.stop()
 
 
 @pytest.mark.parametrize("moment", ["_remove_model", "_forget"])
-def test_a_keep_on_a_disk_that_fills_up_says_what_it_did(waiting, monkeypatch, moment):
+def test_a_keep_on_a_disk_that_fills_up_says_what_it_did(waiting, made_model, monkeypatch, moment):
     bench, folder = waiting
-    shutil.copytree(folder, previous_folder(folder))
+    for number in range(1, 6):
+        shutil.copytree(made_model, previous_folder(folder) / str(number))
     old, new = fingerprint(folder), fingerprint(retrained_folder(folder))
 
     def full(*_):
@@ -139,9 +200,18 @@ def test_a_keep_on_a_disk_that_fills_up_says_what_it_did(waiting, monkeypatch, m
             assert client.post("/api/learn/keep").status_code == 200
         bench.wait_until_ready()
         assert bench.engine.fingerprint == fingerprint(folder) == new
-        assert fingerprint(previous_folder(folder)) == old and retraining.waiting(bench) is None
+        assert fingerprints(folder)[0] == old and retraining.waiting(bench) is None
         assert client.post("/api/learn/keep").status_code == 409  # and ends what was left to do
         assert not retrained_folder(folder).exists() and bench.store.fact("waiting") is None
+        assert len(earlier_models(folder)) == 5
+
+
+def test_discard_leaves_a_recalibration_that_was_not_applied(waiting):
+    bench, _ = waiting
+    before = bench.store.fact("recalibration")
+    assert before is not None and bench.engine.recalibration.decisions
+    retraining.discard(bench)
+    assert bench.store.fact("recalibration") == before
 
 
 def test_a_discard_on_a_full_disk_says_what_it_did(waiting, monkeypatch):
@@ -150,7 +220,7 @@ def test_a_discard_on_a_full_disk_says_what_it_did(waiting, monkeypatch):
     def full(*_):
         raise ProblemError(503, "The disk is full.")
 
-    monkeypatch.setattr(retraining, "_forget", full)
+    monkeypatch.setattr(retraining, "remember", full)
     with serving(bench) as client:
         assert client.post("/api/learn/discard").status_code == 200
         assert not retrained_folder(folder).exists() and retraining.waiting(bench) is None
@@ -236,5 +306,7 @@ def test_a_clock_that_jumps_back_changes_no_order(client, bench, monkeypatch):
     for accepted in ("first", "second"):
         body = {"source": word, "reviewer": "aino", "verdict": "accept", "accepted": [accepted]}
         assert client.post("/api/review/decide", json=body).status_code == 200
+        note = {"source": word, "reviewer": accepted, "note": accepted}
+        assert client.post("/api/review/note", json=note).status_code == 200
     entry = client.get("/api/entry", params={"source": word}).json()
-    assert entry["accepted"] == ["second"]
+    assert entry["accepted"] == ["second"] and entry["notes"][0]["note"] == "second"

@@ -246,7 +246,8 @@ def set_note(connection: sqlite3.Connection, source: str, reviewer: str, note: s
     """Keep one note a person and word; an empty one removes it."""
     if note:
         connection.execute(
-            "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)", (source, reviewer, note, now())
+            "INSERT OR REPLACE INTO notes (source, reviewer, note, at) VALUES (?, ?, ?, ?)",
+            (source, reviewer, note, now()),
         )
     else:
         connection.execute("DELETE FROM notes WHERE source = ? AND reviewer = ?", (source, reviewer))
@@ -255,7 +256,7 @@ def set_note(connection: sqlite3.Connection, source: str, reviewer: str, note: s
 
 def notes_of(store: Store, source: str) -> list[dict[str, Any]]:
     """The notes about a word, newest first."""
-    query = "SELECT reviewer, note, at FROM notes WHERE source = ? ORDER BY at DESC"
+    query = "SELECT reviewer, note, at FROM notes WHERE source = ? ORDER BY id DESC"
     return [dict(row) for row in store.all(query, source)]
 
 

@@ -17,10 +17,9 @@ from bilex.model import Answer, Translator
 from bilex.model.answers import Translation
 from bilex.model.known import Proposals
 from bilex.model.space import Direction, Retrieval
-from bilex_workbench.applying import Lineage
 from bilex_workbench.completions import Completions
 from bilex_workbench.problems import LONGEST_WORD
-from bilex_workbench.recalibration import UNCHANGED, Recalibration
+from bilex_workbench.recalibration import UNCHANGED, Lineage, Recalibration
 from bilex_workbench.searching import Searches
 from bilex_workbench.served import ServedSpace
 from bilex_workbench.store import Store

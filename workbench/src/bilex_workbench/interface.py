@@ -157,6 +157,12 @@ class LearnIn(Body):
     random_seed: RandomSeed = 1
 
 
+class RestoreIn(Body):
+    """Which earlier model to restore."""
+
+    number: int = Field(ge=1, le=1_000_000_000)
+
+
 class FileIn(Body):
     """A file: a path inside the allowed folder, or an upload."""
 
@@ -809,6 +815,9 @@ class Change(Answer):
     after: str | None
     confidence_before: float | None
     confidence_after: float | None
+    reason: str
+    near: str | None
+    similarity: float | None
     decided: list[str] | None
 
 
@@ -817,6 +826,53 @@ class ChangesAnswer(Answer):
 
     total: int
     rows: list[Change]
+
+
+class EstimateAnswer(Answer):
+    """How long a retraining will take, and what it would learn from, in numbers and as a sentence."""
+
+    seconds: float
+    basis: Literal["last run", "measurement"]
+    accepted: int
+    rejected: int
+    held_out: int
+    sentence: str
+
+
+class Accuracy(_Stored):
+    """The share of right first answers on words that were held out, with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+    words: int
+    at: str | None = None
+
+
+class ModelVersion(Answer):
+    """A model: when it was made, how many decided pairs it learned from, and what was measured."""
+
+    made: str | None
+    method: str | None
+    learned_pairs: int
+    bytes: int
+    accuracy: Accuracy | None
+
+
+class EarlierModel(ModelVersion):
+    """A model that was replaced: when and why."""
+
+    number: int
+    replaced: str | None
+    reason: str
+
+
+class ModelsAnswer(Answer):
+    """The present model and the earlier ones, the newest first, of which so many are kept."""
+
+    current: ModelVersion
+    earlier: list[EarlierModel]
+    kept: int
 
 
 class KeptAnswer(Answer):

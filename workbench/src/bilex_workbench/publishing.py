@@ -294,7 +294,7 @@ def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
     outcomes = all_outcomes(store)
     articles = all_articles(store)
     notes: dict[str, list[str]] = {}
-    for row in store.all("SELECT source, note FROM notes ORDER BY at"):
+    for row in store.all("SELECT source, note FROM notes ORDER BY id"):
         notes.setdefault(row["source"], []).append(row["note"])
     rows: list[tuple[Any, ...]] = []
     found = store.rows(

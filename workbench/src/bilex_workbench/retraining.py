@@ -1,24 +1,38 @@
-"""The server's side of retraining: what is learned from, the result that waits, keep and discard."""
+"""The server's side of retraining: what is learned from, the result that waits, and earlier models.
+
+Keep and restore replace the model by another one that lies beside it. What will be replaced by what is
+written down first; then the two folders are exchanged in one step; the rest, `settle`, is done again after a
+kill or a full disk, however far it had come.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import sqlite3
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bilex.core.errors import BilexError
 from bilex.core.files import ASIDE, exchange, sha256, sync_folder, temporary_folder
 from bilex.core.locks import hidden_name
 from bilex.core.manifest import CHECKSUMS
-from bilex.model.storage import describe, is_model, own_files
+from bilex.model.storage import describe, is_model, own_files, read_provenance
 from bilex_workbench.decisions import all_outcomes
 from bilex_workbench.problems import ProblemError
-from bilex_workbench.store import Store, remember
+from bilex_workbench.store import Store, now, remember
 
 if TYPE_CHECKING:
     from bilex_workbench.state import Workbench
+
+EARLIER_MODELS = 5  # that are kept, unless the server was started with another number
+_QUERIES, _LEAST_SECONDS = 256, 3.0
+# Queries per compared word in a retraining, and how much slower its searches are than a plain product.
+_PASSES, _SEARCH_COST = 4.0, 3.0
+_MOST_COMPARED = 50_000
 
 
 def retrained_folder(model: Path) -> Path:
@@ -27,8 +41,15 @@ def retrained_folder(model: Path) -> Path:
 
 
 def previous_folder(model: Path) -> Path:
-    """Where the model before the last keep lies."""
+    """Where earlier models lie, each in a folder with its number."""
     return model.with_name(model.name + ".previous")
+
+
+def earlier_models(model: Path) -> dict[int, Path]:
+    """The earlier models by number, the newest first."""
+    there = previous_folder(model).glob("[0-9]*") if previous_folder(model).is_dir() else ()
+    found = {int(one.name): one for one in there if one.name.isdecimal() and len(one.name) < 10}
+    return dict(sorted(found.items(), reverse=True))
 
 
 def is_held_out(source: str, share: float) -> bool:
@@ -38,14 +59,10 @@ def is_held_out(source: str, share: float) -> bool:
 
 
 def material(store: Store, share: float) -> dict[str, Any]:
-    """What a retraining learns from and what is kept back.
+    """What a retraining learns from, and what is kept back.
 
-    VerdictIn words are always kept back, so that an audit stays a test; of the others, a share of those that
+    Audited words are always kept back, so that an audit stays a test; of the others, a share of those that
     have an accepted translation.
-
-    Args:
-        store: The review file.
-        share: The share of reviewed words to keep back.
     """
     audited = {row["source"] for row in store.all("SELECT source FROM audit_items WHERE verdict IS NOT NULL")}
     accepted: list[list[str]] = []
@@ -72,7 +89,10 @@ def start(bench: Workbench, updates: int | None, held_out: float, random_seed: i
         raise ProblemError(409, "Nothing was decided yet; review some entries first.")
     assert bench.folder is not None
     with bench.exclusive("learn"):
-        settle(bench.store, bench.folder)
+        settle(bench.store, bench.folder, bench.settings.earlier)
+        begun = bench.store.fact("replacing")
+        if begun and fingerprint(bench.folder) == begun["to"]:
+            raise ProblemError(503, "The model before could not be put away yet; is the disk full?")
     order = {
         "kind": "learn",
         "model": str(bench.folder),
@@ -81,21 +101,61 @@ def start(bench: Workbench, updates: int | None, held_out: float, random_seed: i
         "random_seed": random_seed,
         **learned,
     }
-    store, folder = bench.store, bench.folder
-    return bench.jobs.start("learn", order, lambda result: _remember(store, folder, result))
+    store, folder, size = bench.store, bench.folder, bench.size
+    return bench.jobs.start("learn", order, lambda result: _finish(store, folder, size, result))
 
 
-def _remember(store: Store, folder: Path, result: dict[str, Any]) -> None:
+def _finish(store: Store, folder: Path, size: int, result: dict[str, Any]) -> None:
     changes = result.pop("changes")
     result["model"] = fingerprint(retrained_folder(folder))
     with store.writing() as connection:
         connection.execute("DELETE FROM changes")
         connection.executemany(
-            "INSERT INTO changes (source, source_rank, before, after, confidence_before, confidence_after) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO changes (source, source_rank, before, after, confidence_before, confidence_after, "
+            "near, similarity) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             changes,
         )
         remember(connection, "waiting", result)
+        remember(connection, "last_learning", {"seconds": result["seconds"], "size": size})
+
+
+def estimate(bench: Workbench, held_out: float = 0.1) -> dict[str, Any]:
+    """How long a retraining will take: as the last one, or by the time of a small search now."""
+    learned = material(bench.store, held_out)
+    last = bench.store.fact("last_learning")
+    if last and last["size"]:
+        seconds, basis = last["seconds"] * bench.size / last["size"], "last run"
+        why = f"the last one took {duration(last['seconds'])}"
+    else:
+        space = bench.engine.space
+        vectors = np.asarray(space.target.vectors[:20_000], np.float32)
+        queries = np.ascontiguousarray(np.asarray(space.source.vectors[:_QUERIES], np.float32))
+        started = time.perf_counter()
+        np.argpartition(queries @ vectors.T, -min(10, len(vectors)), axis=1)
+        each = (time.perf_counter() - started) / len(queries) * len(space.target) / len(vectors)
+        words = min(len(space.source), _MOST_COMPARED)
+        seconds, basis = _LEAST_SECONDS + _PASSES * _SEARCH_COST * words * each, "measurement"
+        why = "measured by a small search on this machine"
+    decisions = len(learned["accepted"]) + len(learned["rejected"])
+    sentence = f"A retraining with {decisions:,} decided pairs takes about {duration(seconds)} ({why})."
+    if not decisions:
+        sentence = "Nothing was decided yet; review some entries first."
+    return {
+        "seconds": round(seconds, 1),
+        "basis": basis,
+        "accepted": len(learned["accepted"]),
+        "rejected": len(learned["rejected"]),
+        "held_out": len(learned["held_out"]),
+        "sentence": sentence,
+    }
+
+
+def duration(seconds: float) -> str:
+    """A time in words, as exact as an estimate is."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    minutes = round(seconds / 60)
+    return f"{minutes} minutes" if minutes < 90 else f"{round(minutes / 60)} hours"
 
 
 def waiting(bench: Workbench) -> dict[str, Any] | None:
@@ -109,7 +169,7 @@ def waiting(bench: Workbench) -> dict[str, Any] | None:
 
 
 def changes(store: Store, q: str, offset: int, limit: int) -> dict[str, Any]:
-    """Entries whose first translation changed, most frequent first."""
+    """Entries whose first translation changed, most frequent first, with the reason."""
     condition = "instr(source, ?) > 0 OR instr(before, ?) > 0 OR instr(after, ?) > 0" if q else "1"
     values = (q, q, q) if q else ()
     total = store.number(f"SELECT count(*) FROM changes WHERE {condition}", *values)
@@ -125,6 +185,7 @@ def changes(store: Store, q: str, offset: int, limit: int) -> dict[str, Any]:
         "rows": [
             {
                 **{name: value for name, value in dict(row).items() if name != "number"},
+                "reason": _reason(row),
                 "decided": list(decided[row["source"]].accepted) if row["source"] in decided else None,
             }
             for row in rows
@@ -132,10 +193,16 @@ def changes(store: Store, q: str, offset: int, limit: int) -> dict[str, Any]:
     }
 
 
-def keep(bench: Workbench) -> None:
-    """Put the retrained model in the place of the present one, which stays beside it as MODEL.previous.
+def _reason(row: sqlite3.Row) -> str:
+    if row["near"] is None:
+        return "no decision is near"
+    if row["near"] == row["source"]:
+        return "a decision on this word"
+    return f"near the decision on '{row['near']}' (similarity {row['similarity']:.2f})"
 
-    The two are exchanged in one step, and everything else follows; `settle` does the rest after a kill.
+
+def keep(bench: Workbench) -> None:
+    """Put the retrained model in the place of the present one, which becomes an earlier model.
 
     Raises:
         ProblemError: No retrained model waits, or the server does something else.
@@ -143,43 +210,105 @@ def keep(bench: Workbench) -> None:
     with bench.exclusive("keep"):
         folder = _checked(bench)
         new = retrained_folder(folder)
-        _check_ours(previous_folder(folder))
-        describe(new, verify=True)
-        known = {"model": fingerprint(new), "from": fingerprint(folder)}
-        with bench.store.writing() as connection:
-            remember(connection, "waiting", {**bench.store.fact("waiting"), **known})
-        if not exchange(new, folder):
-            aside = folder.with_name(f"{hidden_name(folder)}keep{ASIDE}")
-            folder.replace(aside)  # `restore` moves it back after a kill
-            new.replace(folder)
-            aside.replace(new)
-        sync_folder(folder.parent)
-        settle(bench.store, folder)
-        bench.load()
+        found = waiting(bench) or {}
+        learned = found.get("learned_from") or {}
+        pairs = learned.get("accepted", 0) + learned.get("rejected", 0)
+        reason = f"replaced by a retraining with {pairs:,} decided pairs"
+        _replace(bench, folder, new, reason, _measured(found))
 
 
-def settle(store: Store, folder: Path) -> None:
-    """Finish a keep whose models were exchanged: the model before becomes MODEL.previous.
+def restore(bench: Workbench, number: int) -> None:
+    """Put an earlier model in the place of the present one, which becomes an earlier model itself.
 
-    What cannot be written, as on a full disk, is done before the next retraining, keep or discard, or at the
-    next start.
+    Raises:
+        ProblemError: There is no such model, a retrained one waits, or the server does something else.
+    """
+    with bench.exclusive("restore"):
+        if bench.folder is None:
+            raise ProblemError(409, "No model is open.")
+        settle(bench.store, bench.folder, bench.settings.earlier)
+        if waiting(bench) is not None:
+            raise ProblemError(409, "A retrained model waits; keep or discard it first.")
+        place = earlier_models(bench.folder).get(number)
+        if place is None or not is_model(place):
+            raise ProblemError(404, f"There is no earlier model {number}.")
+        made = (read_provenance(place).made or "")[:16].replace("T", " ")
+        _replace(bench, bench.folder, place, f"replaced when the model made at {made} was restored", {})
 
-    Args:
-        store: The review file.
-        folder: The model.
+
+def _replace(
+    bench: Workbench, folder: Path, place: Path, reason: str, measured: dict[str, dict[str, Any]]
+) -> None:
+    """Exchange the model with the one at `place`; a kill leaves all as it was, or is settled later."""
+    _check_ours(place)
+    if previous_folder(folder).is_file():
+        raise BilexError(f"{previous_folder(folder)}: is in the way of earlier models; move it away.")
+    describe(place, verify=True)
+    old, new = fingerprint(folder), fingerprint(place)
+    number = max([*earlier_models(folder), int(bench.store.fact("last_earlier", 0))], default=0) + 1
+    begun = {"from": old, "to": new, "place": place.relative_to(folder.parent).as_posix(), "number": number}
+    about = {"model": old, "replaced": now(), "reason": reason}
+    measures = {"before": old, "after": new}
+    with bench.store.writing() as connection:
+        remember(connection, "replacing", {**begun, "about": about})
+        remember(connection, "last_earlier", number)
+        known = bench.store.fact("measured", {})
+        known.update({measures[name]: found for name, found in measured.items() if measures[name]})
+        remember(connection, "measured", dict(list(known.items())[-50:]))
+    if not exchange(place, folder):
+        aside = folder.with_name(f"{hidden_name(folder)}keep{ASIDE}")
+        folder.replace(aside)  # `bilex.core.files.restore` moves it back after a kill
+        place.replace(folder)
+        aside.replace(place)
+    sync_folder(folder.parent)
+    settle(bench.store, folder, bench.settings.earlier)
+    bench.load()
+
+
+def settle(store: Store, folder: Path, limit: int = EARLIER_MODELS) -> None:
+    """Finish a replacement whose models were exchanged: the model before gets its place and its number.
+
+    What cannot be written, as on a full disk, is done before the next operation or at the next start.
     """
     with contextlib.suppress(BilexError, OSError, sqlite3.Error):
-        kept, rest = store.fact("waiting"), retrained_folder(folder)
-        if not kept or kept.get("model") is None or fingerprint(folder) != kept["model"]:
-            return
-        if fingerprint(rest) == kept.get("from"):
-            previous = previous_folder(folder)
-            if previous.exists() and not exchange(rest, previous):
-                _remove_model(previous)
-            if not previous.exists():
-                rest.replace(previous)
-        _remove_model(rest)
-        _forget(store)
+        _adopt_previous(folder)
+        begun = store.fact("replacing")
+        if begun and fingerprint(folder) == begun["to"]:
+            place, end = folder.parent / begun["place"], previous_folder(folder) / str(begun["number"])
+            if fingerprint(place) == begun["from"]:
+                end.parent.mkdir(exist_ok=True)
+                place.replace(end)
+                sync_folder(end.parent)
+            _forget(store, begun)
+        for number, place in list(earlier_models(folder).items())[limit:]:
+            _remove_model(place)
+            with store.writing() as connection:
+                about = store.fact("earlier", {})
+                about.pop(str(number), None)
+                remember(connection, "earlier", about)
+
+
+def _forget(store: Store, begun: dict[str, Any]) -> None:
+    """A replacement is done: its reason belongs to the earlier model, and no comparison waits any longer."""
+    with store.writing() as connection:
+        if (store.fact("waiting") or {}).get("model") == begun["to"]:
+            connection.execute("DELETE FROM changes")
+            remember(connection, "waiting", None)
+        if (store.fact("recalibration") or {}).get("model", "") is None:
+            remember(connection, "recalibration", None)  # of an older version: of the model before
+        remember(connection, "earlier", {**store.fact("earlier", {}), str(begun["number"]): begun["about"]})
+        remember(connection, "replacing", None)
+
+
+def _adopt_previous(folder: Path) -> None:
+    """Versions before kept one earlier model, at the place where the numbered ones lie now."""
+    previous = previous_folder(folder)
+    moved = previous.with_name(previous.name + ".old")
+    if is_model(previous):
+        previous.replace(moved)
+    if moved.is_dir() and is_model(moved):
+        previous.mkdir(exist_ok=True)
+        moved.replace(previous / str(max(earlier_models(folder), default=0) + 1))
 
 
 def discard(bench: Workbench) -> None:
@@ -190,8 +319,60 @@ def discard(bench: Workbench) -> None:
     """
     with bench.exclusive("discard"):
         _remove_model(retrained_folder(_checked(bench)))
-        with contextlib.suppress(ProblemError):  # a comparison without its model counts for nothing
-            _forget(bench.store)
+        with contextlib.suppress(ProblemError), bench.store.writing() as connection:
+            connection.execute("DELETE FROM changes")  # a comparison without its model counts for nothing
+            remember(connection, "waiting", None)
+
+
+def models(bench: Workbench) -> dict[str, Any]:
+    """The present model and the earlier ones, each with its date, its reason and what was measured."""
+    assert bench.folder is not None
+    about, measured = bench.store.fact("earlier", {}), bench.store.fact("measured", {})
+    earlier = []
+    for number, place in earlier_models(bench.folder).items():
+        with contextlib.suppress(BilexError, OSError):
+            known = about.get(str(number), {})
+            earlier.append(
+                {
+                    "number": number,
+                    "replaced": known.get("replaced"),
+                    "reason": known.get("reason", "kept by an earlier version of bilex"),
+                    **_described(place, measured),
+                }
+            )
+    return {
+        "current": _described(bench.folder, measured),
+        "earlier": earlier,
+        "kept": bench.settings.earlier,
+    }
+
+
+def _described(folder: Path, measured: dict[str, Any]) -> dict[str, Any]:
+    made = read_provenance(folder)
+    size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
+    return {
+        "made": made.made,
+        "method": made.method,
+        "learned_pairs": 0 if made.retrained is None else made.retrained.accepted + made.retrained.rejected,
+        "bytes": size,
+        "accuracy": measured.get(fingerprint(folder) or ""),
+    }
+
+
+def _measured(comparison: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a comparison says about the model before and after it."""
+    found = comparison.get("held_out") or {}
+    return {
+        name: {
+            "share": found[name],
+            "low": found[f"{name}_interval"][0],
+            "high": found[f"{name}_interval"][1],
+            "words": found["words"],
+            "at": comparison.get("made"),
+        }
+        for name in ("before", "after")
+        if found.get(name) is not None and found.get(f"{name}_interval")
+    }
 
 
 def fingerprint(folder: Path) -> str | None:
@@ -204,17 +385,10 @@ def fingerprint(folder: Path) -> str | None:
 
 def _checked(bench: Workbench) -> Path:
     if bench.folder is not None:
-        settle(bench.store, bench.folder)
+        settle(bench.store, bench.folder, bench.settings.earlier)
     if waiting(bench) is None or bench.folder is None:
         raise ProblemError(409, "No retrained model waits; start a retraining first.")
     return bench.folder
-
-
-def _forget(store: Store) -> None:
-    with store.writing() as connection:
-        connection.execute("DELETE FROM changes")
-        remember(connection, "waiting", None)
-        remember(connection, "recalibration", None)
 
 
 def _check_ours(folder: Path) -> None:
@@ -232,11 +406,7 @@ def _check_ours(folder: Path) -> None:
 
 
 def _remove_model(folder: Path) -> None:
-    """Remove a model that bilex made, and nothing else; a kill leaves it whole or under a temporary name.
-
-    Raises:
-        BilexError: Something else lies there.
-    """
+    """Remove a model that bilex made, and nothing else; a kill leaves it whole or under a temporary name."""
     _check_ours(folder)
     if folder.exists():
         with temporary_folder(folder) as place:

@@ -133,7 +133,21 @@ CREATE TABLE articles (
 );
 CREATE INDEX articles_by_source ON articles (source, id);
 """
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+# Which decision a change of a retraining is near; notes in the order in which they were written, since clocks
+# jump.
+_VERSION_6 = """
+ALTER TABLE changes ADD COLUMN near TEXT;
+ALTER TABLE changes ADD COLUMN similarity REAL;
+ALTER TABLE notes RENAME TO notes_5;
+CREATE TABLE notes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    source TEXT NOT NULL, reviewer TEXT NOT NULL, note TEXT NOT NULL, at TEXT NOT NULL,
+    UNIQUE (source, reviewer)
+);
+INSERT INTO notes (source, reviewer, note, at) SELECT source, reviewer, note, at FROM notes_5 ORDER BY at;
+DROP TABLE notes_5;
+"""
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 VERSION = len(MIGRATIONS)
 
 

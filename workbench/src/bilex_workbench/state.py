@@ -38,6 +38,7 @@ _DOING = {
     "load": "a model is being opened",
     "keep": "a retrained model is being put in place",
     "discard": "a retrained model is being removed",
+    "restore": "an earlier model is being put in place",
     "learn": "a retraining runs; wait for it or cancel it",
     "fit": "a first fit runs; wait for it or cancel it",
     "apply": "confidences are being written into the model",
@@ -55,12 +56,14 @@ class Settings:
         work: Where uploads and new models are kept.
         fill: Whether the table is filled in the background.
         upload_limit: The most bytes of one upload.
+        earlier: How many earlier models are kept.
     """
 
     folder: Path | None = None
     work: Path = field(default_factory=Path.cwd)
     fill: bool = True
     upload_limit: int = 4 << 30
+    earlier: int = retraining.EARLIER_MODELS
 
 
 class Workbench:
@@ -147,7 +150,7 @@ class Workbench:
                 lock.release()
                 raise
             self.close()
-            retraining.settle(store, folder)
+            retraining.settle(store, folder, self.settings.earlier)
             self._config, self._provenance = config, provenance
             self.folder, self._store, self._lock = folder, store, lock
             self.load()
@@ -232,6 +235,11 @@ class Workbench:
         """Somebody asks for something: the table is filled when nobody does."""
         if self._engine is not None:
             self._engine.note_request()
+
+    @property
+    def size(self) -> int:
+        """How many words both vocabularies have together."""
+        return int(self._config["source_words"]) + int(self._config["target_words"]) if self._config else 0
 
     @property
     def encoder_opens(self) -> bool:

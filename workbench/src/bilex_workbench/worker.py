@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bilex.aligners import get_method
 from bilex.core.errors import BilexError
-from bilex.core.progress import Task
+from bilex.core.progress import Progress, Task
+from bilex.data import sample_path
+from bilex.fit.report import now
+from bilex.lexicon import Lexicon
+from bilex.model import Translator
+from bilex.model.refine import refined
+from bilex.model.space import Rows
+from bilex.vectors import WordVectors
+from bilex_workbench.intervals import wilson
 
 _SECONDS_BETWEEN = 0.1
 _NICENESS = 5
+_COMPARED_WORDS = 50_000
+_LINES_AT_ONCE = 500
+_ERROR = 0.05  # of the sign test
+
+Report = Callable[..., None]
 
 
 def report(**what: Any) -> None:
@@ -52,6 +70,205 @@ class ReportedProgress:
         report(message=message)
 
 
+def fit(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """Read two vector files and a dictionary, fit, and save.
+
+    Args:
+        order: "sample", or "source", "target" and "seeds" (paths); "method", "updates", "language_model",
+            "limit", "languages", "output".
+        progress: Who hears how far it is.
+
+    Returns:
+        The folder of the model.
+
+    Raises:
+        BilexError: A file cannot serve, or the method refuses.
+    """
+    if order.get("sample"):
+        folder = sample_path()
+        order = {
+            **order,
+            "source": str(folder / "en"),
+            "target": str(folder / "fi"),
+            "seeds": str(folder / "seeds.tsv"),
+            "languages": ["en", "fi"],
+        }
+    languages = order.get("languages") or [None, None]
+    seeds = Lexicon.load(order["seeds"], languages=tuple(languages)) if order.get("seeds") else None
+    vectors = [
+        WordVectors.load(order[side], limit=order.get("limit"), lowercase=True, progress=progress)
+        for side in ("source", "target")
+    ]
+    if seeds is not None and len(seeds):
+        progress.say(seeds.coverage(vectors[0].key_to_index, vectors[1].key_to_index).sentence() + ".")
+    settings = {}
+    if order.get("updates") is not None and "updates" in get_method(order["method"]).settings_fields():
+        settings["updates"] = order["updates"]
+    aligner = get_method(order["method"])(**settings)
+    translator = Translator(aligner, encoder=order.get("language_model")).fit(
+        vectors[0],
+        vectors[1],
+        seeds,
+        lowercase=True,
+        languages=(languages[0], languages[1]),
+        progress=progress,
+    )
+    with progress.task("Writing the model"):
+        translator.save(Path(order["output"]))
+    return {"folder": order["output"]}
+
+
+def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[str, Any]:
+    """Retrain a model and save the result under another name.
+
+    Args:
+        order: "model" and "output" (folders), "accepted", "rejected" (pairs), "held_out" (words with their
+            right translations).
+        progress: Who hears how far it is.
+        report: Receives changed entries, some at a time, as `changes`.
+
+    Returns:
+        The comparison, for JSON.
+
+    Raises:
+        BilexError: The model cannot be read or written, or there is nothing to learn from.
+    """
+    started = time.monotonic()
+    with progress.task("Opening the model"):
+        earlier = Translator.load(order["model"], verify=True)
+    pairs = [(str(a), str(b)) for a, b in order["accepted"]]
+    wrong = tuple((str(a), str(b)) for a, b in order["rejected"])
+    held_out = {str(word): [str(t) for t in targets] for word, targets in order["held_out"].items()}
+    translator, refinement = refined(earlier, pairs, wrong, held_out=held_out, progress=progress)
+    progress.say(refinement.note)
+    with progress.task("Writing the model"):
+        translator.save(Path(order["output"]))
+    decided = {word: word not in held_out for word, _ in (*pairs, *wrong)}
+    compared, changed = _compare(earlier, translator, decided, progress, report)
+    kept = [pair for pair in pairs if pair[0] not in held_out]
+    return {
+        "seconds": round(time.monotonic() - started, 1),
+        "learned_from": {
+            "seeds": len(earlier.seeds),
+            "accepted": len(kept),
+            "rejected": sum(pair[0] not in held_out for pair in wrong),
+        },
+        "refinement": refinement.as_dict(),
+        "held_out": held_out_accuracy(earlier, translator, held_out),
+        "changed": changed,
+        "compared": compared,
+        "made": now(),
+    }
+
+
+def held_out_accuracy(
+    before: Translator, after: Translator, held_out: dict[str, list[str]]
+) -> dict[str, Any]:
+    """The share of held-out words whose first answer is right, before and after, and whether it changed.
+
+    The verdict is that of an exact sign test on the words that only one of the two models answers rightly:
+    "better" or "worse" at 95 %, else "too few to tell".
+    """
+    words = [word for word in held_out if word in before.space.source and word in after.space.source]
+    found: dict[str, Any] = {
+        "words": len(words),
+        "before": None,
+        "after": None,
+        "before_interval": None,
+        "after_interval": None,
+        "gained": 0,
+        "lost": 0,
+        "verdict": "too few to tell",
+        "by": "decisions that the retraining did not learn from",
+    }
+    if not words:
+        return found
+    right = []
+    for translator in (before, after):
+        answers = translator.translate(words, 1, model_only=True)
+        right.append([any(a.word in held_out[w] for a in one) for w, one in zip(words, answers, strict=True)])
+    for name, rights in zip(("before", "after"), right, strict=True):
+        share = wilson(sum(rights) / len(words), len(words))
+        found[name], found[f"{name}_interval"] = share.share, [share.low, share.high]
+    pairs = list(zip(*right, strict=True))
+    gained, lost = pairs.count((False, True)), pairs.count((True, False))
+    found["gained"], found["lost"] = gained, lost
+    found["verdict"] = change_verdict(gained, lost)
+    return found
+
+
+def change_verdict(gained: int, lost: int) -> str:
+    """Whether more words were gained than lost: "better", "worse" or "too few to tell".
+
+    Args:
+        gained: Words that only the new model answers rightly.
+        lost: Words that only the earlier one answers rightly.
+    """
+    together = gained + lost
+    tail = sum(math.comb(together, at) for at in range(min(gained, lost) + 1)) / 2**together
+    if 2 * tail > _ERROR:
+        return "too few to tell"
+    return "better" if gained > lost else "worse"
+
+
+def _compare(
+    before: Translator, after: Translator, decided: dict[str, bool], progress: Progress, report: Report
+) -> tuple[int, int]:
+    """How many words were compared, and how many have another first translation; those are listed.
+
+    Each is listed with the decision that it is nearest to: one on the word itself, or on the decided word
+    with the highest similarity. `decided` says of each decided word whether it was learned from.
+    """
+    count = min(len(before.space.source), _COMPARED_WORDS)
+    rows = np.arange(count, dtype=np.int64)
+    with progress.task("Comparing", 2 * count) as task:
+        found = []
+        for translator in (before, after):
+            propose = translator.proposer("forward", "csls")
+            blocks = [propose(rows[at : at + 4096], 1) for at in range(0, count, 4096)]
+            found.append([(b.rows[:, 0], b.confidence[:, 0]) for b in blocks])
+            task.advance(count)
+    old_rows, old_sure = (np.concatenate(part) for part in zip(*found[0], strict=True))
+    new_rows, new_sure = (np.concatenate(part) for part in zip(*found[1], strict=True))
+    different = np.flatnonzero(old_rows != new_rows)
+    words = before.space.source.index_to_key
+    old, new = (model.whole_space.target.index_to_key for model in (before, after))
+    learned = [word for word, counts in decided.items() if counts and word in before.space.source]
+    for start in range(0, len(different), _LINES_AT_ONCE):
+        part = different[start : start + _LINES_AT_ONCE]
+        near = _nearest(before, part, learned)
+        report(
+            changes=[
+                [
+                    words[row],
+                    row + 1,
+                    old[old_rows[row]],
+                    new[new_rows[row]],
+                    _or_none(old_sure[row]),
+                    _or_none(new_sure[row]),
+                    *((words[row], 1.0) if words[row] in decided else one),
+                ]
+                for row, one in zip(part.tolist(), near, strict=True)
+            ]
+        )
+    return count, len(different)
+
+
+def _nearest(model: Translator, rows: Rows, learned: Sequence[str]) -> list[tuple[str | None, float | None]]:
+    """For each row the decided word with the most similar vector, and the similarity."""
+    if not learned:
+        return [(None, None)] * len(rows)
+    source = model.space.source
+    vectors = np.asarray(source.vectors[source.rows(learned)], np.float32)
+    near = np.asarray(source.vectors[rows], np.float32) @ vectors.T
+    best = near.argmax(axis=1)
+    return [(learned[at], float(near[number, at])) for number, at in enumerate(best.tolist())]
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
 def _end_with_the_server() -> None:
     """Wait for the end of stdin, which the server holds open while it lives."""
     sys.stdin.read()
@@ -70,12 +287,8 @@ def main() -> int:
         os.nice(_NICENESS)
     try:
         if order["kind"] == "learn":
-            from bilex_workbench.learning import retrain
-
             result = retrain(order, ReportedProgress(), report)
         else:
-            from bilex_workbench.first_fit import fit
-
             result = fit(order, ReportedProgress())
     except BilexError as error:
         report(error=str(error))

@@ -52,6 +52,13 @@ _SWITCH_SECONDS = 0.0005
     metavar="SOURCE TARGET",
     help="Text to show examples from: files, gzip too, or folders; '-' for none. Indexed once.",
 )
+@click.option(
+    "--earlier-models",
+    type=click.IntRange(0, 100),
+    default=5,
+    show_default=True,
+    help="How many earlier models are kept when a retrained one takes their place.",
+)
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
 def command(
     model: str | None,
@@ -61,6 +68,7 @@ def command(
     password_file: str | None,
     folder: str | None,
     corpus: tuple[str, str] | None,
+    earlier_models: int,
     no_browser: bool,
 ) -> None:
     """Review, correct, retrain and publish the dictionary of a MODEL in the browser.
@@ -82,7 +90,8 @@ def command(
     from bilex_workbench.state import Settings, Workbench
 
     sys.setswitchinterval(_SWITCH_SECONDS)
-    bench = Workbench(Settings(folder=allowed, work=allowed or Path.cwd()), Path(model) if model else None)
+    settings = Settings(folder=allowed, work=allowed or Path.cwd(), earlier=earlier_models)
+    bench = Workbench(settings, Path(model) if model else None)
     try:
         if model is not None:
             bench.corpus = _corpus(model, corpus)

@@ -92,3 +92,23 @@ def discard_model(bench: Bench) -> Any:
     """Remove the retrained model."""
     retraining.discard(bench)
     return {"waiting": None}
+
+
+@router.get("/api/learn/estimate", response_model=i.EstimateAnswer)
+def estimate_learning(bench: Bench) -> Any:
+    """How long a retraining will take, before it is started."""
+    return retraining.estimate(bench)
+
+
+@router.get("/api/models", response_model=i.ModelsAnswer)
+def model_versions(bench: Bench) -> Any:
+    """The present model and the earlier ones that can be restored."""
+    bench.engine  # noqa: B018 - 503 where no model is open
+    return retraining.models(bench)
+
+
+@router.post("/api/models/restore", response_model=i.KeptAnswer, responses=problems(404, 409))
+def restore_model(bench: Bench, body: i.RestoreIn) -> Any:
+    """Put an earlier model in the place of the present one, which becomes an earlier model itself."""
+    retraining.restore(bench, body.number)
+    return {"model": bench.describe()}

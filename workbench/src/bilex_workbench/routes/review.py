@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 
 from bilex.model.space import Side
-from bilex_workbench import applying, audit, audit_report, decisions
+from bilex_workbench import audit, audit_report, decisions
 from bilex_workbench import interface as i
 from bilex_workbench.agreement import agreement
 from bilex_workbench.articles import add_example, article_of, keep_article
@@ -16,6 +16,7 @@ from bilex_workbench.decisions import Decision, decisions_about, notes_of
 from bilex_workbench.entries import COLUMNS, Filter, decide_many, entry, known_entry, mark, page, undo_batch
 from bilex_workbench.neighbours import neighbours
 from bilex_workbench.problems import ProblemError
+from bilex_workbench.recalibration import apply_to_model
 from bilex_workbench.reviewing import Queue, candidates, disagreements, forms_of, item, reviewers, status
 from bilex_workbench.routes import (
     Bench,
@@ -345,4 +346,4 @@ def undo_recalibration(bench: Bench) -> Any:
 @audits.post("/api/audit/apply", response_model=i.AppliedAnswer, responses=problems(409))
 def apply_recalibration(bench: Bench) -> Any:
     """Write the recalibrated confidences into the model, so that `bilex translate` has them too."""
-    return {"applied": applying.apply_to_model(bench)}
+    return {"applied": apply_to_model(bench)}
