@@ -6,6 +6,7 @@
 
 Each measurement is a process of its own; with and without a path take turns. The table gives the processor
 time of the job (user and system, all threads), after a small run that compiles; `--cpu avx2` imitates AVX2.
+Paths that were deleted are in the program of commit 3abe361, which measures the code of 5d00727.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ def _sample() -> tuple[Any, Any, Any]:
     from bilex.vectors import WordVectors
 
     folder = sample_path()
-    return (*(WordVectors.load(folder / name) for name in ("en", "fi")), Lexicon.load(folder / "seeds.tsv"))
+    source, target = (WordVectors.load(folder / name) for name in ("en", "fi"))
+    return source, target, Lexicon.load(folder / "seeds.tsv")
 
 
 def _align(aligner: Callable[[], Any], source: Any, target: Any, seeds: Any, clock: Clock) -> None:
@@ -163,152 +165,59 @@ def _serve(data: Path, clock: Clock, times: int, words: int) -> None:
 # --------------------------------------------------------------------------------------------- paths
 
 
-def low_precision() -> None:
-    import torch
-
-    from bilex.search import arithmetic
-
-    arithmetic.fastest_search = lambda *_, **__: torch.float32
-    real = arithmetic.fastest
-    arithmetic.fastest = lambda job: torch.float32 if job == "matching" else real(job)
+def _replace(owner: object, name: str, new: object) -> None:
+    setattr(owner, name, new)
 
 
 def int8() -> None:
-    """bfloat16 takes its place."""
-    _only("bfloat16")
+    """float32 products take its place."""
+    from bilex.search.low_precision import operands
 
-
-def bfloat16() -> None:
-    """int8 takes its place."""
-    _only("int8")
-
-
-def _only(name: str) -> None:
-    from bilex.search import arithmetic
-
-    for job in ("search", "matching"):
-        candidates = arithmetic._CANDIDATES[job]
-        arithmetic._CANDIDATES[job] = tuple(each for each in candidates if each.name == name)
-
-
-def llvm_comparison() -> None:
-    """Plain numba loops take its place."""
-    from bilex.search.kernels import proposed_score
-    from numba import njit
-
-    from bilex.search import kernels, stochastic_kernels
-
-    number = stochastic_kernels._number
-
-    @njit(nogil=True, inline="always")
-    def collect(hits, block, r, scale, scales, raised, bar, coarse, bars):
-        found = 0
-        for c in range(block.shape[1]):
-            score = proposed_score(block[r, c], scale, scales[c]) + raised[c]
-            hits[found] = c
-            found += np.int32(score >= bar) | np.int32(score + coarse >= bars[c])
-        return found
-
-    @njit(nogil=True, inline="always")
-    def lower(block, row, start, scale, bar, other_bar, penalty, scales, bars, other_bars, penalties):
-        bits = np.uint64(0)
-        for c in range(64):
-            place = start + c
-            score = number(block[row, place]) * scale * scales[place]
-            of_row = min(bar, other_bar + penalties[place])
-            of_column = min(bars[place], other_bars[place] + penalty)
-            bits |= np.uint64(score >= min(of_row, of_column)) << np.uint64(c)
-        return bits
-
-    kernels._collect, stochastic_kernels.reaching_lower = collect, lower
-
-
-def first_bars() -> None:
-    from numba import njit
-
-    from bilex.search import kernels
-
-    @njit(nogil=True)
-    def rows(block, first_row, first_key, lists):
-        pass
-
-    @njit(nogil=True)
-    def columns(block, first_row, first_key, forward, backward):
-        pass
-
-    kernels._first_row_bars, kernels._first_column_bars = rows, columns
+    _replace(operands, "int8_limit", lambda: 0)
 
 
 def both_ways() -> None:
-    """Two searches take the place of one pass."""
+    """Two searches take the place of one product that serves both directions."""
     from bilex.search import cpu
 
-    def twice(source, target, k, memory, dtype=None):
-        forward = cpu.top_k(source, target, k, None, memory, dtype)
-        return *forward, *cpu.top_k(target, source, k, None, memory, dtype)
+    def twice(source: Any, target: Any, k: int, memory: int) -> tuple[Any, ...]:
+        forward = cpu.top_k(source, target, k, None, memory)
+        return *forward, *cpu.top_k(target, source, k, None, memory)
 
-    cpu.top_k_both_ways = twice
-
-
-def own_threads() -> None:
-    """One thread looks at blocks that torch multiplies with all threads."""
-    from bilex.search.cpu import Sweep
-
-    def run(self, visit):
-        for number, start in enumerate(range(0, len(self.left.rows), self.rows)):
-            self._strip(number, start, visit)
-
-    Sweep.run = run
+    _replace(cpu, "top_k_both_ways", twice)
 
 
-def matching_lists() -> None:
-    """Products, `topk` and random masks of torch take their place."""
-    from bilex.search.stochastic_gpu import GpuMatching
+def matching() -> None:
+    """Products, `topk` and random masks of torch take the place of the compiled loops."""
+    from bilex.search.gpu import match
+    from bilex.search.matching import CpuMatcher
 
-    from bilex.search import stochastic
-
-    def call(self, source, target, keep):
-        x, y = source.float(), target.float()
-        key = self._keys()[0]
-        from bilex.search import stochastic_gpu
-
-        stochastic_gpu.rounded_units = lambda rows: rows
-        return stochastic.Matches(*GpuMatching(x, y, self.k, keep, key % 2**62).run(self._blocks))
-
-    stochastic.StochasticMatcher.__call__ = call
-
-
-def matching_tiles() -> None:
-    """Torch's 8-bit products of blocks take their place."""
-    from bilex.search import arithmetic
-
-    arithmetic.tile_kind = lambda: None
+    _replace(
+        CpuMatcher, "__call__", lambda self, x, y, keep, keys: match(x, y, self.k, keep, keys[0], 2 << 30)
+    )
 
 
 def pools() -> None:
     """Every update searches every query in full: a product and `topk`."""
     import torch
-    from bilex.search.hard_negatives import Nearest
 
     from bilex.aligners import contrast
+    from bilex.search.negatives import Forbidden, Moment, Nearest
 
     class Plain:
         searched = 0
 
-        def __init__(self, keys, n, temperature, forbidden):
-            self.keys, self.n, self.temperature = (
-                keys,
-                max(1, min(n, len(keys) - forbidden.most)),
-                temperature,
-            )
+        def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
+            self.keys, self.temperature = keys, temperature
+            self.n = max(1, min(n, len(keys) - forbidden.most))
             counts = np.diff(forbidden.starts)
             self.rows = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
             self.columns = torch.from_numpy(forbidden.keys)
 
-        def look(self, now):
-            pass
+        def look(self, now: Moment) -> None:
+            """Nothing can be prepared."""
 
-        def nearest(self, now):
+        def nearest(self, now: Moment) -> Nearest:
             found = []
             for start in range(0, len(now.queries), 512):
                 scores = now.query_units[start : start + 512] @ now.key_units.T
@@ -321,166 +230,56 @@ def pools() -> None:
                 found.append((weight.sum(1), context, key, score))
             return Nearest(*(torch.cat(part) for part in zip(*found, strict=True)))
 
-    contrast.hard_negatives = Plain
-
-
-def pool_precision() -> None:
-    import torch
-
-    from bilex.search import hard_negatives_cpu
-
-    hard_negatives_cpu.precision_for = lambda *_: torch.float32
-
-
-def pool_locality() -> None:
-    from bilex.search import hard_negatives_cpu
-
-    hard_negatives_cpu.near_together = lambda rows: np.arange(len(rows))
-
-
-def pool_ahead() -> None:
-    """Only the pools that have run out are searched."""
-    from bilex.search import hard_negatives_cpu
-
-    hard_negatives_cpu.updates_ahead = lambda *_: 0.0
-
-
-def pool_sure_keys() -> None:
-    """Keys that are surely among the nearest are fetched twice, like all others."""
-    from bilex.search.hard_negatives_cpu import CpuHardNegatives
-
-    real = CpuHardNegatives._attend
-    CpuHardNegatives._attend = lambda self, now, wanted, bars, sure: real(
-        self, now, wanted, bars, np.full_like(sure, np.inf)
-    )
-
-
-def pool_levels() -> None:
-    """A new pool begins without a threshold."""
-    from bilex.search.hard_negatives_cpu import CpuHardNegatives
-
-    real = CpuHardNegatives._search
-
-    def search(self, now, wanted, step):
-        self.pools.level[wanted] = -np.inf
-        real(self, now, wanted, step)
-
-    CpuHardNegatives._search = search
-
-
-def pool_four_rows() -> None:
-    """One row at a time is multiplied and added."""
-    from numba import njit
-
-    from bilex.search import pool_kernels
-
-    @njit(nogil=True, fastmath=True)
-    def score(query, keys, inverse_norm, index, first, last, scores):
-        for j in range(first, last):
-            row, total = keys[index[j]], np.float32(0)
-            for d in range(query.shape[0]):
-                total += query[d] * row[d]
-            scores[j] = total * inverse_norm[index[j]]
-
-    @njit(nogil=True, fastmath=True)
-    def add_rows(context, keys, index, weights, first, last):
-        for j in range(first, last):
-            row, weight = keys[index[j]], weights[j]
-            for d in range(context.shape[0]):
-                context[d] += weight * row[d]
-
-    pool_kernels._score, pool_kernels._add_rows = score, add_rows
-
-
-def compiled_units() -> None:
-    import torch
-
-    from bilex.aligners import contrast
-
-    def to_units(image, previous):
-        inverse = image.norm(dim=1).clamp_min_(1e-37).reciprocal_()
-        image.mul_(inverse[:, None])
-        step = torch.zeros_like(inverse) if previous is None else (image - previous).norm(dim=1)
-        return inverse, image, step
-
-    contrast.to_units = to_units
-
-
-def symmetric_norms() -> None:
-    """The gradient through the norms takes one whole product."""
-    from bilex.aligners import contrast
-
-    contrast._outer_sum = lambda rows, amounts: (rows * amounts[:, None]).T @ rows
-
-
-def served_instructions() -> None:
-    """The compiled loop over float32 queries takes the place of VNNI."""
-    from bilex.search import int8_tiles
-
-    int8_tiles.kind = lambda: None
+    _replace(contrast, "hard_negatives", Plain)
 
 
 def served_int8() -> None:
     """A float32 product with the keys in their file takes the place of rounded keys."""
-    from bilex_workbench import served
+    from bilex.search import plain, streamed
 
     class Plain:
-        def __init__(self, keys, penalty, read):
+        def __init__(self, keys: Any, penalty: Any, read: Callable[[], None]) -> None:
             self.keys, self.penalty, self.read = keys, penalty, read
 
-        def top_k(self, queries, k, *, penalised):
-            from bilex.search.few import top_k
-
+        def top_k(self, queries: Any, k: int, *, penalised: bool) -> tuple[Any, Any]:
             scores = np.empty((len(queries), len(self.keys)), np.float32)
             for start in range(0, len(self.keys), 8192):
                 scores[:, start : start + 8192] = queries @ self.keys[start : start + 8192].T
-            if penalised:
-                scores = 2 * scores - self.penalty
+            scores = 2 * scores - self.penalty if penalised else scores
             self.read()
             found, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
             for place, line in enumerate(scores):
-                threshold = np.partition(line, -k)[-k] - 1e-4
-                near = np.flatnonzero(line >= threshold)
+                near = np.flatnonzero(line >= np.partition(line, -k)[-k] - 1e-4)
                 penalty = self.penalty[near] if penalised else None
-                found[place], best = top_k(queries[place : place + 1], self.keys[near], k, penalty)
+                found[place], best = plain.top_k(queries[place : place + 1], self.keys[near], k, penalty)
                 rows[place] = near[best]
             return found, rows
 
-    import bilex.search.streamed
+    _replace(streamed, "StreamedKeys", Plain)
 
-    bilex.search.streamed.StreamedKeys = Plain
-    assert served
+
+def served_vnni() -> None:
+    """A compiled loop over 8-bit numbers takes the place of the instruction."""
+    from bilex.search.low_precision import vnni
+
+    _replace(vnni, "available", lambda: False)
 
 
 def few_queries() -> None:
-    from bilex.search import few
+    """The compiled loops and torch take the place of numpy."""
+    from bilex.search import plain
 
-    few.are_few = lambda *_: False
+    _replace(plain, "are_few", lambda *_: False)
 
 
-ALIGN = ("sample", "fi_ru")
 SERVE = ("serve_one", "serve_twenty")
 PATHS: dict[Callable[[], None], tuple[str, ...]] = {
-    low_precision: ("lexicon", "terms", "fi_ru", "vecmap_semi"),
-    int8: ("lexicon", "terms", "vecmap_semi"),
-    bfloat16: ("lexicon", "terms"),
-    llvm_comparison: ("lexicon", "terms", "vecmap_semi"),
-    first_bars: ("lexicon", "terms"),
+    int8: ("lexicon", "terms", "fi_ru", "vecmap_semi"),
     both_ways: ("terms", "fi_ru"),
-    own_threads: ("lexicon", "fi_ru"),
-    matching_lists: ("vecmap_semi",),
-    matching_tiles: ("vecmap_semi",),
-    pools: ALIGN,
-    pool_precision: ALIGN,
-    pool_locality: ALIGN,
-    pool_ahead: ALIGN,
-    pool_sure_keys: ALIGN,
-    pool_levels: ALIGN,
-    pool_four_rows: ALIGN,
-    compiled_units: ALIGN,
-    symmetric_norms: ("sample",),
-    served_instructions: SERVE,
+    matching: ("vecmap_semi",),
+    pools: ("sample", "fi_ru"),
     served_int8: SERVE,
+    served_vnni: SERVE,
     few_queries: ("translate",),
 }
 

@@ -19,7 +19,7 @@ from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.model.space import map_words
 from bilex.search import csls_top_k, mean_of_best, neighbourhoods, top_k
-from bilex.search.hard_negatives_gpu import GpuHardNegatives
+from bilex.search.negatives_gpu import GpuHardNegatives
 from planted import planted
 
 pytestmark = [
@@ -43,7 +43,7 @@ def rows(count: int, dim: int, seed: int) -> torch.Tensor:
 @kernel
 @pytest.mark.parametrize("dim", DIMENSIONS)
 def test_pooled_scores_are_scaled_products_and_barred_keys_get_none(dim: int) -> None:
-    from bilex.search.pool_triton import score_pools
+    from bilex.search.negatives_triton import score_pools
 
     queries, keys = rows(QUERIES, dim, 0), rows(WORDS, dim, 1)
     inverse = keys.norm(dim=1).reciprocal()
@@ -61,7 +61,7 @@ def test_pooled_scores_are_scaled_products_and_barred_keys_get_none(dim: int) ->
 @kernel
 @pytest.mark.parametrize("dim", DIMENSIONS)
 def test_weights_and_weighted_rows_are_those_of_the_softmax(dim: int) -> None:
-    from bilex.search.pool_triton import weigh_nearest
+    from bilex.search.negatives_triton import weigh_nearest
 
     keys = rows(WORDS, dim, 3)
     inverse = keys.norm(dim=1).reciprocal()
@@ -78,7 +78,7 @@ def test_weights_and_weighted_rows_are_those_of_the_softmax(dim: int) -> None:
 @kernel
 @pytest.mark.parametrize("dim", DIMENSIONS)
 def test_rows_are_brought_to_length_one_and_their_steps_measured(dim: int) -> None:
-    from bilex.search.pool_triton import make_units
+    from bilex.search.negatives_triton import make_units
 
     image = rows(WORDS, dim, 6)
     before = torch.nn.functional.normalize(rows(WORDS, dim, 7))

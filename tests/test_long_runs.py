@@ -23,9 +23,7 @@ from bilex.core import manifest as sealed
 from bilex.core.device import enough_memory, in_blocks, with_less_memory
 from bilex.core.errors import BilexError, BilexWarning
 from bilex.core.progress import SILENT, Task
-from bilex.search.gpu import top_k
-from bilex.search.stochastic import ScoreBlocks
-from bilex.search.stochastic_gpu import GpuMatching
+from bilex.search.gpu import match, top_k
 from planted import planted
 
 
@@ -185,7 +183,7 @@ def test_a_search_that_runs_out_of_memory_finds_the_same(monkeypatch: pytest.Mon
 def test_stochastic_matching_goes_on_with_a_smaller_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     random = torch.Generator().manual_seed(0)
     x, y = torch.randn(900, 8, generator=random), torch.randn(800, 8, generator=random)
-    whole = GpuMatching(x, y, 3, 1.0, 0).run(ScoreBlocks(1 << 30))
+    whole = match(x, y, 3, 1.0, 0, 1 << 30)
     real = torch.empty
 
     def refused(*shape: int, **rest: object) -> torch.Tensor:
@@ -194,14 +192,8 @@ def test_stochastic_matching_goes_on_with_a_smaller_buffer(monkeypatch: pytest.M
         return real(*shape, **rest)  # type: ignore[call-overload, no-any-return]
 
     monkeypatch.setattr(torch, "empty", refused)
-    blocks = ScoreBlocks(1 << 30)
-
-    def match(memory: int) -> tuple[torch.Tensor, torch.Tensor, float]:
-        blocks.memory = memory
-        return GpuMatching(x, y, 3, 1.0, 0).run(blocks)
-
     with pytest.warns(BilexWarning):
-        parts = with_less_memory(1 << 30, 4 * 256 * len(y), match)
+        parts = with_less_memory(1 << 30, 4 * 256 * len(y), lambda memory: match(x, y, 3, 1.0, 0, memory))
     assert torch.equal(whole[0], parts[0]) and torch.equal(whole[1], parts[1])
 
 

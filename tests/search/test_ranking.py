@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bilex.search.ranking import ranks_of
+from bilex.search import ranks_of
 
 
 @pytest.mark.parametrize("memory", [1, 2000, 1 << 20])

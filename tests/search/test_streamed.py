@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba.core import config
 
 from bilex.core.errors import BilexError
 from bilex.core.machine import Processor
-from bilex.search import few, int8_tiles, streamed, tiles
+from bilex.search import plain, streamed
+from bilex.search.low_precision import rounding, vnni
 from bilex.search.streamed import StreamedKeys
 
-NEEDS_INSTRUCTION = pytest.mark.skipif(
-    int8_tiles.kind() != "vnni", reason="needs a processor with AVX-512 VNNI"
-)
-BOTH = pytest.mark.parametrize("int8_products", [False, pytest.param(True, marks=NEEDS_INSTRUCTION)])
+NEEDS_INSTRUCTION = pytest.mark.skipif(not vnni.available(), reason="needs a processor with AVX-512 VNNI")
+BOTH = pytest.mark.parametrize("instruction", [False, pytest.param(True, marks=NEEDS_INSTRUCTION)])
 
 
 def rows(count: int, width: int, seed: int) -> np.ndarray:
@@ -26,7 +26,7 @@ def assert_exact(ready: StreamedKeys, asked: np.ndarray, k: int, penalty: np.nda
     scores, found = ready.top_k(asked, k, penalised=penalty is not None)
     for start in range(0, len(asked), 16):
         at = slice(start, start + 16)
-        true_scores, true_rows = few.top_k(asked[at], ready.keys, k, penalty)
+        true_scores, true_rows = plain.top_k(asked[at], ready.keys, k, penalty)
         np.testing.assert_array_equal(found[at], true_rows)
         np.testing.assert_array_equal(scores[at], true_scores)
 
@@ -37,33 +37,33 @@ def assert_exact(ready: StreamedKeys, asked: np.ndarray, k: int, penalty: np.nda
     [(5000, 300, 37, 10), (700, 24, 1, 3), (40, 7, 5, 40), (9001, 30, 33, 7)],
 )
 def test_the_best_keys_are_those_of_float64(
-    keys: int, width: int, queries: int, k: int, int8_products: bool
+    keys: int, width: int, queries: int, k: int, instruction: bool
 ) -> None:
     stay, asked = rows(keys, width, 1), rows(queries, width, 2)
     penalty = np.random.default_rng(3).uniform(0, 0.5, keys).astype(np.float32)
-    ready = StreamedKeys(stay, penalty, int8_products=int8_products)
+    ready = StreamedKeys(stay, penalty, instruction=instruction)
     assert_exact(ready, asked, k, penalty)
     assert_exact(ready, asked, k)
 
 
 @BOTH
-def test_keys_shared_among_more_threads(int8_products: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_shared_among_more_threads(instruction: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streamed, "processor", lambda: Processor("many", frozenset(), 5))
-    ready = StreamedKeys(rows(30_000, 12, 12), int8_products=int8_products)
+    ready = StreamedKeys(rows(30_000, 12, 12), instruction=instruction)
     assert_exact(ready, rows(3, 12, 13), 6)
 
 
 @BOTH
-def test_many_equal_keys_are_given_in_their_order(int8_products: bool) -> None:
+def test_many_equal_keys_are_given_in_their_order(instruction: bool) -> None:
     stay = np.repeat(rows(3, 16, 4), 1000, axis=0)
-    _, found = StreamedKeys(stay, int8_products=int8_products).top_k(stay[1500:1501], 5)
+    _, found = StreamedKeys(stay, instruction=instruction).top_k(stay[1500:1501], 5)
     np.testing.assert_array_equal(found, [[1000, 1001, 1002, 1003, 1004]])
 
 
 @BOTH
-def test_keys_of_very_different_lengths(int8_products: bool) -> None:
+def test_keys_of_very_different_lengths(instruction: bool) -> None:
     stay = rows(900, 20, 5) * np.geomspace(1e-3, 1e3, 900, dtype=np.float32)[:, None]
-    assert_exact(StreamedKeys(stay, int8_products=int8_products), rows(4, 20, 6), 6)
+    assert_exact(StreamedKeys(stay, instruction=instruction), rows(4, 20, 6), 6)
 
 
 def test_whoever_reads_a_file_is_called_after_each_part() -> None:
@@ -84,12 +84,42 @@ def test_a_row_that_is_not_finite_is_named() -> None:
         StreamedKeys(rows(10, 8, 9)).top_k(stay[6:7], 1)
 
 
-def test_products_of_float32_queries() -> None:
-    rng = np.random.default_rng(15)
-    stay = rng.integers(-127, 128, (300, 9)).astype(np.int8)
-    asked, scale = rng.standard_normal((6, 9)).astype(np.float32), rng.random(300).astype(np.float32)
-    made = tiles.empty(300, 9)
-    tiles.put(stay, made, 0)
-    out = np.empty((6, 300), np.float32)
-    tiles.products(made, tiles.filled_up(asked), scale, 0, out)
-    np.testing.assert_allclose(out, asked @ (stay * scale[:, None]).T, rtol=1e-4, atol=1e-4)
+@BOTH
+@pytest.mark.parametrize(("keys", "width", "queries"), [(64, 4, 4), (130, 33, 7), (200, 300, 1)])
+def test_8_bit_products_are_added_up_without_loss(
+    keys: int, width: int, queries: int, instruction: bool
+) -> None:
+    """Numbers of the largest size, so that any sum that is cut off shows."""
+    rng = np.random.default_rng(14)
+    stay, asked = (
+        np.where(rng.random((count, width)) < 0.5, -127, 127).astype(np.int8) for count in (keys, queries)
+    )
+    stay[0] = asked[0] = 127
+    out = np.empty((queries, keys), np.int32)
+    if instruction:
+        tiles = vnni.empty(keys, width)
+        vnni.put(stay, tiles, 0)
+        vnni.products(tiles, vnni.padded(asked), 0, out)
+    else:
+        rounding.products(stay, asked, 0, out)
+    np.testing.assert_array_equal(out, asked.astype(np.int32) @ stay.T.astype(np.int32))
+
+
+@pytest.mark.parametrize(
+    ("features", "name", "target", "expected"),
+    [
+        ({"avx2", "avx512_vnni"}, None, None, True),
+        ({"avx2"}, None, None, False),
+        ({"avx2", "avx512_vnni"}, "haswell", "", False),
+        ({"avx2", "avx512_vnni"}, None, "-avx2", False),
+    ],
+)
+def test_the_instruction_is_used_where_processor_and_compiler_have_it(
+    monkeypatch: pytest.MonkeyPatch, features: set[str], name: str | None, target: str | None, expected: bool
+) -> None:
+    monkeypatch.setattr(vnni, "processor", lambda: Processor("some", frozenset(features), 2))
+    monkeypatch.setattr(vnni.llvmlite.binding, "get_host_cpu_features", lambda: {"avx512vnni": True})
+    monkeypatch.setattr(config, "CPU_NAME", name)
+    monkeypatch.setattr(config, "CPU_FEATURES", target)
+    monkeypatch.setattr(config, "ENABLE_AVX", 1)
+    assert vnni.available() == expected

@@ -13,22 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bilex.core.errors import BilexError
-from bilex.search import (
-    KeySearch,
-    arithmetic,
-    cpu,
-    csls_top_k,
-    gpu,
-    kernels,
-    mean_of_best,
-    neighbourhoods,
-    proposals,
-    top_k,
-)
+from bilex.search import KeySearch, cpu, csls_top_k, gpu, mean_of_best, neighbourhoods, top_k
+from bilex.search.heaps import kth_largest
+from bilex.search.low_precision import operands
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
-PRECISIONS = [torch.int8, torch.bfloat16, torch.float32]
+INT8 = pytest.mark.parametrize("int8", [False, True], ids=["float32", "int8"])
 PLENTY = 1 << 26
 
 
@@ -65,11 +56,11 @@ QUERIES, KEYS = units(70, 40, 1), with_duplicates(9000, 40, 2)
 PENALTY = np.random.default_rng(3).uniform(0.1, 0.6, 9000).astype(np.float32)
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
+@INT8
 @pytest.mark.parametrize("penalty", [None, PENALTY], ids=["plain", "penalty"])
 @pytest.mark.parametrize("k", [1, 10, 150])
-def test_cpu_search_is_exact_with_ties(k: int, penalty: Floats | None, dtype: torch.dtype) -> None:
-    found = cpu.top_k(QUERIES, KEYS, k, penalty, PLENTY, dtype)
+def test_cpu_search_is_exact_with_ties(k: int, penalty: Floats | None, int8: bool) -> None:
+    found = cpu.top_k(QUERIES, KEYS, k, penalty, PLENTY, int8)
     assert_same(found, brute_force(QUERIES, KEYS, k, penalty))
 
 
@@ -81,10 +72,10 @@ def test_torch_search_of_the_gpu_is_exact_with_ties(k: int, penalty: Floats | No
     assert_same((scores.numpy(), rows.numpy()), brute_force(QUERIES, KEYS, k, penalty))
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
-def test_one_pass_serves_both_directions(dtype: torch.dtype) -> None:
+@INT8
+def test_one_pass_serves_both_directions(int8: bool) -> None:
     source, target = with_duplicates(700, 24, 4), with_duplicates(4500, 24, 5)
-    forward, asked, backward, answered = cpu.top_k_both_ways(source, target, 10, PLENTY, dtype)
+    forward, asked, backward, answered = cpu.top_k_both_ways(source, target, 10, PLENTY, int8)
     assert_same((forward, asked), brute_force(source, target, 10))
     assert_same((backward, answered), brute_force(target, source, 10))
 
@@ -98,9 +89,9 @@ def test_results_do_not_depend_on_memory_threads_or_precision() -> None:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             for memory in (1, 1 << 20, 1 << 28):
-                for dtype in PRECISIONS:
-                    one_way = cpu.top_k(source, target, 7, penalty, memory, dtype)
-                    both_ways = cpu.top_k_both_ways(source, target, 7, memory, dtype)
+                for int8 in (False, True):
+                    one_way = cpu.top_k(source, target, 7, penalty, memory, int8)
+                    both_ways = cpu.top_k_both_ways(source, target, 7, memory, int8)
                     results.append(b"".join(part.tobytes() for part in (*one_way, *both_ways)))
         assert torch.get_num_threads() == 2
     finally:
@@ -115,21 +106,21 @@ def test_the_torch_search_does_not_depend_on_memory() -> None:
     assert torch.equal(few[1], many[1])
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
-def test_rows_of_any_length(dtype: torch.dtype) -> None:
+@INT8
+def test_rows_of_any_length(int8: bool) -> None:
     rng = np.random.default_rng(6)
     queries = QUERIES * rng.uniform(0.01, 30, (70, 1)).astype(np.float32)
     keys = KEYS * rng.uniform(0.01, 30, (9000, 1)).astype(np.float32)
-    assert_same(cpu.top_k(queries, keys, 10, PENALTY, PLENTY, dtype), brute_force(queries, keys, 10, PENALTY))
+    assert_same(cpu.top_k(queries, keys, 10, PENALTY, PLENTY, int8), brute_force(queries, keys, 10, PENALTY))
     scores, rows = gpu.top_k(torch.from_numpy(queries), torch.from_numpy(keys), 10, None, PLENTY)
     assert_same((scores.numpy(), rows.numpy()), brute_force(queries, keys, 10))
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
+@INT8
 @pytest.mark.parametrize("k", [1, 150])
-def test_all_keys_identical(k: int, dtype: torch.dtype) -> None:
+def test_all_keys_identical(k: int, int8: bool) -> None:
     keys = np.repeat(units(1, 40, 7), 9000, axis=0)
-    scores, rows = cpu.top_k(QUERIES, keys, k, None, PLENTY, dtype)
+    scores, rows = cpu.top_k(QUERIES, keys, k, None, PLENTY, int8)
     assert (rows == np.arange(k)).all()
     assert (scores == scores[:, :1]).all()
     _, rows = gpu.top_k(torch.from_numpy(QUERIES[:3]), torch.from_numpy(keys), k, None, PLENTY)
@@ -196,8 +187,8 @@ def test_any_small_problem_with_whole_numbers(data: st.DataObject) -> None:
     penalty = rng.integers(-3, 4, len(keys)).astype(np.float32) / 4 if data.draw(st.booleans()) else None
     k = min(len(keys), data.draw(st.integers(1, 90), label="k"))
     expected = brute_force(queries, keys, k, penalty)
-    for dtype in PRECISIONS:
-        assert_same(cpu.top_k(queries, keys, k, penalty, 1 << 20, dtype), expected)
+    for int8 in (False, True):
+        assert_same(cpu.top_k(queries, keys, k, penalty, 1 << 20, int8), expected)
     column = None if penalty is None else torch.from_numpy(penalty)
     scores, rows = gpu.top_k(torch.from_numpy(queries), torch.from_numpy(keys), k, column, 1 << 20)
     assert_same((scores.numpy(), rows.numpy()), expected)
@@ -239,10 +230,14 @@ def adversarial_units(count: int, dim: int, seed: int) -> Floats:
     return rows.astype(np.float32)
 
 
-def proposed_scores(left: proposals.Proposer, right: proposals.Proposer) -> npt.NDArray[np.float64]:
-    out = torch.empty(len(left.rows), len(right.rows), dtype=arithmetic.cells(left.rows.dtype))
-    products = arithmetic.multiply(left.rows, right.rows, out).double().numpy()
+def proposed_scores(left: operands.Operand, right: operands.Operand) -> npt.NDArray[np.float64]:
+    out = torch.empty(len(left.rows), len(right.rows), dtype=operands.product_dtype(left.rows))
+    products = operands.multiply(left.rows, right.rows, out).double().numpy()
     return products * left.scale[:, None].astype(np.float64) * right.scale.astype(np.float64)
+
+
+def operand(rows: Floats, int8: bool) -> operands.Operand:
+    return operands.operand(torch.from_numpy(rows), int8=int8)
 
 
 @pytest.mark.parametrize("length", [1.0, 1.05, 1.2, 1.41, 3.0])
@@ -251,12 +246,12 @@ def test_proposed_scores_lie_within_the_bound(rows: Floats, length: float) -> No
     queries = rows * np.float32(length)
     keys = np.concatenate([queries, queries + np.float32(0.05) * units(300, 40, 2), -queries])
     true = queries.astype(np.float64) @ keys.astype(np.float64).T
-    for dtype in PRECISIONS:
-        left, right = (proposals.proposer(side, dtype) for side in (queries, keys))
-        proposed = proposed_scores(left, right)
-        assert (np.abs(proposed - true) <= proposals.slack(left, right)[:, None] / 2).all()
-        assert (np.abs(proposed.T - true.T) <= proposals.slack(right, left)[:, None] / 2).all()
-    left, right = (gpu.proposer(torch.from_numpy(side), None, 1.0) for side in (queries, keys))
+    for int8 in (False, True):
+        left, right = (operand(side, int8) for side in (queries, keys))
+        off = np.abs(proposed_scores(left, right) - true)
+        of_rows, of_columns = operands.quantization_error(left, right)
+        assert (off <= of_rows[:, None] + of_columns + operands.float32_error(left, right)[:, None]).all()
+    left, right = (gpu.operand(torch.from_numpy(side), None, 1.0) for side in (queries, keys))
     proposed = (left.rows @ right.rows.T).double().numpy()
     assert (np.abs(proposed - true) <= gpu.error_bound(left, right)[:, None].double().numpy()).all()
 
@@ -265,14 +260,6 @@ def test_unit_rows_lie_within_the_bounds_however_they_round() -> None:
     rows = torch.from_numpy(np.concatenate([adversarial_units(200, 40, 3), units(200, 40, 4)]))
     rows = torch.nn.functional.normalize(rows)
     true = rows.double() @ rows.double().T
-    side = proposals.proposer(rows, torch.bfloat16)
-    assert torch.equal(side.rows[:, :40], rows.to(torch.bfloat16))
-    assert not side.rows[:, 40:].any()
-    rounded = side.rows[:, :40].double()
-    assert ((rounded - rows.double()).norm(dim=1) <= torch.from_numpy(side.error)).all()
-    assert (rounded.norm(dim=1) <= torch.from_numpy(side.norm)).all()
-    moved = ((side.rows @ side.rows.T).double() - true).abs()
-    assert (moved <= torch.from_numpy(proposals.slack(side, side)).double()[:, None] / 2).all()
     low = gpu.rounded_units(rows)
     moved = ((low @ low.T).double() - true).abs()
     assert (moved <= gpu.UNIT_ERROR).all()
@@ -283,30 +270,24 @@ def test_eight_bit_rows_of_uneven_coordinates_are_rounded_as_finely_as_even_ones
     even = units(400, 60, 5)
     uneven = even * np.geomspace(1, 1e-3, 60).astype(np.float32)
     uneven /= np.linalg.norm(uneven, axis=1, keepdims=True)
-    errors = [proposals.proposer(rows, torch.int8).error.mean() for rows in (even, uneven)]
+    errors = [operand(rows, True).error.mean() for rows in (even, uneven)]
     assert errors[1] < 1.3 * errors[0]
     # Without the rotation a few large coordinates would set the step of all.
-    limit = arithmetic.int8_limit()
+    limit = operands.int8_limit()
     step = np.abs(uneven).max(1, keepdims=True) / limit
     assert errors[1] < 0.7 * np.linalg.norm(uneven - np.rint(uneven / step) * step, axis=1).mean()
 
 
 def test_float32_rows_are_not_copied() -> None:
     rows = units(600, 40, 1)
-    assert proposals.proposer(rows, torch.float32).rows.data_ptr() == rows.ctypes.data
-
-
-def test_few_queries_are_searched_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arithmetic, "fastest_search", lambda *_: torch.int8)
-    assert proposals.precision_for(1, 200_000, 10) == torch.float32
-    assert proposals.precision_for(10_000, 200_000, 10) == torch.int8
+    assert operand(rows, False).rows.data_ptr() == rows.ctypes.data
 
 
 def test_the_bound_of_bfloat16_rounding_holds_and_is_reached() -> None:
     for largest in (0.3, 0.999, 1.0, 1.002, 1.0039, 1.1, 1.99, 2.0, 700.0):
         numbers = torch.linspace(0, largest, 200_001)
         moved = float((numbers.bfloat16().double() - numbers.double()).abs().max())
-        bound = float(proposals.bfloat16_rounding(numbers.double().numpy()[-1:])[0])
+        bound = float(gpu._bfloat16_rounding(numbers.double()[-1:])[0])
         assert moved <= bound * (1 + 1e-6)
         assert moved >= 0.9 * bound
 
@@ -317,7 +298,7 @@ def test_kth_largest_matches_sorting() -> None:
         values = rng.integers(-4, 5, rng.integers(1, 40)).astype(np.float32)
         count = int(rng.integers(1, len(values) + 1))
         k = int(rng.integers(1, count + 1))
-        assert kernels.kth_largest(values, count, k) == np.sort(values[:count])[::-1][k - 1]
+        assert kth_largest(values, count, k) == np.sort(values[:count])[::-1][k - 1]
 
 
 @pytest.mark.slow
@@ -338,47 +319,32 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(done.stdout) < 300 * 1024  # kilobytes
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
+@INT8
 @pytest.mark.parametrize("scale", [1.0, 30.0])
-def test_first_bars_are_high_and_lose_nothing(
-    dtype: torch.dtype, scale: float, monkeypatch: pytest.MonkeyPatch
+def test_blocks_that_do_not_divide_the_rows(
+    int8: bool, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With many ties, lengths far from 1 and a penalty."""
-    monkeypatch.setattr(cpu, "_BLOCK_COLUMNS", 200)
+    monkeypatch.setattr(cpu, "BLOCK_COLUMNS", 200)
     queries, keys = with_duplicates(90, 24, 1) * np.float32(scale), with_duplicates(700, 24, 2)
     penalty = np.random.default_rng(3).normal(size=700).astype(np.float32)
     for wanted in (None, penalty):
-        found = cpu.KeySearch(keys, wanted, dtype).top_k(queries, 5, PLENTY)
+        found = cpu.KeySearch(keys, wanted, int8).top_k(queries, 5, PLENTY)
         assert_same(found, brute_force(queries, keys, 5, wanted))
-    *forward, scores, rows = cpu.top_k_both_ways(queries, keys, 5, PLENTY, dtype)
+    *forward, scores, rows = cpu.top_k_both_ways(queries, keys, 5, PLENTY, int8)
     assert_same((forward[0], forward[1]), brute_force(queries, keys, 5))
     assert_same((scores, rows), brute_force(keys, queries, 5))
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
-def test_the_first_block_gives_every_row_and_column_a_bar_near_its_kth_best(dtype: torch.dtype) -> None:
-    queries, keys = units(300, 40, 1), units(500, 40, 2)
-    left, right = (proposals.proposer(rows, dtype) for rows in (queries, keys))
-    forward, backward = (
-        cpu.new_lists(queries, keys, 5, left, right),
-        cpu.new_lists(keys, queries, 5, right, left),
-    )
-    block = cpu.as_numpy(
-        arithmetic.multiply(left.rows, right.rows, torch.empty(300, 500, dtype=arithmetic.cells(dtype)))
-    )
-    kernels.scan_both_ways(block, 0, 0, forward, backward)
-    for lists, (a, b) in ((forward, (queries, keys)), (backward, (keys, queries))):
-        fifth = brute_force(a, b, 5)[0][:, -1]
-        assert (lists.bar <= fifth + 1e-6).all()
-        assert (lists.bar > fifth - 0.05).mean() > 0.99
-
-
-@pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16])
-def test_low_precision_leaves_as_few_candidates_to_score_in_float64_as_float32(dtype: torch.dtype) -> None:
-    """What comes near a bar is scored in float32 at once, or crowds of near ties would fill the lists."""
-    queries, keys = units(200, 64, 1), units(2000, 64, 2)
-    left, right = (proposals.proposer(rows, dtype) for rows in (queries, keys))
-    lists = cpu.new_lists(queries, keys, 40, left, right)
-    near = [(np.sort(row)[-40] - lists.slack[i] <= row).sum() for i, row in enumerate(queries @ keys.T)]
-    assert np.mean(near) < 40.1
-    assert_same(cpu.top_k(queries, keys, 40, None, PLENTY, dtype), brute_force(queries, keys, 40))
+@INT8
+def test_rows_that_a_heap_does_not_decide_are_searched_plainly(
+    int8: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the queries whose k-th best keys are equal to many others need it."""
+    keys = np.concatenate([np.repeat(units(1, 24, 3), 50, axis=0), units(600, 24, 4)])
+    queries = np.concatenate([keys[:1], units(40, 24, 5)])
+    seen = []
+    real = cpu.plain.top_k
+    monkeypatch.setattr(cpu.plain, "top_k", lambda some, *rest: seen.append(len(some)) or real(some, *rest))
+    assert_same(cpu.top_k(queries, keys, 5, None, PLENTY, int8), brute_force(queries, keys, 5))
+    assert sum(seen) < 10

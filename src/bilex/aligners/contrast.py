@@ -26,7 +26,7 @@ import torch
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.preparation import UnitRows
-from bilex.search.hard_negatives import Forbidden, Moment, Nearest, hard_negatives, to_units
+from bilex.search.negatives import Forbidden, Moment, Nearest, hard_negatives, to_units
 
 # A sum over words of outer products is symmetric: only so many blocks of columns on and right of the
 # diagonal are multiplied, of so many words at a time, which stay in the cache.

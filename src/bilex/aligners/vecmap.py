@@ -26,8 +26,8 @@ from bilex.aligners.starts import COLLAPSED, identical_strings, unsupervised_sim
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
+from bilex.search.matching import Matches, StochasticMatcher
 from bilex.search.search import placed
-from bilex.search.stochastic import Matches, StochasticMatcher
 from bilex.search.threads import single_threaded_torch
 from bilex.vectors import WordVectors
 
@@ -368,7 +368,7 @@ def _covariance(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.
     """
     if x.device.type != "cpu" or len(pairs) <= (rows := int(pairs[:, 0].max()) + 1):
         return x[pairs[:, 0]].T @ y[pairs[:, 1]]
-    from bilex.search.stochastic_kernels import add_rows
+    from bilex.search.matching import add_rows
 
     partners = torch.zeros(rows, y.shape[1])
     add_rows(pairs.numpy(), y.contiguous().numpy(), partners.numpy())

@@ -289,7 +289,7 @@ def machine_facts() -> dict[str, Any]:
     """The processor, memory, GPU and libraries as plain values."""
     import torch
 
-    from bilex.search.arithmetic import outcomes
+    from bilex.search.low_precision.operands import precisions
 
     here = processor()
     return {
@@ -303,8 +303,7 @@ def machine_facts() -> dict[str, Any]:
         "torch_threads": torch.get_num_threads(),
         "memory_gigabytes": round(total_memory() / _GIGABYTE, 1),
         "memory_available_gigabytes": round(available_memory() / _GIGABYTE, 1),
-        "arithmetic": {job: found.precision for job, found in outcomes().items()},
-        "products_over_float32": {job: found.ratios for job, found in outcomes().items() if found.ratios},
+        "arithmetic": precisions(),
         "gpu": _gpu(),
         "cache_folder": str(cache_folder()),
         "libraries": library_versions(),

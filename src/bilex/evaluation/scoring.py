@@ -23,7 +23,7 @@ from bilex.lexicon import Lexicon
 from bilex.lexicon.statistics import BANDS, band_of
 from bilex.model.phrases import Composer, PhraseReader, missing_phrases, with_phrases
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Retrieval, Rows, Space
-from bilex.search.ranking import ranks_of
+from bilex.search import ranks_of
 
 METHODS: tuple[Retrieval, ...] = ("nn", "csls")
 ASKED, ANSWERED = "phrases", "words that only phrases translate"

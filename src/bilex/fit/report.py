@@ -138,7 +138,7 @@ class FitReport:
             language_model: What stage C2 says.
             resumed: Whether the work went on from a checkpoint.
         """
-        from bilex.search.arithmetic import used
+        from bilex.search.low_precision.operands import used
 
         return cls(
             method=aligner.name,

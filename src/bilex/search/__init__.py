@@ -3,6 +3,6 @@
 The only package that multiplies two vocabularies.
 """
 
-from bilex.search.search import KeySearch, csls_top_k, mean_of_best, neighbourhoods, top_k
+from bilex.search.search import KeySearch, csls_top_k, mean_of_best, neighbourhoods, ranks_of, top_k
 
-__all__ = ["KeySearch", "csls_top_k", "mean_of_best", "neighbourhoods", "top_k"]
+__all__ = ["KeySearch", "csls_top_k", "mean_of_best", "neighbourhoods", "ranks_of", "top_k"]

@@ -1,8 +1,9 @@
-"""Top-k search, the mean of the k best, and CSLS: the public functions of this package."""
+"""Top-k search, the mean of the k best, CSLS and ranks: the public functions of this package."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.machine import available_memory
-from bilex.search import few
+from bilex.search import plain
 from bilex.vectors.stored import Matrix, StoredRows, row_blocks
 
 if TYPE_CHECKING:
@@ -22,21 +23,10 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
-_PLACED_AT_ONCE = 1 << 16
 AnyRows: TypeAlias = "npt.NDArray[np.float32] | StoredRows | torch.Tensor"
 
-
-def default_memory(device: torch.device) -> int:
-    """Bytes for working blocks: an eighth of the memory that is free, between 64 MiB and 2 GiB."""
-    if device.type == "cuda":
-        import torch
-
-        return _share_of(torch.cuda.mem_get_info(device)[0])
-    return _share_of(available_memory())
-
-
-def _share_of(free: int) -> int:
-    return int(min(max(free // 8, 1 << 26), 1 << 31))
+_PLACED_AT_ONCE = 1 << 16
+_RANK_COPIES = 3  # the products, their penalised form, and the masks of the comparison
 
 
 def top_k(
@@ -56,12 +46,12 @@ def top_k(
     cosines.
 
     Args:
-        queries: One query a row, as a numpy array or a torch tensor.
+        queries: One query per row, as a numpy array or a torch tensor.
         keys: One key per row.
         k: How many; if there are fewer keys, all of them.
-        key_penalty: One number a key.
+        key_penalty: One number per key.
         device: "auto", "cpu" or "cuda".
-        memory: Bytes that the working blocks may take; None follows the memory that there is.
+        memory: Bytes that the working blocks may take; None follows the free memory.
 
     Returns:
         Scores and key indices, each of shape (queries, k).
@@ -73,13 +63,13 @@ def top_k(
 
 
 class KeySearch:
-    """Keys that are searched more than once: rounded, and brought to the device, only once.
+    """Keys that are searched more than once, and prepared only once.
 
     Args:
         keys: One key per row, as a numpy array, a torch tensor or rows stored in a file.
-        key_penalty: One number a key; see `top_k`.
+        key_penalty: One number per key; see `top_k`.
         device: "auto", "cpu" or "cuda".
-        memory: Bytes that the working blocks may take; None follows the memory that there is.
+        memory: Bytes that the working blocks may take; None follows the free memory.
     """
 
     def __init__(
@@ -91,11 +81,11 @@ class KeySearch:
         memory: int | None = None,
     ) -> None:
         self._keys, self._penalty, self._memory = keys, key_penalty, memory
-        self._asked_for = device
+        self._requested = device
 
     @cached_property
     def _device(self) -> torch.device:
-        return resolve_device(self._asked_for)
+        return resolve_device(self._requested)
 
     def top_k(self, queries: AnyRows, k: int) -> tuple[Floats, Rows]:
         """For each query the k keys of highest score; see `bilex.search.top_k`.
@@ -105,15 +95,15 @@ class KeySearch:
         """
         _check(queries, self._keys, k)
         k = min(k, len(self._keys))
-        at_once = self._asked_for in ("auto", "cpu") and few.are_few(len(queries), len(self._keys))
-        if at_once and _no_tensor(queries) and _no_tensor(self._keys):
-            return few.top_k(array(queries), self._keys, k, self._penalty)
-        where, memory = self._device, _or_default(self._memory, self._device)
+        few = self._requested in ("auto", "cpu") and plain.are_few(len(queries), len(self._keys))
+        if few and _no_tensor(queries) and _no_tensor(self._keys):
+            return plain.top_k(array(queries), self._keys, k, self._penalty)
         if not len(queries) or not len(self._keys):
             return np.zeros((len(queries), k), np.float32), np.zeros((len(queries), k), np.int64)
-        if where.type == "cpu":
+        memory = default_memory(self._device) if self._memory is None else self._memory
+        if self._device.type == "cpu":
             return self._on_cpu.top_k(array(queries), k, memory)
-        scores, rows = self._on_gpu.top_k(placed(queries, where), k, memory)
+        scores, rows = self._on_gpu.top_k(placed(queries, self._device), k, memory)
         return scores.cpu().numpy(), rows.cpu().numpy()
 
     @cached_property
@@ -151,32 +141,28 @@ def neighbourhoods(
     device: str | torch.device = "auto",
     memory: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """CSLS's two terms, r of every source row and r of every target row, from one pass.
+    """CSLS's two terms: r of every source row and r of every target row.
 
     Args:
         source: One source vector per row.
         target: One target vector per row.
         k: Neighbours in the mean.
         device: "auto", "cpu" or "cuda".
-        memory: Bytes that the working blocks may take; None follows the memory that there is.
-
-    Returns:
-        One mean a source row, one mean a target row.
+        memory: Bytes that the working blocks may take; None follows the free memory.
     """
     _check(source, target, k)
-    where = resolve_device(device)
-    memory = _or_default(memory, where)
+    place = resolve_device(device)
+    memory = default_memory(place) if memory is None else memory
     if not len(source) or not len(target):
         return np.zeros(len(source), np.float32), np.zeros(len(target), np.float32)
-    if where.type == "cpu":
+    if place.type == "cpu":
         from bilex.search import cpu
 
         forward, _, backward, _ = cpu.top_k_both_ways(array(source), array(target), k, memory)
         return _mean(forward), _mean(backward)
     from bilex.search import gpu
 
-    x, y = placed(source, where), placed(target, where)
-    means = gpu.neighbourhoods(x, y, k, memory)
+    means = gpu.neighbourhoods(placed(source, place), placed(target, place), k, memory)
     return means[0].cpu().numpy(), means[1].cpu().numpy()
 
 
@@ -193,7 +179,7 @@ def csls_top_k(
     """For each query the k keys of highest CSLS, 2·q·y − r(q) − r(y), best first.
 
     Args:
-        queries: One query a row.
+        queries: One query per row.
         keys: One key per row.
         k: How many.
         query_mean: r of each query.
@@ -208,31 +194,67 @@ def csls_top_k(
     return scores - np.asarray(query_mean, np.float32)[:, None], rows
 
 
-def _check(queries: AnyRows, keys: AnyRows, k: int) -> None:
-    if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
-        raise BilexError(f"vectors of shapes {queries.shape} and {keys.shape} cannot be compared row by row.")
-    if k < 1:
-        raise BilexError(f"k must be at least 1, not {k}.")
+def ranks_of(
+    queries: Floats,
+    keys: AnyRows,
+    chosen: Rows,
+    penalties: Sequence[Floats | None],
+    *,
+    device: str = "auto",
+    memory: int = 256 << 20,
+) -> Rows:
+    """The rank of one chosen key for each query, 1 for the best; counted, so that memory stays bounded.
+
+    Args:
+        queries: One query per row.
+        keys: One key per row.
+        chosen: For each query the key whose rank is wanted.
+        penalties: One ranking for each: None ranks by q·y, numbers (one per key) by 2·q·y − penalty(y).
+        device: "auto", "cpu" or "cuda".
+        memory: Bytes that a block of scores may take.
+
+    Returns:
+        Ranks of shape (penalties, queries). A key of equal score and lower index stands before.
+    """
+    import torch
+
+    place = resolve_device(device)
+    on_device = placed(keys, place)
+    bias = [None if p is None else placed(p, place) for p in penalties]
+    index = torch.arange(len(keys), device=place)
+    ranks = np.empty((len(penalties), len(queries)), np.int64)
+    step = max(1, memory // (4 * _RANK_COPIES * max(1, len(keys))))
+    for start in range(0, len(queries), step):
+        block = slice(start, start + step)
+        key = torch.as_tensor(chosen[block], device=place)[:, None]
+        products = placed(queries[block], place) @ on_device.T
+        for number, penalty in enumerate(bias):
+            scores = products if penalty is None else torch.sub(2 * products, penalty)
+            own = scores.gather(1, key)
+            before = (scores > own).sum(1) + ((scores == own) & (index < key)).sum(1)
+            ranks[number, block] = (before + 1).cpu().numpy()
+    return ranks
 
 
-def _or_default(memory: int | None, device: torch.device) -> int:
-    return default_memory(device) if memory is None else memory
+def default_memory(device: torch.device) -> int:
+    """Bytes for working blocks: an eighth of the free memory, between 64 MiB and 2 GiB."""
+    free = available_memory()
+    if device.type == "cuda":
+        import torch
 
-
-def _no_tensor(rows: AnyRows) -> TypeGuard[Matrix]:
-    """Whether rows are an array or lie in a file, and are no tensor; for that torch need not be loaded."""
-    return isinstance(rows, (np.ndarray, StoredRows))
+        free = torch.cuda.mem_get_info(device)[0]
+    return int(min(max(free // 8, 1 << 26), 1 << 31))
 
 
 def array(rows: AnyRows) -> Floats:
     """Rows as a numpy array; an array is not copied."""
-    return np.asarray(rows) if isinstance(rows, (np.ndarray, StoredRows)) else rows.cpu().numpy()
+    return np.asarray(rows) if _no_tensor(rows) else rows.cpu().numpy()  # type: ignore[union-attr]
 
 
 def placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
-    """Rows as a tensor on a device; memory-mapped ones are not copied on the CPU, so only to be read."""
-    if not isinstance(rows, (np.ndarray, StoredRows)):
-        return rows.to(device)
+    """Rows as a tensor on a device; on the CPU an array is not copied, so the tensor is only for reading."""
+    if not _no_tensor(rows):
+        return rows.to(device)  # type: ignore[union-attr]
     import torch
 
     if isinstance(rows, StoredRows):
@@ -244,6 +266,18 @@ def placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(np.ascontiguousarray(rows, np.float32)).to(device)
+
+
+def _check(queries: AnyRows, keys: AnyRows, k: int) -> None:
+    if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
+        raise BilexError(f"vectors of shapes {queries.shape} and {keys.shape} cannot be compared row by row.")
+    if k < 1:
+        raise BilexError(f"k must be at least 1, not {k}.")
+
+
+def _no_tensor(rows: AnyRows) -> TypeGuard[Matrix]:
+    """Whether rows are an array or stored in a file; torch need not be loaded to know it."""
+    return isinstance(rows, (np.ndarray, StoredRows))
 
 
 def _mean(scores: Floats) -> Floats:

@@ -1,10 +1,9 @@
-"""Exact top-k for a few queries at a time against keys that stay: what a server needs.
+"""Exact top-k for a few queries at a time against keys that stay: what a server needs, without torch.
 
-The keys are rotated and rounded to 8 bits once, a quarter of their size in float32, and a batch of twenty
-queries costs little more than one, since the keys stream through the cores only once for all of them. Where
-the processor has an instruction for 8-bit products, queries are rounded too (`int8_tiles`); elsewhere they
-stay float32 (`tiles`). Every key whose score may belong to a query's k best is scored again from the float32
-vectors in float64, so that what comes out is exact. Nothing here needs torch.
+Keys and queries are rotated and rounded to 8 bits, so that keys take a quarter of their memory, and a batch
+of queries reads them only once. A key whose proposed score plus its largest error reaches the k-th best of
+the proposed scores less theirs is a candidate; candidates are read from the float32 vectors and scored in
+float64, the best proposals first, so that few of them are read.
 """
 
 from __future__ import annotations
@@ -16,46 +15,46 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bilex.core.compiling import njit, overload
+from bilex.core.compiling import njit
 from bilex.core.errors import BilexError
 from bilex.core.machine import processor
-from bilex.search import int8_tiles, kernels, rounding, tiles
+from bilex.search import plain
+from bilex.search.heaps import Heaps, flagged, new_flags, push
+from bilex.search.low_precision import rounding, vnni
 from bilex.search.search import Floats, Rows
-from bilex.search.settling import settle
 
-_LIMIT = np.float32(127)
-_LARGER_TILE = max(tiles.LANES, int8_tiles.LANES)
-_PART = 8 * _LARGER_TILE  # keys that are rounded at a time
-_COLUMNS = 8 * _LARGER_TILE  # keys whose scores are looked at while they are in a core's cache
-_ROOM = 240  # candidates beyond k that a list has room for before keys of the file are read to empty it
+_BLOCK = 128 * vnni.LANES  # keys that are rounded, and whose products are looked at, together
+_ROOM = 512  # candidates of a query beyond k
 _AT_A_TIME = 32  # queries: more gain little, and the keys that they read of a file take memory
 _FLOAT32_ROUNDING = 2.0**-23
 
 
 class _Queries(NamedTuple):
-    """Queries as they are multiplied, and what there is to know about their scores.
+    """Rounded queries, their scales, and how far their scores may be off: `error` + `reach` · key error."""
 
-    Attributes:
-        rows: One query a row, rotated: 8-bit or float32.
-        scale: What a query's products are multiplied with.
-        off: How far a score may be off whatever the key.
-        reach: How far it may be off for each unit that a key moved when it was rounded.
-    """
-
-    rows: npt.NDArray[Any]
+    rows: npt.NDArray[np.int8]
     scale: Floats
-    off: Floats
+    error: Floats
     reach: Floats
 
 
+class _Candidates(NamedTuple):
+    """Keys that may be among the best, and the most that they can score; `number` may exceed the room."""
+
+    heaps: Heaps
+    key: npt.NDArray[np.int32]
+    highest: Floats
+    number: npt.NDArray[np.int64]
+
+
 class StreamedKeys:
-    """Keys made ready once for any number of small searches.
+    """Keys prepared once for any number of small searches.
 
     Args:
         keys: One float32 row per key; only the few rows that come near the best are read later.
         penalty: CSLS's term of each key.
-        read: Called whenever rows of `keys` were read, so that the caller may let go of a file's pages.
-        int8_products: Whether queries are rounded to 8 bits too; None decides by the processor.
+        read: Called after rows of `keys` were read, so that the caller may release a file's pages.
+        instruction: Whether AVX-512 VNNI multiplies; None decides by the processor.
 
     Raises:
         BilexError: A row is not finite.
@@ -67,38 +66,36 @@ class StreamedKeys:
         penalty: Floats | None = None,
         read: Callable[[], None] = lambda: None,
         *,
-        int8_products: bool | None = None,
+        instruction: bool | None = None,
     ) -> None:
-        self.keys, self._read = kernels.read_only(keys), read
-        self._rounds_queries = int8_tiles.kind() == "vnni" if int8_products is None else int8_products
+        self.keys, self._read, self._penalty = keys, read, penalty
+        self._vnni = vnni.available() if instruction is None else instruction
         self._threads = processor().threads
         self._pool = ThreadPoolExecutor(self._threads, "streamed-keys")
         count, self._width = keys.shape
-        self._none = np.zeros(count, np.float32)
-        self._shift = self._none if penalty is None else -np.ascontiguousarray(penalty, np.float32)
-        self._largest_shift = float(np.abs(self._shift).max(initial=0))
+        self._shift = np.zeros(count, np.float32) if penalty is None else -np.asarray(penalty, np.float32)
         self._rotation = rounding.rotation(self._width)
-        self._tiles: npt.NDArray[Any] = self._layout.empty(count, self._width)
+        self._low: npt.NDArray[Any] = (
+            vnni.empty(count, self._width) if self._vnni else np.empty((count, self._width), np.int8)
+        )
         self._scale, self._error = np.zeros(count, np.float32), np.zeros(count, np.float32)
         self._longest = 0.0
-        for start in range(0, count, _PART):
-            self._round(start, min(start + _PART, count))
+        for start in range(0, count, _BLOCK):
+            self._round(start, min(start + _BLOCK, count))
             read()
-        self._largest_error = float(self._error.max())
-
-    @property
-    def _layout(self) -> Any:
-        return int8_tiles if self._rounds_queries else tiles
 
     def _round(self, start: int, stop: int) -> None:
-        low, scale, error, norm = _rounded(np.asarray(self.keys[start:stop]) @ self._rotation)
+        low, scale, error, norm = rounding.rounded(np.asarray(self.keys[start:stop]) @ self._rotation)
         if not np.isfinite(norm).all():
             row = start + int(np.flatnonzero(~np.isfinite(norm))[0])
             raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
         error += rounding.rotation_error(self._width) * (norm + error)
         self._scale[start:stop], self._error[start:stop] = scale, error * (1 + 1e-6)
         self._longest = max(self._longest, float((norm + error).max()))
-        self._layout.put(low, self._tiles, start)
+        if self._vnni:
+            vnni.put(low, self._low, start)
+        else:
+            self._low[start:stop] = low
 
     def top_k(self, queries: Floats, k: int, *, penalised: bool = True) -> tuple[Floats, Rows]:
         """For each query the k keys of highest score, best first.
@@ -114,123 +111,146 @@ class StreamedKeys:
         """
         queries = np.ascontiguousarray(queries, np.float32)
         scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
+        penalty = self._penalty if penalised else None
         for start in range(0, len(queries), _AT_A_TIME):
-            at = slice(start, start + _AT_A_TIME)
-            self._some(queries[at], scores[at], rows[at], penalised=penalised)
+            some = queries[start : start + _AT_A_TIME]
+            found = self._candidates(some, k, penalty)
+            for place, query in enumerate(some):
+                answer = self._best(query, place, found, k, penalty)
+                scores[start + place], rows[start + place] = answer
             self._read()
         return scores, rows
 
-    def _some(self, queries: Floats, scores: Floats, rows: Rows, *, penalised: bool) -> None:
-        """Write the best keys of as many queries as are searched together.
+    def _candidates(self, queries: Floats, k: int, penalty: Floats | None) -> list[_Candidates]:
+        """The candidates of some queries, from each thread's part of the keys."""
+        scale, shift = (1.0, np.zeros(len(self.keys), np.float32)) if penalty is None else (2.0, self._shift)
+        rounded = self._rounded(queries * np.float32(scale), float(np.abs(shift).max(initial=0)))
+        blocks = range(0, len(self.keys), _BLOCK)
+        parts = max(1, min(self._threads, len(self.keys) // (k + _BLOCK)))
 
-        Each thread goes through its part of the keys, with a list of its own for every query.
-        """
-        count, k = scores.shape
-        parts = max(1, min(self._threads, len(self.keys) // (k + 2 * _COLUMNS)))
-        prepared, lists = self._prepared(queries, k, parts, penalised=penalised)
-        blocks = -(-len(self.keys) // _COLUMNS)
-
-        def scan(part: int) -> None:
-            first, last = (_COLUMNS * (blocks * place // parts) for place in (part, part + 1))
-            _scan(self._tiles, prepared.rows, first, min(last, len(self.keys)), part * count, count, lists)
+        def scan(part: int) -> _Candidates:
+            shape = len(queries), k + _ROOM
+            found = _Candidates(
+                Heaps.empty(len(queries), k),
+                np.empty(shape, np.int32),
+                np.empty(shape, np.float32),
+                np.zeros(len(queries), np.int64),
+            )
+            memory = np.empty(len(queries) * _BLOCK, np.int32)
+            for start in blocks[len(blocks) * part // parts : len(blocks) * (part + 1) // parts]:
+                width = min(_BLOCK, len(self.keys) - start)
+                block = memory[: len(queries) * width].reshape(len(queries), width)
+                multiply = vnni.products if self._vnni else rounding.products
+                multiply(self._low, rounded.rows, start, block)
+                _collect(block, start, *rounded[1:], self._scale, self._error, shift, *found)
+            return found
 
         others = [self._pool.submit(scan, part) for part in range(1, parts)]
-        scan(0)
-        for other in others:
-            other.result()
-        settle(lists, parts, prepared.off, prepared.reach, self._error, scores, rows)
+        return [scan(0), *(other.result() for other in others)]
 
-    def _prepared(
-        self, queries: Floats, k: int, parts: int, *, penalised: bool
-    ) -> tuple[_Queries, kernels.Lists]:
-        """The queries with bounds on how far their scores can be off, and empty lists of candidates."""
+    def _rounded(self, queries: Floats, largest_shift: float) -> _Queries:
+        """Queries in 8 bits, with bounds on the errors of their scores."""
         norm = np.linalg.norm(queries.astype(np.float64), axis=1)
         if not np.isfinite(norm).all():
             raise BilexError("a query holds NaN or infinite values; nothing can be near it.")
-        scale, shift = (
-            (2.0, self._shift) if penalised and self._shift is not self._none else (1.0, self._none)
-        )
-        off = _FLOAT32_ROUNDING * (self._width + 16) * scale * norm * self._longest
-        off += 4 * _FLOAT32_ROUNDING * self._largest_shift
-        off += scale * norm * rounding.rotation_error(self._width) * self._longest
         rotated = np.empty(queries.shape, np.float32)
         rounding.rotate(queries, self._rotation, rotated)
-        factor = np.ones(len(queries), np.float32)
-        rows: npt.NDArray[Any] = tiles.filled_up(rotated)
-        if self._rounds_queries:
-            low, factor, error, _ = _rounded(rotated)
-            off += scale * error * self._longest
-            rows = int8_tiles.filled_up(low)
-        off, reach = (np.asarray(bound * (1 + 1e-6), np.float32) for bound in (off, scale * norm))
-        prepared = _Queries(rows, np.asarray(scale * factor, np.float32), off, reach)
-        return prepared, self._lists(queries, prepared, k, parts, scale, shift)
+        low, scale, error, _ = rounding.rounded(rotated)
+        off = _FLOAT32_ROUNDING * ((self._width + 16) * norm * self._longest + 4 * largest_shift)
+        off += (error + norm * rounding.rotation_error(self._width)) * self._longest
+        off, reach = (np.asarray(bound * (1 + 1e-6), np.float32) for bound in (off, norm))
+        return _Queries(vnni.padded(low) if self._vnni else low, scale, off, reach)
 
-    def _lists(
-        self, queries: Floats, prepared: _Queries, k: int, parts: int, scale: float, shift: Floats
-    ) -> kernels.Lists:
-        """Empty candidate lists: those of all queries for the first part of the keys, then the second."""
-        rows, capacity = parts * len(queries), min(len(self.keys), k + _ROOM)
-        slack = 2 * (prepared.off + prepared.reach * np.float32(self._largest_error))
-        return kernels.Lists(
-            candidate=np.empty((rows, capacity), np.int32),
-            value=np.empty((rows, capacity), np.float32),
-            filled=np.zeros(rows, np.int32),
-            best=np.full((rows, k), -np.inf, np.float32),
-            bar=np.full(rows, -np.inf, np.float32),
-            slack=np.tile(slack * np.float32(1 + 1e-6), parts),
-            coarse=np.zeros(rows, np.float32),
-            key_coarse=self._none,
-            query_scale=np.tile(prepared.scale, parts),
-            key_scale=self._scale,
-            queries=kernels.read_only(np.tile(queries, (parts, 1))),
-            keys=self.keys,
-            shift=shift,
-            scale=scale,
-            k=k,
+    def _best(
+        self, query: Floats, place: int, found: list[_Candidates], k: int, penalty: Floats | None
+    ) -> tuple[Floats, Rows]:
+        """The exact k best keys of a query; those whose proposals are best are read first."""
+        if any(part.number[place] > part.key.shape[1] for part in found):  # masses of equal scores
+            scores, rows = plain.top_k(query[None], self.keys, k, penalty)
+            return scores[0], rows[0]
+        keys = np.concatenate([part.key[place, : part.number[place]] for part in found])
+        highest = np.concatenate([part.highest[place, : part.number[place]] for part in found])
+        order = np.argsort(-highest, kind="stable")
+        first, rest = order[:k], order[k:]
+        exact = self._exact(query, keys[first], penalty)
+        rest = rest[highest[rest] >= np.sort(exact)[-k]]
+        exact = np.concatenate([exact, self._exact(query, keys[rest], penalty)])
+        rows = keys[np.concatenate([first, rest])].astype(np.int64)
+        best = np.lexsort((rows, -exact))[:k]
+        return exact[best], rows[best]
+
+    def _exact(self, query: Floats, keys: npt.NDArray[np.int32], penalty: Floats | None) -> Floats:
+        scale = 1.0 if penalty is None else 2.0
+        scores = (self.keys[keys].astype(np.float64) * (scale * query.astype(np.float64))).sum(axis=1)
+        return np.asarray(
+            scores if penalty is None else scores - penalty[keys].astype(np.float64), np.float32
         )
-
-
-def _rounded(rows: Floats) -> tuple[npt.NDArray[np.int8], Floats, npt.NDArray[Any], npt.NDArray[Any]]:
-    """Rows as 8-bit numbers, the scale of each, how far each moved, and its length."""
-    count = len(rows)
-    low, scale = np.empty(rows.shape, np.int8), np.empty(count, np.float32)
-    error, norm = np.empty(count), np.empty(count)
-    rounding.to_int8(rows, _LIMIT, low, scale, error, norm, 0, count)
-    return low, scale, error, norm
-
-
-def _products(keys: Any, queries: Any, scale: Any, first_key: int, out: Any) -> None:
-    """Products with keys in either kind of tiles."""
-    raise NotImplementedError
-
-
-@overload(_products, strict=False)
-def _products_overload(keys: Any, queries: Any, scale: Any, first_key: int, out: Any) -> Any:
-    if keys.ndim == 4:
-        return lambda keys, queries, scale, first_key, out: int8_tiles.products(
-            keys, queries, scale, first_key // int8_tiles.LANES, out
-        )
-    return lambda keys, queries, scale, first_key, out: tiles.products(
-        keys, queries, scale, first_key // tiles.LANES, out
-    )
 
 
 @njit(nogil=True, cache=True)
-def _scan(keys: Any, queries: Any, first: int, last: int, row: int, count: int, lists: Any) -> None:
-    """Put the keys from `first` to `last` that may be among the best on lists.
+def _collect(
+    block: Any,
+    first: int,
+    query_scale: Any,
+    query_error: Any,
+    reach: Any,
+    key_scale: Any,
+    key_error: Any,
+    shift: Any,
+    heaps: Any,
+    found: Any,
+    highest: Any,
+    count: Any,
+) -> None:
+    """Note the keys of a block whose score may reach the threshold of their query, and raise that."""
+    room = found.shape[1]
+    flags, hits = new_flags(block.shape[1])
+    scores, keys, thresholds = heaps.score, heaps.key, heaps.threshold
+    for q in range(block.shape[0]):
+        scale, error, of_keys = query_scale[q], query_error[q], reach[q]
+        _flag(block, q, first, scale, error, of_keys, key_scale, key_error, shift, thresholds[q], flags)
+        for h in range(flagged(flags, hits)):
+            key = first + hits[h]
+            off = error + of_keys * key_error[key]
+            most = np.float32(block[q, hits[h]]) * (scale * key_scale[key]) + shift[key] + off
+            if most < thresholds[q] or count[q] > room:
+                continue
+            if count[q] == room:
+                count[q] = _without_worst(found, highest, q, thresholds[q])
+            if count[q] < room:
+                found[q, count[q]], highest[q, count[q]] = key, most
+            count[q] += 1
+            if most - 2 * off > thresholds[q]:
+                push(scores, keys, thresholds, q, key, most - 2 * off)
 
-    Args:
-        keys: Tiles.
-        queries: Queries as they are multiplied.
-        first: A key that begins a tile.
-        last: The key after the last.
-        row: The list of the first query.
-        count: How many queries.
-        lists: `kernels.Lists`.
-    """
-    memory = np.empty(count * _COLUMNS, np.float32)
-    for start in range(first, last, _COLUMNS):
-        columns = min(_COLUMNS, last - start)
-        block = memory[: count * columns].reshape((count, columns))
-        _products(keys, queries, lists.key_scale, start, block)
-        kernels.scan_one_way(block, row, start, lists)
+
+@njit(nogil=True, cache=True)
+def _without_worst(found: Any, highest: Any, query: int, threshold: Any) -> int:
+    """Drop the candidates of a query that cannot reach its threshold; how many are left."""
+    kept = 0
+    for place in range(found.shape[1]):
+        if highest[query, place] >= threshold:
+            found[query, kept], highest[query, kept] = found[query, place], highest[query, place]
+            kept += 1
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def _flag(
+    block: Any,
+    query: int,
+    first: int,
+    scale: Any,
+    error: Any,
+    reach: Any,
+    key_scale: Any,
+    key_error: Any,
+    shift: Any,
+    threshold: Any,
+    flags: Any,
+) -> None:
+    """Say which scores of a query may reach its threshold; compiled to vectors."""
+    for c in range(block.shape[1]):
+        key = first + c
+        score = np.float32(block[query, c]) * (scale * key_scale[key]) + shift[key]
+        flags[c] = np.uint8(score + (error + reach * key_error[key]) >= threshold)

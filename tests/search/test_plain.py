@@ -1,4 +1,4 @@
-"""A handful of queries with numpy alone: the same answers as the large search, and no torch."""
+"""The plain search with numpy alone: the same answers as the large one, and no torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bilex.core.errors import BilexError
-from bilex.search import cpu, few, top_k
+from bilex.search import cpu, plain, top_k
 
 RANDOM = np.random.default_rng(5)
 
@@ -24,7 +24,7 @@ def rows(count: int, width: int = 40) -> np.ndarray:
 def test_the_same_as_the_large_search(queries: int, keys: int, k: int, with_penalty: bool) -> None:
     x, y = rows(queries), rows(keys)
     penalty = RANDOM.random(keys).astype(np.float32) if with_penalty else None
-    scores, found = few.top_k(x, y, k, penalty)
+    scores, found = plain.top_k(x, y, k, penalty)
     expected_scores, expected = cpu.top_k(x, y, k, penalty, 1 << 26)
     assert np.array_equal(found, expected)
     np.testing.assert_array_max_ulp(scores, expected_scores, maxulp=1)
@@ -34,9 +34,9 @@ def test_equal_keys_come_in_order_wherever_they_stand() -> None:
     y = rows(9000)
     copies = [11, 500, 4097, 8191, 8192, 8999]
     y[copies] = y[11]
-    _, found = few.top_k(y[11:12], y, len(copies), None)
+    _, found = plain.top_k(y[11:12], y, len(copies), None)
     assert found[0].tolist() == copies
-    _, found = few.top_k(y[11:12], y, 3, None)
+    _, found = plain.top_k(y[11:12], y, 3, None)
     assert found[0].tolist() == copies[:3]
 
 
@@ -44,7 +44,7 @@ def test_scores_that_differ_less_than_a_float32_are_equal() -> None:
     y = np.tile(rows(1), (50, 1)).astype(np.float64)
     y[40, 0] += 1e-9  # lost when rounded to float32, or a little larger: the scores round to the same number
     keys = y.astype(np.float32)
-    scores, found = few.top_k(keys[:1], keys, 3, None)
+    scores, found = plain.top_k(keys[:1], keys, 3, None)
     assert np.array_equal(scores[0, 0], scores[0, 2])
     assert found[0].tolist() == [0, 1, 2]
 
@@ -55,7 +55,7 @@ def test_scores_near_zero_are_exact() -> None:
     y = np.zeros((3, 4), np.float32)
     y[:, 1] = 1
     y[2, 0] = 1e-30
-    scores, found = few.top_k(x, y, 2, None)
+    scores, found = plain.top_k(x, y, 2, None)
     assert found[0].tolist() == [2, 0]
     assert scores[0, 0] == np.float32(1e-30)
 
@@ -72,11 +72,11 @@ def test_numbers_that_are_none_are_named(bad: float) -> None:
 
 
 def test_only_so_many_are_few() -> None:
-    assert few.are_few(1, 1 << 24)
-    assert few.are_few(32, 1000)
-    assert not few.are_few(33, 1000)
-    assert not few.are_few(2, 1 << 24)
-    assert not few.are_few(0, 10)
+    assert plain.are_few(1, 1 << 24)
+    assert plain.are_few(32, 1000)
+    assert not plain.are_few(33, 1000)
+    assert not plain.are_few(2, 1 << 24)
+    assert not plain.are_few(0, 10)
 
 
 def test_a_few_queries_need_no_torch() -> None:

@@ -102,10 +102,10 @@ def hard_negatives(keys: torch.Tensor, n: int, temperature: float, forbidden: Fo
     """
     n = max(1, min(n, len(keys) - forbidden.most))
     if keys.device.type == "cpu" and keys.dtype == torch.float32:
-        from bilex.search.hard_negatives_cpu import CpuHardNegatives
+        from bilex.search.negatives_cpu import CpuHardNegatives
 
         return CpuHardNegatives(keys, n, temperature, forbidden)
-    from bilex.search.hard_negatives_gpu import GpuHardNegatives
+    from bilex.search.negatives_gpu import GpuHardNegatives
 
     return GpuHardNegatives(keys, n, temperature, forbidden)
 
@@ -123,11 +123,11 @@ def to_units(
         1/length of each row, the unit rows, and each row's distance from its previous unit row.
     """
     if image.device.type == "cpu" and image.dtype == torch.float32:
-        from bilex.search.hard_negatives_cpu import make_units
+        from bilex.search.negatives_cpu import make_units
 
         return make_units(image, previous)
     if image.device.type == "cuda" and importlib.util.find_spec("triton") is not None:
-        from bilex.search.pool_triton import make_units as make_units_fused
+        from bilex.search.negatives_triton import make_units as make_units_fused
 
         return make_units_fused(image, previous)
     inverse = image.norm(dim=1).clamp_min_(1e-37).reciprocal_()

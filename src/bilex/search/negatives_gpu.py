@@ -9,7 +9,7 @@ import torch
 
 from bilex.core.device import in_blocks
 from bilex.search import gpu
-from bilex.search.hard_negatives import Forbidden, Moment, Nearest, updates_ahead
+from bilex.search.negatives import Forbidden, Moment, Nearest, updates_ahead
 
 # A pool holds this many times the wanted neighbours.
 _POOL_FACTOR = 4
@@ -20,7 +20,7 @@ _BLOCK_MEMORY = 1 << 30
 
 
 class GpuHardNegatives:
-    """See `bilex.search.hard_negatives`."""
+    """See `bilex.search.negatives`."""
 
     def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
         self.keys, self.n, self.temperature = keys.contiguous(), n, temperature
@@ -84,9 +84,9 @@ class GpuHardNegatives:
     def _score(self, now: Moment, wanted: torch.Tensor) -> None:
         """Exact scores of the pooled keys of the `wanted` queries."""
         if self.fused:
-            from bilex.search import pool_triton
+            from bilex.search import negatives_triton
 
-            pool_triton.score_pools(
+            negatives_triton.score_pools(
                 now.queries, self.keys, now.inverse_norm, self.pool, self.barred, wanted, self.scores
             )
             return
@@ -104,9 +104,9 @@ class GpuHardNegatives:
         """The softmax weights of all queries' nearest keys: their sum, and the weighted sum of rows."""
         out = self.output
         if self.fused:
-            from bilex.search import pool_triton
+            from bilex.search import negatives_triton
 
-            pool_triton.weigh_nearest(
+            negatives_triton.weigh_nearest(
                 self.keys,
                 now.inverse_norm,
                 out.key,

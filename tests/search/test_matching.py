@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from bilex.core.machine import processor
-from bilex.search import arithmetic
-from bilex.search.proposals import proposer
-from bilex.search.stochastic import Matches, StochasticMatcher
-from bilex.search.stochastic_cpu import CpuMatcher
-from bilex.search.stochastic_gpu import GpuMatching, k_highest
+from bilex.search import plain
+from bilex.search.gpu import k_highest, match
+from bilex.search.low_precision import operands
+from bilex.search.matching import CpuMatcher, Matches, StochasticMatcher
 
 ROW = 4 * 900  # bytes of the scores of one source row
 
@@ -35,8 +33,7 @@ def _found(path: str, matcher: StochasticMatcher, x: np.ndarray, y: np.ndarray, 
     if path == "kernels":
         found = matcher(x, y, keep)
     else:
-        matching = GpuMatching(torch.from_numpy(x), torch.from_numpy(y), matcher.k, keep, 5)
-        found = Matches(*matching.run(matcher._blocks))
+        found = Matches(*match(torch.from_numpy(x), torch.from_numpy(y), matcher.k, keep, 5, matcher._memory))
     return Matches(found.forward.numpy(), found.backward.numpy(), found.objective)
 
 
@@ -120,39 +117,28 @@ def _drift(rows: np.ndarray, size: float, seed: int) -> np.ndarray:
     return (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    ("product", "limit"),
-    [(torch.int8, 127), (torch.int8, 63), (torch.bfloat16, None), (torch.float32, None)],
-)
+@pytest.mark.parametrize("limit", [127, 63, 0])
 @pytest.mark.parametrize("drift", [0.02, 0.3, 3.0])
-def test_what_the_last_round_predicts_changes_nothing(sides, monkeypatch, product, limit, drift) -> None:
-    """Bars from a round that was alike, or wholly different, against the definition on the rounded rows."""
-    monkeypatch.setattr(arithmetic, "fastest", lambda job: product)
-    if limit == 63:
-        monkeypatch.setattr(arithmetic, "int8_limit", lambda: limit)
-        kind = "avx2" if "avx2" in processor().features else None
-        monkeypatch.setattr(arithmetic, "tile_kind", lambda: kind)
+def test_partners_are_those_of_the_plain_version(sides, monkeypatch, limit: int, drift: float) -> None:
+    """After a call that was alike, or wholly different, in every precision."""
+    monkeypatch.setattr(operands, "int8_limit", lambda: limit)
     x, y = sides
     matcher = CpuMatcher(10)
     for number, keep in enumerate((0.1, 0.1, 0.4, 0.8, 1.0, 1.0, 0.1)):
         x = _drift(x, drift, number)
-        keys = 11 + number, 12345 + number
-        forward, backward, objective = matcher(torch.from_numpy(x), torch.from_numpy(y), keep, keys)
-        low = [_rounded(rows, product if keep < 1 else torch.float32) for rows in (x, y)]
-        penalised = _penalised(*low)
-        assert objective == pytest.approx(penalised[2], abs=1e-6 if product != torch.bfloat16 else 2e-3)
-        for scores, partner, key in zip(penalised[:2], (forward, backward), keys, strict=True):
-            hidden = np.where(_kept(key, scores.shape, keep), scores, 0)
-            chosen = hidden[np.arange(len(hidden)), partner.numpy()]
-            close = 2e-6 if product != torch.bfloat16 else 5e-3  # whose products are rounded once more
-            assert (chosen >= hidden.max(1) - close).all()
-        if number == 5:  # the second of two rounds of the same kind
-            sure = [side.sure.mean() for side in matcher.sides]
-            assert min(sure) > 0.9 if drift < 0.1 else max(sure) < 0.9 if drift > 1 else True
+        masks = 11 + number, 12345 + number
+        found = matcher(torch.from_numpy(x), torch.from_numpy(y), keep, masks)
+        low = [_rounded(rows, bool(limit) and keep < 1) for rows in (x, y)]
+        shapes = (len(x), len(y)), (len(y), len(x))
+        kept = tuple(_kept(key, shape, keep) for key, shape in zip(masks, shapes, strict=True))
+        forward, backward, objective = plain.match(*low, 10, kept)
+        assert (found[0].numpy() == forward).all()
+        assert (found[1].numpy() == backward).all()
+        assert found[2] == pytest.approx(objective, abs=1e-6)
 
 
-def _rounded(rows: np.ndarray, product: torch.dtype) -> np.ndarray:
-    low = proposer(torch.from_numpy(rows), product, rotate=False)
+def _rounded(rows: np.ndarray, int8: bool) -> np.ndarray:
+    low = operands.operand(torch.from_numpy(rows), int8=int8, rotate=False)
     return low.rows.double().numpy()[:, : rows.shape[1]] * low.scale[:, None].astype(np.float64)
 
 
@@ -167,9 +153,9 @@ def _kept(key: int, shape: tuple[int, int], keep: float) -> np.ndarray:
 
 def test_rounding_to_eight_bits_is_measured(sides) -> None:
     x, _ = sides
-    low = proposer(torch.from_numpy(x), torch.int8, rotate=False)
-    away = np.linalg.norm(_rounded(x, torch.int8) - x, axis=1)
-    limit = arithmetic.int8_limit()
+    low = operands.operand(torch.from_numpy(x), int8=True, rotate=False)
+    away = np.linalg.norm(_rounded(x, True) - x, axis=1)
+    limit = operands.int8_limit()
     assert (away <= low.error).all() and low.error.max() < 1.27 / limit
     assert (low.rows.abs().amax(dim=1) == limit).all()
 
@@ -197,22 +183,3 @@ def test_few_rows_and_lines_without_room() -> None:
         assert (found.forward == 0).all() and (found.backward == 0).all()
         assert found.objective == pytest.approx(1)
     assert (matcher(many, many, 0.5).forward < 30).all()
-
-
-@pytest.mark.parametrize("keep", [0.3, 1.0])
-def test_every_way_to_multiply_8_bit_numbers_finds_the_same(monkeypatch, sides, keep: float) -> None:
-    """Whether torch multiplies or instructions whose products are looked at as they come out."""
-    features = {"vnni": "avx512_vnni", "avx2": "avx2"}
-    kinds = [None, *(kind for kind, feature in features.items() if feature in processor().features)]
-    monkeypatch.setattr(arithmetic, "int8_limit", lambda: 63)
-    monkeypatch.setattr(arithmetic, "fastest", lambda job: torch.int8)
-    found = []
-    for kind in kinds:
-        monkeypatch.setattr(arithmetic, "tile_kind", lambda kind=kind: kind)
-        matcher = StochasticMatcher(device="cpu", seed=8)
-        found.append([matcher(*sides, keep) for _ in range(3)])
-    for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
-            assert torch.equal(one.forward, two.forward)
-            assert torch.equal(one.backward, two.backward)
-            assert one.objective == two.objective

@@ -1,4 +1,4 @@
-"""Fused GPU kernels for `hard_negatives_gpu`: score pooled keys, and weigh them, without gathering rows.
+"""Fused GPU kernels for `negatives_gpu`: score pooled keys, and weigh them, without gathering rows.
 
 A gathered copy of the pools would be queries × pool × dimension floats, written and read again for each
 update; these kernels read each key row where it lies.
@@ -117,7 +117,7 @@ def _units_kernel(
 def make_units(
     image: torch.Tensor, previous: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """See `bilex.search.hard_negatives.to_units`; `image` is overwritten."""
+    """See `bilex.search.negatives.to_units`; `image` is overwritten."""
     count, dimension = image.shape
     inverse, step = image.new_empty(count), image.new_empty(count)
     block = 4

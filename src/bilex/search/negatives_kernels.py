@@ -1,4 +1,4 @@
-"""Compiled loops of `hard_negatives_cpu`: score a query's pool, prove it sufficient, weigh the nearest.
+"""Compiled loops of `negatives_cpu`: score a query's pool, prove it sufficient, weigh the nearest.
 
 Most of the time goes into fetching the keys' rows, so a row is fetched as seldom as the bounds allow: keys
 that cannot be among the nearest are not scored at all, and those that must be are weighed while their row is
@@ -13,14 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.compiling import njit
-from bilex.search.kernels import kth_largest, proposed_score
-from bilex.search.vector_loops import lowest_bit
+from bilex.search.heaps import flagged, kth_largest, new_flags
 
 _AT_ONCE = 4
 _AT_HAND = 8
-_CHUNK = 32  # comparisons that one word holds, a bit each
-# A pool that is being filled is cut down to its size when there is less room in it than this.
-LEAST_ROOM = 64
 
 
 class Pools(NamedTuple):
@@ -50,7 +46,7 @@ class Pools(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where the results go; the fields are those of `hard_negatives.Nearest`."""
+    """Where the results go; the fields are those of `negatives.Nearest`."""
 
     total: npt.NDArray[np.float32]
     context: npt.NDArray[np.float32]
@@ -235,35 +231,21 @@ def attend(
 
 
 class Refill(NamedTuple):
-    """Pools that are being filled anew from a product with all keys.
+    """Pools that are being filled again from a product with all keys.
 
     Attributes:
         wanted: The queries whose pools they are.
         filled: Keys in each so far.
-        bar: The proposed score that a key must exceed to enter.
-        half_slack: How far a proposed score can lie from the true one.
-        query_scale: What the cells of a query's row are multiplied by.
-        key_scale: What the cells of a key's column are multiplied by, where they are integers.
+        threshold: The score that a key must exceed to enter.
+        error: How far a score of the product can lie from the true one.
         size: Keys that a pool is cut down to when it overflows.
     """
 
     wanted: npt.NDArray[np.int64]
     filled: npt.NDArray[np.int64]
-    bar: npt.NDArray[np.float32]
-    half_slack: npt.NDArray[np.float32]
-    query_scale: npt.NDArray[np.float32]
-    key_scale: npt.NDArray[np.float32]
+    threshold: npt.NDArray[np.float32]
+    error: npt.NDArray[np.float32]
     size: int
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _exceeding(cells: Any, scale: Any, scales: Any, bar: Any) -> Any:
-    """Which scores of a chunk exceed the bar, a bit each, without a branch."""
-    bits = np.uint32(0)
-    for c in range(_CHUNK):
-        exceeds = np.uint32(proposed_score(cells[c], scale, scales[c]) > bar)
-        bits |= np.uint32(exceeds << np.uint32(c))
-    return bits
 
 
 @njit(nogil=True, cache=True)
@@ -281,36 +263,27 @@ def _cut_down(candidate: Any, value: Any, count: int, size: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def refill(block: Any, first_row: int, first_key: int, pools: Any, new: Any) -> None:
-    """Put the keys of a block of proposed scores into the pools of their rows where they exceed the bars.
+    """Put the keys of a block of scores into the pools of their rows where they exceed the thresholds.
 
-    Until `close` the pools' `stale` are the proposed scores.
+    Until `close` the pools' `stale` are these scores.
     """
     rows, columns = block.shape
-    scales = new.key_scale[first_key : first_key + columns]
+    flags, hits = new_flags(columns)
     for r in range(rows):
         row, cells = first_row + r, block[r]
         i = new.wanted[row]
         candidate, value = pools.candidate[i], pools.stale[i]
-        scale, bar, place = new.query_scale[row], new.bar[row], new.filled[row]
-        for start in range(0, columns - columns % _CHUNK, _CHUNK):
-            stop = start + _CHUNK
-            bits = _exceeding(cells[start:stop], scale, scales[start:stop], bar)
-            if bits != 0 and candidate.shape[0] - place < LEAST_ROOM:
-                place, bar = _cut_down(candidate, value, place, new.size)
-            while bits != 0:
-                c = start + lowest_bit(np.uint64(bits))
-                bits = np.uint32(bits & (bits - np.uint32(1)))
-                candidate[place] = first_key + c
-                value[place] = proposed_score(cells[c], scale, scales[c])
+        threshold, place = new.threshold[row], new.filled[row]
+        for c in range(columns):  # compiled to vectors
+            flags[c] = np.uint8(cells[c] > threshold)
+        for h in range(flagged(flags, hits)):
+            c = hits[h]
+            if cells[c] > threshold:
+                if place == candidate.shape[0]:
+                    place, threshold = _cut_down(candidate, value, place, new.size)
+                candidate[place], value[place] = first_key + c, cells[c]
                 place += 1
-        if candidate.shape[0] - place < LEAST_ROOM:
-            place, bar = _cut_down(candidate, value, place, new.size)
-        for c in range(columns - columns % _CHUNK, columns):
-            score = proposed_score(cells[c], scale, scales[c])
-            candidate[place] = first_key + c
-            value[place] = score
-            place += np.int64(score > bar)
-        new.bar[row], new.filled[row] = bar, place
+        new.threshold[row], new.filled[row] = threshold, place
 
 
 @njit(nogil=True, cache=True)
@@ -336,16 +309,16 @@ def close(pools: Any, new: Any, n: int, start: int, stop: int, bars: Any, sure_b
         for c in range(new.filled[row]):
             if not _holds(forbidden, candidate[c]):
                 candidate[count] = candidate[c]
-                stale[count] = stale[c] + new.half_slack[row]
+                stale[count] = stale[c] + new.error[row]
                 count += 1
         pools.size[i] = count
-        pools.outside[i] = new.bar[row] + new.half_slack[row]
+        pools.outside[i] = new.threshold[row] + new.error[row]
         pools.drift[i] = 0
         bars[i], sure_bars[i] = -np.inf, np.inf
         if count >= n:
             nth = kth_largest(stale, count, n)
-            bars[i] = nth - 2 * new.half_slack[row]
-            sure_bars[i] = nth + 2 * new.half_slack[row]
+            bars[i] = nth - 2 * new.error[row]
+            sure_bars[i] = nth + 2 * new.error[row]
 
 
 @njit(nogil=True, cache=True, fastmath=True)

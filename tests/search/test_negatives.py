@@ -11,9 +11,9 @@ import torch
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from bilex.core.errors import BilexError
-from bilex.search.hard_negatives import Forbidden, HardNegatives, Moment, hard_negatives, to_units
-from bilex.search.hard_negatives_cpu import CpuHardNegatives
-from bilex.search.hard_negatives_gpu import GpuHardNegatives
+from bilex.search.negatives import Forbidden, HardNegatives, Moment, hard_negatives, to_units
+from bilex.search.negatives_cpu import CpuHardNegatives
+from bilex.search.negatives_gpu import GpuHardNegatives
 
 PAIRS, WORDS, DIM, NEGATIVES, UPDATES = 300, 3000, 40, 30, 40
 NEARLY_TIED = 1e-6

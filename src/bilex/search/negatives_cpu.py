@@ -1,4 +1,4 @@
-"""Hard negatives on the CPU: pools, compiled scoring, low-precision searches where a pool runs out."""
+"""Hard negatives on the CPU: pools, compiled scoring, and a product with all keys where a pool runs out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bilex.search import cpu, pool_kernels
-from bilex.search.hard_negatives import Forbidden, Moment, Nearest, updates_ahead
+from bilex.search import cpu, negatives_kernels
 from bilex.search.locality import near_together
-from bilex.search.proposals import Proposer, precision_for, proposer, slack
+from bilex.search.negatives import Forbidden, Moment, Nearest, updates_ahead
 from bilex.search.threads import in_threads
 
 Floats = npt.NDArray[np.float32]
@@ -20,27 +19,27 @@ Indices = npt.NDArray[np.int64]
 _POOL_FACTORS, _KEYS_PER_FACTOR = (3, 6), 10_000
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
-# The length of a row that float32 brought to length one.
-_UNIT = 1 + 1e-6
 _QUERIES_PER_TASK = 256
 _ROWS_PER_TASK = 2048
 _BLOCK_MEMORY = 1 << 26
 
 
 class CpuHardNegatives:
-    """See `bilex.search.hard_negatives`."""
+    """See `bilex.search.negatives`."""
 
     def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
         self.keys = np.ascontiguousarray(keys.numpy(), np.float32)
         self.temperature = temperature
         self.searched = 0
+        # How far a float32 product of two unit rows may be off.
+        self.error = np.float32(2.0**-23 * (self.keys.shape[1] + 4) * (1 + 1e-5) + _ROUNDING)
         self.looked_at: Moment | None = None
         self.order: Indices | None = None
         queries = len(forbidden.starts) - 1
         factor = min(_POOL_FACTORS[1], max(_POOL_FACTORS[0], len(self.keys) // _KEYS_PER_FACTOR))
         self.pool_size = min(len(self.keys), max(factor * n, n + forbidden.most + 1))
-        capacity = 2 * self.pool_size + pool_kernels.LEAST_ROOM
-        self.pools = pool_kernels.Pools(
+        capacity = 2 * self.pool_size
+        self.pools = negatives_kernels.Pools(
             candidate=np.zeros((queries, capacity), np.int32),
             stale=np.zeros((queries, capacity), np.float32),
             size=np.zeros(queries, np.int64),
@@ -52,7 +51,7 @@ class CpuHardNegatives:
             forbidden_keys=forbidden.keys,
         )
         self.depth, self.step = np.zeros(queries, np.float32), np.zeros(queries, np.float32)
-        self.output = pool_kernels.Output(
+        self.output = negatives_kernels.Output(
             total=np.zeros(queries, np.float32),
             context=np.zeros((queries, self.keys.shape[1]), np.float32),
             chosen=np.zeros((queries, n), np.int64),
@@ -98,7 +97,7 @@ class CpuHardNegatives:
         queries, inverse = now.queries.contiguous().numpy(), now.inverse_norm.contiguous().numpy()
         in_threads(
             len(wanted),
-            lambda start, stop: pool_kernels.attend(
+            lambda start, stop: negatives_kernels.attend(
                 queries,
                 self.keys,
                 inverse,
@@ -122,34 +121,29 @@ class CpuHardNegatives:
         """
         self.searched += len(wanted)
         level, depth = self.pools.level[wanted], self.depth[wanted]
-        dtype = torch.float32
-        if (level > -np.inf).all():  # without known levels, coarse scores could not prove what is nearest
-            dtype = precision_for(len(wanted), len(self.keys), self.pool_size)
-        left = _units(now.query_units[torch.from_numpy(wanted)], dtype)
-        right = _units(now.key_units, dtype)
-        half = slack(left, right) / np.float32(2) + np.float32(_ROUNDING)
         deeper = np.where(2 * step < depth, depth, np.float32(_ROUNDING))
-        new = pool_kernels.Refill(
+        new = negatives_kernels.Refill(
             wanted=wanted,
             filled=np.zeros(len(wanted), np.int64),
-            bar=np.asarray(level - half - deeper, np.float32),
-            half_slack=half,
-            query_scale=left.scale,
-            key_scale=right.scale,
+            threshold=np.asarray(level - self.error - deeper, np.float32),
+            error=np.full(len(wanted), self.error, np.float32),
             size=self.pool_size,
         )
-        cpu.Sweep(left, right, _BLOCK_MEMORY).run(
-            lambda block, row, key, _: pool_kernels.refill(block, row, key, self.pools, new)
+        cpu.row_blocks(
+            now.query_units[torch.from_numpy(wanted)],
+            now.key_units.contiguous(),
+            _BLOCK_MEMORY,
+            lambda block, row, key: negatives_kernels.refill(block, row, key, self.pools, new),
         )
         self._take_over(now, new)
 
-    def _take_over(self, now: Moment, new: pool_kernels.Refill) -> None:
+    def _take_over(self, now: Moment, new: negatives_kernels.Refill) -> None:
         """Finish pools that were filled anew, and find the nearest keys in them."""
         bars, sure_bars = np.empty((2, len(self.step)), np.float32)
         n = self.output.chosen.shape[1]
         in_threads(
             len(new.wanted),
-            lambda start, stop: pool_kernels.close(self.pools, new, n, start, stop, bars, sure_bars),
+            lambda start, stop: negatives_kernels.close(self.pools, new, n, start, stop, bars, sure_bars),
             _QUERIES_PER_TASK,
         )
         self._attend(now, new.wanted, bars, sure_bars)
@@ -172,24 +166,16 @@ class CpuHardNegatives:
             np.full(len(wanted), _ROUNDING, np.float32),
         )
         filled = np.full(len(wanted), self.pool_size)
-        self._take_over(now, pool_kernels.Refill(wanted, filled, none, rounding, none, none, self.pool_size))
+        self._take_over(now, negatives_kernels.Refill(wanted, filled, none, rounding, self.pool_size))
         self.pools.outside[wanted] = np.inf
-
-
-def _units(rows: torch.Tensor, dtype: torch.dtype) -> Proposer:
-    """Rows of length one in the precision of a product; what is not rounded need not be measured."""
-    if dtype != torch.float32:
-        return proposer(rows, dtype)
-    ones = np.ones(len(rows), np.float32)
-    return Proposer(rows.contiguous(), ones, np.zeros(len(rows)), np.full(len(rows), _UNIT))
 
 
 def make_units(
     image: torch.Tensor, previous: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """See `bilex.search.hard_negatives.to_units`; `image` is overwritten."""
+    """See `bilex.search.negatives.to_units`; `image` is overwritten."""
     count = len(image)
     inverse, step = torch.empty(count), torch.empty(count)
     arrays = [t.numpy() for t in (image, image if previous is None else previous, inverse, step)]
-    in_threads(count, lambda start, stop: pool_kernels.make_units(*arrays, start, stop), _ROWS_PER_TASK)
+    in_threads(count, lambda start, stop: negatives_kernels.make_units(*arrays, start, stop), _ROWS_PER_TASK)
     return inverse, image, step

@@ -1,0 +1,183 @@
+"""Rows as torch multiplies them, the precisions that this processor multiplies fast, and error bounds."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bilex.core.errors import BilexError
+from bilex.core.machine import processor
+from bilex.search.low_precision.rounding import rotation, rotation_error, to_int8
+from bilex.search.threads import in_threads
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Job = Literal["search", "matching", "tuning", "encoding"]
+JOBS: tuple[Job, ...] = get_args(Job)
+
+_FLOAT32_ROUNDING = 2.0**-23
+_AT_A_TIME = 8192
+_ROWS_PER_TASK = 1024
+_PADDING = 64  # whole cache lines are multiplied faster
+_FEWEST_ROWS = 512  # with fewer, rounding the other side costs more than it saves
+_CHECKED = 320
+# The time of an 8-bit product over that of a float32 product, by the largest number whose sums are right.
+_TIME = {127: 0.25, 63: 0.65}
+# Wider bounds make a search score more keys: for a query about as much as the float32 product with so many
+# keys, and so many more per neighbour (research/performance.md).
+_KEYS_PER_QUERY, _KEYS_PER_NEIGHBOUR = 2_000, 60
+_used: set[Job] = set()
+
+
+class Operand(NamedTuple):
+    """One side of a product.
+
+    Attributes:
+        rows: The rows as they are multiplied; times `scale` they are close to the true ones.
+        scale: One factor per row.
+        error: Per row, the distance between the true row and `rows` times `scale`.
+        norm: Per row, the length of `rows` times `scale`.
+    """
+
+    rows: torch.Tensor
+    scale: Floats
+    error: Doubles
+    norm: Doubles
+
+    @property
+    def exact(self) -> bool:
+        """Whether these are the true rows."""
+        return self.rows.dtype == torch.float32
+
+
+def int8_pays(queries: int, keys: int, k: int, directions: int = 1) -> bool:
+    """Whether a search of this size is faster with 8-bit proposals on this processor.
+
+    Args:
+        queries: How many queries.
+        keys: How many keys.
+        k: How many neighbours each query wants.
+        directions: 2 if the same products also serve the keys as queries.
+    """
+    _used.add("search")
+    if min(queries, keys) < _FEWEST_ROWS or not int8_limit():
+        return False
+    extra = directions * (_KEYS_PER_QUERY + _KEYS_PER_NEIGHBOUR * k)
+    return extra < (1 - _TIME[int8_limit()]) * keys
+
+
+def model_dtype(job: Job) -> torch.dtype:
+    """The precision in which a CPU computes a language model."""
+    _used.add(job)
+    return torch.bfloat16 if _name(job) == "bfloat16" else torch.float32
+
+
+def matches_in_int8() -> bool:
+    """Whether random matching multiplies 8-bit rows on this processor."""
+    _used.add("matching")
+    return int8_limit() > 0
+
+
+def precisions() -> dict[str, str]:
+    """The lowest precision of each job on this processor."""
+    return {job: _name(job) for job in JOBS}
+
+
+def used() -> dict[str, str]:
+    """The precision of each job that this process has run so far."""
+    return {job: _name(job) for job in JOBS if job in _used}
+
+
+def _name(job: Job) -> str:
+    if job in ("search", "matching"):
+        return "int8" if int8_limit() else "float32"
+    return "bfloat16" if processor().features & {"avx512_bf16", "amx_bf16"} else "float32"
+
+
+@lru_cache(maxsize=1)
+def int8_limit() -> int:
+    """The largest 8-bit number whose products torch sums right and fast on this processor; 0 if none.
+
+    Processors without VNNI add two products in 16 bits, which is right where numbers stay within 63.
+    """
+    if not processor().features & {"avx2", "avx512_vnni"}:
+        return 0
+    for limit in _TIME:
+        rows = torch.full((32, _CHECKED), limit, dtype=torch.int8)
+        rows[::2] = -limit
+        rows[:, ::3] *= -1
+        try:
+            found = multiply(rows, rows, torch.empty(32, 32, dtype=torch.int32))
+        except (AttributeError, RuntimeError, TypeError):
+            return 0
+        if torch.equal(found.double(), rows.double() @ rows.double().T):
+            return limit
+    return 0
+
+
+def product_dtype(rows: torch.Tensor) -> torch.dtype:
+    """The type of the products of rows."""
+    return torch.int32 if rows.dtype == torch.int8 else rows.dtype
+
+
+def multiply(rows: torch.Tensor, others: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """The products of all rows with all others; 8-bit ones are summed in 32 bits."""
+    if rows.dtype == torch.int8:
+        return torch._int_mm(rows, others.T, out=out)
+    return torch.mm(rows, others.T, out=out)
+
+
+def operand(rows: torch.Tensor, *, int8: bool, rotate: bool = True) -> Operand:
+    """Rows as they are multiplied; float32 rows are not copied.
+
+    Args:
+        rows: Contiguous float32 rows.
+        int8: Whether to round them to 8 bits.
+        rotate: Whether to rotate rows before they are rounded; both sides of a product must agree.
+
+    Raises:
+        BilexError: A row is not finite.
+    """
+    count, width = rows.shape
+    scale, error, norm = np.ones(count, np.float32), np.zeros(count), np.empty(count)
+    low = torch.zeros(count, -(-width // _PADDING) * _PADDING, dtype=torch.int8) if int8 else rows
+    limit = np.float32(int8_limit() or min(_TIME))
+    for start in range(0, count, _AT_A_TIME):
+        at = slice(start, start + _AT_A_TIME)
+        part = rows[at]
+        if not int8:
+            norm[at] = torch.linalg.vector_norm(part, dim=1, dtype=torch.float64).numpy()
+            continue
+        source = (part @ torch.from_numpy(rotation(width)) if rotate else part).numpy()
+        arrays = source, limit, low[at].numpy(), scale[at], error[at], norm[at]
+        in_threads(len(part), partial(to_int8, *arrays), _ROWS_PER_TASK)
+    if int8 and rotate:
+        error += rotation_error(width) * (norm + error)
+    if not np.isfinite(norm).all():
+        row = int(np.flatnonzero(~np.isfinite(norm))[0])
+        raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
+    return Operand(low, scale, error * (1 + 1e-9), norm * (1 + 1e-9))
+
+
+def float32_error(own: Operand, other: Operand, largest_shift: float = 0.0) -> Floats:
+    """Per row of `own`, the largest error of a score that float32 computes from the true rows."""
+    largest = (own.norm + own.error) * (other.norm + other.error).max(initial=0.0)
+    bound = _FLOAT32_ROUNDING * ((own.rows.shape[1] + 4) * largest + largest_shift)
+    return np.asarray(bound * (1 + 1e-6), np.float32)
+
+
+def quantization_error(own: Operand, other: Operand, largest_shift: float = 0.0) -> tuple[Floats, Floats]:
+    """How far a proposed score is off at most: the sum of a number of its row and one of its column.
+
+    With x̃, ỹ the rounded rows, |x·y − x̃·ỹ| ≤ ‖x − x̃‖·‖y‖ + ‖x̃‖·‖y − ỹ‖.
+    """
+    if own.exact:
+        return np.zeros(len(own.norm), np.float32), np.zeros(len(other.norm), np.float32)
+    of_own = own.error * (other.norm + other.error).max(initial=0.0) * (1 + 1e-6)
+    of_other = other.error * own.norm.max(initial=0.0) * (1 + 1e-6)
+    rounding = 2 * float32_error(own, other, largest_shift)
+    return np.asarray(of_own + rounding, np.float32), np.asarray(of_other, np.float32)

@@ -1,0 +1,117 @@
+"""The searches of this package written plainly, with numpy alone.
+
+`top_k` serves the few queries of a command such as `bilex translate`, for which torch and the compiled loops
+would take longer to load than this takes. The tests compare the fast searches with these functions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bilex.core.errors import BilexError
+from bilex.vectors.stored import Matrix
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+_MOST_QUERIES = 32
+_MOST_SCORES = 1 << 24  # 128 MB
+_BLOCK = 8192
+_FLOAT32_ROUNDING = 2.0**-23
+_FLOAT64_ROUNDING = 2.0**-52
+
+
+def are_few(queries: int, keys: int) -> bool:
+    """Whether `top_k` answers so many queries sooner than the other searches could start."""
+    return 0 < queries <= _MOST_QUERIES and 0 < queries * keys <= _MOST_SCORES
+
+
+def top_k(queries: Floats, keys: Matrix, k: int, penalty: Floats | None) -> tuple[Floats, Rows]:
+    """For each query the k keys of highest score; see `bilex.search.top_k`."""
+    scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
+    step = max(1, _MOST_SCORES // max(1, len(keys)))
+    for start in range(0, len(queries), step):
+        at = slice(start, start + step)
+        scores[at], rows[at] = _top_k(queries[at], keys, k, penalty)
+    return scores, rows
+
+
+def _top_k(queries: Floats, keys: Matrix, k: int, penalty: Floats | None) -> tuple[Floats, Rows]:
+    """All scores in float64 at once.
+
+    A matrix product may give two equal keys scores that differ in the last bit, depending on where they are.
+    So the product only selects candidates; these are summed once more, each in the same order.
+    """
+    scale = 1.0 if penalty is None else 2.0
+    shift = np.zeros(len(keys)) if penalty is None else -penalty.astype(np.float64)
+    scaled = scale * queries.astype(np.float64)
+    proposed, longest = _products(scaled, keys)
+    proposed += shift
+    scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
+    for place, query in enumerate(scaled):
+        threshold = np.partition(proposed[place], -k)[-k]
+        length = float(np.linalg.norm(query))
+        threshold -= 4 * len(query) * _FLOAT64_ROUNDING * (length * longest + abs(shift).max())
+        threshold -= 2 * _FLOAT32_ROUNDING * abs(threshold) + np.finfo(np.float32).tiny
+        candidates = np.flatnonzero(proposed[place] >= threshold)
+        exact = (_in_float64(keys, candidates) * query).sum(axis=1) + shift[candidates]
+        rounded = exact.astype(np.float32)
+        best = np.argsort(-rounded, kind="stable")[:k]
+        scores[place], rows[place] = rounded[best], candidates[best]
+    return scores, rows
+
+
+def _products(queries: Doubles, keys: Matrix) -> tuple[Doubles, float]:
+    """Every product, and the length of the longest key."""
+    _check_finite(queries)
+    products, longest = np.empty((len(queries), len(keys))), 0.0
+    for start in range(0, len(keys), _BLOCK):
+        block = _in_float64(keys, slice(start, start + _BLOCK))
+        squares = np.einsum("ij,ij->i", block, block)
+        if not np.isfinite(squares).all():
+            _check_finite(block, start)
+        longest = max(longest, float(squares.max()) ** 0.5)
+        products[:, start : start + _BLOCK] = queries @ block.T
+    return products, longest
+
+
+def _in_float64(keys: Matrix, which: slice | Rows) -> Doubles:
+    return np.asarray(keys[which], np.float32).astype(np.float64)
+
+
+def _check_finite(rows: Doubles, first: int = 0) -> None:
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        row = first + int(np.flatnonzero(~finite)[0])
+        raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
+
+
+def match(source: Floats, target: Floats, k: int, kept: tuple[Rows, Rows]) -> tuple[Rows, Rows, float]:
+    """Best partners by CSLS with hidden scores counted as zero; see `bilex.search.matching`.
+
+    Args:
+        source: One source vector per row.
+        target: One target vector per row.
+        k: Neighbours in CSLS's terms.
+        kept: Which scores are not hidden, for each direction, one query per row.
+
+    Returns:
+        The partner of each source row, that of each target row, and the mean best similarity.
+    """
+    scores = source.astype(np.float64) @ target.astype(np.float64).T
+    partners, best = [], []
+    for some, mask in zip((scores, scores.T), kept, strict=True):
+        mean_of_keys = np.sort(some, axis=0)[-k:].mean(axis=0)
+        partners.append(np.where(mask, some - mean_of_keys / 2, 0).argmax(axis=1))
+        best.append(some.max(axis=1).mean())
+    return partners[0], partners[1], float(best[0] + best[1]) / 2
+
+
+def nearest(query_units: Doubles, key_units: Doubles, n: int, forbidden: list[set[int]]) -> Rows:
+    """The n keys of highest score of each query, without its forbidden ones (`bilex.search.negatives`)."""
+    scores = query_units @ key_units.T
+    for row, keys in enumerate(forbidden):
+        scores[row, list(keys)] = -np.inf
+    return np.argsort(-scores, axis=1, kind="stable")[:, :n]

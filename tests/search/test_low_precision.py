@@ -1,0 +1,137 @@
+"""Which precision is chosen on which processor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from bilex.core.machine import Processor
+from bilex.search.low_precision import operands
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    """Nothing is known from other tests, nor for other tests."""
+    operands.int8_limit.cache_clear()
+    yield
+    operands.int8_limit.cache_clear()
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, *features: str) -> None:
+    monkeypatch.setattr(operands, "processor", lambda: Processor("some", frozenset(features), 2))
+
+
+def right(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    return out.copy_(a.int() @ b.int())
+
+
+def added_in_16_bits(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """As processors do that have no instruction of their own: one side made positive, pairs cut off."""
+    shifted = a.int() + 128
+    total = torch.zeros_like(out)
+    for first in range(0, a.shape[1], 2):
+        pair = shifted[:, first : first + 2] @ b[first : first + 2].int()
+        total += pair.clamp(-32768, 32767)
+    return out.copy_(total - 128 * b.int().sum(0))
+
+
+def missing(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    raise NotImplementedError("no kernel for the CPU")
+
+
+def of_another_form(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.int() @ b.int()
+
+
+def always_wrong(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    return out.copy_((a.int() @ b.int()).clamp(-32768, 32767))
+
+
+@pytest.mark.parametrize(
+    ("product", "limit"),
+    [(right, 127), (added_in_16_bits, 63), (missing, 0), (of_another_form, 0), (always_wrong, 0)],
+)
+def test_eight_bit_numbers_are_as_large_as_sums_come_out_right(monkeypatch, product, limit) -> None:
+    pretend(monkeypatch, "avx2")
+    monkeypatch.setattr(torch, "_int_mm", product)
+    assert operands.int8_limit() == limit
+
+
+@pytest.mark.parametrize(
+    ("features", "product", "expected"),
+    [
+        ((), right, ("float32", "float32")),
+        (("avx2",), added_in_16_bits, ("int8", "float32")),
+        (("avx2", "avx512_vnni", "avx512_bf16"), right, ("int8", "bfloat16")),
+        (("avx2",), missing, ("float32", "float32")),
+    ],
+)
+def test_precisions_follow_from_the_instructions(monkeypatch, features, product, expected) -> None:
+    pretend(monkeypatch, *features)
+    monkeypatch.setattr(torch, "_int_mm", product)
+    found = operands.precisions()
+    assert (found["search"], found["matching"]) == (expected[0], expected[0])
+    assert (found["tuning"], found["encoding"]) == (expected[1], expected[1])
+    assert operands.model_dtype("tuning") == getattr(torch, expected[1])
+
+
+@pytest.mark.parametrize(("limit", "enough"), [(127, 8_000), (63, 16_000)])
+def test_few_keys_are_not_worth_wide_bounds(monkeypatch: pytest.MonkeyPatch, limit: int, enough: int) -> None:
+    monkeypatch.setattr(operands, "int8_limit", lambda: limit)
+    assert not operands.int8_pays(5_000, 5_000, 10, directions=2)
+    assert operands.int8_pays(5_000, enough, 10, directions=2)
+    assert not operands.int8_pays(5_000, enough, 500)
+    assert not operands.int8_pays(1, 200_000, 10)
+
+
+IMITATIONS = {
+    "as it is": {},
+    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "sse": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+    },
+}
+NUMBA = {"avx2": "haswell", "sse": "nehalem"}
+PROGRAM = """
+import hashlib, sys
+import numpy as np
+from bilex.search import cpu, neighbourhoods, csls_top_k
+rng = np.random.default_rng(0)
+shared = rng.standard_normal((20, 60))
+x, y = (rng.standard_normal((3000, 20)) @ shared + rng.standard_normal((3000, 60)) for _ in "xy")
+x, y = (np.float32(v / np.linalg.norm(v, axis=1, keepdims=True)) for v in (x, y))
+r = neighbourhoods(x, y, 10, device="cpu")
+scores, keys = csls_top_k(x, y, 5, query_mean=r[0], key_mean=r[1], device="cpu")
+both = cpu.top_k_both_ways(x, y, 10, 1 << 24)
+digest = hashlib.sha256()
+for part in (*r, scores, keys, *both):
+    digest.update(np.ascontiguousarray(part).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_searches_give_the_same_bytes_on_every_kind_of_processor(tmp_path: Path) -> None:
+    """The same search under imitated processors: other precisions, other instructions, one result."""
+    found = {}
+    for name, variables in IMITATIONS.items():
+        numba = {"NUMBA_CPU_NAME": NUMBA[name], "NUMBA_CPU_FEATURES": ""} if name in NUMBA else {}
+        environment = {
+            **os.environ,
+            **variables,
+            **numba,
+            "NUMBA_CACHE_DIR": str(tmp_path / name),
+            "OMP_NUM_THREADS": "2",
+        }
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+        )
+        found[name] = run.stdout.strip()
+    assert len(set(found.values())) == 1, found
