@@ -13,8 +13,7 @@ import torch
 from padded_reference import padded_vectors
 
 from bilex.core.errors import BilexError
-from bilex.encoders.batches import Batch
-from bilex.encoders.loss import contrastive_loss, whole_batch_loss
+from bilex.encoders.batches import Batch, contrastive_loss, whole_batch_loss
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,25 +41,35 @@ class Attack:
         return (os.system, (f"touch {self.proof}",))
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
-@pytest.mark.parametrize("kind", ["a known kind", "a kind of its own"])
-def test_code_in_the_folder_is_never_run_whatever_stdin_says(
-    tiny_folder: Path, tmp_path: Path, file: str, kind: str
-) -> None:
+OPENS_EACH = """
+import sys
+from bilex.core.errors import BilexError
+from bilex.encoders.model import WordEncoder
+for folder in sys.argv[1:]:
+    try:
+        WordEncoder.load(folder, device="cpu")
+    except BilexError as error:
+        print(error)
+"""
+
+
+def test_code_in_a_folder_is_never_run_whatever_stdin_says(tiny_folder: Path, tmp_path: Path) -> None:
     proof = tmp_path / "code-was-run"
     (tiny_folder / "own.py").write_text(f"from pathlib import Path\nPath({str(proof)!r}).touch()\n")
     names = ("AutoConfig", "AutoModel", "AutoModelForTextEncoding", "AutoTokenizer")
-    edit(tiny_folder / file, auto_map=dict.fromkeys(names, "own.Own"))
-    if kind == "a kind of its own":
-        edit(tiny_folder / "config.json", model_type="own")
-    script = (
-        f"from bilex.encoders.model import WordEncoder; WordEncoder.load({str(tiny_folder)!r}, device='cpu')"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", script], input="y\ny\ny\n", text=True, capture_output=True, check=False
-    )
+    folders = []
+    for file in ("config.json", "tokenizer_config.json"):
+        for kind in ("bert", "own"):  # one that the library knows, and one of its own
+            folder = tmp_path / f"{kind}-{file}"
+            shutil.copytree(tiny_folder, folder)
+            edit(folder / "config.json", model_type=kind)
+            edit(folder / file, auto_map=dict.fromkeys(names, "own.Own"))
+            folders.append(folder)
+    command = [sys.executable, "-c", OPENS_EACH, *map(str, folders)]
+    ended = subprocess.run(command, input="y\n" * 9, text=True, capture_output=True, check=True)
     assert not proof.exists()
-    assert "BilexError" in ended.stderr and "auto_map" in ended.stderr.splitlines()[-1]
+    refusals = ended.stdout.splitlines()
+    assert len(refusals) == len(folders) and all("auto_map" in line for line in refusals)
     assert "y/N" not in ended.stdout + ended.stderr
 
 

@@ -16,8 +16,12 @@ from bilex.encoders.model import WordEncoder
 from bilex.encoders.presets import PRESETS, Reading, TuningSettings, lightened, preset_for
 
 
-def test_a_saved_encoder_is_read_as_before(make_encoder: Callable[..., WordEncoder], tmp_path: Path) -> None:
-    encoder = make_encoder(pooling="mean", max_length=7)
+@pytest.mark.parametrize("kind", ["bert", "mt5"])
+def test_a_saved_encoder_is_read_as_before(
+    make_encoder: Callable[..., WordEncoder], tmp_path: Path, kind: str
+) -> None:
+    """Of an encoder-decoder model the encoder is saved alone, which AutoModel took for the whole model."""
+    encoder = make_encoder(kind, pooling="mean", max_length=7)
     encoder.save(tmp_path / "saved", "card")
     again = WordEncoder.load(tmp_path / "saved", device="cpu")
     assert again.preset.reading == Reading(pooling="mean", max_length=7)
@@ -145,7 +149,7 @@ def test_senseless_readings_are_refused(settings: dict[str, object], reason: str
         Reading(**settings)
 
 
-def test_importing_the_room_is_light() -> None:
+def test_importing_the_package_is_light() -> None:
     script = (
         "import sys, bilex.encoders; assert 'transformers' not in sys.modules and 'torch' not in sys.modules"
     )

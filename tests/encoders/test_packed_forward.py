@@ -10,7 +10,7 @@ import torch
 from padded_reference import WORDS, padded_vectors
 
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.tokens import TokenTable, pack
+from bilex.encoders.packing import TokenTable, pack
 
 CPU = torch.device("cpu")
 
@@ -56,7 +56,7 @@ def test_long_words_are_cut_with_their_last_special_token_kept(
     assert table.ids[0].tolist() == [1, 5, 6, 7, 8, 2]
 
 
-def test_packing_sorts_by_length_and_tells_where_each_word_went(
+def test_packing_sorts_by_length_and_says_where_each_word_went(
     make_encoder: Callable[..., WordEncoder],
 ) -> None:
     table = make_encoder().tokenise(["abc", "d", "ef", "g"])

@@ -15,7 +15,7 @@ from test_contrastive_tuning import STILL, assert_same_weights, run_short_of_mem
 
 from bilex.core import cuda_graphs as replay
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.tokens import round_up
+from bilex.encoders.packing import round_up
 from bilex.encoders.tuning import Tuner
 from imitated import imitate_recordings
 

@@ -41,7 +41,7 @@ def languages(seed: int = 0) -> tuple[WordVectors, WordVectors, Lexicon]:
 
 
 SETTINGS = TuningSettings(
-    negatives=8, epochs=30, batch_size=20, learning_rate=3e-3, dropout=0.0, induced=0, precision="float32"
+    negatives=8, epochs=12, batch_size=20, learning_rate=3e-3, dropout=0.0, induced=0, precision="float32"
 )
 
 

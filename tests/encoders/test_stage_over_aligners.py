@@ -48,7 +48,8 @@ def test_the_stage_takes_the_space_of_any_aligner(method: str, tiny_folder: Path
     source, target, lexicon = languages()
     seeds = lexicon.head(200)
     aligner = get_method(method)(device="cpu", **METHODS[method]).fit(source, target, seeds)
-    stage = C2(tiny_folder, mixing=0.5, tuning=QUICK, device="cpu")
+    tuned = method in ("procrustes", "lnmap")  # a linear map, and networks
+    stage = C2(tiny_folder, mixing=0.5, tune=tuned, tuning=QUICK, device="cpu")
     result = run_stage_c2(aligner, source, target, seeds, stage)
     assert result.report.aligner == method
     static, encoded = result.mixed(0.0), result.mixed(1.0)
@@ -59,8 +60,9 @@ def test_the_stage_takes_the_space_of_any_aligner(method: str, tiny_folder: Path
     ]
     np.testing.assert_allclose(static[0].vectors @ static[1].vectors.T, own[0] @ own[1].T, atol=1e-4)
     unseen = range(200, WORDS)
-    assert hits(result.source, result.target, unseen) >= hits(*static, unseen)
-    assert hits(*encoded, unseen) > 0.05, "one word in 240 would be chance"
+    if tuned:
+        assert hits(result.source, result.target, unseen) >= hits(*static, unseen)
+        assert hits(*encoded, unseen) > 0.05, "one word in 240 would be chance"
 
 
 def test_lambda_is_chosen_over_an_aligner_with_networks(tiny_folder: Path) -> None:

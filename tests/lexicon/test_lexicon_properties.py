@@ -24,7 +24,7 @@ def read_back(content: bytes, name: str, lowercase: bool = False) -> Lexicon:
         return Lexicon.load(path, lowercase=lowercase)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(pairs, st.sampled_from(["tsv", "csv", "jsonl"]))
 def test_what_is_written_is_read_back(made: list[tuple[str, str]], form: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -35,7 +35,7 @@ def test_what_is_written_is_read_back(made: list[tuple[str, str]], form: str) ->
     assert back.report is not None and back.report.broken == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(pairs, st.booleans(), st.sampled_from(["\n", "\r\n", "\r"]))
 def test_line_ends_and_byte_order_mark_do_not_matter(
     made: list[tuple[str, str]], mark: bool, end: str
@@ -44,7 +44,7 @@ def test_line_ends_and_byte_order_mark_do_not_matter(
     assert list(read_back(("\ufeff" * mark + text).encode(), "a.txt").pairs) == made
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=80), st.sampled_from(["a.txt", "a.csv", "a.jsonl"]), st.booleans())
 @example(b'"', "a.csv", True)
 @example(b"a,b\0\n", "a.csv", True)
@@ -60,7 +60,7 @@ def test_any_bytes_give_pairs_or_one_sentence(content: bytes, name: str, lowerca
     assert all(source and target for source, target in lexicon.pairs)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.text(max_size=60), st.sampled_from(["a.txt", "a.csv", "a.jsonl"]))
 def test_any_text_is_accounted_for(content: str, name: str) -> None:
     try:

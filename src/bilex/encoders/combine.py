@@ -36,14 +36,7 @@ def generalised_procrustes(views: Floats, others: Floats) -> tuple[Floats, Float
     """Maps with orthonormal rows or columns that bring two views of the same words together.
 
     With the SVD of viewsᵀ·others = USVᵀ the map from the smaller space into the larger one is U[I,0]Vᵀ; the
-    larger space stays as it is.
-
-    Args:
-        views: One row per word in the first space.
-        others: The same words in the second space.
-
-    Returns:
-        The map of the first and that of the second space; one of them is the identity.
+    larger space stays as it is, so that one of the two maps is the identity.
     """
     import scipy.linalg  # here, so that a model is described and words are translated without it
 
@@ -71,23 +64,11 @@ class Combination:
     mixing: float
 
     @classmethod
-    def fit(
-        cls,
-        static: tuple[Floats, Floats],
-        encoded: tuple[Floats, Floats],
-        pairs: Pairs,
-        mixing: float,
-    ) -> Combination:
+    def fit(cls, static: Both, encoded: Both, pairs: Pairs, mixing: float) -> Combination:
         """Learn the maps from the words of the training pairs.
 
         The rows are all source words of the pairs, then all target words, repeats kept; each word stands
-        against itself in the other space.
-
-        Args:
-            static: Source and target vectors in the aligner's space, unit rows.
-            encoded: Source and target vectors of the encoder, unit rows.
-            pairs: The training pairs.
-            mixing: λ.
+        against itself in the other space. All vectors are unit rows.
         """
         words = (pairs[:, 0], pairs[:, 1])
         views = np.concatenate([side[rows] for side, rows in zip(static, words, strict=True)])
@@ -113,11 +94,7 @@ class Combination:
 
     @classmethod
     def from_state(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Combination:
-        """What `state` gave.
-
-        Raises:
-            KeyError: A tensor is missing.
-        """
+        """What `state` gave; a missing tensor is a KeyError."""
         return cls(tensors["static_map"], tensors["encoder_map"], float(tensors["mixing"][0]))
 
     def __call__(self, static: Floats | None, encoded: Floats) -> Floats:

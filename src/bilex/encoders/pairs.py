@@ -16,8 +16,8 @@ Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
 ENOUGH_SEEDS = 2_236  # the geometric middle of 1k and 5k, as in stage C1
-_ASKING = 20_000
-_KEPT_A_SIDE = 6_000
+_FREQUENT = 20_000
+_KEPT_PER_SIDE = 6_000
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ def positive_pairs(
         seeds: The usable seed pairs.
         induced: How many pairs may join.
         device: "auto", "cpu" or "cuda".
-        rejected: Pairs that a person has said to be wrong, which never join.
+        rejected: Pairs that are no translations, which never join.
     """
     if len(seeds) >= ENOUGH_SEEDS or induced == 0:
         return seeds
-    found = induce_pairs(source, target, frequent=_ASKING, keep=_KEPT_A_SIDE, device=device)
+    found = induce_pairs(source, target, frequent=_FREQUENT, keep=_KEPT_PER_SIDE, device=device)
     fresh = without_words_of(interleaved(found.forward, found.backward), seeds)
     if rejected is not None:
         fresh = without_pairs(fresh, rejected)
@@ -84,18 +84,7 @@ def interleaved(forward: Pairs, backward: Pairs) -> Pairs:
 def hard_negatives(
     queries: Floats, keys: Floats, partners: Integers, count: int, device: str = "auto"
 ) -> Integers:
-    """For each query the `count` keys of highest cosine, its own partner left out.
-
-    Args:
-        queries: Unit rows.
-        keys: Unit rows of the frequent words of the other language.
-        partners: The key that is each query's own translation (it may lie outside `keys`).
-        count: How many.
-        device: "auto", "cpu" or "cuda".
-
-    Returns:
-        Rows of `keys`, fewer than `count` a query if there are not as many.
-    """
+    """For each query the `count` keys of highest cosine, or all, but its own translation, its partner."""
     if count == 0:
         return np.zeros((len(queries), 0), np.int64)
     _, nearest = top_k(queries, keys, count + 1, device=device)
@@ -113,16 +102,7 @@ def training_pairs(
     device: str = "auto",
     rejected: Pairs | None = None,
 ) -> TrainingPairs:
-    """Positives and negatives in the aligner's space.
-
-    Args:
-        source: Source vectors in the common space, unit rows, most frequent first.
-        target: Target vectors.
-        seeds: The usable seed pairs.
-        settings: How many of each.
-        device: "auto", "cpu" or "cuda".
-        rejected: Pairs that are no translations.
-    """
+    """Positives and negatives in the aligner's space; see `positive_pairs` and `hard_negatives`."""
     positives = positive_pairs(source, target, seeds, settings.induced, device, rejected)
     positives = positives[: settings.max_pairs]
     xs, ys = positives[:, 0], positives[:, 1]

@@ -1,6 +1,6 @@
 """What is known about each encoder: how its words are read, and how it is tuned.
 
-The figures are the paper's where it names the encoder; for encoders trained with mean pooling they
+The settings are the paper's where it names the encoder; for encoders trained with mean pooling they
 are the paper's settings for mBERT with that pooling.
 """
 
@@ -65,7 +65,7 @@ class TuningSettings:
         learning_rate: AdamW's, constant.
         weight_decay: AdamW's, on all parameters.
         epochs: Passes over the pairs.
-        batch_size: Pairs an update.
+        batch_size: Pairs per update.
         dropout: Inside the encoder while it is tuned; None leaves the encoder's own.
         precision: "auto" computes in what is fastest where it runs; the weights themselves always stay
             float32, and float16 is never used.
@@ -127,12 +127,7 @@ PRESETS: dict[str, EncoderPreset] = {
 
 
 def prior_mixing(preset: EncoderPreset, tuning: TuningPreset) -> float:
-    """The usual λ of an encoder: what is taken where no held-out seeds say otherwise.
-
-    Args:
-        preset: What is known about the encoder.
-        tuning: How it is tuned; a lighter tuning gives it less weight.
-    """
+    """The usual λ of an encoder where no held-out seeds say otherwise; a lighter tuning gives it less."""
     return preset.mixing if tuning == "paper" else min(preset.mixing, LIGHT_MIXING)
 
 
@@ -180,9 +175,6 @@ def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:
 
     A folder that bilex saved says itself how its words are read; one of sentence-transformers says
     its pooling; any other encoder is read as the paper reads mBERT.
-
-    Raises:
-        BilexError: A file that says it is damaged.
     """
     known = PRESETS.get(name) or PRESETS.get(name.replace("google-bert/", "").replace("FacebookAI/", ""))
     if known is not None:

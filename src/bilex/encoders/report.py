@@ -30,11 +30,8 @@ class StageReport:
         arithmetic: In which precision it was tuned.
         losses: The mean loss of each epoch.
         warnings: Sentences about anything unusual.
-        tokenise_seconds: Time taken by the parts, and by all (`seconds`).
-        tune_seconds: See `tokenise_seconds`.
-        encode_seconds: See `tokenise_seconds`.
-        combine_seconds: See `tokenise_seconds`.
-        seconds: See `tokenise_seconds`.
+
+    `seconds` is the time for all, `tokenise_seconds` and so on that for the parts.
     """
 
     lm: str

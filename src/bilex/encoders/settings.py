@@ -78,11 +78,7 @@ class C2:
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> C2:
-        """What `settings` gave.
-
-        Raises:
-            BilexError: A setting is not known or makes no sense.
-        """
+        """What `settings` gave."""
         values = dict(settings)
         try:
             if values.get("tuning") is not None:
@@ -102,11 +98,7 @@ class C2:
         return "paper" if self.tuning is not None or device.type == "cuda" else "light"
 
     def mixing_for(self, encoder: WordEncoder) -> float:
-        """λ as a number: the one given, or the usual one of an encoder.
-
-        Raises:
-            BilexError: It is "auto", which `Translator.fit` decides on held-out seeds.
-        """
+        """λ as a number: the one given, or the usual one of an encoder; "auto" is an error here."""
         if self.mixing == "auto":
             raise BilexError(
                 "λ = auto is chosen on held-out seeds by Translator.fit; give a number or prior here."

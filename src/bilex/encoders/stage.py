@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.base import Aligner
 from bilex.core.errors import BilexError
 from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress, duration
 from bilex.encoders.combine import Both, Combination, aligned_views, unit_rows
 from bilex.encoders.model import WordEncoder, encode_cached
+from bilex.encoders.packing import TokenTable
 from bilex.encoders.pairs import TrainingPairs, training_pairs
-from bilex.encoders.presets import TuningSettings
 from bilex.encoders.report import StageReport
 from bilex.encoders.settings import C2
-from bilex.encoders.tokens import TokenTable
 from bilex.encoders.tuning import Pace, Tuner
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
-__all__ = ["C2", "StageReport", "StageResult", "run_stage_c2"]
-
-FEWEST_PAIRS = 2
+_FEWEST_PAIRS = 2
 _FORWARD_SHARE = 1 / 3  # of the products of an update
 
 
@@ -34,7 +30,7 @@ _FORWARD_SHARE = 1 / 3  # of the products of an update
 class StageResult:
     """What stage C2 yields.
 
-    Args:
+    Attributes:
         encoder: The tuned encoder.
         combination: How static vectors and the encoder's become one.
         static: Source and target vectors in the aligner's space, unit rows.
@@ -59,7 +55,7 @@ class StageResult:
 
     def save_encoder(self, folder: str | Path) -> None:
         """Write the tuned encoder, with its card, as a Hugging Face model folder."""
-        self.encoder.save(folder, card_text(self.encoder, self.report))
+        self.encoder.save(folder, _card_text(self.encoder, self.report))
 
 
 def run_stage_c2(
@@ -91,10 +87,10 @@ def run_stage_c2(
         BilexError: The encoder cannot be had, or there are too few pairs.
     """
     with exclusive_lock(checkpoint):
-        return _run_stage_c2(aligner, source, target, lexicon, stage or C2(), progress, checkpoint)
+        return _run(aligner, source, target, lexicon, stage or C2(), progress, checkpoint)
 
 
-def _run_stage_c2(
+def _run(
     aligner: Aligner,
     source: WordVectors,
     target: WordVectors,
@@ -103,141 +99,122 @@ def _run_stage_c2(
     progress: Progress,
     checkpoint: Path | None,
 ) -> StageResult:
-    started = time.monotonic()
+    clock = _Clock()
     encoder = stage.open(progress)
-    mixing = stage.mixing_for(encoder)
+    mixing, settings = stage.mixing_for(encoder), stage.settings_for(encoder)
     static = aligned_views(aligner, source, target)
-    run = _Run(source, target, static, encoder, stage, stage.settings_for(encoder), progress)
-    seeds = _seeds(lexicon, source, target)
-    result = run.complete(seeds, _rejected(lexicon, source, target), mixing, checkpoint)
-    result.report.aligner = aligner.name
-    result.report.seconds = round(time.monotonic() - started, 2)
-    return result
-
-
-def _seeds(lexicon: Lexicon | None, source: WordVectors, target: WordVectors) -> Pairs:
-    if lexicon is None:
-        return np.zeros((0, 2), np.int64)
-    return lexicon.index(source.key_to_index, target.key_to_index)
-
-
-def _rejected(lexicon: Lexicon | None, source: WordVectors, target: WordVectors) -> Pairs:
-    if lexicon is None:
-        return np.zeros((0, 2), np.int64)
-    return lexicon.rejected_index(source.key_to_index, target.key_to_index)
-
-
-class _Run:
-    """One pass of tuning, encoding and combining over given vocabularies."""
-
-    def __init__(
-        self,
-        source: WordVectors,
-        target: WordVectors,
-        static: Both,
-        encoder: WordEncoder,
-        stage: C2,
-        settings: TuningSettings,
-        progress: Progress,
-    ) -> None:
-        self.source, self.target = source, target
-        self.static = static
-        self.encoder = encoder
-        self.stage = stage
-        self.settings = settings
-        self.progress = progress
-        self.report = StageReport(
-            lm=str(stage.lm), encoder=encoder.name, preset=stage.preset_in_force, tuned=stage.tune
+    rows = source.key_to_index, target.key_to_index
+    known = lexicon or Lexicon([])
+    pairs = training_pairs(*static, known.index(*rows), settings, stage.device, known.rejected_index(*rows))
+    if len(pairs) < _FEWEST_PAIRS:
+        raise BilexError(
+            f"stage C2 has {len(pairs)} word pairs with both words in the vectors and needs at least "
+            f"{_FEWEST_PAIRS}; give a larger dictionary with --seeds."
         )
+    report = StageReport(
+        lm=str(stage.lm),
+        encoder=encoder.name,
+        preset=stage.preset_in_force,
+        tuned=stage.tune,
+        aligner=aligner.name,
+        mixing=mixing,
+        pairs=len(pairs),
+        seed_pairs=pairs.seeds,
+        induced_pairs=len(pairs) - pairs.seeds,
+    )
+    words = (source.index_to_key, target.index_to_key)
+    clock.lap()
+    tokens = (encoder.tokenise(words[0]), encoder.tokenise(words[1]))
+    _report_unreadable(words, tokens, report, progress)
+    report.tokenise_seconds = clock.lap()
+    if stage.tune:
+        _tune(encoder, tokens, pairs, stage, report, progress, checkpoint / "tuning" if checkpoint else None)
+        report.tune_seconds = clock.lap()
+    raw = encode_cached(
+        encoder,
+        list(zip(words, tokens, strict=True)),
+        stage.cache or (checkpoint / "encodings" if checkpoint else None),
+        precision=settings.precision,
+        progress=progress,
+    )
+    encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
+    report.encode_seconds = clock.lap()
+    combination = Combination.fit(static, encoded, pairs.positives, mixing)
+    combined = combination.vocabularies(words, static, encoded)
+    report.combine_seconds = clock.lap()
+    report.seconds = clock.total()
+    return StageResult(encoder, combination, static, encoded, *combined, report)
 
-    def complete(self, seeds: Pairs, rejected: Pairs, mixing: float, checkpoint: Path | None) -> StageResult:
-        """Tune on the seeds (and what they induce), encode everything, combine with λ = `mixing`."""
-        pairs = training_pairs(*self.static, seeds, self.settings, self.stage.device, rejected)
-        if len(pairs) < FEWEST_PAIRS:
-            raise BilexError(
-                f"stage C2 has {len(pairs)} word pairs with both words in the vectors and needs at least "
-                f"{FEWEST_PAIRS}; give a larger dictionary with --seeds."
-            )
-        words = (self.source.index_to_key, self.target.index_to_key)
-        started = time.monotonic()
-        tokens = [self.encoder.tokenise(side) for side in words]
-        self._tell_unreadable(words, tokens)
-        self.report.tokenise_seconds = round(time.monotonic() - started, 2)
-        if self.stage.tune:
-            self._tune(tokens, pairs, checkpoint / "tuning" if checkpoint else None)
-        started = time.monotonic()
-        raw = encode_cached(
-            self.encoder,
-            list(zip(words, tokens, strict=True)),
-            self.stage.cache or (checkpoint / "encodings" if checkpoint else None),
-            precision=self.settings.precision,
-            progress=self.progress,
-        )
-        encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
-        self.report.encode_seconds = round(time.monotonic() - started, 2)
-        started = time.monotonic()
-        combination = Combination.fit(self.static, encoded, pairs.positives, mixing)
-        source, target = combination.vocabularies(words, self.static, encoded)
-        self.report.combine_seconds = round(time.monotonic() - started, 2)
-        self.report.pairs = len(pairs)
-        self.report.seed_pairs, self.report.induced_pairs = pairs.seeds, len(pairs) - pairs.seeds
-        self.report.mixing = mixing
-        return StageResult(self.encoder, combination, self.static, encoded, source, target, self.report)
 
-    def _tune(self, tokens: list[TokenTable], pairs: TrainingPairs, checkpoint: Path | None) -> None:
-        started = time.monotonic()
-        tuner = Tuner(
-            self.encoder,
-            tokens[0],
-            tokens[1],
-            pairs,
-            self.settings,
-            progress=self.progress,
-            checkpoint=checkpoint,
-            on_pace=partial(self._tell_light, pairs, tokens) if self._lightened_unasked() else None,
-        )
-        done = tuner.run()
-        report = self.report
-        report.tuning = self.settings
-        report.arithmetic = str(tuner.dtype).removeprefix("torch.")
-        report.losses, report.warnings = done.losses, done.warnings
-        report.unreadable_pairs, report.replayed_updates = done.dropped, done.replayed
-        report.tune_seconds = round(time.monotonic() - started, 2)
+class _Clock:
+    """Seconds since the last lap, and in all."""
 
-    def _lightened_unasked(self) -> bool:
-        return self.stage.preset == "auto" and self.stage.preset_in_force == "light"
+    def __init__(self) -> None:
+        self.started = self.last = time.monotonic()
 
-    def _tell_light(self, pairs: TrainingPairs, tokens: list[TokenTable], pace: Pace) -> None:
+    def lap(self) -> float:
+        before, self.last = self.last, time.monotonic()
+        return round(self.last - before, 2)
+
+    def total(self) -> float:
+        return round(time.monotonic() - self.started, 2)
+
+
+def _tune(
+    encoder: WordEncoder,
+    tokens: tuple[TokenTable, TokenTable],
+    pairs: TrainingPairs,
+    stage: C2,
+    report: StageReport,
+    progress: Progress,
+    checkpoint: Path | None,
+) -> None:
+    settings = stage.settings_for(encoder)
+
+    def announce_light(pace: Pace) -> None:
         """Say that and how the tuning is light, and what is left to wait for."""
-        words = sum(int(table.lengths.sum()) for table in tokens)
-        self.progress.say(
-            f"No GPU here, so the light tuning of {self.encoder.name} is taken ({len(pairs):,} pairs, "
-            f"{self.settings.negatives} negatives per side, {self.settings.epochs} epochs): about "
-            f"{duration(pace.seconds)}, and {duration(pace.a_token * words * _FORWARD_SHARE)} to encode all "
-            "words; --tuning paper is the paper's."
+        all_tokens = sum(int(table.lengths.sum()) for table in tokens)
+        progress.say(
+            f"No GPU here, so the light tuning of {encoder.name} is taken ({len(pairs):,} pairs, "
+            f"{settings.negatives} negatives per side, {settings.epochs} epochs): about "
+            f"{duration(pace.seconds)}, and {duration(pace.per_token * all_tokens * _FORWARD_SHARE)} to "
+            "encode all words; --tuning paper is the paper's."
         )
 
-    def _tell_unreadable(self, words: tuple[list[str], list[str]], tokens: list[TokenTable]) -> None:
-        empty = [
-            side[row]
-            for side, table in zip(words, tokens, strict=True)
-            for row in np.flatnonzero(table.lengths == 0)
-        ]
-        self.report.unreadable_words = len(empty)
-        if empty:
-            self.progress.say(
-                f"The tokenizer of {self.encoder.name} turns {len(empty)} words into nothing (the first is "
-                f"'{empty[0]}'): they keep their static vectors alone."
-            )
+    unasked = stage.preset == "auto" and stage.preset_in_force == "light"
+    on_pace = announce_light if unasked else None
+    tuner = Tuner(
+        encoder, *tokens, pairs, settings, progress=progress, checkpoint=checkpoint, on_pace=on_pace
+    )
+    done = tuner.run()
+    report.tuning = settings
+    report.arithmetic = str(tuner.dtype).removeprefix("torch.")
+    report.losses, report.warnings = done.losses, done.warnings
+    report.unreadable_pairs, report.replayed_updates = done.dropped, done.replayed
 
 
-def card_text(encoder: WordEncoder, report: StageReport) -> str:
-    """The README.md of a tuned encoder: what it is, how it was made, how it is used.
+def _report_unreadable(
+    words: tuple[list[str], list[str]],
+    tokens: tuple[TokenTable, TokenTable],
+    report: StageReport,
+    progress: Progress,
+) -> None:
+    """Name words that the tokenizer turns into nothing."""
+    empty = [
+        side[row]
+        for side, table in zip(words, tokens, strict=True)
+        for row in np.flatnonzero(table.lengths == 0)
+    ]
+    report.unreadable_words = len(empty)
+    if empty:
+        progress.say(
+            f"The tokenizer of {report.encoder} turns {len(empty)} words into nothing (the first is "
+            f"'{empty[0]}'): they keep their static vectors alone."
+        )
 
-    Args:
-        encoder: The tuned encoder.
-        report: The report of its stage C2 run.
-    """
+
+def _card_text(encoder: WordEncoder, report: StageReport) -> str:
+    """The README.md of a tuned encoder: what it is, how it was made, how it is used."""
     reading = encoder.preset.reading
     tuning = asdict(report.tuning) if report.tuning else {}
     losses = ", ".join(f"{loss:.4f}" for loss in report.losses)

@@ -21,9 +21,9 @@ from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
 from bilex.encoders.batches import Batch, Batches
 from bilex.encoders.model import WordEncoder, autocast, dtype_in_force
+from bilex.encoders.packing import Integers, TokenTable
 from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.presets import TuningSettings
-from bilex.encoders.tokens import Integers, TokenTable
 
 _WEIGHT, _MOMENT = "weight.", "moment."
 
@@ -45,15 +45,10 @@ class TuningReport:
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast tuning goes, from one timed update.
-
-    Args:
-        seconds: What all updates take.
-        a_token: What one token takes, forward and backward.
-    """
+    """Seconds that all updates take, and one token, forward and backward; from one timed update."""
 
     seconds: float
-    a_token: float
+    per_token: float
 
 
 class Tuner:
@@ -96,14 +91,10 @@ class Tuner:
         self.dtype = dtype_in_force(encoder.device, settings.precision, "tuning")
 
     def run(self) -> TuningReport:
-        """Tune; afterwards the encoder holds the last good weights and is in evaluation mode.
-
-        Raises:
-            BilexError: The loss is not a number before one epoch was done.
-        """
+        """Tune; afterwards the encoder holds the last good weights and is in evaluation mode."""
         module = self.encoder.module
         batches = self.batches
-        batches.tokens, restore = trimmed_embeddings(module.encoder, batches.tokens, batches.columns)
+        batches.tokens, restore = _trimmed_embeddings(module.encoder, batches.tokens, batches.columns)
         try:
             with own_stream(self.encoder.device), _dropout(module.encoder, self.settings.dropout):
                 self._epochs(module)
@@ -125,22 +116,22 @@ class Tuner:
             fused=True,
         )
         stamp = self._stamp() if self.checkpoint else {}
-        first, self.report.losses = load_checkpoint(self.checkpoint, module, optimiser, stamp)
+        first, self.report.losses = _load_checkpoint(self.checkpoint, module, optimiser, stamp)
         if self._can_replay():
             self._start_replaying(module)
-        steps_an_epoch = -(-len(self.batches) // settings.batch_size)
-        with self.progress.task("Tuning the language model", settings.epochs * steps_an_epoch) as task:
-            task.advance(first * steps_an_epoch)
-            self.updates = first * steps_an_epoch
+        steps_per_epoch = -(-len(self.batches) // settings.batch_size)
+        with self.progress.task("Tuning the language model", settings.epochs * steps_per_epoch) as task:
+            task.advance(first * steps_per_epoch)
+            self.updates = first * steps_per_epoch
             for epoch in range(first, settings.epochs):
                 good = [p.detach().clone() for p in module.parameters()]
                 loss = self._epoch(module, optimiser, epoch, task)
                 if not np.isfinite(loss):
                     self._go_back(module, good, epoch)
-                    self.updates = epoch * steps_an_epoch
+                    self.updates = epoch * steps_per_epoch
                     return
                 self.report.losses.append(loss)
-                save_checkpoint(self.checkpoint, module, optimiser, stamp, self.report.losses, self.progress)
+                _save_checkpoint(self.checkpoint, module, optimiser, stamp, self.report.losses, self.progress)
 
     def _stamp(self) -> dict[str, Any]:
         """What a checkpoint must agree with to be taken up: settings, pairs with their tokens, encoder."""
@@ -165,7 +156,7 @@ class Tuner:
             chosen = order[start : start + settings.batch_size]
             began = time.monotonic()
             loss = _read_later(self._update(module, optimiser, chosen))
-            self._tell_pace(chosen, time.monotonic() - began)
+            self._report_pace(chosen, time.monotonic() - began)
             if waiting is not None:
                 losses.append(waiting())
                 if not np.isfinite(losses[-1]):
@@ -177,7 +168,7 @@ class Tuner:
         sizes = np.diff(np.append(np.arange(0, len(order), settings.batch_size), len(order)))
         return float(np.average(losses, weights=sizes))
 
-    def _tell_pace(self, chosen: Integers, seconds: float) -> None:
+    def _report_pace(self, chosen: Integers, seconds: float) -> None:
         """Report how long all updates take, if this is the second, or the only one."""
         updates = self.settings.epochs * -(-len(self.batches) // self.settings.batch_size)
         if self.on_pace is None or self.updates < min(2, updates):
@@ -300,7 +291,7 @@ def _read_later(value: torch.Tensor) -> Callable[[], float]:
     return read
 
 
-def save_checkpoint(
+def _save_checkpoint(
     folder: Path | None,
     module: nn.Module,
     optimiser: torch.optim.Optimizer,
@@ -308,10 +299,7 @@ def save_checkpoint(
     losses: list[float],
     progress: Progress,
 ) -> None:
-    """Write weights, the optimiser's moments and the losses so far; nothing where `folder` is None.
-
-    A full disk does not end the tuning: the earlier state stays, which is reported.
-    """
+    """Write weights, the optimiser's moments and the losses so far; a full disk does not end the tuning."""
     if folder is None:
         return
     moments = {
@@ -323,17 +311,10 @@ def save_checkpoint(
     _checkpoint(folder, stamp, progress).save({**weights, **moments}, losses=losses)
 
 
-def load_checkpoint(
+def _load_checkpoint(
     folder: Path | None, module: nn.Module, optimiser: torch.optim.Optimizer, stamp: dict[str, Any]
 ) -> tuple[int, list[float]]:
-    """Take up a run with the same `stamp`.
-
-    Returns:
-        How many epochs are done and their losses: 0 and none where there is nothing to take up.
-
-    Raises:
-        BilexError: The checkpoint is damaged, or the folder holds something else.
-    """
+    """Take up a run with the same `stamp`: how many epochs are done, and their losses."""
     kept = _checkpoint(folder, stamp).load(of_another="ignore") if folder is not None else None
     if kept is None:
         return 0, []
@@ -362,19 +343,14 @@ def _checkpoint(folder: Path | None, stamp: dict[str, Any], progress: Progress =
     return Checkpoint(folder, identity, progress)
 
 
-def trimmed_embeddings(
+def _trimmed_embeddings(
     encoder: Any, tokens: TokenTable, rows: Integers
 ) -> tuple[TokenTable, Callable[[float, int], None]]:
-    """Replace the encoder's token embeddings by those that some words use.
-
-    Args:
-        encoder: A transformers encoder, changed in place.
-        tokens: The tokens of many words.
-        rows: The words of `tokens` that will be used.
+    """Replace the encoder's token embeddings by those that the words `rows` use.
 
     Returns:
         The tokens with new numbers (only those of words in `rows` mean anything), and a function of
-        (decay an update, updates) that puts the whole embedding back.
+        (decay per update, updates) that puts the whole embedding back.
     """
     whole: nn.Embedding = encoder.get_input_embeddings()
     ids = tokens.ids[np.unique(rows)]

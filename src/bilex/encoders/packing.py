@@ -1,19 +1,31 @@
-"""Words as token numbers, and batches of them with hardly any padding.
+"""Words as token numbers, laid out with hardly any padding, and an encoder run over them.
 
 A word has three to a handful of tokens. A batch is therefore laid out in rows that hold many words each,
 words of several lengths together, so that next to no place is wasted.
+
+Encoders of BERT's family take these rows as they are: everything but attention works token by token, and
+attention gets a mask in which a token sees its own word only. The positions start anew with each word. Any
+other encoder is run once for each length of word.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from bilex.encoders.presets import Pooling
 
 Integers = npt.NDArray[np.int64]
-_TOKENS_A_ROW = 64  # what a GPU's attention kernels do at once; on a CPU 16 or 32 are no faster
+_TOKENS_PER_ROW = 64  # what a GPU's attention kernels do at once; on a CPU 16 or 32 are no faster
+# cuDNN's kernels are left out: they are planned anew for each shape, and every batch has new shapes.
+_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+_PACKABLE = ("bert", "roberta", "xlm-roberta")
 
 
 @dataclass(frozen=True)
@@ -48,8 +60,8 @@ class PackedWords:
     """Words laid out in rows for the encoder; they are numbered from the shortest to the longest.
 
     Args:
-        tokens: Of shape (3, rows, tokens a row): token numbers; the place of each token in its word, from 0;
-            the number of the word that it belongs to. Padding has token 0, place 0 and word −1.
+        tokens: Of shape (3, rows, tokens per row): token numbers; the place of each token in its word,
+            from 0; the number of the word that it belongs to. Padding has token 0, place 0 and word −1.
         starts: For each word the place of its first token, counted through all rows; room that no word takes
             is filled with 0, and what comes out there means nothing.
         counts: How many words there are of each length: (length, words), the shortest first.
@@ -102,7 +114,7 @@ def pack(
     found = zip(*np.unique(lengths, return_counts=True), strict=True)
     counts = tuple((int(length), int(count)) for length, count in found)
     longest = counts[-1][0] if counts else 1
-    width = max(longest, min(_TOKENS_A_ROW, int(lengths.sum())))
+    width = max(longest, min(_TOKENS_PER_ROW, int(lengths.sum())))
     width += -width % 8  # kernels want masks in multiples of 8
     starts, used_rows = _starts(counts, width)
     if room is not None:
@@ -128,10 +140,9 @@ def round_up(count: int) -> int:
 
 
 def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, int]:
-    """Give every word a place: the longest words first, each in the first row that has room for it.
+    """The places of the words' first tokens, the shortest words first, and how many rows there are.
 
-    Returns:
-        The places of the words' first tokens, the shortest words first, and how many rows there are.
+    The longest words are placed first, each in the first row that has room for it.
     """
     free = np.zeros(0, np.int64)
     parts: list[Integers] = [np.zeros(0, np.int64)]
@@ -146,3 +157,77 @@ def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, 
         parts.append(row * width + (width - free)[row] + nth * length)
         free -= taken * length
     return np.concatenate(parts[::-1]), len(free)
+
+
+class WordVectorsModule(nn.Module):
+    """An encoder with its pooling: packed words in, one row per word out, in the packed order.
+
+    Args:
+        encoder: A transformers encoder.
+        pooling: "cls" or "mean".
+    """
+
+    def __init__(self, encoder: nn.Module, pooling: Pooling) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pooling = pooling
+        self.packed = _takes_rows_of_words(encoder)
+        """Whether words of all lengths go through the encoder together."""
+
+    def forward(self, words: PackedWords) -> torch.Tensor:
+        """The vectors of `words`, not normalised."""
+        with sdpa_kernel(_KERNELS):
+            return self._together(words) if self.packed else self._by_length(words)
+
+    def _together(self, words: PackedWords) -> torch.Tensor:
+        """All words at once, in their rows."""
+        config: Any = self.encoder.config
+        offset = 0 if config.model_type == "bert" else config.pad_token_id + 1
+        own = words.numbers[:, :, None] == words.numbers[:, None, :]
+        dtype = _working_dtype(words.tokens.device)
+        mask = torch.zeros(own.shape, dtype=dtype, device=own.device).masked_fill_(~own, float("-inf"))
+        hidden: torch.Tensor = self.encoder(
+            input_ids=words.ids,
+            attention_mask=mask[:, None],
+            position_ids=words.positions + offset,
+            token_type_ids=torch.zeros_like(words.ids),
+        ).last_hidden_state
+        if self.pooling == "cls":
+            return hidden.flatten(0, 1).index_select(0, words.starts)
+        with torch.autocast(hidden.device.type, enabled=False):
+            sums = torch.bmm(own.to(hidden.dtype), hidden).flatten(0, 1).index_select(0, words.starts)
+        lengths = own.sum(2).flatten().index_select(0, words.starts)
+        return sums / lengths[:, None]
+
+    def _by_length(self, words: PackedWords) -> torch.Tensor:
+        """The words of each length by themselves, as an ordinary batch that needs no padding."""
+        ids = words.ids.flatten()
+        parts = []
+        first = 0
+        for length, count in words.counts:
+            starts = words.starts[first : first + count, None]
+            batch = ids[starts + torch.arange(length, device=ids.device)]
+            hidden = self.encoder(input_ids=batch).last_hidden_state
+            parts.append(hidden[:, 0] if self.pooling == "cls" else hidden.mean(dim=1))
+            first += count
+        return torch.cat(parts)
+
+
+def _takes_rows_of_words(encoder: Any) -> bool:
+    """Whether tokens meet in attention alone, with any mask, and know their place from `position_ids` alone.
+
+    Such an encoder is set to torch's own attention, which takes the mask as it is.
+    """
+    config = encoder.config
+    absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
+    fit = config.model_type in _PACKABLE and absolute and not getattr(config, "is_decoder", False)
+    if fit:
+        encoder.set_attn_implementation("sdpa")
+    return fit
+
+
+def _working_dtype(device: torch.device) -> torch.dtype:
+    """What queries and keys will be in, so that the mask is not converted in every layer."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.get_autocast_dtype(device.type)
+    return torch.float32
