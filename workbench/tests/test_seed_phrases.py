@@ -6,8 +6,8 @@ import pytest
 
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
-from bilex_workbench.learning import _compare
 from bilex_workbench.state import Settings, Workbench
+from bilex_workbench.worker import _compare
 from planted import planted
 from workbench_server import serving
 
