@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
-from bilex.cli.many_output import check_output, report_many
 from bilex.cli.options import (
     Grouped,
     check_coverage,
@@ -21,12 +20,16 @@ from bilex.cli.options import (
     read_vectors,
     seed_option,
     words_limit_option,
+    write_json_line,
 )
+from bilex.core import typed_json
 from bilex.core.errors import BilexError
 from bilex.core.languages import language_of_file
 
 if TYPE_CHECKING:
-    from bilex.model.storage import Two
+    from bilex.model.many import ManyLanguages
+    from bilex.model.provenance import ManyProvenance
+    from bilex.model.storage import Description, Two
 
 _FEWEST = 2
 
@@ -156,11 +159,7 @@ def command(
 
 
 def codes_of(vectors: Sequence[str], codes: str | None) -> list[str]:
-    """The code of each file's language, as given or as its name says.
-
-    Raises:
-        BilexError: A file's name does not say, two are of one language, or codes and files differ in number.
-    """
+    """The code of each file's language, as given or as its name says."""
     if len(vectors) < _FEWEST:
         raise BilexError("align-many needs the vectors of at least two languages.")
     if codes is not None:
@@ -181,3 +180,58 @@ def codes_of(vectors: Sequence[str], codes: str | None) -> list[str]:
                 f"two files are of the language '{name}'; give each language once, or name them with --codes."
             )
     return names
+
+
+def check_output(output: str, force: bool, inputs: Sequence[str]) -> None:
+    """Make sure, before the work, that the model may be written."""
+    from bilex.core.files import check_not_an_input
+    from bilex.model.storage import check_destination, holds_model
+
+    check_not_an_input(output, *inputs)
+    check_destination(output)
+    if holds_model(output) and not force:
+        raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
+
+
+def _held_out(found: Description[ManyProvenance]) -> dict[tuple[str, str], list[float]]:
+    """P@1 of held-out seeds, forward and backward, by two languages."""
+    return {
+        two: [round(part.accuracy, 4) for (_, method), part in learned.parts.items() if method == "csls"]
+        for two, learned in found.calibrations.items()
+        if learned.parts
+    }
+
+
+def summary(found: Description[ManyProvenance]) -> dict[str, Any]:
+    """What a model of many languages is, for people and for JSON."""
+    made = found.provenance
+    return {
+        "languages": dict(found.words),
+        "seed_pairs": {f"{a}-{b}": len(seeds) for (a, b), seeds in found.seeds.items()},
+        "held_out_p@1": {f"{a}-{b}": shares for (a, b), shares in _held_out(found).items()},
+        "method": made.method,
+        "report": None if made.report is None else typed_json.as_json(made.report),
+    }
+
+
+def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
+    """What was made, and what to do next."""
+    from bilex.model.storage import Description
+
+    found = Description.of(many)
+    if as_json:
+        write_json_line({"model": output, **summary(found)}, indent=2)
+        return
+    from bilex.cli.console import show
+    from bilex.core.languages import language_name
+
+    for two, (forward, backward) in _held_out(found).items():
+        a, b = map(language_name, two)
+        show(
+            f"Held-out seeds: the first answer is right for {forward:.0%} ({a} to {b}) and {backward:.0%} "
+            f"({b} to {a})."
+        )
+    names = ", ".join(f"{language_name(code)} {words:,}" for code, words in found.words.items())
+    first, second = many.languages[:2]
+    word = many.vocabularies[first].index_to_key[0]
+    show(f"Saved {output}: {names} words. Next: bilex translate {output} {word} --from {first} --to {second}")

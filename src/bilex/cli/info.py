@@ -24,6 +24,7 @@ from bilex.core.machine import available_memory, cache_folder, library_versions,
 
 if TYPE_CHECKING:
     from bilex.model import Translator
+    from bilex.model.provenance import Provenance
     from bilex.model.storage import Description
 
 
@@ -128,7 +129,7 @@ def _readable(value: Any) -> str:
 
 def _show_many(path: str, verify: bool, as_json: bool) -> None:
     """A model of many languages on one screen."""
-    from bilex.cli.many_output import summary
+    from bilex.cli.align_many import summary
     from bilex.model.storage import describe_many
 
     found = {**summary(describe_many(path, verify=verify)), "checksums_compared": verify}
@@ -155,24 +156,24 @@ def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, verify:
             _show(_everything(path, found), "everything")
 
 
-def _summary(path: str, found: Description, verified: bool) -> dict[str, Any]:
+def _summary(path: str, found: Description[Provenance], verified: bool) -> dict[str, Any]:
     """What a person wants to know first."""
     from bilex.model.card import known, sentences
 
-    made, seeds = found.provenance, found.seeds
+    made, seeds = found.provenance, next(iter(found.seeds.values()))
     form, lm = made.trial.form, made.language_model
     compared = "every file is as its checksum says" if verified else "--verify compares files and checksums"
-    case = "lower-cased" if found.lowercase else "case kept"
+    case = "lower-cased" if found.config["lowercase"] else "case kept"
     return {
         "languages": " – ".join(made.language_names()),
         "method": made.method
         + (f", form {form}, which held-out seeds chose" if form else "")
         + (f", and the language model {lm.lm}" if lm else ""),
-        "words": f"{found.source_words:,} × {found.target_words:,}, {case}",
+        "words": " × ".join(f"{words:,}" for words in found.words.values()) + f", {case}",
         "seeds": f"{seeds.name}: {len(seeds):,} pairs, {made.seed_pairs_covered} with both words in the "
         "vectors" + (f"; {len(seeds.rejected):,} rejected pairs" if seeds.rejected else ""),
         "what to expect": "\n".join(sentences(made, path)),
-        "confidences": found.calibration.note,
+        "confidences": next(iter(found.calibrations.values())).note,
         "made": f"{made.made} with bilex {made.bilex_version}, in {known(made.fit_seconds)} s",
         "from": f"{made.source_file or 'vectors of a program'} and "
         f"{made.target_file or 'vectors of a program'}",
@@ -202,19 +203,20 @@ def _show_doubtful(translator: Translator, count: int, as_json: bool) -> None:
     show("Wrong ones can be rejected: write them with 'no' in a third column, and align with --corrections.")
 
 
-def _everything(path: str, found: Description) -> dict[str, Any]:
+def _everything(path: str, found: Description[Provenance]) -> dict[str, Any]:
     """What the model's card says, as figures."""
-    calibration = found.calibration.as_dict()
+    calibration = next(iter(found.calibrations.values())).as_dict()
+    source_words, target_words = found.words.values()
     for part in calibration.values():
         if isinstance(part, dict):
             part.pop("model")
     return {
-        "source_words": found.source_words,
-        "target_words": found.target_words,
-        "dimension": found.dim,
-        "metric": found.metric,
-        "lowercase": found.lowercase,
-        "unknown_words_through": list(found.unknown),
+        "source_words": source_words,
+        "target_words": target_words,
+        "dimension": found.config["dim"],
+        "metric": found.config["metric"],
+        "lowercase": found.config["lowercase"],
+        "unknown_words_through": found.config["unknown"],
         **found.provenance.as_dict(),
         "calibration": calibration,
         "bytes": _bytes(path),

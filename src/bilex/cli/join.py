@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bilex.cli.many_output import check_output, report_many
+from bilex.cli.align_many import check_output, report_many
 from bilex.cli.options import check_readable, examples, json_option
 
 

@@ -21,8 +21,9 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -81,35 +82,24 @@ class _Parts:
     csls_neighbours: int = CSLS_NEIGHBOURS
 
 
-@dataclass(frozen=True)
-class Description:
-    """What a model of two languages says about itself; `unknown` are kinds of readers of unknown words."""
-
-    provenance: Provenance
-    calibration: Calibration
-    seeds: Lexicon
-    source_words: int
-    target_words: int
-    dim: int
-    metric: str
-    lowercase: bool
-    unknown: tuple[str, ...]
+Made = TypeVar("Made", Provenance, ManyProvenance)
 
 
 @dataclass(frozen=True)
-class ManyDescription:
-    """What a model of many languages says about itself; `words` is how many words each language has."""
+class Description(Generic[Made]):
+    """What a model says about itself; `config` holds what else its configuration says of two languages."""
 
+    provenance: Made
     words: Mapping[str, int]
     seeds: Mapping[Two, Lexicon]
     calibrations: Mapping[Two, Calibration]
-    provenance: ManyProvenance
+    config: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, many: ManyLanguages) -> ManyDescription:
-        """The description of an open model."""
+    @staticmethod
+    def of(many: ManyLanguages) -> Description[ManyProvenance]:
+        """The description of an open model of many languages."""
         words = {code: len(vocabulary) for code, vocabulary in many.vocabularies.items()}
-        return cls(words, many.seeds, many.calibrations, many.provenance)
+        return Description(many.provenance, words, many.seeds, many.calibrations)
 
 
 def save_translator(translator: Translator, folder: str | Path) -> None:
@@ -302,41 +292,20 @@ def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages
         return many
 
 
-def describe(folder: str | Path, *, verify: bool) -> Description:
+def describe(folder: str | Path, *, verify: bool) -> Description[Provenance]:
     """Read what a model of two languages says about itself, without opening it.
 
     The files that are read are compared with their checksums; all others must be there and listed, and files
     of tensors as long as their headers say. `verify` compares all files, which reads the whole model.
     """
-    path = Path(folder)
-    restore(path)
-    opened = _opened_two(path)
-    opened.check(verify)
-    with fitting_together(path):
-        config, two = opened.config, opened.pair
-        return Description(
-            Provenance.from_dict(config),
-            opened.calibrations()[two],
-            opened.seeds()[two],
-            int(config["words"][two[0]]),
-            int(config["words"][two[1]]),
-            int(config["dim"]),
-            str(config["metric"]),
-            bool(config["lowercase"]),
-            tuple(map(str, config["unknown"])),
-        )
+    restore(Path(folder))
+    return _opened_two(Path(folder)).described(Provenance.from_dict, verify)
 
 
-def describe_many(folder: str | Path, *, verify: bool) -> ManyDescription:
+def describe_many(folder: str | Path, *, verify: bool) -> Description[ManyProvenance]:
     """Read what a model of many languages says about itself; as `describe`."""
-    path = Path(folder)
-    restore(path)
-    opened = _opened_many(path)
-    opened.check(verify)
-    with fitting_together(path):
-        words = {str(name): int(count) for name, count in opened.config["words"].items()}
-        made = from_json(ManyProvenance, opened.config)
-        return ManyDescription(words, opened.seeds(), opened.calibrations(), made)
+    restore(Path(folder))
+    return _opened_many(Path(folder)).described(partial(from_json, ManyProvenance), verify)
 
 
 @dataclass(frozen=True)
@@ -397,14 +366,23 @@ class _Opened:
         """The files, which must all be there and listed with their checksums."""
         return ModelFiles.listed(self.path, _PARTS)
 
-    def check(self, verify: bool) -> None:
-        """Compare what describes the model with its checksums, or all of it; see `describe`."""
+    def described(self, read: Callable[[dict[str, Any]], Made], verify: bool) -> Description[Made]:
+        """What the model says about itself; `read` gives its provenance."""
         files = self.files()
         if verify:
             files.compare(self.path)
-            return
-        files.compare(*(self.path / name for name in (CONFIG, _SEEDS, "seeds.json")))
-        _check_lengths(self.path / name for name in files.expected if name.endswith(".safetensors"))
+        else:
+            files.compare(*(self.path / name for name in (CONFIG, _SEEDS, "seeds.json")))
+            _check_lengths(self.path / name for name in files.expected if name.endswith(".safetensors"))
+        with fitting_together(self.path):
+            words = {name: int(self.config["words"][name]) for name in self.languages}
+            seeds, calibrations = self.seeds(), self.calibrations()
+            facts: dict[str, Any] = {}
+            if not self.many:
+                two = self.pair
+                seeds, calibrations = {two: seeds[two]}, {two: calibrations[two]}
+                facts = {name: self.config[name] for name in ("dim", "metric", "lowercase", "unknown")}
+            return Description(read(self.config), words, seeds, calibrations, facts)
 
     def seeds(self) -> dict[Two, Lexicon]:
         """The word pairs that the model was learned from, by two languages."""

@@ -13,7 +13,7 @@ from bilex.core.errors import BilexError
 from bilex.model import Translator
 from bilex.model.many import ManyLanguages
 from bilex.model.many.fitting import align_languages
-from bilex.model.storage import ManyDescription, describe_many
+from bilex.model.storage import Description, describe_many
 from bilex.vectors import Subwords
 from many_planted import PlantedMany
 
@@ -50,7 +50,7 @@ def test_a_damaged_file_is_named(copied: Path, part: str) -> None:
 
 
 def test_a_model_is_described_as_it_is_without_being_opened(joined: ManyLanguages, saved: Path) -> None:
-    assert describe_many(saved, verify=False) == ManyDescription.of(ManyLanguages.load(saved))
+    assert describe_many(saved, verify=False) == Description.of(ManyLanguages.load(saved))
     assert describe_many(saved, verify=True).words == {
         code: len(words) for code, words in joined.vocabularies.items()
     }
