@@ -43,5 +43,5 @@ def test_changes_are_reported_with_phrases(translator):
     from bilex.core.progress import SILENT
 
     changes = []
-    _, count = _compare(translator, after, SILENT, lambda **found: changes.extend(found["changes"]))
+    _, count = _compare(translator, after, {}, SILENT, lambda **found: changes.extend(found["changes"]))
     assert count >= 1 and [SOURCE[150], 151, PHRASES[0][1]] in [change[:3] for change in changes]

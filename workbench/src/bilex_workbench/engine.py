@@ -1,13 +1,17 @@
-"""An open model: translations from the stored candidates, or by searches."""
+"""An open model in either direction: translations from the stored candidates, or by searches."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import mmap
 import threading
 import time
-from dataclasses import replace
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,18 +19,129 @@ from bilex.core.files import sha256
 from bilex.core.manifest import CHECKSUMS
 from bilex.model import Answer, Translator
 from bilex.model.answers import Translation
-from bilex.model.known import Proposals
-from bilex.model.space import Direction, Retrieval
-from bilex_workbench.completions import Completions
+from bilex.model.known import Proposals, Proposer, doubtful_seeds
+from bilex.model.space import Direction, Floats, Retrieval, Rows, SearchableKeys, Space
+from bilex.vectors import WordVectors
 from bilex_workbench.problems import LONGEST_WORD
 from bilex_workbench.recalibration import UNCHANGED, Lineage, Recalibration
 from bilex_workbench.searching import Searches
-from bilex_workbench.served import ServedSpace
 from bilex_workbench.store import Store
+
+if TYPE_CHECKING:
+    from bilex.search.streamed import StreamedKeys
 
 STORED_CANDIDATES = 10
 STORED = np.dtype([("row", "<i4"), ("score", "<f4"), ("confidence", "<f4"), ("known", "?")])
 _BUSY_SECONDS, _ALONE_SECONDS = 0.5, 10.0
+_MOST_COMPLETIONS = 20_000
+_KEY_SIDES = {"forward": "target", "backward": "source"}
+_OTHER: dict[Direction, Direction] = {"forward": "backward", "backward": "forward"}
+
+
+class Keys:
+    """The vectors of one language, searched with and without CSLS's penalty.
+
+    They are rounded to 8 bits once, and the pages of the file that a search touched are given back.
+
+    Args:
+        words: The vocabulary.
+        penalty: CSLS's term of each word.
+    """
+
+    def __init__(self, words: WordVectors, penalty: Floats) -> None:
+        self._words, self._penalty = words, penalty
+        self._lock = threading.Lock()
+
+    def top_k(self, vectors: Floats, k: int, *, penalised: bool) -> tuple[Floats, Rows]:
+        """The k best words for each vector; exact, as everywhere."""
+        with self._lock:
+            return self._streamed.top_k(vectors, min(k, len(self._words)), penalised=penalised)
+
+    def prepare(self) -> None:
+        """Round the vectors now, so that the first search need not wait for it."""
+        with self._lock:
+            self._streamed  # noqa: B018 - made once, here
+
+    @cached_property
+    def _streamed(self) -> StreamedKeys:
+        from bilex.search.streamed import StreamedKeys
+
+        vectors = np.asarray(self._words.vectors)
+        return StreamedKeys(vectors, self._penalty, lambda: give_back_pages(vectors))
+
+
+class ServedSpace(Space):
+    """A `Space` whose searches share prepared keys, so that one query costs milliseconds."""
+
+    @classmethod
+    def of(cls, space: Space) -> ServedSpace:
+        """The same vocabularies and CSLS terms, for serving."""
+        served = cls(space.source, space.target, space.metric, "cpu")
+        served.keep_neighbourhoods(*space.neighbourhoods())
+        return served
+
+    @cached_property
+    def keys(self) -> dict[str, Keys]:
+        """The searchable keys of each language."""
+        r_source, r_target = self.neighbourhoods()
+        return {"source": Keys(self.source, r_source), "target": Keys(self.target, r_target)}
+
+    def reversed(self) -> ServedSpace:
+        """The same space read from target to source, with the same keys."""
+        made = ServedSpace(self.target, self.source, self.metric, "cpu")
+        made.keep_neighbourhoods(*self.neighbourhoods()[::-1])
+        made.__dict__["keys"] = {"source": self.keys["target"], "target": self.keys["source"]}
+        return made
+
+    def give_back_pages(self) -> None:
+        """Let go of what was read of the vectors' files; searches touch only a few rows of them."""
+        for words in (self.source, self.target):
+            give_back_pages(np.asarray(words.vectors))
+
+    def _keys(self, direction: Direction, penalty: Floats | None) -> SearchableKeys:
+        return _Searched(self.keys[_KEY_SIDES[direction]], penalised=penalty is not None)
+
+    def _mean_of_best(self, vectors: Floats, direction: Direction, neighbours: int) -> Floats:
+        near, _ = self.keys[_KEY_SIDES[direction]].top_k(vectors, neighbours, penalised=False)
+        return np.asarray(near.mean(axis=1, dtype=np.float64), dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class _Searched:
+    """Prepared keys as a search wants them."""
+
+    keys: Keys
+    penalised: bool
+
+    def top_k(self, queries: Floats, k: int) -> tuple[Floats, Rows]:
+        return self.keys.top_k(queries, k, penalised=self.penalised)
+
+
+def give_back_pages(array: Floats) -> None:
+    """Let go of the pages of a mapped file that were read; they come again when they are touched."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
+
+
+class Completions:
+    """The words of a vocabulary that begin with a text, most frequent first."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._order = sorted(range(len(words)), key=words.__getitem__)
+
+    def __call__(self, text: str, k: int) -> list[str]:
+        """At most k words."""
+        words, order = self._words, self._order
+        start = bisect_left(order, text, key=words.__getitem__)
+        stop = bisect_left(order, text + "\U0010ffff", key=words.__getitem__)
+        rows = sorted(order[start : min(stop, start + _MOST_COMPLETIONS)])
+        return [words[row] for row in rows if len(words[row]) <= LONGEST_WORD][:k]
 
 
 class Engine:
@@ -39,6 +154,8 @@ class Engine:
         folder: The model, whose checksums were compared.
         store: Its review file.
     """
+
+    own_candidates = True
 
     def __init__(self, folder: Path, store: Store) -> None:
         self.folder, self.store = folder, store
@@ -84,6 +201,28 @@ class Engine:
     def note_request(self) -> None:
         """Somebody asks for something now."""
         self._asked = time.monotonic()
+
+    @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """The codes of the two languages, where they are known."""
+        return self.translator.provenance.languages
+
+    def propose(self, direction: Direction) -> Proposer:
+        """What finds the candidates of some rows."""
+        return self.translator.proposer(direction, "csls")
+
+    def doubtful(self, count: int) -> list[str]:
+        """The words of seeds that the model itself answers otherwise, the least likely first."""
+        return [one.source for one in doubtful_seeds(self.translator, count)]
+
+    def first_answers(self, direction: Direction) -> Rows:
+        """The row of each word's first stored candidate; -1 where there is none."""
+        first = np.full(len(self.space.sides(direction)[0]), -1, np.int64)
+        query = "SELECT row, answers FROM candidates WHERE direction = ?"
+        for row, answers in self.store.rows(query, direction_number(direction)):
+            if answers:
+                first[row] = int.from_bytes(answers[:4], "little", signed=True)
+        return first
 
     def row(self, word: str, direction: Direction) -> int | None:
         """The row of a word of the query language, looked up as it is and then lower-cased."""
@@ -184,6 +323,89 @@ class Engine:
             if len(found.word) <= LONGEST_WORD
         )
         return replace(answer, translations=shown)
+
+
+class Backward(Engine):
+    """The same model read from target to source, for a review of its own.
+
+    It has no candidates of its own: it reads those that the model's review file keeps of target words.
+    Audits change no confidences in this direction.
+    """
+
+    own_candidates = False
+
+    def __init__(self, engine: Engine, store: Store) -> None:
+        self._engine, self.store = engine, store
+        self.folder, self.fingerprint, self.base = engine.folder, engine.fingerprint, engine.base
+        self.recalibration = self.applied = UNCHANGED
+        self.translator = engine.translator
+        self.stored = {"forward": 0, "backward": 0}
+        self._space = engine.space.reversed()
+
+    @property
+    def space(self) -> ServedSpace:
+        """The two vocabularies, in this direction."""
+        return self._space
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody asked for something just now."""
+        return self._engine.busy
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody asked for anything for a while."""
+        return self._engine.alone
+
+    @property
+    def ready(self) -> bool:
+        """Whether the candidates of all words are stored."""
+        return bool(self._engine.store.fact("entries_complete") == self.base)
+
+    @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """The codes of the two languages, in this direction."""
+        source, target = self._engine.languages
+        return target, source
+
+    def propose(self, direction: Direction) -> Proposer:
+        """What reads the stored candidates of some rows."""
+        store, number = self._engine.store, direction_number(_OTHER[direction])
+        query = "SELECT answers FROM candidates WHERE direction = ? AND row = ?"
+
+        def read(queries: Rows | Floats, k: int) -> Proposals:
+            found = Proposals.blank(len(queries), k)
+            for place, row in enumerate(queries.tolist()):
+                kept = store.one(query, number, row)
+                answers = np.frombuffer(kept["answers"] if kept else b"", STORED)[:k]
+                for part, name in zip(
+                    (found.rows, found.scores, found.confidence, found.known), STORED.names or (), strict=True
+                ):
+                    part[place, : len(answers)] = answers[name]
+            return found
+
+        return read
+
+    def doubtful(self, count: int) -> list[str]:
+        """The target words of doubtful seeds."""
+        return [one.target for one in doubtful_seeds(self.translator, count)]
+
+    def first_answers(self, direction: Direction) -> Rows:
+        """The row of each word's first stored candidate."""
+        return self._engine.first_answers(_OTHER[direction])
+
+    def row(self, word: str, direction: Direction) -> int | None:
+        """The row of a word of the query language."""
+        return self._engine.row(word, _OTHER[direction])
+
+    def translate(
+        self, word: str, k: int, direction: Direction = "forward", retrieval: Retrieval = "csls"
+    ) -> Answer:
+        """The best translations of a word."""
+        return self._engine.translate(word, k, _OTHER[direction], retrieval)
+
+    def close(self) -> None:
+        """Nothing runs here."""
 
 
 def direction_number(direction: Direction) -> int:

@@ -291,6 +291,7 @@ class ModelAnswer(Answer):
     lemmas: Lemmatised | None = None
     corpus: bool = False
     entries: Filled | None = None
+    backward: Filled | None = None
 
 
 class TranslationAnswer(Answer):

@@ -19,10 +19,10 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
-from bilex.model.known import Proposals, Proposer, doubtful_seeds
+from bilex.model.known import Proposals, Proposer
 from bilex.model.space import Direction
 from bilex_workbench.decisions import cover_forms, refresh
-from bilex_workbench.engine import STORED_CANDIDATES, Engine, direction_number, packed
+from bilex_workbench.engine import STORED_CANDIDATES, Backward, Engine, direction_number, packed
 from bilex_workbench.kinds import Kinds
 from bilex_workbench.priority import Priorities, in_queue, sample_rows
 from bilex_workbench.problems import LONGEST_WORD
@@ -30,7 +30,8 @@ from bilex_workbench.store import remember
 
 _BLOCK = 256  # words that are written at a time
 _SEARCHED, _SEARCHED_ALONE = 32, 128  # words that are searched at a time, and if nobody was here for a while
-_PAUSE = 0.01
+_PAUSE, _LOOK_EVERY = 0.01, 0.2
+_DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 _BUSY_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _ROWS_A_TRANSACTION = 1024
 _KIND_CANDIDATES = 5
@@ -98,10 +99,14 @@ class Precompute(threading.Thread):
     def run(self) -> None:
         """Fill what is missing."""
         try:
+            while isinstance(self.engine, Backward) and not self.engine.ready:
+                if self._stopped.wait(_LOOK_EVERY):
+                    return
             self._prepare()
-            if self._side("forward", "entries_done", self.total) and self._side(
-                "backward", "answers_done", len(self.engine.space.target)
-            ):
+            done = self._side("forward", "entries_done", self.total)
+            if done and self.engine.own_candidates:
+                done = self._side("backward", "answers_done", len(self.engine.space.target))
+            if done:
                 self._mark_mutual()
         except (sqlite3.Error, OSError, ValueError, RuntimeError) as error:  # also where the process ends
             self.error = f"The table could not be filled ({error}); start the server again."
@@ -124,7 +129,7 @@ class Precompute(threading.Thread):
 
     def _find_kinds(self) -> Kinds:
         """What tells kinds and headwords; the headwords are kept, so that later starts need no tables."""
-        kinds = Kinds(self.engine.space, self.engine.translator.provenance.languages)
+        kinds = Kinds(self.engine.space, self.engine.languages)
         if self.store.fact("lemmatised") is None:
             with self.store.writing() as connection:
                 connection.execute("DELETE FROM forms")
@@ -146,7 +151,7 @@ class Precompute(threading.Thread):
 
     def _side(self, direction: Direction, fact: str, total: int) -> bool:
         """Translate all words of one language; whether the end was reached is returned."""
-        propose = self.engine.translator.proposer(direction, "csls")
+        propose = self.engine.propose(direction)
         self.engine.stored[direction] = done = int(self.store.fact(fact, 0))
         if direction == "forward" and done < total:
             self._kinds = self._find_kinds()
@@ -198,13 +203,14 @@ class Precompute(threading.Thread):
         queries: npt.NDArray[np.int64],
         proposals: Proposals,
     ) -> None:
-        connection.executemany(
-            "INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)",
-            [
-                (direction_number(direction), row, answers)
-                for row, answers in zip(queries.tolist(), packed(proposals), strict=True)
-            ],
-        )
+        if self.engine.own_candidates:
+            connection.executemany(
+                "INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)",
+                [
+                    (direction_number(direction), row, answers)
+                    for row, answers in zip(queries.tolist(), packed(proposals), strict=True)
+                ],
+            )
         if direction == "forward":
             self._write_entries(connection, queries.tolist(), proposals)
 
@@ -275,8 +281,7 @@ class Precompute(threading.Thread):
         """Say of every pair whether each word is the other's first answer."""
         if self.complete:
             return
-        best = self._first_answers("backward", len(self.engine.space.target))
-        forward = self._first_answers("forward", self.total)
+        best, forward = (self.engine.first_answers(direction) for direction in _DIRECTIONS[::-1])
         rows = np.arange(self.total)
         mutual = np.where(forward >= 0, best[np.maximum(forward, 0)] == rows, False)
         for start in range(0, self.total, _ROWS_A_TRANSACTION * 8):
@@ -286,23 +291,13 @@ class Precompute(threading.Thread):
                     "UPDATE entries SET mutual = ? WHERE row = ?", [(int(mutual[row]), row) for row in part]
                 )
             time.sleep(_PAUSE)
-        doubtful = dict.fromkeys(one.source for one in doubtful_seeds(self.engine.translator, _DOUBTFUL))
+        doubtful = dict.fromkeys(self.engine.doubtful(_DOUBTFUL))
         with self.store.writing() as connection:
             connection.executemany(  # seeds have priority 0, doubtful ones less than any content word
                 "UPDATE entries SET priority = ? WHERE source = ? AND known = 1",
                 [(0.4 * (1 - place / len(doubtful)), source) for place, source in enumerate(doubtful)],
             )
             remember(connection, "entries_complete", self.engine.base)
-
-    def _first_answers(self, direction: Direction, total: int) -> npt.NDArray[np.int64]:
-        first = np.full(total, -1, np.int64)
-        rows = self.store.rows(
-            "SELECT row, answers FROM candidates WHERE direction = ?", direction_number(direction)
-        )
-        for row, answers in rows:
-            if answers:
-                first[row] = int.from_bytes(answers[:4], "little", signed=True)
-        return first
 
 
 def _or_none(value: float) -> float | None:

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import sqlite3
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from bilex.core.files import ASIDE, exchange, sha256, sync_folder, temporary_fol
 from bilex.core.locks import hidden_name
 from bilex.core.manifest import CHECKSUMS
 from bilex.model.storage import describe, is_model, own_files, read_provenance
-from bilex_workbench.decisions import all_outcomes
+from bilex_workbench.decisions import Outcome, all_outcomes
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.store import Store, now, remember
 
@@ -58,24 +59,39 @@ def is_held_out(source: str, share: float) -> bool:
     return int.from_bytes(digest[:4], "big") < share * 2**32
 
 
-def material(store: Store, share: float) -> dict[str, Any]:
+def material(bench: Workbench, share: float) -> dict[str, Any]:
     """What a retraining learns from, and what is kept back.
 
     Audited words are always kept back, so that an audit stays a test; of the others, a share of those that
-    have an accepted translation.
+    have an accepted translation. Decisions on target words count as well; a pair that is right in one
+    direction and wrong in the other is left out.
     """
-    audited = {row["source"] for row in store.all("SELECT source FROM audit_items WHERE verdict IS NOT NULL")}
-    accepted: list[list[str]] = []
-    rejected: list[list[str]] = []
+    right: dict[tuple[str, str], None] = {}
+    wrong: dict[tuple[str, str], None] = {}
     held_out: dict[str, list[str]] = {}
-    for source, found in all_outcomes(store).items():
-        if found.status in ("unreviewed", "skipped", "disagreement"):
-            continue
-        accepted += [[source, word] for word in found.accepted]
-        rejected += [[source, word] for word in found.rejected]
-        if found.accepted and (source in audited or is_held_out(source, share)):
+    for source, found, audited in _decided(bench.store):
+        right |= {(source, word): None for word in found.accepted}
+        wrong |= {(source, word): None for word in found.rejected}
+        if found.accepted and (audited or is_held_out(source, share)):
             held_out[source] = list(found.accepted)
-    return {"accepted": accepted, "rejected": rejected, "held_out": held_out}
+    backward = bench.books["backward"]
+    for target, found, audited in _decided(backward.store) if backward.exists else ():
+        if not audited:
+            right |= {(word, target): None for word in found.accepted}
+            wrong |= {(word, target): None for word in found.rejected}
+    return {
+        "accepted": [list(pair) for pair in right if pair not in wrong],
+        "rejected": [list(pair) for pair in wrong if pair not in right],
+        "held_out": held_out,
+    }
+
+
+def _decided(store: Store) -> Iterator[tuple[str, Outcome, bool]]:
+    """Every word that was decided, what came of it, and whether an audit asked for it."""
+    audited = {row["source"] for row in store.all("SELECT source FROM audit_items WHERE verdict IS NOT NULL")}
+    for source, found in all_outcomes(store).items():
+        if found.status not in ("unreviewed", "skipped", "disagreement"):
+            yield source, found, source in audited
 
 
 def start(bench: Workbench, updates: int | None, held_out: float, random_seed: int) -> dict[str, Any]:
@@ -84,7 +100,7 @@ def start(bench: Workbench, updates: int | None, held_out: float, random_seed: i
     Raises:
         ProblemError: Nothing was decided, or the server does something else.
     """
-    learned = material(bench.store, held_out)
+    learned = material(bench, held_out)
     if not learned["accepted"] and not learned["rejected"]:
         raise ProblemError(409, "Nothing was decided yet; review some entries first.")
     assert bench.folder is not None
@@ -121,7 +137,7 @@ def _finish(store: Store, folder: Path, size: int, result: dict[str, Any]) -> No
 
 def estimate(bench: Workbench, held_out: float = 0.1) -> dict[str, Any]:
     """How long a retraining will take: as the last one, or by the time of a small search now."""
-    learned = material(bench.store, held_out)
+    learned = material(bench, held_out)
     last = bench.store.fact("last_learning")
     if last and last["size"]:
         seconds, basis = last["seconds"] * bench.size / last["size"], "last run"

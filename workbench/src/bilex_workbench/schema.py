@@ -151,10 +151,10 @@ MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _
 VERSION = len(MIGRATIONS)
 
 
-def review_file(model: str | Path) -> Path:
-    """The review file of a model: beside its folder, never inside it."""
+def review_file(model: str | Path, direction: str = "forward") -> Path:
+    """The review file of a model: beside its folder, never inside it; one for each direction."""
     folder = Path(model).resolve()
-    return folder.with_name(folder.name + SUFFIX)
+    return folder.with_name(folder.name + ("" if direction == "forward" else f".{direction}") + SUFFIX)
 
 
 def connect(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import filelock
 
@@ -17,10 +17,11 @@ from bilex.core.files import restore
 from bilex.core.languages import language_name
 from bilex.core.manifest import CHECKSUMS
 from bilex.model.provenance import Provenance
+from bilex.model.space import Direction, Side
 from bilex.model.storage import describe, read_config, read_provenance
 from bilex_workbench import retraining
 from bilex_workbench.bands import Band, frequency_bands
-from bilex_workbench.engine import Engine
+from bilex_workbench.engine import Backward, Engine
 from bilex_workbench.examples import Corpus
 from bilex_workbench.precompute import Precompute
 from bilex_workbench.problems import ProblemError, not_ready
@@ -66,6 +67,85 @@ class Settings:
     earlier: int = retraining.EARLIER_MODELS
 
 
+class Book:
+    """The dictionary in one direction: what its table, review, audit and exports need.
+
+    Target to source has a review file of its own; it is made, and its table filled, when somebody first
+    asks for it.
+    """
+
+    def __init__(self, bench: Workbench, direction: Direction) -> None:
+        self._bench, self.direction = bench, direction
+        self._store: Store | None = None
+        self._engine: Engine | None = None
+        self._filling: Precompute | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def store(self) -> Store:
+        """The review file."""
+        if self.direction == "forward":
+            return self._bench.store
+        with self._lock:
+            if self._store is None:
+                self._bench.store  # noqa: B018 - 503 where there is no model
+                assert self._bench.folder is not None
+                self._store = Store(review_file(self._bench.folder, self.direction))
+            return self._store
+
+    @property
+    def engine(self) -> Engine:
+        """The open model, read in this direction."""
+        engine, store = self._bench.engine, self.store
+        if self.direction == "forward":
+            return engine
+        with self._lock:
+            if self._engine is None or self._engine.fingerprint != engine.fingerprint:
+                if self._filling is not None:
+                    self._filling.stop()
+                self._engine = Backward(engine, store)
+                self._filling = Precompute(self._engine)
+                if self._bench.settings.fill:
+                    self._filling.start()
+            return self._engine
+
+    @property
+    def exists(self) -> bool:
+        """Whether somebody asked for this direction, now or earlier."""
+        folder = self._bench.folder
+        return folder is not None and review_file(folder, self.direction).is_file()
+
+    @property
+    def bands(self) -> list[Band]:
+        """The frequency bands of the vocabulary that is asked about."""
+        return self._bench.bands_of("source" if self.direction == "forward" else "target")
+
+    @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """The codes of the two languages, in this direction."""
+        source, target = self._bench.languages
+        return (source, target) if self.direction == "forward" else (target, source)
+
+    @property
+    def filling(self) -> Precompute | None:
+        """What fills the table."""
+        return self._bench.filling if self.direction == "forward" else self._filling
+
+    @property
+    def filled(self) -> bool:
+        """Whether the table is complete."""
+        return self.filling is not None and self.filling.complete
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._filling is not None:
+                self._filling.stop()
+            if self._store is not None:
+                self._store.close()
+            self._store = self._engine = self._filling = None
+
+
 class Workbench:
     """One server's state.
 
@@ -99,6 +179,7 @@ class Workbench:
         self._filling: Precompute | None = None
         self._lock: filelock.BaseFileLock | None = None
         self._changing = threading.RLock()
+        self.books: dict[Direction, Book] = {name: Book(self, name) for name in get_args(Direction)}
         self.jobs = Jobs(self)
         if model is not None:
             self.take(model)
@@ -246,10 +327,14 @@ class Workbench:
         """Whether the model has a language model that is not open yet, so that requests may wait for it."""
         return self._engine is not None and not self._engine.encoder_open
 
+    def bands_of(self, side: Side) -> list[Band]:
+        """The frequency bands of a vocabulary."""
+        return frequency_bands(int(self._config[f"{side}_words"])) if self._config else []
+
     @property
-    def bands(self) -> list[Band]:
-        """The frequency bands of the source vocabulary."""
-        return frequency_bands(int(self._config["source_words"])) if self._config else []
+    def filling(self) -> Precompute | None:
+        """What fills the table of source words."""
+        return self._filling
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
@@ -298,7 +383,7 @@ class Workbench:
             "confidences": any("forward csls" in part for part in config["calibrations"].values()),
             "seeds": made.seed_pairs,
             "made": made.made,
-            "bands": [vars(band) for band in self.bands],
+            "bands": [vars(band) for band in self.bands_of("source")],
             "lemmas": self._lemmas(),
             "corpus": self.corpus is not None,
             "entries": {
@@ -306,7 +391,20 @@ class Workbench:
                 "total": int(config["source_words"]),
                 "complete": self.filled,
             },
+            "backward": self._backward(),
         }
+
+    def _backward(self) -> dict[str, Any] | None:
+        """How far the table of target words is filled; None if nobody asked for it yet."""
+        book = self.books["backward"]
+        if not book.exists:
+            return None
+        with contextlib.suppress(BilexError):  # the model is not open
+            book.engine  # noqa: B018 - goes on where it was
+            assert book.filling is not None
+            total = int(self._config["target_words"])
+            return {"done": book.filling.done, "total": total, "complete": book.filled}
+        return None
 
     def _lemmas(self) -> dict[str, bool] | None:
         """Whether each language has a lemmatiser; None while that is not known."""
@@ -315,6 +413,7 @@ class Workbench:
 
     def close(self) -> None:
         """Let go of the model; what was decided is on the disk already."""
+        self.books["backward"].close()
         if self._filling is not None:
             self._filling.stop()
         if self._engine is not None:

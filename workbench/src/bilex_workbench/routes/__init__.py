@@ -10,7 +10,7 @@ from pydantic import StringConstraints
 from bilex.model.space import Direction, Retrieval
 from bilex_workbench.interface import Problem
 from bilex_workbench.problems import LONGEST_WORD, MOST_ANSWERS
-from bilex_workbench.state import Workbench
+from bilex_workbench.state import Book, Workbench
 
 # What each status means that the server sends instead of an answer.
 SAID = {
@@ -58,7 +58,13 @@ async def _bench(request: Request) -> Workbench:
     return bench
 
 
+async def _book(request: Request, direction: Annotated[Direction, Query()] = "forward") -> Book:
+    """The dictionary in the direction that is asked for."""
+    return (await _bench(request)).books[direction]
+
+
 Bench = Annotated[Workbench, Depends(_bench)]
+BookOf = Annotated[Book, Depends(_book)]
 WatchedBench = Annotated[Workbench, Depends(_watched)]
 WordQuery = Annotated[str, Query(min_length=1, max_length=LONGEST_WORD)]
 TextQuery = Annotated[str, Query(max_length=LONGEST_WORD)]

@@ -15,9 +15,9 @@ from bilex_workbench.entries import Filter
 from bilex_workbench.importing import import_sheet
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.publishing import Choice
-from bilex_workbench.routes import Bench, ReviewerQuery, Share, Which, body_of, files, problems
+from bilex_workbench.routes import Bench, BookOf, ReviewerQuery, Share, Which, body_of, files, problems
 from bilex_workbench.site import Cover
-from bilex_workbench.state import Workbench
+from bilex_workbench.state import Book, Workbench
 
 router = APIRouter(tags=["publish"])
 
@@ -29,10 +29,11 @@ def _file(content: str | bytes, name: str, media_type: str) -> Response:
     return Response(body, media_type=kind, headers=headers)
 
 
-def _name(bench: Bench, what: str, suffix: str) -> str:
+def _name(bench: Workbench, book: Book, what: str, suffix: str) -> str:
     """A file name that says which model it is of, in characters that every system takes."""
     model = bench.folder.name if bench.folder else "bilex"
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", f"{model}-{what}{suffix}")
+    way = "" if book.direction == "forward" else "-backward"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", f"{model}-{what}{way}{suffix}")
 
 
 @router.get("/api/publish/formats", response_model=i.FormatsAnswer)
@@ -58,6 +59,7 @@ Chosen = Annotated[Choice, Depends(_choice)]
 )
 def export(
     bench: Bench,
+    book: BookOf,
     choice: Chosen,
     form: Annotated[str, Query(alias="format")] = "csv",
     title: CoverText = "",
@@ -65,29 +67,32 @@ def export(
     licence: CoverText = "",
 ) -> Response:
     """The dictionary as a file; title, authors and licence stand on the cover of a site."""
-    made = publishing.export(bench.store, form, choice, bench.languages, Cover(title, authors, licence))
+    made = publishing.export(book.store, form, choice, book.languages, Cover(title, authors, licence))
     what = "site" if form == "site" else "dictionary"
-    return _file(made.content, _name(bench, what, made.suffix), made.media_type)
+    return _file(made.content, _name(bench, book, what, made.suffix), made.media_type)
 
 
 @router.get("/api/publish/preview", response_model=i.PreviewAnswer)
-def preview(bench: Bench, choice: Chosen) -> Any:
+def preview(book: BookOf, choice: Chosen) -> Any:
     """How large an export will be."""
-    return publishing.preview(bench.store, choice)
+    return publishing.preview(book.store, choice)
 
 
 @router.get(
     "/api/publish/changes", response_class=Response, responses=files("text/csv", "application/x-ndjson")
 )
-def change_log(bench: Bench, form: Annotated[str, Query(alias="format")] = "csv") -> Response:
+def change_log(bench: Bench, book: BookOf, form: Annotated[str, Query(alias="format")] = "csv") -> Response:
     """Who decided what, when."""
     media_type = "text/csv" if form == "csv" else "application/x-ndjson"
-    return _file(publishing.change_log(bench.store, form), _name(bench, "changes", f".{form}"), media_type)
+    return _file(
+        publishing.change_log(book.store, form), _name(bench, book, "changes", f".{form}"), media_type
+    )
 
 
 @router.get("/api/publish/sheet", response_class=Response, responses=files("text/csv"))
 def sheet(
     bench: Bench,
+    book: BookOf,
     status: str = "",
     band: str | None = None,
     min_confidence: Share = None,
@@ -96,9 +101,11 @@ def sheet(
 ) -> Response:
     """Entries as CSV to fill in without a server."""
     wanted = Filter(status=status, min_confidence=min_confidence, max_confidence=max_confidence).within_band(
-        band, bench.bands
+        band, book.bands
     )
-    return _file(publishing.sheet(bench.store, wanted, limit), _name(bench, "review", ".csv"), "text/csv")
+    return _file(
+        publishing.sheet(book.store, wanted, limit), _name(bench, book, "review", ".csv"), "text/csv"
+    )
 
 
 @router.post(
@@ -108,21 +115,21 @@ def sheet(
     openapi_extra=body_of("text/csv"),
 )
 async def import_verdicts(
-    bench: Bench, request: Request, reviewer: ReviewerQuery, dry_run: bool = False
+    bench: Bench, book: BookOf, request: Request, reviewer: ReviewerQuery, dry_run: bool = False
 ) -> Any:
     """Take over the verdicts of a filled-in sheet."""
     try:
         text = (await request.body()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ProblemError(400, "The sheet is not UTF-8; save it as 'CSV UTF-8'.") from error
-    return await run_in_threadpool(_imported, bench, text, reviewer, dry_run)
+    return await run_in_threadpool(_imported, bench, book, text, reviewer, dry_run)
 
 
-def _imported(bench: Workbench, text: str, reviewer: str, dry_run: bool) -> dict[str, Any]:
+def _imported(bench: Workbench, book: Book, text: str, reviewer: str, dry_run: bool) -> dict[str, Any]:
     def progress(done: int, total: int) -> None:
         bench.progress = done, total
 
     if dry_run:
-        return import_sheet(bench.store, text, reviewer, dry_run=True).as_dict()
+        return import_sheet(book.store, text, reviewer, dry_run=True).as_dict()
     with bench.exclusive("import"):
-        return import_sheet(bench.store, text, reviewer, progress=progress).as_dict()
+        return import_sheet(book.store, text, reviewer, progress=progress).as_dict()

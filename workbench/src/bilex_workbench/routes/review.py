@@ -20,6 +20,7 @@ from bilex_workbench.recalibration import apply_to_model
 from bilex_workbench.reviewing import Queue, candidates, disagreements, forms_of, item, reviewers, status
 from bilex_workbench.routes import (
     Bench,
+    BookOf,
     K,
     Limit,
     Offset,
@@ -29,7 +30,7 @@ from bilex_workbench.routes import (
     WordQuery,
     problems,
 )
-from bilex_workbench.state import Workbench
+from bilex_workbench.state import Book
 
 table = APIRouter(tags=["table"])
 router = APIRouter(tags=["review"])
@@ -38,7 +39,7 @@ Rank = Annotated[int | None, Query(ge=1)]
 
 
 def _filter(
-    bench: Bench,
+    book: BookOf,
     q: TextQuery = "",
     within: Annotated[str, Query(alias="in")] = "both",
     match: str = "contains",
@@ -60,8 +61,8 @@ def _filter(
     headword: TextQuery = "",
     assignee: TextQuery = "",
 ) -> Filter:
-    given = {name: value for name, value in locals().items() if name not in ("bench", "band")}
-    return Filter(**given).within_band(band, bench.bands)
+    given = {name: value for name, value in locals().items() if name not in ("book", "band")}
+    return Filter(**given).within_band(band, book.bands)
 
 
 Wanted = Annotated[Filter, Depends(_filter)]
@@ -69,105 +70,119 @@ Wanted = Annotated[Filter, Depends(_filter)]
 
 @table.get("/api/entries", response_model=i.EntryPage)
 def entries(
-    bench: Bench, wanted: Wanted, offset: Offset = 0, limit: Limit = 100, sort: str = "source_rank"
+    book: BookOf, wanted: Wanted, offset: Offset = 0, limit: Limit = 100, sort: str = "source_rank"
 ) -> Any:
     """A page of the table."""
-    total, rows = page(bench.store, wanted, sort, offset, limit)
+    total, rows = page(book.store, wanted, sort, offset, limit)
     return {
         "total": total,
         "offset": offset,
         "limit": limit,
-        "complete": bench.filled,
+        "complete": book.filled,
         "columns": COLUMNS,
         "rows": rows,
     }
 
 
 @table.post("/api/entries/mark", response_model=i.BatchAnswer)
-def mark_entries(bench: Bench, wanted: Wanted, body: i.MarkIn) -> Any:
+def mark_entries(book: BookOf, wanted: Wanted, body: i.MarkIn) -> Any:
     """Correct the kind of many entries, or assign them to somebody."""
     if body.kind is None and body.assignee is None:
         raise ProblemError(400, "Nothing is to be changed; name a kind or an assignee.")
     chosen = wanted if body.sources is None else body.sources
-    return mark(bench.store, chosen, body.reviewer, body.kind, body.assignee)
+    return mark(book.store, chosen, body.reviewer, body.kind, body.assignee)
 
 
 @table.post("/api/entries/decide", response_model=i.BatchAnswer)
-def decide_entries(bench: Bench, wanted: Wanted, body: i.DecideManyIn) -> Any:
+def decide_entries(book: BookOf, wanted: Wanted, body: i.DecideManyIn) -> Any:
     """Accept or reject the first answer of many entries, or skip them."""
     chosen = wanted if body.sources is None else body.sources
-    return decide_many(bench.store, chosen, body.reviewer, body.verdict)
+    return decide_many(book.store, chosen, body.reviewer, body.verdict)
 
 
 @table.post("/api/entries/undo", response_model=i.BatchAnswer, responses=problems(404, 409))
-def undo_entries(bench: Bench, body: i.BatchIn) -> Any:
+def undo_entries(book: BookOf, body: i.BatchIn) -> Any:
     """Take back a bulk action."""
-    return undo_batch(bench.store, body.batch)
+    return undo_batch(book.store, body.batch)
 
 
 @table.get("/api/entry", response_model=i.EntryAnswer, responses=problems(404))
-def one_entry(bench: Bench, source: WordQuery) -> Any:
+def one_entry(book: BookOf, source: WordQuery) -> Any:
     """One source word with candidates, forms, notes and the history of decisions."""
     return {
-        **known_entry(bench.store, source),
-        "candidates": candidates(bench.engine, source),
-        "other_forms": forms_of(bench.store, source),
-        "history": decisions_about(bench.store, source)[::-1],
-        "notes": notes_of(bench.store, source),
-        "article": article_of(bench.store, source),
+        **known_entry(book.store, source),
+        "candidates": candidates(book.engine, source),
+        "other_forms": forms_of(book.store, source),
+        "history": decisions_about(book.store, source)[::-1],
+        "notes": notes_of(book.store, source),
+        "article": article_of(book.store, source),
     }
 
 
 @table.put("/api/entry/article", response_model=i.ArticleAnswer, responses=problems(404))
-def write_article(bench: Bench, body: i.ArticleIn) -> Any:
+def write_article(book: BookOf, body: i.ArticleIn) -> Any:
     """Keep part of speech, senses, labels, comments, examples and notes of an entry."""
-    known_entry(bench.store, body.source)
-    with bench.store.writing() as connection:
+    known_entry(book.store, body.source)
+    with book.store.writing() as connection:
         keep_article(connection, body.source, body.article, body.reviewer)
     return {"article": body.article}
 
 
 @table.post("/api/entry/example", response_model=i.ArticleAnswer, responses=problems(404))
-def choose_example(bench: Bench, body: i.ExampleIn) -> Any:
+def choose_example(book: BookOf, body: i.ExampleIn) -> Any:
     """Add a sentence to an entry."""
-    known_entry(bench.store, body.source)
+    known_entry(book.store, body.source)
     if not body.example.source and not body.example.target:
         raise ProblemError(400, "The example is empty; give a sentence.")
-    with bench.store.writing() as connection:
+    with book.store.writing() as connection:
         found = add_example(connection, body.source, body.target, body.example, body.reviewer)
     return {"article": found}
 
 
 @table.get("/api/examples", response_model=i.ExamplesAnswer)
-def examples(bench: Bench, source: WordQuery, target: TextQuery = "", k: K = 3) -> Any:
+def examples(bench: Bench, book: BookOf, source: WordQuery, target: TextQuery = "", k: K = 3) -> Any:
     """Good sentences of the corpus with a word, its translation, or both; empty without a corpus."""
-    if bench.corpus is None:
+    corpus = bench.corpus
+    if corpus is None:
         return {"corpus": False, "parallel": [], "source": [], "target": []}
-    words = [[source, *forms_of(bench.store, source)], _target_forms(bench, target)]
-    near = (_neighbours(bench, source, "source"), _neighbours(bench, target, "target"))
-    return {"corpus": True, **bench.corpus.examples(words, near, k)}
+    words = [[source, *forms_of(book.store, source)], _target_forms(book, target)]
+    near = (_neighbours(book, source, "source"), _neighbours(book, target, "target"))
+    if book.direction == "forward":
+        return {"corpus": True, **corpus.examples(words, near, k)}
+    found = corpus.examples(words[::-1], near[::-1], k)
+    swapped = {"source": "target", "target": "source"}
+    turned = {
+        name: [{swapped[side]: one for side, one in row.items()} for row in rows]
+        for name, rows in found.items()
+    }
+    return {
+        "corpus": True,
+        "parallel": turned["parallel"],
+        "source": turned["target"],
+        "target": turned["source"],
+    }
 
 
-def _target_forms(bench: Workbench, target: str) -> list[str]:
+def _target_forms(book: Book, target: str) -> list[str]:
     """A target word with the forms that are listed under it."""
-    row = bench.engine.space.target.key_to_index.get(target)
+    row = book.engine.space.target.key_to_index.get(target)
     if row is None:
         return [target] if target else []
-    words = bench.engine.space.target.index_to_key
-    found = bench.store.all("SELECT row FROM forms WHERE side = 1 AND head = ? LIMIT 50", row)
+    words = book.engine.space.target.index_to_key
+    found = book.store.all("SELECT row FROM forms WHERE side = 1 AND head = ? LIMIT 50", row)
     return [target, *(words[one["row"]] for one in found)]
 
 
-def _neighbours(bench: Workbench, word: str, side: Side) -> set[str]:
+def _neighbours(book: Book, word: str, side: Side) -> set[str]:
     try:
-        return {near["word"].casefold() for near in neighbours(bench.engine, word, side, 20)}
+        return {near["word"].casefold() for near in neighbours(book.engine, word, side, 20)}
     except ProblemError:  # a word that somebody typed
         return set()
 
 
 @router.get("/api/review/next", response_model=i.QueueAnswer)
 def next_items(
-    bench: Bench,
+    book: BookOf,
     reviewer: ReviewerQuery,
     order: str = "queue",
     count: Annotated[int, Query(ge=1, le=10)] = 3,
@@ -178,15 +193,15 @@ def next_items(
 ) -> Any:
     """The next words of the queue."""
     queue = Queue(reviewer, order, mode, kind, assignee)
-    sources = queue.following(bench.store, count, exclude)
+    sources = queue.following(book.store, count, exclude)
     return {
-        "items": [item(bench.engine, source, mode) for source in sources],
-        **queue.counts(bench.store),
+        "items": [item(book.engine, source, mode) for source in sources],
+        **queue.counts(book.store),
     }
 
 
 @router.post("/api/review/decide", response_model=i.DecidedAnswer, responses=problems(404))
-def decide(bench: Bench, body: i.DecisionIn) -> Any:
+def decide(book: BookOf, body: i.DecisionIn) -> Any:
     """Keep a decision; it is on the disk when this answers."""
     if body.verdict == "accept" and not body.accepted:
         raise ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
@@ -200,7 +215,7 @@ def decide(bench: Bench, body: i.DecisionIn) -> Any:
         raise ProblemError(400, "A translation can be right, wrong or unsure, and only one of them.")
     accepted, rejected, unsure = (tuple(words) for words in judged)
     return _recorded(
-        bench,
+        book,
         Decision(
             source=body.source,
             reviewer=body.reviewer,
@@ -216,75 +231,75 @@ def decide(bench: Bench, body: i.DecisionIn) -> Any:
 
 
 @router.post("/api/review/skip", response_model=i.DecidedAnswer, responses=problems(404))
-def skip(bench: Bench, body: i.SkipIn) -> Any:
+def skip(book: BookOf, body: i.SkipIn) -> Any:
     """Leave a word for later."""
-    return _recorded(bench, Decision(body.source, body.reviewer, "skip"))
+    return _recorded(book, Decision(body.source, body.reviewer, "skip"))
 
 
-def _recorded(bench: Workbench, decision: Decision) -> dict[str, Any]:
-    best = known_entry(bench.store, decision.source)["target"]
-    with bench.store.writing() as connection:
+def _recorded(book: Book, decision: Decision) -> dict[str, Any]:
+    best = known_entry(book.store, decision.source)["target"]
+    with book.store.writing() as connection:
         kept = decisions.record(connection, replace(decision, best=best))
     return {
         "decision": kept,
-        "entry": entry(bench.store, decision.source),
-        **Queue(decision.reviewer).counts(bench.store),
+        "entry": entry(book.store, decision.source),
+        **Queue(decision.reviewer).counts(book.store),
     }
 
 
 @router.post("/api/review/note", response_model=i.NotedAnswer, responses=problems(404))
-def write_note(bench: Bench, body: i.NoteIn) -> Any:
+def write_note(book: BookOf, body: i.NoteIn) -> Any:
     """Keep a remark; an empty one removes it."""
-    known_entry(bench.store, body.source)
-    with bench.store.writing() as connection:
+    known_entry(book.store, body.source)
+    with book.store.writing() as connection:
         decisions.set_note(connection, body.source, body.reviewer, body.note)
-    return {"entry": entry(bench.store, body.source)}
+    return {"entry": entry(book.store, body.source)}
 
 
 @router.post("/api/review/undo", response_model=i.UndoneAnswer, responses=problems(409))
-def undo(bench: Bench, body: i.UndoIn) -> Any:
+def undo(book: BookOf, body: i.UndoIn) -> Any:
     """Take back a person's newest decision that stands."""
-    with bench.store.writing() as connection:
+    with book.store.writing() as connection:
         undone = decisions.undo(connection, body.reviewer)
-    found = entry(bench.store, undone.source)
+    found = entry(book.store, undone.source)
     return {
         "undone": undone,
         "entry": found,
-        "item": item(bench.engine, undone.source) if found else None,
-        **Queue(body.reviewer).counts(bench.store),
+        "item": item(book.engine, undone.source) if found else None,
+        **Queue(body.reviewer).counts(book.store),
     }
 
 
 @router.get("/api/review/reviewers", response_model=i.PeopleAnswer)
-def people(bench: Bench) -> Any:
+def people(book: BookOf) -> Any:
     """Everybody who decided something."""
-    return {"reviewers": reviewers(bench.store)}
+    return {"reviewers": reviewers(book.store)}
 
 
 @router.get("/api/review/status", response_model=i.StatusAnswer)
-def review_status(bench: Bench) -> Any:
+def review_status(book: BookOf) -> Any:
     """How far the review is."""
-    return status(bench.store, bench.bands).as_dict()
+    return status(book.store, book.bands).as_dict()
 
 
 @router.get("/api/review/disagreements", response_model=i.DisagreementsAnswer)
-def disagreeing(bench: Bench, offset: Offset = 0, limit: Limit = 100) -> Any:
+def disagreeing(book: BookOf, offset: Offset = 0, limit: Limit = 100) -> Any:
     """Entries on which people disagree, with what each of them decided and when."""
-    return disagreements(bench.store, offset, limit)
+    return disagreements(book.store, offset, limit)
 
 
 @router.get("/api/review/agreement", response_model=i.AgreementAnswer)
-def review_agreement(bench: Bench) -> Any:
+def review_agreement(book: BookOf) -> Any:
     """Agreement between reviewers: shares and Cohen's κ."""
-    return agreement(bench.store).as_dict()
+    return agreement(book.store).as_dict()
 
 
 @audits.post("/api/audit", response_model=i.AuditAnswer, responses=problems(409))
-def draw_sample(bench: Bench, body: i.SampleIn) -> Any:
+def draw_sample(book: BookOf, body: i.SampleIn) -> Any:
     """Draw a new stratified sample."""
     found = audit.draw(
-        bench.engine,
-        bench.bands,
+        book.engine,
+        book.bands,
         body.size,
         body.reviewer,
         body.random_seed,
@@ -295,37 +310,37 @@ def draw_sample(bench: Bench, body: i.SampleIn) -> Any:
 
 
 @audits.get("/api/audit", response_model=i.AuditAnswer)
-def current_sample(bench: Bench) -> Any:
+def current_sample(book: BookOf) -> Any:
     """The present sample and how far it is."""
-    return {"audit": audit.current(bench.store)}
+    return {"audit": audit.current(book.store)}
 
 
 @audits.get("/api/audit/next", response_model=i.BlindItems, responses=problems(409))
 def next_blind_items(
-    bench: Bench, reviewer: ReviewerQuery, count: Annotated[int, Query(ge=1, le=10)] = 2
+    book: BookOf, reviewer: ReviewerQuery, count: Annotated[int, Query(ge=1, le=10)] = 2
 ) -> Any:
     """The next items, blind."""
-    return audit.following(bench.store, count)
+    return audit.following(book.store, count)
 
 
 @audits.post("/api/audit/decide", response_model=i.AuditDecided, responses=problems(404, 409))
-def decide_blind(bench: Bench, body: i.VerdictIn) -> Any:
+def decide_blind(book: BookOf, body: i.VerdictIn) -> Any:
     """Keep what somebody says about an item."""
     return audit.decide(
-        bench.store, body.number, body.reviewer, body.verdict, body.right, body.typed, body.note
+        book.store, body.number, body.reviewer, body.verdict, body.right, body.typed, body.note
     )
 
 
 @audits.post("/api/audit/undo", response_model=i.AuditUndone, responses=problems(409))
-def undo_blind(bench: Bench, body: i.UndoIn) -> Any:
+def undo_blind(book: BookOf, body: i.UndoIn) -> Any:
     """Take back the newest answer."""
-    return audit.undo(bench.store, body.reviewer)
+    return audit.undo(book.store, body.reviewer)
 
 
 @audits.get("/api/audit/report", response_model=i.ReportAnswer, responses=problems(409))
-def audit_result(bench: Bench, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> Any:
+def audit_result(book: BookOf, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> Any:
     """Precision with its 95 % interval, over all and by band."""
-    return audit_report.report(bench.engine, bench.bands, width)
+    return audit_report.report(book.engine, book.bands, width)
 
 
 @audits.post("/api/audit/recalibrate", response_model=i.RecalibrationAnswer, responses=problems(409))
