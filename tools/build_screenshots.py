@@ -25,7 +25,7 @@ from bilex.model import Translator
 from bilex.vectors import WordVectors
 
 REPOSITORY = Path(__file__).parents[1]
-sys.path.insert(0, str(REPOSITORY / "tests" / "workbench" / "browser"))
+sys.path.insert(0, str(REPOSITORY / "workbench" / "tests" / "browser"))
 
 from opened_page import OpenedPage, chromium  # noqa: E402
 from running_server import TOKEN, serve  # noqa: E402

@@ -131,6 +131,16 @@ class OpenedPage:
 
         self.until(clicked, f"{selector} to click")
 
+    def press(self, selector: str, key: str = Keys.ENTER) -> None:
+        """Bring the focus to an element with Tab alone, and press a key on it."""
+        self.one(selector)
+        for _ in range(150):
+            if self.run("return document.activeElement.matches(arguments[0])", selector):
+                self.keys(key)
+                return
+            self.keys(Keys.TAB)
+        raise AssertionError(f"Tab does not reach {selector}")
+
     def write(self, selector: str, text: str) -> None:
         """Put a text in place of what a field holds, by typing."""
         field = self.one(selector)

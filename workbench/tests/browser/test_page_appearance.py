@@ -188,7 +188,7 @@ def test_the_skip_link_leads_to_the_content(page: OpenedPage) -> None:
 def test_views_are_reached_by_links_and_back(page: OpenedPage) -> None:
     page.go("translate")
     page.click("nav a[data-view=publish]")
-    page.one("#download")
+    page.one("#format")
     assert page.driver.title == "Publish – bilex workbench"
     assert page.run("return document.activeElement.tagName") == "H1"
     assert page.one("nav a[aria-current=page]").text == "Publish"

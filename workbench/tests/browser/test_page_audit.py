@@ -28,7 +28,7 @@ def test_an_audit_from_drawing_to_recalibration(auditor: OpenedPage) -> None:
     page = auditor
     page.go("audit")
     page.write("#audit-size", str(SIZE))
-    page.click("#audit-start")
+    page.press("#audit-start")
     page.sees("#audit-progress", f"0 of {SIZE} entries")
     size = page.api("audit")["audit"]["size"]
     assert size == SIZE
@@ -62,9 +62,9 @@ def test_an_audit_from_drawing_to_recalibration(auditor: OpenedPage) -> None:
     page.sees("#more-decisions", "30 %")
     page.sees("#more-decisions", f"{wider:,} more" if wider else "already")
     assert len(page.all("#audit-report .interval")) > 2
-    page.click("#recalibrate")
+    page.press("#recalibrate")
     page.sees("#audit-report", "Recalibrated from")
-    page.click("#recalibrate-undo")
+    page.press("#recalibrate-undo")
     page.until(
         lambda: page.api("audit/report?width=0.1")["recalibration"] is None, "the model's own confidences"
     )
@@ -78,12 +78,12 @@ def test_an_audit_is_continued_after_a_break(auditor: OpenedPage) -> None:
         {"size": 12, "reviewer": "aino", "random_seed": 3, "min_confidence": None, "max_rank": None},
     )
     page.go("audit")
-    page.click("#audit-go")
+    page.press("#audit-go")
     page.sees("#audit-progress", "0 of 12")
     page.keys("s")
     page.until(lambda: page.text(".entry-word .word"), "the next entry")
     page.keys("1", Keys.ENTER)
-    page.click("#audit-stop")
+    page.press("#audit-stop")
     page.sees("#audit-go", "Go on")
 
 

@@ -50,14 +50,14 @@ def test_right_to_left_words_are_isolated(page: OpenedPage) -> None:
 @pytest.mark.parametrize("name", ["markup", "image", "bidi", "right-to-left", "joiner", "marks"])
 def test_an_entry_of_each_can_be_opened(page: OpenedPage, name: str) -> None:
     page.go(f"entry?source={quote(HOSTILE[name], safe='')}")
-    page.one(".stats")
+    page.one(".entry-facts")
     shown = page.text("h1 .word")
     assert not set(shown) & set("\x07\x1b\u202e")
     assert "broken" not in page.driver.title
     page.until(lambda: page.all(".chart-dot"), "the map")
     assert page.run("return document.documentElement.scrollWidth <= innerWidth")
     heights = page.run(
-        "return [...document.querySelectorAll('.stats dd')].map((e) => e.getBoundingClientRect().height)"
+        "return [...document.querySelectorAll('h1, .candidate')].map((e) => e.getBoundingClientRect().height)"
     )
     assert max(heights) < 120
 

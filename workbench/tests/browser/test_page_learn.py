@@ -31,7 +31,8 @@ def test_a_retraining_is_followed_compared_and_discarded(decided: OpenedPage) ->
     page = decided
     generation = page.api("model")["generation"]
     page.go("learn")
-    page.click("#learn-start")
+    assert "takes about" in page.text("#learn-estimate")
+    page.press("#learn-start")
     page.one("#learn-keep")
     waiting = page.api("learn")["waiting"]
     page.sees(".stat", f"{waiting['changed']:,} of {waiting['compared']:,}")
@@ -41,8 +42,9 @@ def test_a_retraining_is_followed_compared_and_discarded(decided: OpenedPage) ->
         change = page.api("learn/changes?offset=0&limit=1")["rows"][0]
         page.sees(".grid-body", change["source"])
         page.sees(".grid-body", change["after"])
+        page.sees(".grid-body .reason", change["reason"])
     page.go("learn")
-    page.click("#learn-discard")
+    page.press("#learn-discard")
     page.one("#learn-start")
     assert page.api("learn")["waiting"] is None
     assert page.api("model")["generation"] == generation
@@ -53,8 +55,8 @@ def test_a_retraining_is_kept_and_decisions_stay(decided: OpenedPage) -> None:
     before = page.api("model")["generation"]
     decisions = page.api("review/status")["decisions"]
     page.go("learn")
-    page.click("#learn-start")
-    page.click("#learn-keep")
+    page.press("#learn-start")
+    page.press("#learn-keep")
     page.sees("main", "The new model is in use")
     page.until(lambda: page.api("model")["state"] == "ready", "the new model")
     assert page.api("model")["generation"] != before
@@ -64,10 +66,57 @@ def test_a_retraining_is_kept_and_decisions_stay(decided: OpenedPage) -> None:
     page.sees(".translation", source["accepted"][0])
 
 
+def test_an_earlier_model_is_restored_by_keyboard(decided: OpenedPage) -> None:
+    page = decided
+    page.run("window.confirm = () => true")
+    if not page.api("models")["earlier"]:
+        page.go("learn")
+        page.press("#learn-start")
+        page.press("#learn-keep")
+        page.sees("main", "The new model is in use")
+        page.until(lambda: page.api("model")["state"] == "ready", "the new model")
+    before = page.api("models")
+    wanted = before["earlier"][0]
+    page.go("learn")
+    page.one(".restore")
+    page.run("window.confirm = () => true")
+    assert page.violations() == []
+    page.press(".restore")
+    page.sees("[role=status]", "The earlier model is in use again.")
+    page.until(lambda: page.api("models")["current"]["made"] == wanted["made"], "the earlier model")
+    assert page.api("models")["earlier"][0]["made"] == before["current"]["made"]
+    page.sees("main", "in use")
+
+
+def test_a_worse_model_is_to_be_discarded(page: OpenedPage) -> None:
+    held = {
+        "words": 200, "before": 0.6, "after": 0.5,
+        "before_interval": [0.53, 0.67], "after_interval": [0.43, 0.57],
+        "gained": 5, "lost": 25, "by": "decisions", "verdict": "worse",
+    }  # fmt: skip
+    found = {
+        "seconds": 3, "learned_from": {"seeds": 9, "accepted": 1, "rejected": 1}, "held_out": held,
+        "changed": 0, "compared": 10, "made": "2026-01-01T00:00:00+00:00",
+    }  # fmt: skip
+    page.go("translate")
+    page.run(
+        "const [found] = arguments, real = window.fetch;"
+        "window.fetch = async (path, given) => path !== '/api/learn' ? real(path, given)"
+        " : new Response(JSON.stringify({waiting: found}), {status: 200});"
+        "location.hash = '#/learn'",
+        found,
+    )
+    page.sees("#learn-verdict", "Worse")
+    assert "primary" in str(page.one("#learn-discard").get_attribute("class"))
+    assert "primary" not in str(page.one("#learn-keep").get_attribute("class"))
+    page.sees(".stat", "53 %–67 %")
+    assert page.violations() == []
+
+
 def test_a_retraining_is_cancelled(decided: OpenedPage) -> None:
     page = decided
     page.go("learn")
-    page.click("#learn-start")
-    page.click("#job-cancel")
+    page.press("#learn-start")
+    page.press("#job-cancel")
     page.sees("#last-job", "cancelled")
     assert page.api("learn")["waiting"] is None

@@ -68,7 +68,7 @@ def test_unknown_words_get_close_spellings(page: OpenedPage) -> None:
 def test_the_direction_turns_with_the_best_translation(page: OpenedPage) -> None:
     page.go("translate?word=price")
     best = page.text(".translation .answer-word")
-    page.click("#direction")
+    page.press("#direction")
     page.sees(".query-word", best)
     assert page.run("return location.hash").endswith("&direction=backward")
     assert "Finnish → English" in page.text("#direction")
@@ -77,7 +77,7 @@ def test_the_direction_turns_with_the_best_translation(page: OpenedPage) -> None
 def test_why_shows_the_neighbours_in_both_languages(page: OpenedPage) -> None:
     page.go("translate?word=price")
     target = page.text(".translation .answer-word")
-    page.click(".why-button")
+    page.press(".why-button")
     found = page.api(f"why?source=price&target={target}&k=8")
     page.until(lambda: len(page.all(".why .neighbours")) == 4 * len(found["views"]), "four lists a view")
     lists = page.run("return [...document.querySelectorAll('.why .neighbours')].map((l) => l.textContent)")

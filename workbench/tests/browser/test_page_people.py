@@ -40,10 +40,10 @@ def test_disagreements_are_listed_and_settled(page: OpenedPage, reviewer: Callab
     page.sees("#table-total", "2 entries")
     reviewer("chief")
     page.go("people")
-    page.one(".settle").send_keys(Keys.ENTER)
+    page.press(".settle")
     page.sees("h2", "Disagreements (1)")
     assert page.api("review/disagreements")["total"] == 1
-    page.one(".settle").send_keys(Keys.ENTER)
+    page.press(".settle")
     page.sees("main", "Nobody disagrees")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from opened_page import OpenedPage
+from selenium.webdriver.common.keys import Keys
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +54,7 @@ def test_the_dictionary_is_previewed_and_downloaded(page: OpenedPage) -> None:
     page.sees("#preview-count", "3 pairs, 3 of them confirmed")
     page.sees("#preview table", "hankkia")
     page.choose("#format", "csv")
-    text = page.downloaded(lambda: page.click("#download")).read_text(encoding="utf-8")
+    text = page.downloaded(lambda: page.press("#download")).read_text(encoding="utf-8")
     assert all(word in text for word in ("price", "hinta", "ostaa", "hankkia")) and "red" not in text
     page.click("input[type=radio][value=all]")
     wanted = page.api("publish/preview?which=all")["pairs"]
@@ -77,7 +78,7 @@ def test_the_change_log_says_who_decided_what(page: OpenedPage) -> None:
 
 def test_a_sheet_goes_out_and_comes_back(page: OpenedPage, tmp_path: Path) -> None:
     page.go("publish")
-    sheet = page.downloaded(lambda: page.click("#sheet-open"))
+    sheet = page.downloaded(lambda: page.press("#sheet-open"))
     with sheet.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
         rows = list(reader)
@@ -93,11 +94,11 @@ def test_a_sheet_goes_out_and_comes_back(page: OpenedPage, tmp_path: Path) -> No
     page.one("#import-file").send_keys(str(filled))
     page.write("#import-reviewer", "spreadsheet")
     before = page.api("review/status")["decisions"]
-    page.click("#import-go")
+    page.press("#import-go")
     page.sees("#import-result", "Would be imported: 2 accepted, 1 rejected")
     assert page.api("review/status")["decisions"] == before
-    page.click("#import-trial")
-    page.click("#import-go")
+    page.press("#import-trial", Keys.SPACE)
+    page.press("#import-go")
     page.sees("#import-result", "Imported: 2 accepted, 1 rejected")
     statuses = [page.api(f"entry?source={row['source']}")["status"] for row in chosen]
     assert statuses == ["accepted", "rejected", "accepted"]
@@ -126,7 +127,7 @@ def test_the_published_site_is_searched_without_a_server(
     page.choose("#format", "site")
     page.write("#cover-title", "The Little Dictionary")
     page.until(lambda: "title=The+Little" in str(page.one("#download").get_attribute("href")), "the title")
-    found = page.downloaded(lambda: page.click("#download"))
+    found = page.downloaded(lambda: page.press("#download"))
     assert found.name == "en-fi-site.zip"
     with zipfile.ZipFile(found) as archive:
         archive.extractall(tmp_path)

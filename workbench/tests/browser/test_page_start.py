@@ -28,9 +28,9 @@ def world(empty_server: Server) -> Server:
 def test_a_fit_of_the_sample_is_cancelled(world: Server, open_page: Callable[[Server], OpenedPage]) -> None:
     page = open_page(world)
     page.sees("h1", "Start")
-    page.click("#sample-fit")
+    page.press("#sample-fit")
     page.sees("#job-heading", "Fitting the model")
-    page.click("#job-cancel")
+    page.press("#job-cancel")
     page.one("#sample-fit")
     assert page.api("job")["job"]["state"] == "cancelled"
     assert page.api("model")["state"] == "none"
@@ -66,7 +66,7 @@ def test_a_model_is_fitted_from_files(world: Server, open_page: Callable[[Server
     page.click("#fit-go")
     page.sees("[role=alert]", "both languages")
     _, second, third = page.all(".file-choice")
-    page.click(".browse")
+    page.press(".browse")
     page.click(".file-browser button", "deeper")
     page.click(".file-browser button", "source.vec")
     page.sees(".chosen-file", "Chosen: source.vec")
@@ -77,10 +77,10 @@ def test_a_model_is_fitted_from_files(world: Server, open_page: Callable[[Server
     third.find_element("css selector", "input[type=file]").send_keys(str(world.folder / "seeds.tsv"))
     page.sees(".chosen-file", "Chosen: seeds.tsv")
     assert not page.one("#fit-advanced").get_attribute("open")
-    page.click("#fit-advanced summary")
+    page.press("#fit-advanced summary")
     page.choose("#fit-method", "procrustes")
     page.sees("#fit-advanced .hint", "rotation")
-    page.click("#fit-go")
+    page.press("#fit-go")
     page.one("#word")
     page.sees("#model-name", "planted · English – Finnish")
     source = planted(400, 16, 0.3).source.index_to_key[300]

@@ -139,16 +139,15 @@ def test_selected_entries_are_accepted_and_taken_back_by_keyboard(page: OpenedPa
     page.sees("#bulk-scope", "2 selected entries")
     rows = page.api("entries?heads=true&limit=3")["rows"]
     assert len(page.all(f"{ROWS}[aria-selected=true]")) == 2
-    for selector in ("#bulk summary", "#bulk-accept"):
-        page.run("document.querySelector(arguments[0]).focus()", selector)
-        page.keys(Keys.ENTER)
-    undo = page.one("#bulk-undo")
+    page.press("#bulk summary")
+    page.press("#bulk-accept")
+    page.one("#bulk-undo")
     accepted = page.api("entries?status=accepted")
     assert {row["source"] for row in accepted["rows"] if row["reviewers"]} == {
         rows[0]["source"],
         rows[2]["source"],
     }
-    undo.send_keys(Keys.ENTER)
+    page.press("#bulk-undo")
     page.until(lambda: page.api("entries?status=accepted")["total"] == 0, "nothing accepted")
 
 

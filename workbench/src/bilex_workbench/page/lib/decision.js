@@ -52,7 +52,7 @@ export class DecisionCard {
     this.typing = combobox({ label: "Another translation", lang: languages[1].code, complete, onpick: (word) => this.offer(word), placeholder: "another translation" });
     this.element = el("section", { class: "card decision", "aria-labelledby": this.heading.id },
       el("div", { class: "decision-main" },
-        el("header", {}, this.heading, el("span", { class: "hint" }, kindName(item.kind), item.source_rank ? ` · rank ${count(item.source_rank)}` : "")),
+        el("header", {}, this.heading, title ? null : el("span", { class: "hint" }, kindName(item.kind), item.source_rank ? ` · rank ${count(item.source_rank)}` : "")),
         el("ol", { class: "candidates" }, this.rows),
         this.typedList, el("div", { class: "write-row" },
           el("div", { class: "row type-row" }, el("kbd", { "aria-hidden": "true" }, "t"), this.typing.element),

@@ -33,7 +33,7 @@ function more(report) {
   return el("div", { class: "fields wanted-width" }, field("Wanted width of the interval (points)", input), answer);
 }
 
-function recalibration(report, again) {
+function recalibration(app, report, again) {
   const { recalibration: done } = report;
   const act = (request, text) => async () => {
     try {
@@ -51,7 +51,7 @@ function recalibration(report, again) {
     done ? el("p", { class: "hint" }, "Applied to the model, they hold outside of the workbench too: for bilex translate, bilex lexicon and programs.") : null,
     el("div", { class: "row" }, button(done ? "Recalibrate again" : "Recalibrate", act(() => api.post("audit/recalibrate"), "The confidences were recalibrated."), { id: "recalibrate" }),
       done ? button("Take it back", act(() => api.remove("audit/recalibrate"), "The model's own confidences are back."), { id: "recalibrate-undo" }) : null,
-      done ? button("Apply to the model", act(() => api.post("audit/apply"), "The model has the recalibrated confidences."), { id: "recalibrate-apply" }) : null));
+      done ? button("Apply to the model", act(async () => { await api.post("audit/apply"); await app.refreshUntilOpen(); }, "The model has the recalibrated confidences."), { id: "recalibrate-apply" }) : null));
 }
 
 /** The report as elements; `again` draws the view again after a change. */
@@ -63,5 +63,5 @@ export async function auditReport(app, again) {
     card("Precision", stats([["Right", percent(report.precision)], ["95 % interval", `${percent(report.low)} – ${percent(report.high)}`], ["Decisions", count(report.decided)]]), intervalPicture(report), more(report)),
     card("By frequency", partTable("Precision by frequency", "Ranks", report.by_band)),
     card("By confidence", partTable("Precision by confidence", "Confidence", report.by_confidence)),
-    recalibration(report, again));
+    recalibration(app, report, again));
 }

@@ -15,7 +15,8 @@ const KEYS = [
   ["w", "why: the neighbours of the chosen or first candidate (review)"],
   ["e", "the structure of an entry; Ctrl+Enter saves it (page of an entry)"],
   ["/", "go to the search field (translate, dictionary)"],
-  ["↑ ↓ Page Home End", "move through the dictionary; Enter opens an entry"],
+  ["↑ ↓ Page Home End", "move through the dictionary; Enter opens an entry, Space selects it for “Change many”"],
+  ["→ ←", "show or hide the forms of a headword (dictionary)"],
   ["+ − 0 and arrows", "zoom and move the map while it has the focus"],
   ["?", "this list"],
 ];

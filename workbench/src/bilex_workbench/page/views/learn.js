@@ -2,10 +2,10 @@
 
 import { api } from "../lib/api.js";
 import { button, debounce, el, field, replace } from "../lib/dom.js";
-import { count, duration, percent } from "../lib/format.js";
+import { bytes, count, counted, duration, percent, time } from "../lib/format.js";
 import { JobCard } from "../lib/job.js";
 import { say, warn } from "../lib/notices.js";
-import { card, empty, stats, viewHead } from "../lib/parts.js";
+import { card, empty, stats, table, viewHead } from "../lib/parts.js";
 import { link } from "../lib/router.js";
 import { VirtualTable } from "../lib/virtual.js";
 import { wordOf } from "../lib/words.js";
@@ -38,9 +38,9 @@ class LearnView {
   }
 
   async offer(last) {
-    const status = await api.get("review/status");
+    const [status, estimate, models] = await Promise.all([api.get("review/status"), api.get("learn/estimate"), api.get("models")]);
     if (!status.decisions) {
-      replace(this.inside, card("Nothing to learn from yet", empty("The model learns from what people decide. Some fifty decisions are a good beginning.", "review", {}, "Begin the review")));
+      replace(this.inside, card("Nothing to learn from yet", empty("The model learns from what people decide. Some fifty decisions are a good beginning.", "review", {}, "Begin the review")), this.modelsCard(models));
       return;
     }
     const part = el("input", { type: "number", min: 0, max: 50, value: 10, required: true });
@@ -48,7 +48,7 @@ class LearnView {
     const updates = el("input", { type: "number", min: 1 });
     replace(this.inside, last && last.state !== "done" ? el("p", { class: `badge ${last.state === "failed" ? "bad" : "unsure"}`, id: "last-job" }, last.state === "failed" ? last.detail ?? "The last retraining failed." : "The last retraining was cancelled.") : null,
       card("Decisions so far", stats([["Accepted", count(status.accepted)], ["Corrected", count(status.corrected)], ["Rejected", count(status.rejected)], ["Not reviewed", count(status.unreviewed)]])),
-      card("Retrain", el("form", {
+      card("Retrain", el("p", { id: "learn-estimate" }, estimate.sentence), el("form", {
         class: "fields",
         onsubmit: async (event) => {
           event.preventDefault();
@@ -60,7 +60,30 @@ class LearnView {
           }
         },
       }, field("Held out to compare (%)", part, "Decisions that are not learned from."), field("Updates", updates, "Empty: as the method sets them."), field("Random seed", seed),
-      el("button", { type: "submit", class: "primary", id: "learn-start" }, "Learn from the decisions"))));
+      el("button", { type: "submit", class: "primary", id: "learn-start" }, "Learn from the decisions"))), this.modelsCard(models));
+  }
+
+  /** The present model and the earlier ones, each to be restored. */
+  modelsCard({ current, earlier, kept }) {
+    const accuracy = (found) => (found ? `${percent(found.share, 1)} (${percent(found.low)}–${percent(found.high)})` : "–");
+    const row = (model, why, action) => [model.made ? time(model.made) : "–", count(model.learned_pairs), accuracy(model.accuracy), bytes(model.bytes), why, action];
+    return card("Models", el("p", { class: "hint" }, `The ${counted(kept, "model")} before the present one are kept. Decisions stay when a model is restored, and the present model is kept as well.`),
+      table("Models", [["Made"], ["Pairs learned from", true], ["Held-out accuracy (95 % interval)"], ["Size", true], ["Replaced"], ["Restore"]],
+        [row(current, "in use", ""), ...earlier.map((model) => row(model, [model.replaced ? `${time(model.replaced)}: ` : "", model.reason],
+          button(["Restore", el("span", { class: "hidden-text" }, ` the model made ${model.made ? time(model.made) : "earlier"}`)], () => this.restore(model), { class: "small restore" })))]),
+      earlier.length ? null : el("p", { class: "hint" }, "There is no earlier model yet; when you keep a retrained one, the present one moves here."));
+  }
+
+  async restore({ number, made }) {
+    if (!confirm(`Use the model made ${made ? time(made) : "earlier"} again?`)) return;
+    try {
+      await api.post("models/restore", { number });
+      await this.app.refreshUntilOpen();
+      say("The earlier model is in use again.");
+      await this.load();
+    } catch (error) {
+      warn(error);
+    }
   }
 
   follow(job) {
@@ -84,6 +107,7 @@ class LearnView {
         { name: "source", heading: source.name ?? "Source", cell: (row) => wordOf(row.source, { lang: source.code }) },
         { name: "before", heading: "Before", cell: (row) => [wordOf(row.before, { lang: target.code }), el("small", {}, ` ${percent(row.confidence_before)}`)] },
         { name: "after", heading: "After", cell: (row) => [wordOf(row.after, { lang: target.code }), el("small", {}, ` ${percent(row.confidence_after)}`)] },
+        { name: "reason", heading: "Why", width: "minmax(0, 1.5fr)", cell: (row) => wordOf(row.reason) },
         { name: "decided", heading: "Decided", cell: (row) => (row.decided ?? []).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: target.code })]) },
       ],
     });
@@ -106,7 +130,7 @@ class LearnView {
       await api.post("learn/keep");
       await this.app.refreshUntilOpen();
       say("The new model is in use.");
-      replace(this.inside, card("Kept", el("p", {}, "The new model is in use; the earlier one is beside it."), el("div", { class: "row" }, el("a", { href: link("table") }, "To the dictionary"), el("a", { href: link("review") }, "Go on reviewing"))));
+      replace(this.inside, card("Kept", el("p", {}, "The new model is in use; the earlier one can be restored in Learn."), el("div", { class: "row" }, el("a", { href: link("table") }, "To the dictionary"), el("a", { href: link("review") }, "Go on reviewing"))));
       this.inside.querySelector("a").focus();
     } catch (error) {
       warn(error);

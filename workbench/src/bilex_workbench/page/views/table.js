@@ -13,8 +13,8 @@ import { plain, wordOf } from "../lib/words.js";
 
 const ROW_HEIGHT = 36;
 // What somebody looks for may be a form: with one of these, forms are rows of their own.
-const SEEKING = ["q", "status", "noted", "reviewer", "assignee", "known", "fresh"];
-const FILTERS = ["q", "in", "match", "min_confidence", "max_confidence", "band", "status", "mutual", "identical", "noted", "reviewer", "kind", "heads", "assignee", "known", "fresh"];
+const SEEKING = ["q", "status", "noted", "reviewer", "assignee", "known", "doubtful", "fresh"];
+const FILTERS = ["q", "in", "match", "min_confidence", "max_confidence", "band", "status", "mutual", "identical", "noted", "reviewer", "kind", "heads", "assignee", "known", "doubtful", "fresh"];
 const SHOWN_AT_FIRST = ["select", "source", "target", "confidence", "kind", "source_rank", "status"];
 const YES_NO = [["", "any"], ["true", "yes"], ["false", "no"]];
 
@@ -155,7 +155,7 @@ class TableView {
           field("Matches", chooser("match", [["", "anywhere"], ["prefix", "beginning"], ["exact", "whole word"]])),
           field("Confidence from (%)", shareInput("min_confidence")), field("to (%)", shareInput("max_confidence")),
           field("Frequency band", chooser("band", bands)), field("Mutual", chooser("mutual", YES_NO)), field("Same spelling", chooser("identical", YES_NO)),
-          field("With a note", chooser("noted", YES_NO)), field("From seeds", chooser("known", YES_NO)), field("New answer", chooser("fresh", YES_NO)), field("Reviewer", this.reviewers),
+          field("With a note", chooser("noted", YES_NO)), field("From seeds", chooser("known", YES_NO)), field("Doubtful seed", chooser("doubtful", YES_NO)), field("New answer", chooser("fresh", YES_NO)), field("Reviewer", this.reviewers),
           field("Assigned to", el("input", { type: "text", maxlength: 60, value: query.assignee ?? "", id: "filter-assignee", oninput: debounce((event) => this.set("assignee", event.target.value.trim()), 250) }))),
         el("fieldset", {}, el("legend", {}, "Columns"), el("div", { class: "row", id: "columns" }, this.columns.map((column) => check(column.heading, this.shownColumns().includes(column), (on) => this.toggleColumn(column.name, on))))),
         el("div", { class: "row" }, button("Clear filters", () => this.clear(), { class: "quiet" }))),
