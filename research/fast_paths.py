@@ -148,7 +148,7 @@ def _planted(data: Path, words: int) -> tuple[Any, Any]:
 
 
 def _serve(data: Path, clock: Clock, times: int, words: int) -> None:
-    from bilex_workbench.served import Keys
+    from bilex_workbench.engine import Keys
 
     source, target = _planted(data, 200_000)
     keys = Keys(target, np.random.default_rng(0).uniform(0.4, 0.6, 200_000).astype(np.float32))
