@@ -40,13 +40,12 @@ import torch
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
-from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, C1Report, Pass, shortened
+from bilex.aligners.c1_settings import MANY_SEEDS, C1Constants, shortened
 from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_words_of
 from bilex.aligners.preparation import UnitRows, small_vocabularies
 from bilex.aligners.starts import first_dictionary
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
-from bilex.core.progress import SILENT
 from bilex.fit import fit
 from bilex.fit.held_out import hold_out
 from bilex.fit.trial import WORDS
@@ -129,40 +128,40 @@ class Chain:
 
     def start(self, seeds_for: int) -> tuple[Pairs, str | None]:
         """The first dictionary of a joined start, and its name."""
-        c1 = C1(preset="careful", device=self.device)
-        c1.report_ = C1Report()
         constants = self.constants("careful", seeds_for)
-        found = first_dictionary(c1, *self.words, self.seeds, Pass(0, constants), SILENT)
-        return found, c1.report_.start
+        sizes = {"frequent": constants.frequent, "keep": constants.augment}
+        found = first_dictionary(*self.words, self.seeds, **sizes, device=self.device)
+        return found.pairs, found.start
 
-    def passed(
-        self, form: str, constants: C1Constants, seeds: Pairs, dictionary: Pairs, words: int | None = None
-    ) -> Maps:
-        """The maps after one pass (Algorithm 1), which searches among so many words; None for all."""
+    def passed(self, form: str, constants: C1Constants, seeds: Pairs, dictionary: Pairs) -> Maps:
+        """The maps after one pass (Algorithm 1)."""
+        return list(self.rounds(form, constants, seeds, dictionary))[-1]
+
+    def rounds(self, form: str, constants: C1Constants, seeds: Pairs, dictionary: Pairs) -> Iterator[Maps]:
+        """The maps after each round of a pass."""
         c1 = C1(preset=form, device=self.device)
         x, y = self.rows
         maps: Maps | None = None
         for number in range(constants.warm_up + constants.iterations):
             if maps is not None:
                 induced = induce_pairs(
-                    *(side.head(words).mapped(part) for side, part in zip((x, y), maps, strict=True)),
+                    *(side.mapped(part) for side, part in zip((x, y), maps, strict=True)),
                     frequent=constants.frequent, keep=constants.augment,
                     full_csls=constants.full_csls, device=x.device,
                 )  # fmt: skip
                 dictionary = np.concatenate([seeds, augmentation(induced, seeds)])
             found = advanced_maps(x[dictionary[:, 0]], y[dictionary[:, 1]])
             maps = found.source.float(), found.target.float()
-            if number < constants.warm_up or not constants.updates:
+            if number < constants.warm_up:
                 continue
             contrasted = dictionary if constants.contrast_on_augmented or not len(seeds) else seeds
-            contrast = c1.objective(x, y, contrasted, constants, words)
+            contrast = c1.objective(x, y, contrasted, constants)
             for update in range(constants.updates):
                 updated, loss = c1.update(contrast, maps, constants.learning_rate * constants.decay**update)
                 if not np.isfinite(loss):
                     break
                 maps = updated
-        assert maps is not None
-        return maps
+            yield maps
 
     def anchored(self, maps: Maps, anchors: int) -> Pairs:
         """The seeds and the surest pairs that a pass has found."""
@@ -172,19 +171,14 @@ class Chain:
         return np.concatenate([self.seeds, found[:anchors]])
 
     def early(self, form: str, seeds: int) -> Iterator[tuple[str, Maps]]:
-        """Two passes, whole or shorter; "rounds" and the share of the way of each pass."""
+        """Two passes: all rounds or one, all or 45 % of the way, then one round or two."""
         own, many = self.constants(form, seeds), self.constants(form, MANY_SEEDS)
         for rounds, way in ((own.iterations, 1.0), (own.iterations, 0.45), (1, 0.45)):
             short = replace(shortened(own, way, form), iterations=rounds)
             first = self.passed(form, short, self.seeds, self.seeds)
             more = self.anchored(first, ANCHORS[1])
-            name = f"{rounds} rounds, way {way}, then"
-            for last in (many.iterations,) if way == 1 else (1, many.iterations):
-                constants = replace(many, iterations=last)
-                yield f"{name} {last} rounds", self.passed(form, constants, more, more)
-            if way < 1:
-                constants = replace(shortened(many, way, form), iterations=many.iterations)
-                yield f"{name} {many.iterations} rounds, way {way}", self.passed(form, constants, more, more)
+            for number, maps in enumerate(self.rounds(form, many, more, more), 1):
+                yield f"{rounds} rounds, way {way}, then {number}", maps
 
     def links(self, form: str, dictionary: Pairs, seeds: int) -> Iterator[tuple[str, Maps]]:
         """The maps after each link of the chain, by name.

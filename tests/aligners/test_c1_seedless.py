@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from c1_worlds import Listener, World, quick, same_maps
 
-from bilex.aligners import c1
+from bilex.aligners import c1_settings
 from bilex.aligners import starts as starting
 from bilex.aligners.base import Aligner
 from bilex.aligners.c1 import C1
@@ -275,7 +275,7 @@ def test_few_seeds_stay_alone_where_no_start_comes_out_right() -> None:
 def test_early_passes_search_among_frequent_words_and_still_learn_from_rare_seeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(c1, "EARLY_WORDS", 300)
+    monkeypatch.setattr(c1_settings, "_EARLY_WORDS", 300)
     world = respelt(World(words=500), 60)
     seen: list[tuple[int, int]] = []
     original = C1.objective

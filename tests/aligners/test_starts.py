@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bilex.aligners import get_method
 from bilex.aligners.maps import Map
 from bilex.aligners.preparation import unit_center_unit
 from bilex.aligners.starts import (
@@ -14,6 +15,7 @@ from bilex.aligners.starts import (
 )
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
+from planted import planted
 
 
 def _words(*words: str) -> WordVectors:
@@ -98,3 +100,16 @@ def test_unsupervised_start_describes_equally_many_words_of_unequal_vocabularies
 def test_unsupervised_start_needs_two_words() -> None:
     with pytest.raises(BilexError, match="at least two words"):
         unsupervised_similarity_distributions(_words("a"), _words("b", "c"))
+
+
+@pytest.mark.parametrize("method", ["rcsls", "fipp", "vecmap-semi", "vecmap-supervised"])
+def test_rivals_start_without_seeds_from_what_the_vocabularies_suggest(method: str) -> None:
+    world = planted(600, 20, 0.3)
+    names = [*world.source.index_to_key[:60], *world.target.index_to_key[60:]]  # 60 words are spelled alike
+    target = WordVectors(names, world.target.vectors)
+    with pytest.raises(BilexError, match="needs a seed dictionary"):
+        get_method(method)(device="cpu").fit(world.source, target)
+    fitted = get_method(method)(device="cpu", start="joined").fit(world.source, target)
+    x, y = fitted.source_map_(world.source.vectors), fitted.target_map_(target.vectors)
+    right = (x @ y.T).argmax(1) == np.arange(600)
+    assert right[60:].mean() > 0.7 and fitted.report_.seed_pairs == 0

@@ -7,7 +7,7 @@ import pytest
 
 from bilex.aligners.maps import Center, Linear, Map, Unit
 from bilex.model import Translator
-from bilex.model.inverse_map import inverse_map, taken_back
+from bilex.model.refine import inverse_map, taken_back
 from planted import planted
 
 WORLD = planted(words=700, dim=24, noise=0.7, seed=3)

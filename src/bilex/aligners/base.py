@@ -186,11 +186,11 @@ class Aligner(ABC):
                 f"method '{self.name}' needs vectors of one dimension, not {source.dim} and {target.dim}; "
                 f"use {_of_any_dimensions()}."
             )
-        pairs = self._usable_pairs(source, target, lexicon)
+        known = lexicon if lexicon is not None else Lexicon([])
+        self.rejected_ = known.rejected_index(source.key_to_index, target.key_to_index)
+        pairs = self._usable_pairs(source, target, known, progress)
         for side in (source, target):
             check_finite(side)
-        wrong = lexicon if lexicon is not None else Lexicon([])
-        self.rejected_ = wrong.rejected_index(source.key_to_index, target.key_to_index)
         with exclusive_lock(checkpoint), enough_memory():
             self._fit(source, target, pairs, progress, checkpoint)
         self._refuse_not_finite()
@@ -209,9 +209,11 @@ class Aligner(ABC):
                     "rate, or leave its settings at their defaults."
                 )
 
-    def _usable_pairs(self, source: WordVectors, target: WordVectors, lexicon: Lexicon | None) -> Pairs:
+    def _usable_pairs(
+        self, source: WordVectors, target: WordVectors, lexicon: Lexicon, progress: Progress
+    ) -> Pairs:
         """The seed pairs as rows of the two vocabularies, repeats kept."""
-        if lexicon is None or not len(lexicon):
+        if not len(lexicon):
             if self.needs_seeds:
                 raise BilexError(f"method '{self.name}' needs a seed dictionary; give one with --seeds.")
             return np.zeros((0, 2), np.int64)

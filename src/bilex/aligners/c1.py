@@ -1,36 +1,32 @@
-"""Stage C1: contrastive alignment of static vectors inside a self-learning loop (the paper's Algorithm 1)."""
+"""Stage C1: contrastive alignment of static vectors inside a self-learning loop (the paper's Algorithm 1).
+
+    D ← D_0                                             the seeds
+    for each round:
+        W_x, W_y ← advanced mapping of D                `advanced`
+        for each update:                                `contrast`
+            find hard negatives of the pairs in the current maps
+            W_x, W_y ← W_x, W_y − rate · clipped gradient of the loss
+        D ← D_0 ∪ D_add, pairs that W_x and W_y find    `induction`
+
+`C1.algorithm_1` is that loop, for two languages or more. `_fit` passes through it once, or several times with
+the surest pairs found so far as further seeds. `c1_settings` has all settings and constants.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from bilex.aligners.advanced import Two, advanced_maps, damping_sentence, joint_maps
-from bilex.aligners.base import SMALLEST, Aligner, Limits, Pairs
-from bilex.aligners.c1_settings import (
-    EARLY_WORDS,
-    JOINED_SEEDS,
-    LAST_PASSES,
-    MANY_SEEDS,
-    PRESET_SUMMARIES,
-    STARTS,
-    WAYS,
-    C1Constants,
-    C1Report,
-    Pass,
-    Round,
-    check_choice,
-    constants_for,
-    plan_passes,
-    shortened,
-)
+from bilex.aligners.base import Pairs
+from bilex.aligners.c1_settings import C1Constants, C1Settings, Pass, Round
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners, known_negatives
 from bilex.aligners.induction import augmentation, induce_pairs, surest_pairs, without_pairs, without_words_of
@@ -40,13 +36,6 @@ from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 
-if TYPE_CHECKING:
-    from typing import Self
-
-# The share of the way that a round of a trial goes. Trials that go all of it on few words mislead, as do
-# those that go a third of it and those with fewer rounds (research/trial.md).
-_TRIAL_WAY = 0.45
-_ANY = 2**31  # words of a vocabulary that sets no limits
 # The objectives of so many pairs of languages are in memory at once. Where there are more, a round goes over
 # groups of them several times, with a part of its updates each time.
 _PAIRS_AT_ONCE, _TURNS = 10, 4
@@ -86,47 +75,8 @@ class Learned(NamedTuple):
 
 
 @dataclass(kw_only=True, repr=False)
-class C1(Aligner):
+class C1(C1Settings):
     """Advanced mapping, contrastive updates against hard negatives, and a dictionary that grows.
-
-    Every constant of the paper is a setting. Those left at None follow the preset, which picks and scales
-    them by the number of seeds and words (`c1_settings.constants_for`). Three settings go beyond the paper,
-    with any number of seeds: `start` joins the seeds by pairs that the vocabularies suggest, `passes` repeats
-    the rounds with the surest pairs found so far as further seeds, and `last_pass` chooses the constants of
-    the last repetition.
-
-    Args:
-        preset: "paper", "best", "careful", "quick", "5k", "1k", or "auto", which `bilex.fit` replaces by
-            what held-out seeds prefer, and which is "paper" for an aligner that is fitted by itself.
-        iterations: Rounds of self-learning (N_iter).
-        updates: Contrastive updates per round (N_CL).
-        negatives: Hard negatives per side (N_neg).
-        frequent: Words for which new pairs are searched (N_freq).
-        augment: New pairs kept from each direction (N_aug).
-        learning_rate: Of plain SGD.
-        decay: Factor on the learning rate after each update (γ).
-        contrast_on_augmented: Whether contrast also uses the new pairs.
-        warm_up: Rounds without contrast before the first.
-        temperature: τ of the loss.
-        clip: Greatest norm of the gradient over both maps.
-        negative_vocabulary: Negatives are found among so many of the most frequent words; 0 for all.
-        neighbours: k of CSLS in finding new pairs.
-        contrastive: Switch for the ablation: False leaves the contrastive updates out.
-        self_learning: Switch for the ablation: False makes one round on the seeds alone.
-        through_norms: Let the gradient through the norms of the mapped vectors.
-        mask_known: Never take another known translation as a negative.
-        full_csls: Rank new pairs by true CSLS.
-        start: The first dictionary: "seeds" for the seeds alone; "identical", "numerals", "romanised",
-            "shared" (these three together) or "unsupervised" for what the vocabularies suggest, joined to the
-            seeds; "joined" for the best of these; "auto" for "joined" under 300 seeds and "seeds" from there
-            on.
-        passes: How often to pass through the rounds; None for three under 300 seeds with "best" and
-            "careful", and else one.
-        last_pass: "many" gives the last of several passes the constants for many seeds, "same" those of the
-            others.
-        anchors: How many of the pairs found so far are seeds of the last pass; None for 5,000.
-        size: Use the constants for this number of seeds, whatever the lexicon has; None for the lexicon's.
-        way: The share of the way, in summed lengths of steps, that each round goes. Trials go a part of it.
 
     References:
         Li et al., Improving Word Translation via Two-Stage Contrastive Learning, ACL 2022.
@@ -138,108 +88,6 @@ class C1(Aligner):
     name = "c1"
     summary = "the paper's stage C1: contrastive, self-learning; minutes; the default"
     needs_seeds = False
-    presets = PRESET_SUMMARIES
-    limits: ClassVar[Limits] = {
-        "iterations": (1, None),
-        "negatives": (1, None),
-        "frequent": (1, None),
-        "learning_rate": (SMALLEST, None),
-        "decay": (SMALLEST, None),
-        "temperature": (SMALLEST, None),
-        "clip": (SMALLEST, None),
-        "neighbours": (1, None),
-        "passes": (1, None),
-        "way": (SMALLEST, 1),
-    }
-
-    preset: str = "auto"
-    iterations: int | None = None
-    updates: int | None = None
-    negatives: int | None = None
-    frequent: int | None = None
-    augment: int | None = None
-    learning_rate: float | None = None
-    decay: float | None = None
-    contrast_on_augmented: bool | None = None
-    warm_up: int | None = None
-    temperature: float = 1.0
-    clip: float = 0.15
-    negative_vocabulary: int = 60_000
-    neighbours: int = 10
-    contrastive: bool = True
-    self_learning: bool = True
-    through_norms: bool | None = None
-    mask_known: bool | None = None
-    full_csls: bool | None = None
-    start: str = "auto"
-    passes: int | None = None
-    last_pass: str = "many"
-    anchors: int | None = None
-    size: int | None = None
-    way: float = 1.0
-    report_: C1Report = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_choice("preset", self.preset, PRESET_SUMMARIES)
-        check_choice("start", self.start, STARTS)
-        check_choice("last_pass", self.last_pass, LAST_PASSES)
-
-    def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
-        """The constants that hold for a problem of this size."""
-        seeds = seeds if self.size is None else self.size
-        overrides = {constant.name: getattr(self, constant.name) for constant in fields(C1Constants)}
-        constants = constants_for(self.preset, seeds, smaller_vocabulary, **overrides)
-        constants = shortened(constants, self.way, self.preset)
-        if not self.contrastive:
-            constants = replace(constants, updates=0)
-        if not self.self_learning:
-            constants = replace(constants, iterations=1, warm_up=0)
-        return constants
-
-    def plan(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
-        """The passes through the rounds, and their constants."""
-        few, own = self._has_few(seeds), self.constants(seeds, smaller_vocabulary)
-        count = self.passes
-        if count is None:
-            count = 3 if self.preset in WAYS and few else 1
-        if not self.self_learning or self.anchors == 0:
-            count = 1
-        last = own
-        if self.last_pass == "many":
-            last = replace(self, size=MANY_SEEDS).constants(MANY_SEEDS, smaller_vocabulary)
-        # Without many seeds, 20,000 words find as good pairs (research/trial.md); with them not always.
-        words = EARLY_WORDS if few else None
-        return plan_passes(count, self.anchors, own, last, smaller_vocabulary, words)
-
-    def _has_few(self, seeds: int) -> bool:
-        return (seeds if self.size is None else self.size) < JOINED_SEEDS
-
-    def for_trial(self, pairs: int, words: int) -> Self:
-        """Fewer updates, with the constants for the seeds of the whole problem."""
-        passes = self.passes or 1  # what few seeds and none add by default takes long and decides nothing
-        return self.clone().set_params(size=self.size or pairs, way=_TRIAL_WAY * self.way, passes=passes)
-
-    def choices(self, pairs: int) -> list[dict[str, dict[str, Any]]]:
-        """With preset "auto": the preset; with 300 seeds or more two passes, then a third or a joined start.
-
-        Held-out seeds of three families of vectors preferred two passes to one almost everywhere, and a third
-        pass or a joined start only where static vectors are weak (research/never_worse.md).
-        """
-        if self.preset != "auto":
-            return []
-        forms: dict[str, dict[str, Any]] = {"careful": {"preset": "careful"}, "best": {"preset": "best"}}
-        one, other = (replace(self, **form).constants(pairs, _ANY) for form in forms.values())
-        if one == other:
-            del forms["best"]
-        repeats = self.passes is None and self.self_learning and self.contrastive and not self._has_few(pairs)
-        if not repeats:
-            return [forms]
-        steps = [{name: {**form, "passes": 2} for name, form in forms.items()}]
-        if pairs < MANY_SEEDS:
-            steps.append({"third pass": {"passes": 3}})
-        elif self.start == "auto":
-            steps.append({"joined start": {"start": "joined"}})
-        return steps
 
     def algorithm_1(
         self,
@@ -404,7 +252,20 @@ class C1(Aligner):
         if not len(pairs) or (joined and self.self_learning):
             from bilex.aligners.starts import first_dictionary
 
-            pairs = first_dictionary(self, source, target, pairs, first, progress)
+            pairs, start, tried = first_dictionary(
+                source,
+                target,
+                pairs,
+                start=self.start,
+                frequent=first.constants.frequent,
+                keep=first.constants.augment,
+                words=first.words,
+                k=self.neighbours,
+                device=self.device,
+                seed=self.seed,
+                progress=progress,
+            )
+            self.report_ = replace(self.report_, start=start, starts=dict(tried))
         return without_pairs(pairs, self.rejected_)
 
     def _anchored(

@@ -15,10 +15,11 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import SMALLEST, Aligner, Limits, Metric, Pairs
+from bilex.aligners.base import SMALLEST, Limits, Metric, Pairs
 from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
+from bilex.aligners.starts import FromPairs
 from bilex.core.device import resolve_device
 from bilex.core.progress import Progress
 from bilex.search import top_k
@@ -49,7 +50,7 @@ class FIPPReport(AlignerReport):
 
 
 @dataclass(kw_only=True, repr=False)
-class FIPP(Aligner):
+class FIPP(FromPairs):
     """Make the inner products of the seed words agree where they nearly do, and map accordingly.
 
     Where the inner products of two pairs differ by less than `epsilon` in the two languages, the

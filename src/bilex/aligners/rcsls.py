@@ -15,10 +15,11 @@ import numpy.typing as npt
 import scipy.linalg
 import torch
 
-from bilex.aligners.base import SMALLEST, Aligner, Limits, Pairs
+from bilex.aligners.base import SMALLEST, Limits, Pairs
 from bilex.aligners.maps import Array, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
+from bilex.aligners.starts import FromPairs
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
@@ -45,7 +46,7 @@ class RCSLSReport(AlignerReport):
 
 
 @dataclass(kw_only=True, repr=False)
-class RCSLS(Aligner):
+class RCSLS(FromPairs):
     """Descend on the relaxed CSLS loss of the seed pairs, starting from the Procrustes rotation.
 
     With unit rows x and y and the map W, applied as xW, the loss of n pairs is

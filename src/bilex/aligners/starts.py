@@ -14,8 +14,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,19 +25,18 @@ import scipy.linalg
 import torch
 from anyascii import anyascii
 
-from bilex.aligners.base import Pairs
-from bilex.aligners.c1_settings import Pass, TriedStart
-from bilex.aligners.induction import augmentation, induce_pairs
+from bilex.aligners.base import Aligner, Pairs
+from bilex.aligners.c1_settings import TriedStart
+from bilex.aligners.induction import augmentation, induce_pairs, without_pairs
 from bilex.aligners.maps import Array
 from bilex.aligners.preparation import small_vocabularies, unit_center_unit
 from bilex.core.errors import BilexError
-from bilex.core.progress import Progress
+from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
 from bilex.search import csls_top_k, neighbourhoods
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from bilex.aligners.c1 import C1
     from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
 
     SelfLearning: TypeAlias = "VecMapSemi | VecMapUnsupervised"
@@ -54,6 +55,8 @@ _CLEAR = 0.5
 # Words of each language on which starts are compared, and self-learning's patience there.
 _COMPARED_WORDS = 4_000
 _PATIENCE = 10
+# Words that the best start pairs, and pairs that are kept, as in C1 with few seeds.
+_INDUCED_FREQUENT, _INDUCED = 20_000, 6_000
 
 _NUMERAL = re.compile(r"[0-9]+")
 # Of words that sound alike: those looked at, and the shortest key.
@@ -206,61 +209,118 @@ class _Trial(NamedTuple):
     similarity: float
 
 
+class FirstDictionary(NamedTuple):
+    """The pairs to start from, the start that was taken (None for the seeds alone), and those tried."""
+
+    pairs: Pairs
+    start: str | None = None
+    tried: Mapping[str, TriedStart] = MappingProxyType({})
+
+
 def first_dictionary(
-    c1: C1,
     source: WordVectors,
     target: WordVectors,
     seeds: Pairs,
-    first: Pass,
-    progress: Progress,
-) -> Pairs:
-    """The pairs from which C1 starts without seeds, or with few; what was tried is kept in its report.
+    *,
+    start: str = "joined",
+    frequent: int = _INDUCED_FREQUENT,
+    keep: int | None = None,
+    words: int | None = None,
+    k: int = 10,
+    device: str = "auto",
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> FirstDictionary:
+    """The pairs to start from without seeds, or with few.
 
     Seeds stay alone where the two vocabularies have nothing to join them.
+
+    Args:
+        source: Source vectors.
+        target: Target vectors.
+        seeds: The seed pairs; maybe none.
+        start: One of the starts by name, or "joined" for the best.
+        frequent: How many words of each language are paired by the best start.
+        keep: How many of these pairs are kept in each direction; None for 6,000, or fewer in a small
+            vocabulary.
+        words: Partners are looked for among so many words; None for all.
+        k: Neighbours in CSLS.
+        device: "auto", "cpu" or "cuda".
+        seed: Of self-learning.
+        progress: Receives how far the work is.
 
     Raises:
         BilexError: There are no seeds, and no start is possible or every one of them collapsed.
     """
     given = _words(source, target, seeds)
-    frequent = small_vocabularies(source, target, Lexicon(given), _START_WORDS)
-    possible = _possible(c1, *frequent, given)
+    small = small_vocabularies(source, target, Lexicon(given), _START_WORDS)
+    possible = _possible(*small, given, start, device, seed)
     if [name for name, *_ in possible] == ["seeds"]:
-        return seeds
-    trials = _trials(possible, frequent, progress)
-    starts = {
+        return FirstDictionary(seeds)
+    trials = _trials(possible, small, progress)
+    tried = {
         trial.name: TriedStart(recovered=round(trial.recovered, 4), similarity=round(trial.similarity, 4))
         for trial in trials
     }
-    c1.report_ = replace(c1.report_, starts=starts)
     best = max(trials, key=lambda trial: (trial.recovered, trial.similarity))
-    tried = ", ".join(f"{trial.name} {trial.recovered:.0%}" for trial in trials)
+    shares = ", ".join(f"{trial.name} {trial.recovered:.0%}" for trial in trials)
     if best.recovered < COLLAPSED:
         if len(seeds):
             progress.say(
-                f"{len(seeds)} seeds: no other start helps (pairs that the others predict: {tried})."
+                f"{len(seeds)} seeds: no other start helps (pairs that the others predict: {shares})."
             )
-            return seeds
+            return FirstDictionary(seeds, None, tried)
         raise BilexError(
             f"without seeds the two languages could not be brought together (pairs that the other pairs "
-            f"predict: {tried}); give even a few dozen seed pairs with --seeds."
+            f"predict: {shares}); give even a few dozen seed pairs with --seeds."
         )
-    c1.report_ = replace(c1.report_, start=best.name)
     known = f"{len(seeds)} seeds" if len(seeds) else "No seeds"
-    progress.say(f"{known}: starting from {best.name} (pairs that the other pairs predict: {tried}).")
-    x = torch.from_numpy(best.aligner.source_map_(source.head(first.words).vectors))
-    y = torch.from_numpy(best.aligner.target_map_(target.head(first.words).vectors))
-    most, keep = first.constants.frequent, first.constants.augment
-    induced = induce_pairs(x, y, frequent=most, keep=keep, k=c1.neighbours, device=c1.device)
-    return np.concatenate([seeds, augmentation(induced, seeds)])
+    progress.say(f"{known}: starting from {best.name} (pairs that the other pairs predict: {shares}).")
+    x = torch.from_numpy(best.aligner.source_map_(source.head(words).vectors))
+    y = torch.from_numpy(best.aligner.target_map_(target.head(words).vectors))
+    keep = keep or min(_INDUCED, max(1, 2 * min(len(source), len(target)) // 3))
+    induced = induce_pairs(x, y, frequent=frequent, keep=keep, k=k, device=device)
+    return FirstDictionary(np.concatenate([seeds, augmentation(induced, seeds)]), best.name, tried)
 
 
-def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: list[tuple[str, str]]) -> list[Start]:
+@dataclass(kw_only=True, repr=False)
+class FromPairs(Aligner):
+    """A method that learns from pairs, which may be more than the seeds.
+
+    Args:
+        start: "seeds" for the seed pairs alone, as in the papers; "joined" for these, if any, and the pairs
+            that the vocabularies suggest: words spelled or pronounced alike, numerals, or the shapes of the
+            spaces, carried through self-learning. For few seeds or none.
+    """
+
+    start: Literal["seeds", "joined"] = "seeds"
+
+    def _usable_pairs(
+        self, source: WordVectors, target: WordVectors, lexicon: Lexicon, progress: Progress
+    ) -> Pairs:
+        if self.start == "seeds":
+            return super()._usable_pairs(source, target, lexicon, progress)
+        seeds = lexicon.index(source.key_to_index, target.key_to_index)
+        self.report_ = replace(self.report_, seed_pairs=len(lexicon), seed_pairs_used=len(seeds))
+        settings: dict[str, Any] = {"device": self.device, "seed": self.seed, "progress": progress}
+        found = first_dictionary(source, target, seeds, **settings).pairs
+        return without_pairs(found, self.rejected_)
+
+
+def _possible(
+    source: WordVectors,
+    target: WordVectors,
+    seeds: list[tuple[str, str]],
+    wanted: str,
+    device: str,
+    seed: int,
+) -> list[Start]:
     """The starts that the vocabularies and the user's settings allow."""
     from bilex.aligners.vecmap import VecMapSemi, VecMapUnsupervised
 
     settings: dict[str, Any] = {
-        "device": c1.device,
-        "seed": c1.seed,
+        "device": device,
+        "seed": seed,
         "frequent": _COMPARED_WORDS,
         "patience": _PATIENCE,
     }
@@ -282,15 +342,15 @@ def _possible(c1: C1, source: WordVectors, target: WordVectors, seeds: list[tupl
         starts.append(("seeds", VecMapSemi(**settings), Lexicon(seeds, "seeds")))
     else:
         starts.append(("unsupervised", VecMapUnsupervised(**settings), None))
-    any_start = c1.start in ("auto", "joined", "seeds")
-    wanted = [start for start in starts if any_start or start[0] in (c1.start, "seeds")]
-    if not wanted:
+    any_start = wanted in ("auto", "joined", "seeds")
+    chosen = [start for start in starts if any_start or start[0] in (wanted, "seeds")]
+    if not chosen:
         counts = ", ".join(f"{len(pairs)} {name}" for name, pairs in found.items())
         raise BilexError(
-            f"start '{c1.start}' needs at least {_FEWEST_SHARED} such words that both languages have; these "
+            f"start '{wanted}' needs at least {_FEWEST_SHARED} such words that both languages have; these "
             f"share {counts}; use start=unsupervised or give seeds."
         )
-    return wanted
+    return chosen
 
 
 def _words(source: WordVectors, target: WordVectors, pairs: Pairs) -> list[tuple[str, str]]:

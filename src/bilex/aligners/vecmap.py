@@ -22,7 +22,12 @@ from bilex.aligners.base import Aligner, Limits, Pairs
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.aligners.preparation import Prepared, unit_center_unit
-from bilex.aligners.starts import COLLAPSED, identical_strings, unsupervised_similarity_distributions
+from bilex.aligners.starts import (
+    COLLAPSED,
+    FromPairs,
+    identical_strings,
+    unsupervised_similarity_distributions,
+)
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
@@ -77,7 +82,7 @@ class SelfLearningReport(VecMapReport):
 
 
 @dataclass(kw_only=True, repr=False)
-class VecMapSupervised(Aligner):
+class VecMapSupervised(FromPairs):
     """One advanced mapping of the seed pairs: whiten, rotate, re-weight, undo the whitening.
 
     Examples:
@@ -256,7 +261,7 @@ class _Loop:
 
 
 @dataclass(kw_only=True, repr=False)
-class VecMapSemi(_SelfLearning):
+class VecMapSemi(_SelfLearning, FromPairs):
     """Self-learning that starts from seed pairs.
 
     Examples:

@@ -23,7 +23,7 @@ from bilex.fit.calibration import DIRECTIONS, ask
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.card import share_interval
-from bilex.model.inverse_map import inverse_map, taken_back
+from bilex.model.refine import inverse_map, taken_back
 from bilex.model.space import Direction, Floats, Rows, Space
 from bilex.vectors import WordVectors
 

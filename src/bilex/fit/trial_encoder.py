@@ -52,7 +52,9 @@ class TrialEncoder:
         tuning = _trial_tuning(self.stage.settings_for(encoder), self.stage.preset_in_force)
         if self.seeds >= ENOUGH_SEEDS:
             tuning = replace(tuning, induced=0)
-        stage = replace(self.stage, mixing=0.5, tuning=tuning, preset=self.stage.preset_in_force, cache=None)
+        cache = None if self.stage.tune else self.stage.cache  # what was tuned here belongs to no other fit
+        preset = self.stage.preset_in_force
+        stage = replace(self.stage, mixing=0.5, tuning=tuning, preset=preset, cache=cache)
         aligner = self.fits[self.tuned_with]
         return run_stage_c2(aligner, *self.small, self.learned, stage, progress=self.progress).encoded
 

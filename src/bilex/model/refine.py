@@ -11,9 +11,10 @@ would draw words closer to everything in the other language and make hubs of the
 away, and no single candidate counts as wrong because it was not chosen. A rejected pair pushes from its
 answer to the centroid. Decisions that the model agrees with move little; words far from all decisions stay.
 
-Width and step are chosen on decisions that the pulls did not come from (five folds) and on the seeds. The
-step is taken only if neither gets worse and both together gain by more than two standard errors; otherwise
-the space stays as it is (research/refine.md).
+Width and step are chosen on decisions that the pulls did not come from (five folds) and on the seeds: the
+ones with the highest gain less its standard error. The step is taken only if the gain is 0.2 points of mean
+reciprocal rank and two standard errors, the decisions do not lose, the seeds do not lose more than one
+standard error, and few other answers change; otherwise the space stays as it is (research/refine.md).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bilex.aligners.maps import Local, Map, moved_rows
+from bilex.aligners.maps import Linear, Local, Map, Unit, moved_rows
 from bilex.core.progress import SILENT, Progress
 from bilex.fit.calibration import DIRECTIONS
 from bilex.fit.report import now
@@ -50,9 +51,11 @@ WIDTHS, STEPS = (0.1, 0.2), (2.0, 1.0, 0.5, 0.25)
 CHANGES_PER_DECISION = 5
 _CENTROID, _COMPETITORS, _TEMPERATURE = 30, 10, 0.1
 _FOLDS, _CANDIDATES, _WORDS = 5, 15, 500
+_CLEAR, _LEAST = 2.0, 0.002  # a gain must be so many standard errors, and so much mean reciprocal rank
 # CSLS's term of a word after a step is the mean of the best among so many of its neighbours.
 _NEAR = 15
 _COMPARED, _AT_ONCE = 50_000, 1_000
+_MOST_STRETCHED = 1e3  # beyond that ratio of singular values, float32 rows have lost too much to go back
 
 
 @dataclass(frozen=True)
@@ -235,13 +238,13 @@ def _choose(space: Space, right: Rows, wrong: Rows, seeds: Rows, progress: Progr
                 if changes[number] > CHANGES_PER_DECISION * len(decided):
                     continue
                 parts = gains[number], seed_gains[number]
-                both = np.concatenate(parts)
-                means = [float(part.mean()) if len(part) else 0.0 for part in parts]
-                clear = both.sum() > 2 * both.std() * math.sqrt(len(both))  # two standard errors
-                if clear and min(means) >= 0 and both.sum() > most:
+                (mean, _), (of_seeds, error) = map(_mean_and_error, parts)
+                pooled, pooled_error = _mean_and_error(np.concatenate(parts))
+                clear = pooled > max(_CLEAR * pooled_error, _LEAST)
+                if clear and mean >= 0 and of_seeds >= -error and pooled - pooled_error > most:
                     steps = pulls[0].step(width, step), pulls[1].step(width, step)
-                    best = _Chosen(steps, (len(parts[0]), means[0]), (len(parts[1]), means[1]), width, step)
-                    most = float(both.sum())
+                    best = _Chosen(steps, (len(parts[0]), mean), (len(parts[1]), of_seeds), width, step)
+                    most = pooled - pooled_error
             task.advance()
     return best
 
@@ -366,6 +369,13 @@ def _gains(judged: Sequence[_Judged], pulls: Sequence[_Pull], width: float) -> N
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(STEPS), 0))
 
 
+def _mean_and_error(gains: Numbers) -> tuple[float, float]:
+    """The mean gain and its standard error; zeros where there is none."""
+    if not len(gains):
+        return 0.0, 0.0
+    return float(gains.mean()), float(gains.std()) / math.sqrt(len(gains))
+
+
 def _by_query(pairs: Rows) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for query, answer in dict.fromkeys(map(tuple, pairs.tolist())):
@@ -390,3 +400,38 @@ def _changed(before: Space, after: Space, decided: Collection[int]) -> int:
         return 0
     first = [space.search(rows, 1)[1][:, 0] for space in (before, after)]
     return int((first[0] != first[1]).sum())
+
+
+def inverse_map(model: Translator, side: Side) -> Map:
+    """The map from a model's space back to a language's own vectors, as unit rows.
+
+    The advanced mapping weighs directions by how well the languages agree there; learned again on top of
+    itself, it would weigh them twice. A map that only turns, stretches and sets lengths to one can be undone:
+    up to its length, a row times the inverse matrix is the row that it came from.
+
+    Args:
+        model: The present model.
+        side: Which language.
+
+    Returns:
+        A map without steps where there is no way back: the space holds a language model's view too, the maps
+        have other steps than unit lengths and matrices, or a matrix is not square or flattens a direction.
+    """
+    if model.provenance.language_model is not None:
+        return Map([])
+    whole = np.eye(model.space.dim)
+    for step in reversed((model.source_map if side == "source" else model.target_map).steps):
+        if isinstance(step, Linear):
+            if step.matrix.shape != whole.shape:
+                return Map([])
+            whole = step.matrix.astype(np.float64) @ whole
+        elif not isinstance(step, Unit):
+            return Map([])
+    if np.linalg.cond(whole) > _MOST_STRETCHED:
+        return Map([])
+    return Map([Linear(np.linalg.inv(whole)), Unit()])
+
+
+def taken_back(words: WordVectors, back: Map) -> WordVectors:
+    """The words with the vectors that they had before the present map."""
+    return WordVectors(words.index_to_key, back(words.vectors)) if back.steps else words
