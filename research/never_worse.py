@@ -129,7 +129,7 @@ class Chain:
     def start(self, seeds_for: int) -> tuple[Pairs, str | None]:
         """The first dictionary of a joined start, and its name."""
         constants = self.constants("careful", seeds_for)
-        sizes = {"frequent": constants.frequent, "keep": constants.augment}
+        sizes: dict[str, Any] = {"frequent": constants.frequent, "keep": constants.augment}
         found = first_dictionary(*self.words, self.seeds, **sizes, device=self.device)
         return found.pairs, found.start
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_unrelated_languages_collapse_and_nothing_is_handed_out() -> None:
         fit(world, aligner)
     assert "\n" not in str(caught.value)
     assert not hasattr(aligner, "source_map_")
-    assert aligner.report_.starts["unsupervised"].recovered < COLLAPSED
+    assert all(int(share) < 100 * COLLAPSED for share in re.findall(r"(\d+)%", str(caught.value)))
 
 
 def test_a_start_that_the_vocabularies_do_not_allow() -> None:
@@ -128,7 +129,7 @@ def test_resuming_without_seeds_needs_no_new_start(tmp_path: Path, monkeypatch: 
         with pytest.raises(KeyboardInterrupt):
             fit(world, quick(**settings), checkpoint=folder, progress=Listener(stopped))
         with monkeypatch.context() as patched:
-            patched.setattr(starting, "first_dictionary", lambda *_: pytest.fail("not wanted"))
+            patched.setattr(starting, "first_dictionary", lambda *_, **__: pytest.fail("not wanted"))
             resumed = fit(world, quick(**settings), checkpoint=folder)
         assert same_maps(resumed, whole)
         assert resumed.report_.anchors == whole.report_.anchors > 0

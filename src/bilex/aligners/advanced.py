@@ -94,13 +94,6 @@ def joint_maps(rows: Mapping[str, Vectors], pairs: Mapping[Two, Pairs]) -> dict[
     Each language is whitened over its rows in all pairs, all are rotated onto each other at once (generalised
     Procrustes), directions are re-weighted by how well the languages agree on them, and the whitening is
     undone. For two languages this is `advanced_maps`.
-
-    Args:
-        rows: Unit rows of each language, all of one dimension.
-        pairs: For two languages, rows of translations of each other.
-
-    Raises:
-        BilexError: The pairs do not connect all languages.
     """
     pairs = {two: found for two, found in pairs.items() if len(found)}
     check_connected(list(rows), pairs)
@@ -137,11 +130,7 @@ def joint_maps(rows: Mapping[str, Vectors], pairs: Mapping[Two, Pairs]) -> dict[
 
 
 def check_connected(languages: Sequence[str], links: Iterable[Two]) -> None:
-    """Make sure that every language can be reached from the first.
-
-    Raises:
-        BilexError: One cannot.
-    """
+    """Make sure that every language can be reached from the first."""
     reached = set(connected_order(languages, links))
     apart = [language for language in languages if language not in reached]
     if apart:
@@ -168,10 +157,6 @@ def rotate_together(names: Sequence[str], agreement: Mapping[Two, Matrix]) -> di
 
     Each rotation in turn is set to the best one for the others as they are, which never lowers the sum, until
     the sum has settled.
-
-    Args:
-        names: Those that are rotated; the first defines the space at the start.
-        agreement: The cross-covariance M of pairs of them; it connects all.
     """
     towards: dict[str, dict[str, Matrix]] = {name: {} for name in names}
     for (a, b), matrix in agreement.items():

@@ -39,22 +39,7 @@ _ANY = 2**31  # words of a vocabulary that sets no limits
 
 @dataclass(frozen=True)
 class C1Constants:
-    """What Algorithm 1 of the paper needs to know.
-
-    Attributes:
-        iterations: Rounds of self-learning (N_iter).
-        updates: Contrastive updates per round (N_CL; the authors' program does one more than the paper says).
-        negatives: Hard negatives per side (N_neg).
-        frequent: Words of each language for which new pairs are searched (N_freq).
-        augment: New pairs kept from each direction (N_aug).
-        learning_rate: Of plain SGD, anew in every round.
-        decay: Factor on the learning rate after each update (γ).
-        contrast_on_augmented: Whether the contrastive updates also use the new pairs.
-        warm_up: Rounds of advanced mapping and new pairs, without contrast, before the first round.
-        through_norms: Whether the gradient goes through the norms of the mapped vectors.
-        mask_known: Whether other known translations of a word are kept out of its negatives.
-        full_csls: Whether new pairs are ranked by true CSLS.
-    """
+    """What Algorithm 1 of the paper needs to know; `C1Settings` says what each constant is."""
 
     iterations: int
     updates: int
@@ -110,33 +95,6 @@ class Pass(NamedTuple):
         return self.constants.iterations
 
 
-def plan_passes(
-    count: int,
-    anchors: int | None,
-    own: C1Constants,
-    last: C1Constants,
-    smaller_vocabulary: int,
-    words: int | None,
-) -> tuple[Pass, ...]:
-    """The passes of a fit.
-
-    The surest pairs of each pass are the seeds of the next, beside the user's.
-
-    Args:
-        count: How many passes.
-        anchors: Pairs that become seeds of the last one; None for 5,000, or fewer in a small vocabulary.
-        own: The constants of the passes before the last, and of a single one.
-        last: The constants of the last of several.
-        smaller_vocabulary: Words in the smaller vocabulary.
-        words: The passes before the last search among so many words; None for all.
-    """
-    if count == 1:
-        return (Pass(0, own),)
-    anchors = anchors or min(_ANCHORS, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
-    found = (0, *[max(1, 3 * anchors // 5)] * (count - 2))
-    return (*(Pass(pairs, own, words) for pairs in found), Pass(anchors, last))
-
-
 def long_steps(updates: int, learning_rate: float, decay: float) -> dict[str, Any]:
     """Settings that go as far as these in half the updates, in steps twice as long."""
     fewer = max(1, round(updates / _LONGER))
@@ -150,13 +108,7 @@ def updates_of_a_share(share: float, updates: int, decay: float) -> int:
 
 
 def shortened(constants: C1Constants, share: float, preset: str) -> C1Constants:
-    """Constants that go a share of the way of each round, in the long steps of "best".
-
-    Args:
-        constants: Those of a whole fit.
-        share: Of the summed lengths of the steps.
-        preset: "best" and "careful" have long steps already.
-    """
+    """Constants that go a share of the way of each round, in the long steps of "best"."""
     if share >= 1 or not constants.updates:
         return constants
     steps = {name: getattr(constants, name) for name in ("updates", "learning_rate", "decay")}
@@ -167,11 +119,7 @@ def shortened(constants: C1Constants, share: float, preset: str) -> C1Constants:
 
 
 def check_choice(name: str, value: str, known: Iterable[str]) -> None:
-    """Refuse a value of a setting that is not among the known ones.
-
-    Raises:
-        BilexError: The value is not known; the nearest name is given.
-    """
+    """Refuse a value of a setting that is not among the known ones."""
     known = list(known)
     if str(value) not in known:
         raise BilexError(
@@ -186,18 +134,6 @@ def constants_for(preset: str, seeds: int, smaller_vocabulary: int, **overrides:
     semi-supervised ones. Under 600 seeds, where the first mapping is poor, rounds without contrast come
     first: one for 301 to 599 seeds and one more for each further halving. A small vocabulary sets limits: at
     most two thirds of its words become new pairs, and at most one in twenty are negatives of a pair.
-
-    Args:
-        preset: "paper" for this rule, and "auto" too where no trial chooses (`bilex.fit`); "best" for it with
-            the options that proved better than the paper's, and half its updates in steps twice as long;
-            "careful" for these, stopped half way; "quick" for it with fewer updates; "5k" or "1k" for the
-            paper's constants whatever the seeds.
-        seeds: Usable seed pairs.
-        smaller_vocabulary: Words in the smaller vocabulary.
-        overrides: Constants that the user has set; None leaves one to the rule.
-
-    Raises:
-        BilexError: The preset is not known, or a constant makes no sense.
     """
     check_choice("preset", preset, PRESET_SUMMARIES)
     if preset in PRESETS:
@@ -385,19 +321,21 @@ class C1Settings(Aligner):
         return constants
 
     def plan(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
-        """The passes through the rounds, and their constants."""
+        """The passes through the rounds; the surest pairs of each join the seeds of the next."""
         few, own = self._has_few(seeds), self.constants(seeds, smaller_vocabulary)
         count = self.passes
         if count is None:
             count = 3 if self.preset in WAYS and few else 1
-        if not self.self_learning or self.anchors == 0:
-            count = 1
+        if count == 1 or not self.self_learning or self.anchors == 0:
+            return (Pass(0, own),)
         last = own
         if self.last_pass == "many":
             last = replace(self, size=MANY_SEEDS).constants(MANY_SEEDS, smaller_vocabulary)
+        anchors = self.anchors or min(_ANCHORS, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
+        found = (0, *[max(1, 3 * anchors // 5)] * (count - 2))
         # Without many seeds, 20,000 words find as good pairs (research/trial.md); with them not always.
         words = _EARLY_WORDS if few else None
-        return plan_passes(count, self.anchors, own, last, smaller_vocabulary, words)
+        return (*(Pass(pairs, own, words) for pairs in found), Pass(anchors, last))
 
     def _has_few(self, seeds: int) -> bool:
         return (seeds if self.size is None else self.size) < _JOINED_SEEDS

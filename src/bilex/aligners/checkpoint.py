@@ -80,15 +80,7 @@ class Checkpoint:
         return Checkpoint(folder, self.identity, self.progress)
 
     def load(self, of_another: Literal["refuse", "ignore"] = "refuse") -> Kept | None:
-        """What was kept; None if there is nothing.
-
-        Args:
-            of_another: What to do with the checkpoint of another problem: refuse it, or act as if there were
-                none, so that `save` replaces it.
-
-        Raises:
-            BilexError: The checkpoint belongs to other data or settings, or cannot be read.
-        """
+        """What was kept; None if there is nothing."""
         if self.folder is None or not verify_manifest(self.folder, _KIND):
             return None
         state = read_json(self.folder / _STATE)

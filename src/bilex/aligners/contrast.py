@@ -104,13 +104,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, vocabulary: Rows, words: np.ndarray, keys: int) -> Words:
-        """The words of a vocabulary that are needed.
-
-        Args:
-            vocabulary: Its vectors.
-            words: The word of each pair.
-            keys: So many of the first words are keys, or all if there are fewer.
-        """
+        """The words of a vocabulary that are needed."""
         keys = min(keys, len(vocabulary))
         rare, place = np.unique(words[words >= keys], return_inverse=True)
         of_pair = words.astype(np.int64)
@@ -269,11 +263,8 @@ def forbidden_partners(
 ) -> tuple[Forbidden, Forbidden]:
     """Which source keys and which target keys may not be negatives of each pair.
 
-    Args:
-        pairs: Source and target rows.
-        keys: How many of the first words of each language are keys.
-        all_known: Forbid every known translation of the pair's other word, not only its own partner.
-        rejected: Pairs that are negatives anyhow, and so may not be found as such.
+    These are its own partners, with `all_known` every known translation, and the rejected ones, which are
+    negatives anyhow.
     """
     wrong = np.zeros((0, 2), np.int64) if rejected is None else rejected
     return (
@@ -308,15 +299,9 @@ def _forbidden(
 
 
 def rejected_partners(words: np.ndarray, rejected: Pairs, side: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rejected partners of each pair's word.
+    """The rejected partners of each pair's word: numbers of pairs, rising, and the row of a partner.
 
-    Args:
-        words: The word of each pair, as a row of its vocabulary.
-        rejected: The rejected pairs.
-        side: Which column of `rejected` holds the queries: 0 for source words, 1 for target words.
-
-    Returns:
-        Numbers of pairs, rising, and the row of a partner for each.
+    `side` is the column of `rejected` that holds the words: 0 for source words, 1 for target words.
     """
     partners: dict[int, list[int]] = {}
     for pair in rejected.tolist():
@@ -329,14 +314,7 @@ def rejected_partners(words: np.ndarray, rejected: Pairs, side: int) -> tuple[np
 def known_negatives(
     x: UnitRows, y: UnitRows, dictionary: Pairs, rejected: Pairs
 ) -> tuple[KnownNegatives, KnownNegatives] | None:
-    """Rejected partners of a dictionary's words, source and target; None where none was rejected.
-
-    Args:
-        x: Source vectors.
-        y: Target vectors.
-        dictionary: The pairs that are contrasted.
-        rejected: The rejected pairs; those of words that are not among the vectors do not count.
-    """
+    """Rejected partners of a dictionary's words, source and target; None where none was rejected."""
     rejected = rejected[(rejected[:, 0] < len(x)) & (rejected[:, 1] < len(y))]
     if not len(rejected):
         return None

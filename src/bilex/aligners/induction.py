@@ -45,15 +45,6 @@ def induce_pairs(
     Each of the `frequent` first words of a language takes its best partner in the *whole* other
     vocabulary; the `keep` highest-scored pairs are returned. The score is half CSLS,
     2·cos(x, y) − r(y), which leaves the query word's own term r(x) out, as the authors' program does.
-
-    Args:
-        source: Source vectors in the common space, unit rows, most frequent first.
-        target: Target vectors.
-        frequent: How many of the first words of each language are queries (N_freq).
-        keep: How many pairs are kept in each direction (N_aug).
-        k: Neighbours in r.
-        full_csls: Rank the pairs by true CSLS, with the query word's term.
-        device: "auto", "cpu" or "cuda".
     """
     source_mean, target_mean = neighbourhoods(source, target, k, device=device)
 
@@ -101,15 +92,7 @@ def surest_pairs(
     k: int = 10,
     device: str | torch.device = "auto",
 ) -> Pairs:
-    """Frequent words that are each other's best partner, the surest first.
-
-    Args:
-        source: Source vectors in the common space, unit rows, most frequent first.
-        target: Target vectors.
-        words: Partners are looked for among so many words of each language; None, or more, for 20,000.
-        k: Neighbours in CSLS.
-        device: "auto", "cpu" or "cuda".
-    """
+    """Frequent words (at most 20,000 per language) that are each other's best partner, the surest first."""
     means = neighbourhoods(source, target, k, device=device)
     frequent = _FREQUENT if words is None else min(words, _FREQUENT)
     x, y = source[:frequent], target[:frequent]

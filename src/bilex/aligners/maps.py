@@ -255,13 +255,7 @@ class Map:
     def __call__(
         self, vectors: npt.ArrayLike, block: int = 16384, *, device: torch.device | None = None
     ) -> Array:
-        """Map rows, some thousands at a time; beside the result only a block is held.
-
-        Args:
-            vectors: One vector per row.
-            block: How many rows are mapped at a time.
-            device: Where to compute; None for numpy on the host.
-        """
+        """Map rows, some thousands at a time; beside the result only a block is held."""
         rows = vectors if isinstance(vectors, StoredRows) else np.asarray(vectors)
         if rows.ndim != 2:
             raise BilexError(f"a map takes rows of vectors, not an array of shape {rows.shape}.")
@@ -307,16 +301,7 @@ class Map:
 
     @classmethod
     def from_state(cls, prefix: str, kinds: Sequence[str], tensor: Callable[[str], Any]) -> Map:
-        """Rebuild a map from what `state` gave.
-
-        Args:
-            prefix: The prefix given to `state`.
-            kinds: The kinds of the steps.
-            tensor: A function from a tensor's name to its values.
-
-        Raises:
-            BilexError: A kind of step is not known to this version.
-        """
+        """Rebuild a map from what `state` gave."""
         steps = []
         for number, kind in enumerate(kinds):
             step = MapStep._known.get(kind)
@@ -327,27 +312,14 @@ class Map:
 
 
 def maps_state(source: Map, target: Map) -> tuple[dict[str, list[str]], dict[str, Array]]:
-    """Both maps of an alignment, for a JSON file and a safetensors file; `maps_from_state` reads them.
-
-    Args:
-        source: The source map.
-        target: The target map.
-
-    Returns:
-        The kinds of their steps, and the tensors.
-    """
+    """Both maps of an alignment, for a JSON file and a safetensors file; `maps_from_state` reads them."""
     source_kinds, source_tensors = source.state("source_map")
     target_kinds, target_tensors = target.state("target_map")
     return {"source_map": source_kinds, "target_map": target_kinds}, {**source_tensors, **target_tensors}
 
 
 def maps_from_state(kinds: Mapping[str, Any], tensors: Mapping[str, Any]) -> tuple[Map, Map]:
-    """The source and the target map that `maps_state` described.
-
-    Raises:
-        KeyError: A part is missing.
-        BilexError: A kind of step is not known to this version.
-    """
+    """The source and the target map that `maps_state` described."""
     source, target = (
         Map.from_state(side, kinds[side], tensors.__getitem__) for side in ("source_map", "target_map")
     )

@@ -35,14 +35,7 @@ def unit_center_unit(vectors: npt.ArrayLike) -> Prepared:
 def small_vocabularies(
     source: WordVectors, target: WordVectors, pairs: Lexicon, frequent: int
 ) -> tuple[WordVectors, WordVectors]:
-    """The most frequent words of two languages and those of some pairs, in order of frequency.
-
-    Args:
-        source: Source vectors.
-        target: Target vectors.
-        pairs: The pairs whose words must be there.
-        frequent: How many of the most frequent words of each language.
-    """
+    """The most frequent words of two languages and those of some pairs, in order of frequency."""
     sources, targets = {a for a, _ in pairs.pairs}, {b for _, b in pairs.pairs}
     return frequent_words(source, frequent, sources), frequent_words(target, frequent, targets)
 

@@ -74,11 +74,7 @@ _SPELLINGS = (
 
 
 def identical_strings(source: WordVectors, target: WordVectors) -> Pairs:
-    """Pair each source word with the target word of the same spelling, if there is one.
-
-    Returns:
-        (source row, target row) pairs in the order of the source vocabulary; maybe none.
-    """
+    """Pair each source word with the target word of the same spelling, if there is one."""
     shared = [
         (row, target.key_to_index[word]) for row, word in enumerate(source.index_to_key) if word in target
     ]
@@ -89,9 +85,6 @@ def numerals(source: WordVectors, target: WordVectors) -> Pairs:
     """Pair the words that consist of the digits 0 to 9 alone and stand in both vocabularies.
 
     Languages in different scripts share few words, but most share their numbers.
-
-    Returns:
-        (source row, target row) pairs in the order of the source vocabulary; maybe none.
     """
     pairs = identical_strings(source, target)
     keep = [bool(_NUMERAL.fullmatch(source.index_to_key[row])) for row in pairs[:, 0]]
@@ -99,11 +92,7 @@ def numerals(source: WordVectors, target: WordVectors) -> Pairs:
 
 
 def sound_key(word: str) -> str:
-    """A word in Latin letters, reduced to what languages spell alike; empty where too little is left.
-
-    Args:
-        word: In any script that anyascii knows.
-    """
+    """A word in Latin letters, reduced to what languages spell alike; empty where too little is left."""
     key = _NOT_A_LETTER.sub("", anyascii(word).lower())
     for spelling, sound in _SPELLINGS:
         key = key.replace(spelling, sound)
@@ -117,9 +106,6 @@ def romanised(source: WordVectors, target: WordVectors) -> Pairs:
     "культура" and "kulttuuri" share no letter, yet written in Latin letters and stripped of what languages
     spell differently they are one key. Such pairs are noisy (false friends, inflected forms), and a few
     hundred are enough for self-learning.
-
-    Returns:
-        (source row, target row) pairs in the order of the source vocabulary; maybe none.
     """
     keys = [_most_frequent(words) for words in (source, target)]
     shared = [(row, keys[1][key]) for key, row in keys[0].items() if key in keys[1]]
@@ -155,20 +141,6 @@ def unsupervised_similarity_distributions(
     language's similarity matrix, sorted, so that the description does not depend on which word is
     which; descriptions are made unit, centred and unit again, and matched by CSLS both ways. The
     dictionary is poor, but better than chance for languages whose spaces have like shapes.
-
-    Args:
-        source: Source vectors, as they came from their file.
-        target: Target vectors.
-        frequent: How many of the most frequent words of each language are described (fewer if a
-            vocabulary is smaller); memory grows with its square.
-        k: Neighbours in CSLS.
-        device: "auto", "cpu" or "cuda".
-
-    Returns:
-        The forward pairs, one for each described source word, then the backward ones.
-
-    Raises:
-        BilexError: A vocabulary has fewer than two words.
     """
     size = min(frequent, len(source), len(target))
     if size < 2:

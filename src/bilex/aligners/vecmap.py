@@ -386,13 +386,6 @@ def polar_factor(matrix: torch.Tensor) -> torch.Tensor | None:
     Newton-Schulz steps X ← ρX(3 − ρ²XᵀX)/2 bring every singular value from [lowest, 1] to 1. The step is as
     wide as values in [lowest, 1] allow, ρ² = 3/(1 + lowest + lowest²), but never so wide that a value of 1
     is thrown back under 1/100, which would cost digits.
-
-    Args:
-        matrix: In float64.
-
-    Returns:
-        The factor, or None where the smallest singular value is so small (less than 1e-12 of the root of the
-        sum of their squares) that the result is not orthogonal to eight digits.
     """
     turned = matrix.shape[0] > matrix.shape[1]
     x: torch.Tensor = (matrix.T if turned else matrix) / torch.linalg.matrix_norm(matrix)
@@ -416,16 +409,6 @@ def recovered_share(
     Among the 4,000 most frequent words of each language, the pairs that are each other's best by CSLS
     under the map of `pairs` are split at random: as many as there are dimensions (at most half) to
     learn a rotation from, the others to be found again. The mean over three splits is returned.
-
-    Args:
-        x: Source rows, most frequent first, on the device that is to be used.
-        y: Target rows.
-        pairs: The dictionary to be judged, on that device too.
-        k: Neighbours in CSLS.
-        seed: Of the splits.
-
-    Returns:
-        From 0 to 1; 0 if hardly any words are each other's best partner.
     """
     turn = rotation(x, y, pairs)
     x, y = x[:_JUDGED_WORDS], y[:_JUDGED_WORDS]

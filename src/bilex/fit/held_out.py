@@ -24,14 +24,7 @@ Numbers = npt.NDArray[np.float64]
 def hold_out(lexicon: Lexicon, share: float, seed: int) -> tuple[Lexicon, Lexicon] | None:
     """Cut the seeds at random into those to learn from and those to judge by, which share no word.
 
-    Args:
-        lexicon: The seed pairs, all of them with both words in the vectors.
-        share: The share of the source words to hold out; more are taken where that would be fewer than 200,
-            but at most a fifth of them.
-        seed: Fixes the draw.
-
-    Returns:
-        The two lists; None where there are too few seeds.
+    At least 200 source words are held out, but at most a fifth; None where there are too few.
     """
     words = len(lexicon.translations())
     if words < FEWEST_SEEDS:
@@ -70,14 +63,7 @@ class WordScores:
 
 
 def word_scores(source: Floats, target: Floats, pairs: Pairs, device: str = "auto") -> WordScores:
-    """The scores of the words of `pairs` in a space.
-
-    Args:
-        source: Source vectors in the common space, unit rows.
-        target: Target vectors.
-        pairs: Pairs that the space was made without, as rows.
-        device: "auto", "cpu" or "cuda".
-    """
+    """The scores of the words of `pairs` in a space."""
     r_source, r_target = neighbourhoods(source, target, _ANSWERS, device=device)
     sources, forward = _one_way(source, target, r_source, r_target, pairs, device)
     targets, backward = _one_way(target, source, r_target, r_source, pairs[:, ::-1], device)
@@ -108,10 +94,6 @@ def halves(lexicon: Lexicon, seed: int) -> tuple[Lexicon, Lexicon]:
     """Cut a list in two parts of about equal size without a word in common.
 
     Words that pairs connect stay together: pairs with a common source or target word are in one half.
-
-    Args:
-        lexicon: The pairs.
-        seed: Fixes the draw.
     """
     if not len(lexicon):
         return lexicon, lexicon

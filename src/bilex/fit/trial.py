@@ -63,12 +63,7 @@ FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.Lin
 
 
 def choose_form(scores: Mapping[str, float]) -> str:
-    """The form to take: the best one if it clearly beats the prior, else the prior.
-
-    Args:
-        scores: For each candidate the mean reciprocal rank on held-out words, both directions, by CSLS; the
-            prior comes first.
-    """
+    """The form to take: the best one if it clearly beats the prior, the first, else the prior."""
     prior = next(iter(scores))
     best = max(scores, key=lambda form: scores[form])
     return best if scores[best] > scores[prior] + MARGIN else prior
@@ -160,19 +155,7 @@ def decide(
     held_out: float = 0.1,
     progress: Progress = SILENT,
 ) -> Decisions:
-    """Decide all that was left open, on held-out seeds where there are enough, else by the priors.
-
-    Args:
-        aligner: The aligner as the user asked for it; it is not fitted here.
-        source: Source vectors.
-        target: Target vectors.
-        lexicon: The seed pairs, or None.
-        encoder: The settings of stage C2 with the encoder open; None without a language model.
-        choose_preset: Whether the preset may be chosen where it is "auto".
-        calibrate: Whether confidences are learned.
-        held_out: The share of the seeds' source words to hold out.
-        progress: Receives how far the work is.
-    """
+    """Decide all that was left open, on held-out seeds where there are enough, else by the priors."""
     usable = lexicon.covered(source.key_to_index, target.key_to_index) if lexicon is not None else Lexicon([])
     return PairTrial(
         aligner=aligner,

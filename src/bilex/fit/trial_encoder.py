@@ -89,12 +89,7 @@ class TrialEncoder:
 
 
 def _trial_tuning(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
-    """How the encoder is tuned in the trial: on machines without a GPU with half the epochs.
-
-    Args:
-        settings: The tuning of the fit itself.
-        preset: Its name.
-    """
+    """How the encoder is tuned in the trial: on machines without a GPU with half the epochs."""
     if preset == "paper":
         return settings
     return replace(settings, epochs=max(1, settings.epochs // 2))

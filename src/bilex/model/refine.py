@@ -204,15 +204,7 @@ class _Chosen(NamedTuple):
 
 
 def _choose(space: Space, right: Rows, wrong: Rows, seeds: Rows, progress: Progress) -> _Chosen:
-    """The best width and step that hurt neither decisions nor seeds, and change few other answers.
-
-    Args:
-        space: The present space.
-        right: Accepted pairs, as rows.
-        wrong: Rejected pairs.
-        seeds: All known pairs, the accepted ones too.
-        progress: Receives how far the work is.
-    """
+    """The best width and step that hurt neither decisions nor seeds, and change few other answers."""
     rng = np.random.default_rng(0)
     decided = np.unique(np.concatenate([right[:, 0], wrong[:, 0]]))
     fold = dict(zip(decided.tolist(), (rng.permutation(len(decided)) % _FOLDS).tolist(), strict=True))

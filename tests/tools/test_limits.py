@@ -1,0 +1,69 @@
+"""The program that says whether the limits hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from research.limits import main
+
+
+def case(**changes: object) -> dict[str, object]:
+    row = {
+        "setting": "en-fi",
+        "preset": "auto",
+        "decided": 1000,
+        "change": 1.2,
+        "interval": 0.5,
+        "changed per decision": 1.0,
+        "undo exact": True,
+    }
+    return {**row, **changes}
+
+
+def verdicts(folder: Path, capsys: pytest.CaptureFixture[str], **files: list[dict[str, object]]) -> dict:
+    for name, rows in files.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    status = main([str(folder)])
+    lines = [line.split("  ", 1) for line in capsys.readouterr().out.splitlines()]
+    found = {rest.strip().rpartition(":")[0]: word.strip() for word, rest in lines}
+    assert status == ("FAIL" in found.values())
+    return found
+
+
+def test_what_was_not_measured_neither_passes_nor_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert set(verdicts(tmp_path, capsys).values()) == {"not measured"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "failing"),
+    [
+        ({}, None),
+        ({"change": -1.0}, "no case below -0.3"),
+        ({"change": 0.5}, "at least +1 with 1,000"),
+        ({"changed per decision": 6.0}, "at most 5 changed"),
+        ({"undo exact": False}, "an undo is exact"),
+    ],
+)
+def test_each_limit_of_decisions_can_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, object], failing: str | None
+) -> None:
+    found = verdicts(tmp_path, capsys, refine=[case(**changes)])
+    failed = " ".join(name for name, word in found.items() if word == "FAIL")
+    assert failed == "" if failing is None else failing in failed
+
+
+def test_auto_below_a_preset_and_a_wrong_mixing_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = [
+        {"setting": "en-fi:1k", "run": "check", "form": form, "mean": mean}
+        for form, mean in (("auto", 40.0), ("best", 41.0), ("careful", 39.0))
+    ]
+    mixing = [{"setting": "en-fi:1k", "auto": 50.0, "fixed": {"0.4": 50.8}}]
+    found = verdicts(tmp_path, capsys, never_worse_check=check, mixing=mixing)
+    failed = [name for name, word in found.items() if word == "FAIL"]
+    assert len(failed) == 3 and any("paper, best and careful" in name for name in failed)
