@@ -168,7 +168,7 @@ class TrainingReport:
         return asdict(self)
 
     def sentence(self) -> str:
-        """One sentence with the figures."""
+        """One sentence with the counts and times."""
         return (
             f"{self.tokens:,} tokens of {self.lines:,} lines, {self.distinct:,} distinct words, of which "
             f"{self.vocabulary:,} ({self.phrases:,} phrases) got vectors of dimension {self.settings.dim}: "

@@ -95,16 +95,12 @@ def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 def pack(
-    table: TokenTable, rows: Integers, device: torch.device, room: int | None = None
+    table: TokenTable, rows: Integers, device: torch.device, capacity: int | None = None
 ) -> tuple[PackedWords, Integers]:
     """Lay out the words `rows` of `table`, none of which may be empty, on a device.
 
-    Args:
-        table: The tokens of many words.
-        rows: Those to lay out.
-        device: Where they go.
-        room: Make batches of about one size have one shape: leave room for so many words, and add empty rows
-            up to a round number. None lays out what there is and no more.
+    With a `capacity`, so many words have a place and empty rows are added up to a round number, so that
+    batches of about one size have one shape.
 
     Returns:
         The packed words, and their rows in the order in which they are numbered.
@@ -117,7 +113,7 @@ def pack(
     width = max(longest, min(_TOKENS_PER_ROW, int(lengths.sum())))
     width += -width % 8  # kernels want masks in multiples of 8
     starts, used_rows = _starts(counts, width)
-    if room is not None:
+    if capacity is not None:
         used_rows = round_up(used_rows)
     places = np.arange(longest)
     used = places < lengths[:, None]
@@ -127,8 +123,8 @@ def pack(
     tokens[0, flat] = table.ids[rows, :longest][used]
     tokens[1, flat] = np.broadcast_to(places, used.shape)[used]
     tokens[2, flat] = np.repeat(np.arange(len(rows)), lengths)
-    if room is not None:
-        starts = np.pad(starts, (0, room - len(starts)))
+    if capacity is not None:
+        starts = np.pad(starts, (0, capacity - len(starts)))
     laid_out = to_device(torch.from_numpy(tokens.reshape(3, used_rows, width)), device)
     return PackedWords(laid_out, to_device(torch.from_numpy(starts), device), counts), rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,8 +22,7 @@ from bilex.vectors.phrases import unit_of
 if TYPE_CHECKING:
     import pandas
 
-_SHOWN_PAIRS = 3
-_SHOWN_ROWS = 10
+_SHOWN_PAIRS, _SHOWN_ROWS = 3, 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +33,7 @@ class Lexicon(Tabular):
 
     Args:
         pairs: The pairs.
-        name: What to call the list when something is said about it: its file, as a rule.
+        name: What messages call the list: its file, as a rule.
         report: What was found in the file it was read from.
         spelt: The pairs as spelt in that file, before lower-casing; `pairs` themselves if empty.
         rejected: Pairs that somebody has said to be no translations.
@@ -98,11 +97,11 @@ class Lexicon(Tabular):
         Args:
             path: One pair per line, divided by tab, semicolon or space, a `.csv` or `.jsonl` file, or any
                 other format of `docs/reference/formats.md`. A first line of column names is recognised.
-            format: The name of the format; None to find out from what the file holds.
+            format: The name of the format; None to detect it.
             lowercase: Whether to lower-case the words, as the vectors usually are.
             normal_form: The Unicode normal form to bring the words into; None leaves them.
             columns: The columns of source and target words: numbers from 1, or names of the first line.
-            delimiter: What divides the columns; None to find out.
+            delimiter: What divides the columns; None to detect it.
             split: Characters that divide several translations in one cell, such as ";/".
             languages: Codes of the source and the target language, to recognise their columns by, and to
                 choose by in files that hold more than two.
@@ -128,17 +127,7 @@ class Lexicon(Tabular):
     def from_pandas(
         cls, frame: pandas.DataFrame, source: str | int = 0, target: str | int = 1, *, lowercase: bool = True
     ) -> Lexicon:
-        """The pairs of two columns of a pandas DataFrame; rows with an empty cell are left out.
-
-        Args:
-            frame: The table.
-            source: The source words' column, by name or place.
-            target: The target words' column.
-            lowercase: Whether to lower-case the words.
-
-        Raises:
-            BilexError: A column is not there.
-        """
+        """The pairs of two columns, by name or place, of a pandas DataFrame, but rows with an empty cell."""
         chosen = []
         for column in (source, target):
             try:
@@ -163,36 +152,24 @@ class Lexicon(Tabular):
         return {"source": str, "target": str}
 
     def corrected(self, corrections: Lexicon) -> Lexicon:
-        """This list, overruled by another.
+        """This list, overruled by another, whose pairs are surely right and whose rejected ones surely wrong.
 
         A source word that `corrections` translate keeps their translations only; pairs that they reject are
         left out and kept in `rejected`.
-
-        Args:
-            corrections: Pairs that are surely right, and pairs that are surely wrong.
         """
         overruled = {source for source, _ in corrections.pairs}
         wrong = set(corrections.rejected) - set(corrections.pairs)
-        kept = self._only(
-            i for i, pair in enumerate(self.pairs) if pair[0] not in overruled and pair not in wrong
-        )
-        joined = kept + corrections
+        kept = (i for i, pair in enumerate(self.pairs) if pair[0] not in overruled and pair not in wrong)
+        joined = self._only(kept) + corrections
         right = set(corrections.pairs)
-        rejected = tuple(pair for pair in joined.rejected if pair not in right)
-        return Lexicon(joined.pairs, joined.name, joined.report, joined.spelt, rejected)
+        return replace(joined, rejected=tuple(pair for pair in joined.rejected if pair not in right))
 
     def save(
         self, path: str | Path, format: str | None = None, *, languages: Languages = (None, None)
     ) -> None:
-        """Write the pairs, atomically.
+        """Write the pairs, atomically, in a format that is named or that the file's name says.
 
-        Args:
-            path: The file.
-            format: The name of the format; None for the one that the file's name says.
-            languages: Codes of the two languages, for formats that mark words with them.
-
-        Raises:
-            BilexError: The file cannot be written, or the format cannot hold a pair.
+        Some formats mark words with their language and need the codes of the two.
         """
         from bilex.lexicon import formats
 
@@ -207,14 +184,11 @@ class Lexicon(Tabular):
 
     def index(self, source: Mapping[str, int], target: Mapping[str, int]) -> npt.NDArray[np.int64]:
         """The covered pairs as rows of the two vocabularies, repeats kept, shape (n, 2)."""
-        found = [(source[a], target[b]) for a, b in self.pairs if a in source and b in target]
-        return np.array(found, np.int64).reshape(-1, 2)
+        return _rows(self.pairs, source, target)
 
     def rejected_index(self, source: Mapping[str, int], target: Mapping[str, int]) -> npt.NDArray[np.int64]:
         """The rejected pairs that are covered, as rows of the two vocabularies, each once, shape (n, 2)."""
-        distinct = dict.fromkeys(self.rejected)
-        found = [(source[a], target[b]) for a, b in distinct if a in source and b in target]
-        return np.array(found, np.int64).reshape(-1, 2)
+        return _rows(dict.fromkeys(self.rejected), source, target)
 
     def as_units(self, source: Mapping[str, int], target: Mapping[str, int]) -> Lexicon:
         """The same pairs, phrases spelt as the vocabularies spell them: "new york" as "new_york".
@@ -264,12 +238,7 @@ class Lexicon(Tabular):
         return find_leaks(self.pairs, train.pairs)
 
     def without(self, other: Lexicon, by: Literal["pair", "source", "word"] = "pair") -> Lexicon:
-        """The pairs that do not stand in another list.
-
-        Args:
-            other: The list to take away.
-            by: What may not be shared with it: the "pair", the "source" word, or either "word".
-        """
+        """The pairs that share with another list neither the "pair", the "source" word, nor any "word"."""
         pairs = set(other.pairs) if by == "pair" else set()
         sources = {a for a, _ in other.pairs} if by != "pair" else set()
         targets = {b for _, b in other.pairs} if by == "word" else set()
@@ -285,17 +254,11 @@ class Lexicon(Tabular):
         Source words are drawn at random for the second list, with all their pairs. Pairs of other
         source words whose target is among those drawn are in neither list: keeping them would reveal
         the answer, and drawing whole groups of connected words instead would favour words with one
-        translation.
+        translation. Both lists are in file order.
 
         Args:
             held_out: How many source words the second list gets: a number, or a fraction below 1.
             seed: Fixes the draw.
-
-        Returns:
-            The list to learn from and the one held out, each in file order.
-
-        Raises:
-            BilexError: More words are asked for than there are.
         """
         sources = sorted({a for a, _ in self.pairs})
         count = round(held_out * len(sources)) if isinstance(held_out, float) else held_out
@@ -313,6 +276,13 @@ class Lexicon(Tabular):
         chosen = list(positions)
         spelt = [self.spelt[i] for i in chosen] if self.spelt else ()
         return Lexicon([self.pairs[i] for i in chosen], self.name, self.report, spelt, self.rejected)
+
+
+def _rows(
+    pairs: Iterable[Pair], source: Mapping[str, int], target: Mapping[str, int]
+) -> npt.NDArray[np.int64]:
+    found = [(source[a], target[b]) for a, b in pairs if a in source and b in target]
+    return np.array(found, np.int64).reshape(-1, 2)
 
 
 def _pairs(entries: Iterable[Entry]) -> list[Pair]:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -159,12 +159,9 @@ class Collector:
     _reasons: Counter[str] = field(default_factory=Counter)
 
     def add(self, number: int, entries: Sequence[Entry], *, rejected: bool = False) -> None:
-        """Take the entries of one unit; one without any is broken.
+        """Take the entries of the unit at `number`, `rejected` if it says that they are wrong.
 
-        Args:
-            number: Where the unit stands.
-            entries: Its pairs; a word may be several, to be divided as the layout says.
-            rejected: Whether the unit says that the pairs are wrong.
+        A word may be several, to be divided as the layout says; a unit without entries is broken.
         """
         divided = self._divided(entries) if self.layout.split else entries
         found = list(itertools.islice(divided, MOST_PAIRS_PER_UNIT + 1))
@@ -347,47 +344,8 @@ def _numbered(path: Path, file: IO[bytes] | gzip.GzipFile) -> Iterator[tuple[int
             yield number, text
 
 
-def read_lines(
-    path: Path,
-    collector: Collector,
-    parse: Callable[[str], list[Entry] | str],
-    *,
-    comment: str = "",
-    lines: Callable[[Path], Iterator[tuple[int, str]]] = text_lines,
-) -> Reading:
-    """Read a format with one unit per line.
-
-    Args:
-        path: The file.
-        collector: Where the entries go.
-        parse: From a line to its entries, or to the reason why it holds none.
-        comment: What a line that is a comment begins with; "" if there are none.
-        lines: The lines of the file; blank ones are skipped.
-
-    Raises:
-        BilexError: The file cannot be read, or holds hardly a pair.
-    """
-    for number, line in lines(path):
-        if comment and line.startswith(comment):
-            collector.comments += 1
-        elif line.strip():
-            found = parse(line)
-            if isinstance(found, str):
-                collector.leave_out(number, found)
-            else:
-                collector.add(number, found)
-    return collector.finished()
-
-
 def check_unpacked(path: Path, unpacked: int, packed: int, largest: int = LARGEST_UNPACKED) -> None:
-    """Refuse what unpacks into too much, or into so much more than text does that it is meant to harm.
-
-    Args:
-        path: The file, for the message.
-        unpacked: The bytes unpacked so far.
-        packed: The bytes that they were unpacked from.
-        largest: The most that it may unpack into.
-    """
+    """Refuse a file whose bytes unpack into too many, or into so many more that it is meant to harm."""
     if unpacked > largest:
         raise BilexError(f"{path}: unpacks into more than {largest >> 20:,} MB; give a part of it.")
     if unpacked > max(_SMALL, _MOST_TIMES_LARGER * packed):

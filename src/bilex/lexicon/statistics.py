@@ -13,6 +13,8 @@ import numpy as np
 from bilex.lexicon.entries import Pair
 from bilex.lexicon.reading import respelt
 
+BAND_ENDS = (1_000, 5_000, 20_000, 50_000)
+BANDS = ("1-1000", "1001-5000", "5001-20000", "20001-50000", "50001+")
 _LOW = 0.2
 _FREQUENT = 500
 _CLEAR_GAIN, _CLEAR_COUNT, _SEVERAL_TIMES = 0.1, 100, 3
@@ -54,7 +56,7 @@ class Coverage:
         return self.fraction < _LOW
 
     def sentence(self) -> str:
-        """One clause with the figures."""
+        """One clause with the counts."""
         return f"{self.covered} of {self.pairs} pairs have both words in the vectors"
 
     def advice(self) -> str:
@@ -63,9 +65,7 @@ class Coverage:
         "Clearly" is a gain of a tenth of all pairs, or, where a dictionary is much larger than the
         vocabularies, three times as many pairs and a hundred more.
         """
-        if not self.alternatives:
-            return ""
-        remedy, covered = max(self.alternatives.items(), key=lambda item: item[1])
+        remedy, covered = max(self.alternatives.items(), key=lambda item: item[1], default=("", 0))
         gain = covered - self.covered
         several_times = gain >= _CLEAR_COUNT and covered >= _SEVERAL_TIMES * self.covered
         if gain < max(1, _CLEAR_GAIN * self.pairs) and not several_times:
@@ -76,34 +76,30 @@ class Coverage:
 def measure(
     pairs: Sequence[Pair], spelt: Sequence[Pair], source: Collection[str], target: Collection[str]
 ) -> Coverage:
-    """Compare a word list with two vocabularies.
+    """Compare a word list, as it is used and as its file spells it, with two vocabularies."""
 
-    Args:
-        pairs: The pairs as they are used.
-        spelt: The same pairs as their file spells them.
-        source: The source vocabulary.
-        target: The target vocabulary.
-    """
+    def covered(listed: Iterable[Pair]) -> int:
+        return sum(a in source and b in target for a, b in listed)
+
     sources = dict.fromkeys(a for a, _ in pairs)
     targets = dict.fromkeys(b for _, b in pairs)
-    original = list(spelt)
     others = {
-        "read the dictionary lower-cased": respelt(original, lowercase=True, normal_form="NFC"),
-        "keep the dictionary's upper case": respelt(original, lowercase=False, normal_form="NFC"),
-        "read the dictionary in Unicode form NFD": respelt(list(pairs), lowercase=False, normal_form="NFD"),
+        "read the dictionary lower-cased": respelt(spelt, lowercase=True, normal_form="NFC"),
+        "keep the dictionary's upper case": respelt(spelt, lowercase=False, normal_form="NFC"),
+        "read the dictionary in Unicode form NFD": respelt(pairs, lowercase=False, normal_form="NFD"),
         "swap source and target (the two vector files, or the dictionary's columns)": [
             (b, a) for a, b in pairs
         ],
     }
     return Coverage(
         pairs=len(pairs),
-        covered=_covered(pairs, source, target),
+        covered=covered(pairs),
         source_words=len(sources),
         target_words=len(targets),
         source_missing=tuple(word for word in sources if word not in source),
         target_missing=tuple(word for word in targets if word not in target),
         frequent_missing=_lacks_frequent(sources, source) or _lacks_frequent(targets, target),
-        alternatives={remedy: _covered(other, source, target) for remedy, other in others.items()},
+        alternatives={remedy: covered(other) for remedy, other in others.items()},
     )
 
 
@@ -113,13 +109,9 @@ def _lacks_frequent(words: Collection[str], vocabulary: Collection[str]) -> bool
     return 2 * sum(word in words for word in frequent) < len(frequent)
 
 
-def _covered(pairs: Sequence[Pair], source: Collection[str], target: Collection[str]) -> int:
-    return sum(a in source and b in target for a, b in pairs)
-
-
 @dataclass(frozen=True)
 class LeakReport:
-    """What a test list shares with a training list; every figure counts distinct things.
+    """What a test list shares with a training list; everything counts distinct things.
 
     Attributes:
         test_pairs: Distinct pairs of the test list.
@@ -143,7 +135,7 @@ class LeakReport:
         return bool(self.pairs)
 
     def sentence(self) -> str:
-        """One sentence with the figures."""
+        """One sentence with the counts."""
         share = len(self.pairs) / self.test_pairs if self.test_pairs else 0.0
         return (
             f"{len(self.pairs)} of {self.test_pairs} test pairs ({share:.1%}) also stand in the training "
@@ -152,23 +144,16 @@ class LeakReport:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures and the leaked pairs, ready for JSON."""
+        """The counts and the leaked pairs, ready for JSON."""
         return asdict(self)
 
 
 def find_leaks(test: Sequence[Pair], train: Sequence[Pair]) -> LeakReport:
-    """Compare a test list with a training list.
-
-    Args:
-        test: The pairs to be tested on.
-        train: The pairs learned from.
-    """
+    """Compare a test list with a training list."""
     known = set(train)
-    train_sources = {a for a, _ in train}
-    train_targets = {b for _, b in train}
+    train_sources, train_targets = {a for a, _ in train}, {b for _, b in train}
     distinct = list(dict.fromkeys(test))
-    sources = list(dict.fromkeys(a for a, _ in distinct))
-    targets = dict.fromkeys(b for _, b in distinct)
+    sources, targets = (dict.fromkeys(a for a, _ in distinct), dict.fromkeys(b for _, b in distinct))
     return LeakReport(
         test_pairs=len(distinct),
         test_sources=len(sources),
@@ -178,10 +163,6 @@ def find_leaks(test: Sequence[Pair], train: Sequence[Pair]) -> LeakReport:
         targets=tuple(word for word in targets if word in train_targets),
         touched=sum(a in train_sources or b in train_targets for a, b in distinct),
     )
-
-
-BAND_ENDS = (1_000, 5_000, 20_000, 50_000)
-BANDS = ("1-1000", "1001-5000", "5001-20000", "20001-50000", "50001+")
 
 
 def band_of(row: int) -> str:
@@ -215,12 +196,7 @@ class RankSummary:
 
 
 def summarise_ranks(words: Iterable[str], vocabulary: Mapping[str, int]) -> RankSummary:
-    """Describe how frequent a list's words are.
-
-    Args:
-        words: The words; repeats count once.
-        vocabulary: Word to row, most frequent first.
-    """
+    """Describe how frequent the distinct words of a list are in a vocabulary, most frequent word first."""
     distinct = dict.fromkeys(words)
     rows = [vocabulary[word] for word in distinct if word in vocabulary]
     quartiles = np.quantile(np.array(rows) + 1, [0, 0.25, 0.5, 0.75, 1]).tolist() if rows else [None] * 5

@@ -262,7 +262,7 @@ def _csv_delimiter(lines: list[str]) -> str:
     def fitness(delimiter: str) -> tuple[int, bool, bool]:
         rows = sum(len(row.cells) > 1 for row in csv_rows(sample, delimiter))
         comma = delimiter == ","
-        return rows, comma or (_regular(sample, delimiter) and not _regular(sample, ",")), comma
+        return (rows, comma or (_regular(sample, delimiter) and not _regular(sample, ",")), comma)
 
     return max(_DELIMITERS, key=fitness)
 

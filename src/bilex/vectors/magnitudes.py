@@ -41,11 +41,7 @@ def unit_rows(rows: FloatMatrix) -> FloatMatrix:
 
 
 def check_finite(words: WordVectors) -> None:
-    """Make sure that no vector holds NaN or infinity.
-
-    Raises:
-        BilexError: One does.
-    """
+    """Refuse vectors that hold NaN or infinity."""
     first = 0
     for block in row_blocks(words.vectors):
         finite = np.isfinite(largest_numbers(block))

@@ -26,16 +26,9 @@ def is_phrase(text: str) -> bool:
 
 
 def unit_of(text: str, vocabulary: Mapping[str, int]) -> str | None:
-    """How a vocabulary spells a word or a phrase: as given, or with its words joined otherwise.
+    """How a vocabulary spells a word or a phrase; None if it is not there.
 
     "new york" is found as "new york", "new_york" or "new-york", in this order.
-
-    Args:
-        text: A word or a phrase.
-        vocabulary: The rows of a vocabulary.
-
-    Returns:
-        The spelling in the vocabulary; None if it is not there.
     """
     if text in vocabulary:
         return text
@@ -49,11 +42,8 @@ def composing_weights(rows: Sequence[int], words: int) -> npt.NDArray[np.float32
     """The weight of each word of a phrase: smooth inverse frequency, with Zipf's law for the frequency.
 
     A word of rank r among V words makes up about p = 1 / (r · (ln V + 0.577)) of a text, and weighs
-    a / (a + p) with a = 0.001: function words count little, rare words fully.
-
-    Args:
-        rows: The rows of the words; row 0 is the most frequent word.
-        words: How many words the vocabulary has.
+    a / (a + p) with a = 0.001: function words count little, rare words fully. `rows` are those of the
+    phrase's words, row 0 being the most frequent of the `words` of the vocabulary.
     """
     share = 1 / ((np.asarray(rows, np.float64) + 1) * (np.log(max(words, 1)) + _EULER))
     weights: npt.NDArray[np.float32] = (_SMOOTHING / (_SMOOTHING + share)).astype(np.float32)
@@ -63,12 +53,7 @@ def composing_weights(rows: Sequence[int], words: int) -> npt.NDArray[np.float32
 def composed(
     vectors: npt.NDArray[np.float32], weights: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32] | None:
-    """The weighted mean of the unit vectors of a phrase's words; None if they cancel out.
-
-    Args:
-        vectors: One row per word.
-        weights: One number a word.
-    """
+    """The weighted mean of the unit vectors of a phrase's words; None if they cancel out."""
     lengths = np.linalg.norm(vectors, axis=1)
     usable = lengths > 0
     if not usable.any():

@@ -163,7 +163,7 @@ class Collector:
         self._matrix: FloatMatrix = np.empty((max(1, capacity), dim), np.float32)
 
     @property
-    def room(self) -> int | None:
+    def remaining(self) -> int | None:
         """How many more entries are wanted; None for all there are."""
         return None if self._limit is None else self._limit - self._taken
 
@@ -176,7 +176,7 @@ class Collector:
     def add(
         self, words: Sequence[str], rows: FloatMatrix, places: Sequence[int] | npt.NDArray[np.int64]
     ) -> None:
-        """Take the next entries of the file, no more than there is `room` for.
+        """Take the next entries of the file, no more than `remaining`.
 
         Args:
             words: The word of each; an empty word makes the entry a broken one.

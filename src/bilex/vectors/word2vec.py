@@ -59,7 +59,7 @@ def read_text(source: Source, options: LoadOptions, progress: Progress = SILENT)
         for block, parsed in _parsed(first, blocks, shape.dim):
             line = _take(block, parsed, line, collector, options.encoding_errors)
             task.advance(source.newly_used())
-            if collector.room == 0:
+            if collector.remaining == 0:
                 break
     if shape.announced is not None:
         _check_count(shape.announced, report, options.limit)
@@ -182,10 +182,10 @@ def _take(block: bytes, parsed: Parsed, first_line: int, collector: Collector, e
     broken = np.flatnonzero(status == BROKEN)
     if not good.all():
         rows = rows[good]
-    room = collector.room
-    if room is not None and len(lines) > room:
-        broken = broken[broken < lines[room]]
-        lines, rows = lines[:room], rows[:room]
+    wanted = collector.remaining
+    if wanted is not None and len(lines) > wanted:
+        broken = broken[broken < lines[wanted]]
+        lines, rows = lines[:wanted], rows[:wanted]
     words = _words(block, spans[lines], lines + first_line, collector.report.source, errors)
     collector.broken(broken + first_line)
     collector.add(words, rows, lines + first_line)

@@ -367,10 +367,7 @@ def is_probability(text: str) -> bool:
 
 
 def write(
-    path: str | Path,
-    dictionary: Dictionary,
-    chosen: str | None = None,
-    options: WriteOptions | None = None,
+    path: str | Path, dictionary: Dictionary, chosen: str | None = None, options: WriteOptions | None = None
 ) -> WriteReport:
     """Write a dictionary, atomically.
 

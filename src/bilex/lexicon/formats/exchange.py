@@ -16,7 +16,7 @@ from bilex.lexicon.xml import DECLARATION, Node, elements, escape, folded, quote
 
 _INLINE_CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))
 _PROPERTIES = {f"x-{field.name.replace('_', '-')}": field.name for field in dataclasses.fields(Entry)[2:]}
-_TBX_ROOTS, _CONCEPTS = ("martif", "tbx", "TBX"), ("termEntry", "conceptEntry")  # of 2008 and of 2019
+_TBX_ROOTS, _CONCEPTS = (("martif", "tbx", "TBX"), ("termEntry", "conceptEntry"))  # of 2008 and of 2019
 _LANGUAGES, _TERMS = ("langSet", "langSec"), ("tig", "ntig", "termSec")
 # What TBX-Basic allows as part of speech, by what others call it.
 _PARTS_OF_SPEECH = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from bilex.core.files import atomic_file
 from bilex.lexicon.entries import Dictionary, Entry
@@ -17,21 +18,35 @@ from bilex.lexicon.reading import (
     Layout,
     Reading,
     packed_text_lines,
-    read_lines,
+    text_lines,
 )
 
 
-def _read_muse(path: Path, layout: Layout) -> Reading:
-    """Read pairs divided by a space or a tab; every line is a pair, there are no comments or headers."""
+def _line_format(
+    parse: Callable[[str], list[Entry] | str], expected: str, *, name: str, comment: str = "", **rest: Any
+) -> DictionaryFormat:
+    """A format whose lines `parse` turns into entries, or into the reason why there are none."""
 
-    def parse(line: str) -> list[Entry] | str:
-        words = [word for word in line.replace("\t", " ").split(" ") if word.strip()]
-        return (
-            [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
-        )
+    def read(path: Path, layout: Layout) -> Reading:
+        collector = Collector(path, name, layout, expected=expected, strict=True)
+        for number, line in packed_text_lines(path) if name == "bicleaner" else text_lines(path):
+            if comment and line.startswith(comment):
+                collector.comments += 1
+            elif line.strip():
+                found = parse(line)
+                if isinstance(found, str):
+                    collector.leave_out(number, found)
+                else:
+                    collector.add(number, found)
+        return collector.finished()
 
-    expected = "source word, space, target word"
-    return read_lines(path, Collector(path, "muse", layout, expected=expected, strict=True), parse)
+    return DictionaryFormat(name=name, read=read, **rest)
+
+
+def _muse_entries(line: str) -> list[Entry] | str:
+    """Two words divided by a space or a tab; there are no comments or headers."""
+    words = [word for word in line.replace("\t", " ").split(" ") if word.strip()]
+    return [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
 
 
 def _muse_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -39,31 +54,27 @@ def _muse_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]
         yield f"{entry.source} {entry.target}\n"
 
 
-MUSE = DictionaryFormat(
+MUSE = _line_format(
+    _muse_entries,
+    "source word, space, target word",
     name="muse",
     description="MUSE and VecMap: two words per line, divided by a space",
     suffixes=(".muse",),
     noun="a MUSE file",
-    read=_read_muse,
     pieces=_muse_pieces,
     fault=lambda entry: line_fault(entry, " \t"),
     single_words=True,
 )
 
 
-def _read_omegat(path: Path, layout: Layout) -> Reading:
-    def parse(line: str) -> list[Entry] | str:
-        cells = line.split("\t")
-        return [Entry(cells[0], cells[1])] if len(cells) > 1 else "no tab in it"
-
-    expected = "source term, tab, target term, and perhaps a tab and a comment"
-    collector = Collector(path, "omegat", layout, expected=expected, strict=True)
-    return read_lines(path, collector, parse, comment="#")
+def _omegat_entries(line: str) -> list[Entry] | str:
+    cells = line.split("\t")
+    return [Entry(cells[0], cells[1])] if len(cells) > 1 else "no tab in it"
 
 
 def _omegat_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
     for entry in dictionary.entries:
-        yield "\t".join(filter(None, (entry.source, entry.target, entry.remark()))) + "\n"
+        yield ("\t".join(filter(None, (entry.source, entry.target, entry.remark()))) + "\n")
 
 
 def _omegat_fault(entry: Entry) -> str:
@@ -72,24 +83,22 @@ def _omegat_fault(entry: Entry) -> str:
     return line_fault(entry, "\t")
 
 
-OMEGAT = DictionaryFormat(
+OMEGAT = _line_format(
+    _omegat_entries,
+    "source term, tab, target term, and perhaps a tab and a comment",
     name="omegat",
+    comment="#",
     description="a glossary for OmegaT: both words and a comment on the confidence",
     suffixes=(".utf8", ".tab"),
     noun="an OmegaT glossary",
-    read=_read_omegat,
     pieces=_omegat_pieces,
     fault=_omegat_fault,
 )
 
 
-def _read_hunalign(path: Path, layout: Layout) -> Reading:
-    def parse(line: str) -> list[Entry] | str:
-        words = line.split(" @ ")
-        return [Entry(words[1], words[0])] if len(words) == 2 else "not exactly one ' @ ' in it"
-
-    expected = "target words, space, @, space, source words"
-    return read_lines(path, Collector(path, "hunalign", layout, expected=expected, strict=True), parse)
+def _hunalign_entries(line: str) -> list[Entry] | str:
+    words = line.split(" @ ")
+    return [Entry(words[1], words[0])] if len(words) == 2 else "not exactly one ' @ ' in it"
 
 
 def _hunalign_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -103,29 +112,24 @@ def _hunalign_fault(entry: Entry) -> str:
     return line_fault(entry, "\t")
 
 
-HUNALIGN = DictionaryFormat(
+HUNALIGN = _line_format(
+    _hunalign_entries,
+    "target words, space, @, space, source words",
     name="hunalign",
     description="a dictionary for hunalign: target, ' @ ', source",
     suffixes=(".dic",),
     noun="a hunalign dictionary",
-    read=_read_hunalign,
     pieces=_hunalign_pieces,
     fault=_hunalign_fault,
 )
 
 
-def _read_bicleaner(path: Path, layout: Layout) -> Reading:
-    """Read the pairs alone: how often a translation is chosen is not how likely it is to be right."""
-
-    def parse(line: str) -> list[Entry] | str:
-        parts = line.split()
-        if len(parts) != 3 or not is_probability(parts[2]):
-            return "not two words and a probability"
-        return [Entry(parts[1], parts[0])]
-
-    expected = "target word, space, source word, space, probability"
-    collector = Collector(path, "bicleaner", layout, expected=expected, strict=True)
-    return read_lines(path, collector, parse, lines=packed_text_lines)
+def _bicleaner_entries(line: str) -> list[Entry] | str:
+    """The pair alone: how often a translation is chosen is not how likely it is to be right."""
+    parts = line.split()
+    if len(parts) != 3 or not is_probability(parts[2]):
+        return "not two words and a probability"
+    return [Entry(parts[1], parts[0])]
 
 
 def _save_bicleaner(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
@@ -152,45 +156,39 @@ def _bicleaner_fault(entry: Entry) -> str:
     return "a blank in a word" if any(len(word.split()) > 1 for word in (entry.source, entry.target)) else ""
 
 
-BICLEANER = DictionaryFormat(
+BICLEANER = _line_format(
+    _bicleaner_entries,
+    "target word, space, source word, space, probability",
     name="bicleaner",
     description="a probabilistic dictionary for bicleaner: gzipped target, source, probability",
     suffixes=(),
     noun="a bicleaner dictionary",
-    read=_read_bicleaner,
     save=_save_bicleaner,
     fault=_bicleaner_fault,
     single_words=True,
 )
 
 
-def _read_synonyms(path: Path, layout: Layout) -> Reading:
-    """Read explicit mappings; lists of equivalent words ("dog, hound") have no direction and are left out.
+def _synonyms_entries(line: str) -> list[Entry] | str:
+    """Explicit mappings; lists of equivalent words ("dog, hound") have no direction.
 
     A backslash before a character takes its meaning away, as Lucene's parser of this format has it.
     """
-
-    def parse(line: str) -> list[Entry] | str:
-        sides = _divided(line, "=>")
-        if len(sides) != 2:
-            return "not exactly one '=>' in it"
-        sources, targets = ([_plain(word.strip()) for word in _divided(side, ",")] for side in sides)
-        if len(sources) * len(targets) > MOST_PAIRS_PER_UNIT:
-            return TOO_MANY_PAIRS
-        return [Entry(source, target) for source in sources for target in targets]
-
-    expected = "source word => target word, target word"
-    collector = Collector(path, "synonyms", layout, expected=expected, strict=True)
-    return read_lines(path, collector, parse, comment="#")
+    sides = _divided(line, "=>")
+    if len(sides) != 2:
+        return "not exactly one '=>' in it"
+    sources, targets = (
+        [re.sub(r"\\(.?)", r"\1", word.strip(), flags=re.DOTALL) for word in _divided(side, ",")]
+        for side in sides
+    )
+    if len(sources) * len(targets) > MOST_PAIRS_PER_UNIT:
+        return TOO_MANY_PAIRS
+    return [Entry(source, target) for source in sources for target in targets]
 
 
 def _divided(text: str, mark: str) -> list[str]:
     """The parts of a text between marks that no backslash stands before."""
     return re.findall(rf"(?:^|{mark})((?:\\.|(?!{mark})[^\\]|\\$)*)", text, re.DOTALL)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\\(.?)", r"\1", text, flags=re.DOTALL)
 
 
 def _synonyms_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -202,12 +200,14 @@ def _escaped(word: str) -> str:
     return re.sub(r"[\\,=>#]", r"\\\g<0>", word)
 
 
-SYNONYMS = DictionaryFormat(
+SYNONYMS = _line_format(
+    _synonyms_entries,
+    "source word => target word, target word",
     name="synonyms",
+    comment="#",
     description="synonyms for Solr, Elasticsearch and OpenSearch: word => translation, translation",
     suffixes=(".synonyms",),
     noun="a file of synonyms",
-    read=_read_synonyms,
     pieces=_synonyms_pieces,
     fault=line_fault,
 )
