@@ -34,8 +34,9 @@ def open_model(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
         encoder_only = config.is_encoder_decoder or half
         automatic = transformers.AutoModelForTextEncoding if encoder_only else transformers.AutoModel
         options: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, **_NO_CODE}
-        if _takes_pooling_option(automatic, config):
-            options["add_pooling_layer"] = False
+        built = automatic._model_mapping.get(type(config), None)
+        if built is not None and "add_pooling_layer" in inspect.signature(built.__init__).parameters:
+            options["add_pooling_layer"] = False  # nothing here uses a pooler
         model, loading = automatic.from_pretrained(where, config=config, output_loading_info=True, **options)
     missing = sorted(name for name in loading["missing_keys"] if "pooler" not in name)
     if missing:
@@ -102,12 +103,6 @@ def _open_tokenizer(transformers: Any, where: str) -> Any:
             f"{where}: has no tokenizer; put tokenizer.json and tokenizer_config.json into the model folder."
         )
     return tokenizer
-
-
-def _takes_pooling_option(automatic: Any, config: Any) -> bool:
-    """Whether the model can be built without its pooler, which nothing here uses."""
-    cls = automatic._model_mapping.get(type(config), None)
-    return cls is not None and "add_pooling_layer" in inspect.signature(cls.__init__).parameters
 
 
 @contextlib.contextmanager

@@ -180,7 +180,8 @@ class WordVectorsModule(nn.Module):
         config: Any = self.encoder.config
         offset = 0 if config.model_type == "bert" else config.pad_token_id + 1
         own = words.numbers[:, :, None] == words.numbers[:, None, :]
-        dtype = _working_dtype(words.tokens.device)
+        kind = words.tokens.device.type  # the mask is of the dtype of queries and keys: no layer converts it
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
         mask = torch.zeros(own.shape, dtype=dtype, device=own.device).masked_fill_(~own, float("-inf"))
         hidden: torch.Tensor = self.encoder(
             input_ids=words.ids,
@@ -220,10 +221,3 @@ def _takes_rows_of_words(encoder: Any) -> bool:
     if fit:
         encoder.set_attn_implementation("sdpa")
     return fit
-
-
-def _working_dtype(device: torch.device) -> torch.dtype:
-    """What queries and keys will be in, so that the mask is not converted in every layer."""
-    if torch.is_autocast_enabled(device.type):
-        return torch.get_autocast_dtype(device.type)
-    return torch.float32

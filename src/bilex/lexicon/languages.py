@@ -39,11 +39,11 @@ def short(code: str) -> str:
 def _chosen(path: Path, found: Iterable[str], wanted: Languages, first: str = "") -> tuple[str, str]:
     """The two languages to read of those found in a file, whose source language is `first` if it says so."""
     languages = list(dict.fromkeys(short(language) for language in found if language))
+    listed = ", ".join([*languages[:_SHOWN], "..."] if len(languages) > _SHOWN else languages)
     for side in wanted:
         if side and languages and short(side) not in languages:
             raise BilexError(
-                f"{path}: holds no words in '{side}'; it has {_listed(languages)}; name two of them with "
-                "--languages."
+                f"{path}: holds no words in '{side}'; it has {listed}; name two of them with --languages."
             )
     source, target = (short(side) if side else None for side in wanted)
     if source is None:
@@ -53,7 +53,7 @@ def _chosen(path: Path, found: Iterable[str], wanted: Languages, first: str = ""
         rest = [language for language in languages if language != source]
         if len(rest) > 1:
             raise BilexError(
-                f"{path}: holds {len(languages)} languages ({_listed(languages)}); name the two that you "
+                f"{path}: holds {len(languages)} languages ({listed}); name the two that you "
                 "mean with --languages, for example --languages en,fi."
             )
         target = rest[0] if rest else None
@@ -70,18 +70,15 @@ def marked_languages(
     words: tuple[str, ...],
     first: Callable[[Node], str],
 ) -> tuple[str, str]:
-    """The two languages to read of an XML file: those asked for, else those that it marks.
+    """The two languages to read of an XML file: those of the layout, else those that it marks.
 
     Args:
         path: The file.
-        layout: What was asked for.
+        layout: What the user says.
         roots: The elements that such a file may begin with.
         heads: The elements that say the source language.
         words: The elements that are marked with a language.
         first: From one of `heads` to the source language; "" where it says none.
-
-    Raises:
-        BilexError: More than two languages are marked and none are asked for, or one is not there.
     """
     source, target = layout.languages
     if source and target:
@@ -97,11 +94,7 @@ def marked_languages(
 
 
 def require_languages(dictionary: Dictionary, noun: str) -> tuple[str, str]:
-    """The languages of a dictionary for a format that marks each word with one.
-
-    Raises:
-        BilexError: They are not known, or are the same.
-    """
+    """The languages of a dictionary for a format that marks each word with one: known, and two."""
     source, target = dictionary.codes()
     if short(source) == short(target):
         what = "are not known" if source == UNKNOWN_LANGUAGE else f"are both '{source}'"
@@ -110,8 +103,3 @@ def require_languages(dictionary: Dictionary, noun: str) -> tuple[str, str]:
             "with --languages, for example --languages en,fi."
         )
     return source, target
-
-
-def _listed(languages: list[str]) -> str:
-    more = ", ..." if len(languages) > _SHOWN else ""
-    return ", ".join(languages[:_SHOWN]) + more

@@ -11,7 +11,7 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -158,10 +158,11 @@ class Collector:
     _faults: list[tuple[int, str]] = field(default_factory=list)
     _reasons: Counter[str] = field(default_factory=Counter)
 
-    def add(self, number: int, entries: Sequence[Entry], *, rejected: bool = False) -> None:
+    def add(self, number: int, entries: Iterable[Entry], *, rejected: bool = False) -> None:
         """Take the entries of the unit at `number`, `rejected` if it says that they are wrong.
 
-        A word may be several, to be divided as the layout says; a unit without entries is broken.
+        A word may be several, to be divided as the layout says. A unit without entries is broken, and one
+        with more than 1,000, further ones of which are not drawn.
         """
         divided = self._divided(entries) if self.layout.split else entries
         found = list(itertools.islice(divided, MOST_PAIRS_PER_UNIT + 1))
@@ -187,7 +188,7 @@ class Collector:
         if len(self.entries) + len(self.rejected) > MOST_PAIRS:
             raise BilexError(f"{self.path}: holds more than {MOST_PAIRS:,} pairs; give a part of it.")
 
-    def _divided(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+    def _divided(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """The entries of cells with several words."""
         between = re.compile(f"[{re.escape(self.layout.split or '')}]")
         for entry in entries:

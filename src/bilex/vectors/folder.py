@@ -208,11 +208,10 @@ def _vocabulary(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise BilexError(f"{file}: is not UTF-8; make the folder again.") from error
     words = text.split("\n")[:-1]
-    return [_ESCAPE.sub(_unescaped, word) for word in words] if "\\" in text else words
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    return {"n": "\n", "r": "\r"}.get(escape[1], escape[1])
+    if "\\" not in text:
+        return words
+    named = {"n": "\n", "r": "\r"}
+    return [_ESCAPE.sub(lambda escape: named.get(escape[1], escape[1]), word) for word in words]
 
 
 def _escaped(words: list[str], path: Path) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 from bilex.lexicon.entries import Dictionary, Entry, number_text, one_line
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions
 from bilex.lexicon.languages import marked_languages, matches, require_languages
-from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, TOO_MANY_PAIRS, Collector, Layout, Reading
+from bilex.lexicon.reading import Collector, Layout, Reading
 from bilex.lexicon.xml import DECLARATION, Node, elements, escape, folded, quoteattr, xml_fault
 
 _INLINE_CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))
@@ -133,13 +133,10 @@ def _read_tbx(path: Path, layout: Layout) -> Reading:
             ]
             for side in languages
         )
-        if not sources or not targets:
-            collector.leave_out(concept.line, "not in both languages")
-        elif len(sources) * len(targets) > MOST_PAIRS_PER_UNIT:
-            collector.leave_out(concept.line, TOO_MANY_PAIRS)
+        if sources and targets:
+            collector.add(concept.line, itertools.starmap(_joined, itertools.product(sources, targets)))
         else:
-            pairs = itertools.product(sources, targets)
-            collector.add(concept.line, [_joined(source, target) for source, target in pairs])
+            collector.leave_out(concept.line, "not in both languages")
     return collector.finished(languages=languages)
 
 

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bilex.core.files import atomic_file
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, is_probability, line_fault
-from bilex.lexicon.reading import (
-    MOST_PAIRS_PER_UNIT,
-    TOO_MANY_PAIRS,
-    Collector,
-    Layout,
-    Reading,
-    packed_text_lines,
-    text_lines,
-)
+from bilex.lexicon.reading import Collector, Layout, Reading, packed_text_lines, text_lines
 
 
 def _line_format(
-    parse: Callable[[str], list[Entry] | str], expected: str, *, name: str, comment: str = "", **rest: Any
+    parse: Callable[[str], Iterable[Entry] | str], expected: str, *, name: str, comment: str = "", **rest: Any
 ) -> DictionaryFormat:
     """A format whose lines `parse` turns into entries, or into the reason why there are none."""
 
@@ -169,7 +162,7 @@ BICLEANER = _line_format(
 )
 
 
-def _synonyms_entries(line: str) -> list[Entry] | str:
+def _synonyms_entries(line: str) -> Iterator[Entry] | str:
     """Explicit mappings; lists of equivalent words ("dog, hound") have no direction.
 
     A backslash before a character takes its meaning away, as Lucene's parser of this format has it.
@@ -181,9 +174,7 @@ def _synonyms_entries(line: str) -> list[Entry] | str:
         [re.sub(r"\\(.?)", r"\1", word.strip(), flags=re.DOTALL) for word in _divided(side, ",")]
         for side in sides
     )
-    if len(sources) * len(targets) > MOST_PAIRS_PER_UNIT:
-        return TOO_MANY_PAIRS
-    return [Entry(source, target) for source in sources for target in targets]
+    return itertools.starmap(Entry, itertools.product(sources, targets))
 
 
 def _divided(text: str, mark: str) -> list[str]:

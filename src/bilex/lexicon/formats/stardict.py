@@ -179,12 +179,14 @@ def _save_stardict(path: Path, dictionary: Dictionary, options: WriteOptions) ->
         )
     index, packed = _beside(path, ".idx"), _beside(path, ".dict.dz")
     _refuse_others(path, index, packed, _beside(path, ".dict"))
-    words = sorted(grouped(dictionary.entries).items(), key=lambda item: _order(item[0]))
+    # StarDict searches by ASCII letters without case, then by bytes.
+    by_word = {word.encode("utf-8"): entries for word, entries in grouped(dictionary.entries).items()}
+    words = sorted(by_word.items(), key=lambda item: (item[0].lower(), item[0]))
     listed, text = bytearray(), bytearray()
     for word, entries in words:
         lines = ("\t".join(filter(None, (entry.target, entry.remark()))) for entry in entries)
         article = "\n".join(lines).encode("utf-8")
-        listed += word.encode("utf-8") + b"\0" + struct.pack(">II", len(text), len(article))
+        listed += word + b"\0" + struct.pack(">II", len(text), len(article))
         text += article
     facts = {
         "version": "2.4.2",
@@ -209,12 +211,6 @@ def _refuse_others(path: Path, *others: Path) -> None:
     for other in others:
         if other.exists():
             raise BilexError(f"{other}: is there already and bilex did not write it; choose another name.")
-
-
-def _order(word: str) -> tuple[bytes, bytes]:
-    """The order that StarDict searches by: ASCII letters without case, then bytes."""
-    encoded = word.encode("utf-8")
-    return encoded.lower(), encoded
 
 
 def _stardict_fault(entry: Entry) -> str:

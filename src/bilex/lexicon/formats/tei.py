@@ -10,7 +10,7 @@ from pathlib import Path
 from bilex.lexicon.entries import EXAMPLE, TEXTS, Dictionary, Entry, Languages, number_of, number_text
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions
 from bilex.lexicon.languages import matches, short
-from bilex.lexicon.reading import MOST_PAIRS_PER_UNIT, TOO_MANY_PAIRS, Collector, Layout, Reading
+from bilex.lexicon.reading import Collector, Layout, Reading
 from bilex.lexicon.xml import DECLARATION, Node, elements, escape, quoteattr, xml_fault
 
 _TRANSLATION_KINDS = ("trans", "translation", "translationEquivalent")
@@ -67,13 +67,11 @@ def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
         collector.leave_out(entry.line, "no headword")
     elif not translations:
         collector.leave_out(entry.line, "no translation")
-    elif len(heads) * len(translations) > MOST_PAIRS_PER_UNIT:
-        collector.leave_out(entry.line, TOO_MANY_PAIRS)
     else:
         speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
         targets = [_entry(node, speech, sense) for node, sense in translations]
-        found = [dataclasses.replace(one, source=head) for head, one in itertools.product(heads, targets)]
-        collector.add(entry.line, [one.swapped() for one in found] if direction.backward() else found)
+        found = (dataclasses.replace(one, source=head) for head, one in itertools.product(heads, targets))
+        collector.add(entry.line, (one.swapped() for one in found) if direction.backward() else found)
 
 
 def _translations(node: Node, sense: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
@@ -152,10 +150,6 @@ def _example(entry: Entry, target: str) -> str:
     return f'<cit type="example"><quote>{escape(sentence)}</quote>{other}</cit>'
 
 
-def _fault(entry: Entry) -> str:
-    return xml_fault(entry, *TEXTS)
-
-
 TEI = DictionaryFormat(
     name="tei",
     description="TEI P5 as FreeDict has it, with senses, labels, examples, and confidence as certainty",
@@ -163,5 +157,5 @@ TEI = DictionaryFormat(
     noun="a TEI file",
     read=read_tei,
     pieces=_pieces,
-    fault=_fault,
+    fault=lambda entry: xml_fault(entry, *TEXTS),
 )
