@@ -292,6 +292,34 @@ def test_clicks_on_a_heading_sort(window: Browser) -> None:
 
 
 @needs_browser
+def test_the_main_table_shows_our_columns_and_keeps_the_first_two_in_place(page: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page, encoding="utf-8")
+    with browser(1280, 800) as window:
+        window.open(file.as_uri())
+        names = window.script(
+            "return [...document.querySelectorAll('#table-main thead th')].map((cell) => cell.textContent)"
+        )
+        ours = [name for name in names if name.startswith(("C1", "C2"))]
+        assert ours and names[2 : 2 + len(ours)] == ours and "Procrustes" in names
+        where = (
+            "const scroll = document.querySelector('#table-main .scroll'); scroll.style.width = '400px';"
+            "scroll.scrollLeft = arguments[0];"
+            "return [...document.querySelectorAll('#table-main tbody tr:first-child > *')].slice(0, 3)"
+            ".map((cell) => cell.getBoundingClientRect().left)"
+        )
+        before, after = window.script(where, 0), window.script(where, 60)
+        assert before[:2] == after[:2] and after[2] == before[2] - 60
+        widest = (
+            "const heads = document.querySelectorAll('#table-main thead th');"
+            "return heads[arguments[0]].getBoundingClientRect().right"
+        )
+        window.script("document.querySelector('#table-main .scroll').style.width = ''")
+        window.script("document.querySelector('#table-main .scroll').scrollLeft = 0")
+        assert window.script(widest, 1 + len(ours)) < 1280
+
+
+@needs_browser
 def test_search_hides_rows(window: Browser) -> None:
     window.type("#table-setups .search", "fi-ru rcsls")
     assert column(window, "#table-setups", 0) == ["RCSLS"]

@@ -40,9 +40,9 @@ def work_on(
     job: Job, workplace: Workplace, send: Callable[[Event], None], *, seconds_between_steps: float = 0.25
 ) -> None:
     """Work on one family."""
-    from bilex_bench.work import FamilyOutOfMemoryError, run_family
+    from bilex_bench.work import FamilyOutOfMemoryError
 
-    results = run_family(
+    results = workplace.plan.run_family(
         job.setups,
         workplace,
         progress=Relay(send, seconds_between_steps),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from bilex_bench.setups import Setup
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
+    from bilex_bench.results import Result
 
 _KEPT_VOCABULARIES = 4
 
@@ -36,6 +37,7 @@ class WorkPlan:
         threads: How many threads a worker may use.
         sampled: The keys of the setups whose word vectors are kept for pictures.
         command: The command line that started the run, for the record; empty where there is none.
+        keep_markers: Whether markers such as "</s>" stay in the vocabularies.
     """
 
     folders: Mapping[str, DataFolder]
@@ -45,6 +47,13 @@ class WorkPlan:
     threads: int = 1
     sampled: frozenset[str] = field(default_factory=frozenset)
     command: str = ""
+    keep_markers: bool = True
+
+    def run_family(self, setups: Sequence[Setup], workplace: Workplace, **options: Any) -> Iterator[Result]:
+        """Work on setups that share a fit; see `bilex_bench.work.run_family`."""
+        from bilex_bench.work import run_family
+
+        return run_family(setups, workplace, **options)
 
 
 class Workplace:
@@ -102,7 +111,9 @@ class Workplace:
         name = (setup.dataset, language, setup.limit)
         if name not in self._open:
             folder, cache = self._folder(setup), Path(self.plan.cache)
-            self._open[name] = load_vectors(folder, language, setup.limit, cache, progress)
+            self._open[name] = load_vectors(
+                folder, language, setup.limit, cache, progress, keep_markers=self.plan.keep_markers
+            )
             while len(self._open) > _KEPT_VOCABULARIES:
                 self._open.popitem(last=False)
         self._open.move_to_end(name)

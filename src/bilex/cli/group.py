@@ -33,7 +33,13 @@ _SUMMARIES = {
     "prepare": "Compile and convert now what the first run would otherwise.",
 }
 # Commands of distributions that are installed on their own; they register in the entry-point group.
-_ELSEWHERE = {"benchmark": "bench", "data": "bench", "serve": "workbench", "review": "workbench"}
+_ELSEWHERE = {
+    "align-grid": "bench",
+    "benchmark": "bench",
+    "data": "bench",
+    "serve": "workbench",
+    "review": "workbench",
+}
 
 # \b makes click leave the lines of a paragraph as they are.
 _HELP = """Word translation for every language pair.

@@ -34,6 +34,8 @@ def load_vectors(
     limit: int | None = None,
     cache: Path | None = None,
     progress: Progress = SILENT,
+    *,
+    keep_markers: bool = True,
 ) -> WordVectors:
     """The vectors of a language as the benchmark uses them: lower-cased, the first occurrence stays.
 
@@ -46,14 +48,15 @@ def load_vectors(
         cache: A folder for parsed vectors; None to parse every time. A file that is a memory map as it
             stands is not copied there. The cache is known by the file's path, size and time of change.
         progress: Takes reports of progress.
+        keep_markers: Whether markers such as "</s>" stay, as in the programs that we compare with.
 
     Raises:
         BilexError: There are no such vectors, they are damaged, or the cache cannot be written.
     """
     path = folder.vectors_path(language)
     if cache is None:
-        return _read(path, limit, progress)
-    kept = cache / f"{language}-{_fingerprint(path, limit)}"
+        return _read(path, limit, progress, keep_markers)
+    kept = cache / f"{language}-{_fingerprint(path, limit, keep_markers)}"
     if kept.is_dir():
         return _kept(kept, path)
     with written_plainly(cache):
@@ -63,16 +66,17 @@ def load_vectors(
     with one_at_a_time(cache / f"{kept.name}.parsing"):
         if kept.is_dir():  # another process was quicker
             return _kept(kept, path)
-        vectors = _read(path, limit, progress)
+        vectors = _read(path, limit, progress, keep_markers)
         if _is_mapped(vectors.vectors):
             return vectors
         vectors.save(kept, "safetensors")
     return replace(_kept(kept, path), report=vectors.report)
 
 
-def _read(path: Path, limit: int | None, progress: Progress) -> WordVectors:
-    # Markers stay, as in the programs that we compare with.
-    vectors = WordVectors.load(path, limit=limit, lowercase=True, keep_markers=True, progress=progress)
+def _read(path: Path, limit: int | None, progress: Progress, keep_markers: bool) -> WordVectors:
+    vectors = WordVectors.load(
+        path, limit=limit, lowercase=True, keep_markers=keep_markers, progress=progress
+    )
     return replace(vectors, subwords=None)
 
 
@@ -85,7 +89,7 @@ def _kept(kept: Path, path: Path) -> WordVectors:
         ) from error
 
 
-def _fingerprint(path: Path, limit: int | None) -> str:
+def _fingerprint(path: Path, limit: int | None, keep_markers: bool) -> str:
     files = [path / CONFIG] if path.is_dir() else [path]
     if path.suffix == ".npy":
         files += [other for suffix in WORD_LIST_SUFFIXES if (other := path.with_suffix(suffix)).is_file()]
@@ -93,7 +97,9 @@ def _fingerprint(path: Path, limit: int | None) -> str:
         seen = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     except OSError as error:
         raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    return hashlib.sha256(json.dumps([_CONTENT_VERSION, limit, seen]).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        json.dumps([_CONTENT_VERSION, limit, seen, *([] if keep_markers else ["no markers"])]).encode()
+    ).hexdigest()[:16]
 
 
 def _is_mapped(matrix: Matrix) -> bool:

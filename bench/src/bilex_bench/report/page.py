@@ -132,8 +132,14 @@ def _record(results: Sequence[Result], board: Board, *, failed: bool) -> list[_S
 
 
 def _with_id(table: Table) -> dict[str, Any]:
-    """A table's plain values, and the name of its place in the page."""
-    return table.as_dict() | {"id": f"table-{slug(table.name)}"}
+    """A table's plain values with the columns of C1 and C2 first, and the name of its place in the page."""
+    shown = table.as_dict() | {"id": f"table-{slug(table.name)}"}
+
+    first = (*shown["numeric"], True).index(True)
+    ours = [place >= first and name.startswith(("C1", "C2")) for place, name in enumerate(shown["columns"])]
+    order = sorted(range(len(ours)), key=lambda place: (place >= first) * (2 - ours[place]))
+    shown |= {part: [shown[part][column] for column in order] for part in ("columns", "numeric")}
+    return shown | {"rows": [[row[column] for column in order] for row in shown["rows"]]}
 
 
 def _for_template(drawing: Drawing) -> dict[str, Any]:

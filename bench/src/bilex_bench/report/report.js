@@ -44,6 +44,15 @@ function nextOrder(heading) {
   return orders[(orders.indexOf(now) + 1) % orders.length];
 }
 
+// The second column of a grouped table stays in place beside the first one.
+function pin() {
+  for (const table of document.querySelectorAll("table.grouped")) {
+    table.style.setProperty("--first", `${table.rows[0].cells[0].offsetWidth}px`);
+  }
+}
+pin();
+addEventListener("resize", pin);
+
 for (const block of document.querySelectorAll("section.table")) {
   const table = block.querySelector("table");
   [...table.tHead.rows[0].cells].forEach((heading, place) => {
