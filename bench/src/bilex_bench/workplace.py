@@ -49,11 +49,19 @@ class WorkPlan:
     command: str = ""
     keep_markers: bool = True
 
-    def run_family(self, setups: Sequence[Setup], workplace: Workplace, **options: Any) -> Iterator[Result]:
+    def run_family(
+        self,
+        setups: Sequence[Setup],
+        workplace: Workplace,
+        *,
+        progress: Progress = SILENT,
+        attempt: int = 1,
+        last_attempt: bool = True,
+    ) -> Iterator[Result]:
         """Work on setups that share a fit; see `bilex_bench.work.run_family`."""
         from bilex_bench.work import run_family
 
-        return run_family(setups, workplace, **options)
+        return run_family(setups, workplace, progress=progress, attempt=attempt, last_attempt=last_attempt)
 
 
 class Workplace:

@@ -109,7 +109,7 @@ def _on_gpu(device: str) -> bool:
 
 def _rows(plan: ModelPlan, asked: PairsFile, failed: dict[str, str]) -> list[tuple[str, ...]]:
     """The coverage table, one row per pair."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for setup in asked.setups:
         made = plan.finished(setup)
         if made is None:
