@@ -176,17 +176,6 @@ def int8() -> None:
     _replace(operands, "int8_limit", lambda: 0)
 
 
-def both_ways() -> None:
-    """Two searches take the place of one product that serves both directions."""
-    from bilex.search import cpu
-
-    def twice(source: Any, target: Any, k: int, memory: int) -> tuple[Any, ...]:
-        forward = cpu.top_k(source, target, k, None, memory)
-        return *forward, *cpu.top_k(target, source, k, None, memory)
-
-    _replace(cpu, "top_k_both_ways", twice)
-
-
 def matching() -> None:
     """Products, `topk` and random masks of torch take the place of the compiled loops."""
     from bilex.search.gpu import match
@@ -275,7 +264,6 @@ def few_queries() -> None:
 SERVE = ("serve_one", "serve_twenty")
 PATHS: dict[Callable[[], None], tuple[str, ...]] = {
     int8: ("lexicon", "terms", "fi_ru", "vecmap_semi"),
-    both_ways: ("terms", "fi_ru"),
     matching: ("vecmap_semi",),
     pools: ("sample", "fi_ru"),
     served_int8: SERVE,

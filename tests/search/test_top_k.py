@@ -72,14 +72,6 @@ def test_torch_search_of_the_gpu_is_exact_with_ties(k: int, penalty: Floats | No
     assert_same((scores.numpy(), rows.numpy()), brute_force(QUERIES, KEYS, k, penalty))
 
 
-@INT8
-def test_one_pass_serves_both_directions(int8: bool) -> None:
-    source, target = with_duplicates(700, 24, 4), with_duplicates(4500, 24, 5)
-    forward, asked, backward, answered = cpu.top_k_both_ways(source, target, 10, PLENTY, int8)
-    assert_same((forward, asked), brute_force(source, target, 10))
-    assert_same((backward, answered), brute_force(target, source, 10))
-
-
 def test_results_do_not_depend_on_memory_threads_or_precision() -> None:
     source, target = with_duplicates(600, 24, 4), with_duplicates(9000, 24, 5)
     penalty = PENALTY[: len(target)]
@@ -91,8 +83,7 @@ def test_results_do_not_depend_on_memory_threads_or_precision() -> None:
             for memory in (1, 1 << 20, 1 << 28):
                 for int8 in (False, True):
                     one_way = cpu.top_k(source, target, 7, penalty, memory, int8)
-                    both_ways = cpu.top_k_both_ways(source, target, 7, memory, int8)
-                    results.append(b"".join(part.tobytes() for part in (*one_way, *both_ways)))
+                    results.append(b"".join(part.tobytes() for part in one_way))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -211,9 +202,6 @@ def test_neighbourhoods_and_csls_follow_their_formulas() -> None:
     np.testing.assert_allclose(found_source, r_source, rtol=1e-6)
     np.testing.assert_allclose(found_target, r_target, rtol=1e-6)
     np.testing.assert_array_equal(mean_of_best(source, target, device="cpu"), found_source)
-    of_torch = gpu.neighbourhoods(torch.from_numpy(source), torch.from_numpy(target), 10, PLENTY)
-    np.testing.assert_array_equal(of_torch[0].numpy(), found_source)
-    np.testing.assert_array_equal(of_torch[1].numpy(), found_target)
     scores, rows = csls_top_k(source, target, 5, query_mean=found_source, key_mean=found_target, device="cpu")
     csls = 2 * cosines - r_source[:, None] - r_target
     order = np.argsort(-csls, axis=1, kind="stable")[:, :5]
@@ -331,9 +319,6 @@ def test_blocks_that_do_not_divide_the_rows(
     for wanted in (None, penalty):
         found = cpu.KeySearch(keys, wanted, int8).top_k(queries, 5, PLENTY)
         assert_same(found, brute_force(queries, keys, 5, wanted))
-    *forward, scores, rows = cpu.top_k_both_ways(queries, keys, 5, PLENTY, int8)
-    assert_same((forward[0], forward[1]), brute_force(queries, keys, 5))
-    assert_same((scores, rows), brute_force(keys, queries, 5))
 
 
 @INT8

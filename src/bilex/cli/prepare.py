@@ -73,7 +73,6 @@ def _compile_searches(source: Floats, target: Floats) -> None:
 
     for int8 in {False, precisions()["search"] == "int8"}:
         cpu.top_k(source, target, 2, None, _SEARCH_MEMORY, int8)
-        cpu.top_k_both_ways(source, target, 2, _SEARCH_MEMORY, int8)
     match = StochasticMatcher(device="cpu")
     for keep in (0.5, 0.5, 1.0):  # the second call goes by what the first found
         match(source, target, keep)

@@ -2,8 +2,8 @@
 
 Each query has a heap of a few more than its k best keys so far; the worst of them is the query's threshold.
 A block of products is small enough to stay in a core's cache while every score is compared with the
-threshold of its row, and of its column if both sides are queries. Products of 8-bit rows count with their
-largest error, and what passes is scored again in float32. In the end a heap's keys are scored in float64. No
+threshold of its row. Products of 8-bit rows count with their largest error, and what passes is scored again
+in float32. In the end a heap's keys are scored in float64. No
 key outside it exceeds the threshold by more than the error bound of float32, so a row whose k-th best
 score does is exact. The few other rows (masses of equal scores) go through `bilex.search.plain`.
 """
@@ -58,12 +58,20 @@ class KeySearch:
             factor, shift = 2, -np.ascontiguousarray(self.penalty, np.float32)
         scaled = _read_only(queries * np.float32(factor))
         left, right = operand(placed(scaled, _CPU), int8=int8), self.prepared[int8]
+        largest_shift = float(np.abs(shift).max(initial=0.0))
+        errors = quantization_error(left, right, largest_shift)
+        given = left.scale, right.scale, *errors, shift, scaled, self.keys
         heaps = Heaps.empty(len(queries), min(k + _SPARE, len(self.keys)))
-        _search(left, right, scaled, self.keys, shift, heaps, Heaps.closed(len(self.keys)), memory)
-        bound = float32_error(left, right, float(np.abs(shift).max(initial=0.0)))
-        scores, rows, unsure = _rescored(heaps, scaled, self.keys, shift, bound, k)
-        if len(unsure):
-            scores[unsure], rows[unsure] = plain.top_k(queries[unsure], self.keys, k, self.penalty)
+
+        def visit(block: npt.NDArray[np.generic], row: int, key: int) -> None:
+            _scan(block, row, key, *given, *heaps, left.exact)
+
+        row_blocks(left.rows, right.rows, memory, visit)
+        scores, rows = _rescored(heaps, scaled, self.keys, shift, k)
+        if heaps.key.shape[1] < len(self.keys):
+            bound = float32_error(left, right, largest_shift)
+            undecided = np.flatnonzero(scores[:, -1] <= heaps.threshold + bound)
+            scores[undecided], rows[undecided] = plain.top_k(queries[undecided], self.keys, k, self.penalty)
         return scores, rows
 
 
@@ -72,56 +80,6 @@ def top_k(
 ) -> tuple[Floats, Rows]:
     """Exact top-k of one set against another; see `bilex.search.top_k`."""
     return KeySearch(keys, penalty, int8).top_k(queries, k, memory)
-
-
-def top_k_both_ways(
-    source: Floats, target: Floats, k: int, memory: int, int8: bool | None = None
-) -> tuple[Floats, Rows, Floats, Rows]:
-    """Exact top-k of source against target and of target against source, from one product."""
-    int8 = int8_pays(len(source), len(target), k, directions=2) if int8 is None else int8
-    sides = _read_only(source), _read_only(target)
-    left, right = (operand(placed(side, _CPU), int8=int8) for side in sides)
-    shift = np.zeros(max(len(source), len(target)), np.float32)
-    forward, backward = (
-        Heaps.empty(len(own), min(k + _SPARE, len(other))) for own, other in (sides, sides[::-1])
-    )
-    _search(left, right, *sides, shift, forward, backward, memory)
-    found: list[Any] = []
-    for heaps, own, other, operands in (
-        (forward, *sides, (left, right)),
-        (backward, *sides[::-1], (right, left)),
-    ):
-        wanted = min(k, len(other))
-        scores, rows, unsure = _rescored(heaps, own, other, shift, float32_error(*operands), wanted)
-        if len(unsure):
-            scores[unsure], rows[unsure] = plain.top_k(own[unsure], other, wanted, None)
-        found += [scores, rows]
-    return found[0], found[1], found[2], found[3]
-
-
-def _search(
-    left: Operand,
-    right: Operand,
-    queries: Floats,
-    keys: Floats,
-    shift: Floats,
-    rows: Heaps,
-    columns: Heaps,
-    memory: int,
-) -> None:
-    """Fill the heaps of the rows and of the columns from one product of the two sides."""
-    largest = float(np.abs(shift).max(initial=0.0))
-    errors = quantization_error(left, right, largest)
-    locks = [threading.Lock() for _ in range(0, len(keys), BLOCK_COLUMNS)]
-
-    def visit(block: npt.NDArray[np.generic], row: int, key: int) -> None:
-        with locks[key // BLOCK_COLUMNS]:
-            _scan(
-                block, row, key, left.scale, right.scale, *errors, shift, queries, keys, rows, columns,
-                left.exact,
-            )  # fmt: skip
-
-    row_blocks(left.rows, right.rows, memory, visit)
 
 
 def row_blocks(left: torch.Tensor, right: torch.Tensor, memory: int, visit: Visit) -> None:
@@ -151,10 +109,8 @@ def row_blocks(left: torch.Tensor, right: torch.Tensor, memory: int, visit: Visi
             done.result()
 
 
-def _rescored(
-    heaps: Heaps, queries: Floats, keys: Floats, shift: Floats, bound: Floats, k: int
-) -> tuple[Floats, Rows, Rows]:
-    """The exact k best of every query, and the queries for which the heap does not decide them."""
+def _rescored(heaps: Heaps, queries: Floats, keys: Floats, shift: Floats, k: int) -> tuple[Floats, Rows]:
+    """The k best keys of every heap by their scores in float64; the lower of equal ones first."""
     count = len(queries)
     scores, rows = np.empty((count, k), np.float32), np.empty((count, k), np.int64)
 
@@ -167,9 +123,7 @@ def _rescored(
         rows[start:stop] = np.take_along_axis(found, order, axis=1)
 
     in_threads(count, rescore, 1024)
-    if heaps.key.shape[1] == len(keys):
-        return scores, rows, np.empty(0, np.int64)
-    return scores, rows, np.flatnonzero(scores[:, -1] <= heaps.threshold + bound)
+    return scores, rows
 
 
 def _read_only(rows: Floats) -> Floats:
@@ -191,50 +145,33 @@ def _scan(
     shift: Any,
     queries: Any,
     keys: Any,
-    rows: Any,
-    columns: Any,
+    heap_scores: Any,
+    heap_keys: Any,
+    thresholds: Any,
     exact: bool,
 ) -> None:
-    """Put the scores of a block that exceed the threshold of their row or column into the heaps."""
-    width = block.shape[1]
-    last = first_key + width
+    """Put the scores of a block that exceed the threshold of their row into its heap."""
+    last = first_key + block.shape[1]
     scales, raised = key_scale[first_key:last], shift[first_key:last] + key_error[first_key:last]
-    row_scores, row_keys, row_threshold = rows.score, rows.key, rows.threshold
-    column_scores, column_keys, column_threshold = columns.score, columns.key, columns.threshold
-    thresholds = column_threshold[first_key:last]
-    flags, hits = new_flags(width)
+    flags, hits = new_flags(block.shape[1])
     for r in range(block.shape[0]):
         row = first_row + r
-        scale, error = row_scale[row], row_error[row]
-        _flag(block, r, scale, scales, raised, row_threshold[row] - error, error, thresholds, flags)
+        _flag(block, r, row_scale[row], scales, raised, thresholds[row] - row_error[row], flags)
         for h in range(flagged(flags, hits)):
             key = first_key + hits[h]
             if exact:
                 score = np.float32(block[r, hits[h]]) + shift[key]
             else:
                 score = float32_dot(queries, row, keys, key) + shift[key]
-            if score > row_threshold[row]:
-                push(row_scores, row_keys, row_threshold, row, key, score)
-            if score > column_threshold[key]:
-                push(column_scores, column_keys, column_threshold, key, row, score)
+            if score > thresholds[row]:
+                push(heap_scores, heap_keys, thresholds, row, key, score)
 
 
 @njit(nogil=True, cache=True)
-def _flag(
-    block: Any,
-    row: int,
-    scale: Any,
-    scales: Any,
-    raised: Any,
-    threshold: Any,
-    error: Any,
-    thresholds: Any,
-    flags: Any,
-) -> None:
-    """Say which scores of a row may exceed its threshold or that of their column; compiled to vectors."""
+def _flag(block: Any, row: int, scale: Any, scales: Any, raised: Any, threshold: Any, flags: Any) -> None:
+    """Say which scores of a row may exceed its threshold; compiled to vectors."""
     for c in range(block.shape[1]):
-        score = np.float32(block[row, c]) * scale * scales[c] + raised[c]
-        flags[c] = np.uint8(score >= threshold) | np.uint8(score + error >= thresholds[c])
+        flags[c] = np.uint8(np.float32(block[row, c]) * scale * scales[c] + raised[c] >= threshold)
 
 
 @njit(nogil=True, cache=True, fastmath=True)

@@ -122,15 +122,6 @@ def top_k(
     return KeySearch(keys, penalty).top_k(queries, k, memory)
 
 
-def neighbourhoods(
-    source: torch.Tensor, target: torch.Tensor, k: int, memory: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """CSLS's two terms. On a GPU the product is the cheap part, so each direction has its own."""
-    forward, _ = top_k(source, target, min(k, len(target)), None, memory)
-    backward, _ = top_k(target, source, min(k, len(source)), None, memory)
-    return forward.double().mean(1).float(), backward.double().mean(1).float()
-
-
 class _Search:
     """Queries against all keys, in strips that fit the memory."""
 

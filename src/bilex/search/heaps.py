@@ -23,13 +23,6 @@ class Heaps(NamedTuple):
         lowest = np.full((queries, size), -np.inf, np.float32)
         return cls(lowest, np.zeros((queries, size), np.int32), np.full(queries, -np.inf, np.float32))
 
-    @classmethod
-    def closed(cls, queries: int) -> Heaps:
-        """Heaps that no score enters."""
-        heaps = cls.empty(queries, 1)
-        heaps.threshold[:] = np.inf
-        return heaps
-
 
 @njit(nogil=True, cache=True)
 def push(scores: Any, keys: Any, thresholds: Any, query: int, key: int, score: Any) -> None:

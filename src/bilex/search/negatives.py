@@ -1,11 +1,11 @@
 """The exact nearest keys of queries that move a little at a time, and their softmax-weighted sum.
 
-Stage C1 asks, at every update of its maps, for each query's nearest words of the other language. The
-maps move little between updates, so each query keeps a *pool*: the keys that scored best when it was
-last searched in full, with an upper bound on the score of every key outside. A score cannot change by
-more than its query moved plus the furthest that any key moved. While the pool's n-th best exact score
-stays above the bound plus that drift, the n best of the pool are the n best of all keys; a query for
-which this fails is searched in full again. Nothing is approximated.
+At every update of its maps, stage C1 needs each query's nearest words of the other language
+(`bilex.search.plain.nearest` finds them plainly). The maps move little between updates, so each query keeps a
+*pool*: the keys that scored best when it was last searched in full, with an upper bound on the score of every
+key outside. A score cannot change by more than its query moved plus the furthest that any key moved. While
+the pool's n-th best score stays above the bound plus that drift, the n best of the pool are the n best of
+all keys; a query for which this fails is searched in full again. Nothing is approximated.
 
 Scores are q·y/‖yW‖ with the *unmapped* key y: the query carries the map. So the keys stay put, and the
 weighted sum over a query's nearest keys comes from the same rows as the scores.
@@ -19,16 +19,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
-
-# When a few pools have run out, those that will within so many updates of the present size are searched
-# along with them, which makes fewer, larger searches.
-_UPDATES_AHEAD = 2.0
-_FEW = 0.1
-
-
-def updates_ahead(unsettled: int, queries: int) -> float:
-    """For how many further updates the pools should last that need no search now."""
-    return _UPDATES_AHEAD if unsettled < _FEW * queries else 0.0
 
 
 class Nearest(NamedTuple):
@@ -73,7 +63,7 @@ class HardNegatives(Protocol):
     searched: int
 
     def look(self, now: Moment) -> None:
-        """Begin with what `nearest` will be asked for at this same moment, without waiting for results."""
+        """Begin with what `nearest` will need at this same moment, without waiting for results."""
 
     def nearest(self, now: Moment) -> Nearest:
         """The n nearest keys of every query, the query's forbidden keys left out."""
@@ -96,7 +86,7 @@ def hard_negatives(keys: torch.Tensor, n: int, temperature: float, forbidden: Fo
 
     Args:
         keys: Unmapped key rows.
-        n: Neighbours a query.
+        n: Neighbours per query.
         temperature: τ of the softmax weights.
         forbidden: Keys that each query may not have.
     """

@@ -9,12 +9,15 @@ import torch
 
 from bilex.core.device import in_blocks
 from bilex.search import gpu
-from bilex.search.negatives import Forbidden, Moment, Nearest, updates_ahead
+from bilex.search.negatives import Forbidden, Moment, Nearest
 
 # A pool holds this many times the wanted neighbours.
 _POOL_FACTOR = 4
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
+# When fewer than this share of the pools have run out, those that will within so many updates of the present
+# size are searched along with them, which makes fewer, larger searches.
+_FEW, _UPDATES_AHEAD = 0.1, 2.0
 # Bytes of gathered key rows, and of proposed scores, at a time.
 _BLOCK_MEMORY = 1 << 30
 
@@ -60,7 +63,7 @@ class GpuHardNegatives:
             self.look(now)
         unsettled = len(self.everyone) - int((self.margin > 0).sum())
         if unsettled:
-            ahead = updates_ahead(unsettled, len(self.everyone))
+            ahead = _UPDATES_AHEAD if unsettled < _FEW * len(self.everyone) else 0.0
             due = self.everyone[~(self.margin > ahead * (now.query_step + now.key_step))]
             self._search(now, due)
             tied = due[~(self._settle(now, due) > 0)]

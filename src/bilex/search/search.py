@@ -130,7 +130,9 @@ def mean_of_best(
 ) -> Floats:
     """For each query the mean of its k highest dot products with the keys (CSLS's r)."""
     scores, _ = top_k(queries, keys, k, device=device, memory=memory)
-    return _mean(scores)
+    if not len(keys):
+        return np.zeros(len(queries), np.float32)
+    return np.asarray(scores.mean(axis=1, dtype=np.float64), np.float32)
 
 
 def neighbourhoods(
@@ -150,20 +152,10 @@ def neighbourhoods(
         device: "auto", "cpu" or "cuda".
         memory: Bytes that the working blocks may take; None follows the free memory.
     """
-    _check(source, target, k)
-    place = resolve_device(device)
-    memory = default_memory(place) if memory is None else memory
-    if not len(source) or not len(target):
-        return np.zeros(len(source), np.float32), np.zeros(len(target), np.float32)
-    if place.type == "cpu":
-        from bilex.search import cpu
-
-        forward, _, backward, _ = cpu.top_k_both_ways(array(source), array(target), k, memory)
-        return _mean(forward), _mean(backward)
-    from bilex.search import gpu
-
-    means = gpu.neighbourhoods(placed(source, place), placed(target, place), k, memory)
-    return means[0].cpu().numpy(), means[1].cpu().numpy()
+    return (
+        mean_of_best(source, target, k, device=device, memory=memory),
+        mean_of_best(target, source, k, device=device, memory=memory),
+    )
 
 
 def csls_top_k(
@@ -278,7 +270,3 @@ def _check(queries: AnyRows, keys: AnyRows, k: int) -> None:
 def _no_tensor(rows: AnyRows) -> TypeGuard[Matrix]:
     """Whether rows are an array or stored in a file; torch need not be loaded to know it."""
     return isinstance(rows, (np.ndarray, StoredRows))
-
-
-def _mean(scores: Floats) -> Floats:
-    return np.asarray(scores.mean(axis=1, dtype=np.float64), np.float32)

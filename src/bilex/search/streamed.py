@@ -24,6 +24,7 @@ from bilex.search.low_precision import rounding, vnni
 from bilex.search.search import Floats, Rows
 
 _BLOCK = 128 * vnni.LANES  # keys that are rounded, and whose products are looked at, together
+_COLUMNS = 16 * vnni.LANES  # keys whose scores are compared with the same threshold
 _ROOM = 512  # candidates of a query beyond k
 _AT_A_TIME = 32  # queries: more gain little, and the keys that they read of a file take memory
 _FLOAT32_ROUNDING = 2.0**-23
@@ -142,7 +143,8 @@ class StreamedKeys:
                 block = memory[: len(queries) * width].reshape(len(queries), width)
                 multiply = vnni.products if self._vnni else rounding.products
                 multiply(self._low, rounded.rows, start, block)
-                _collect(block, start, *rounded[1:], self._scale, self._error, shift, *found)
+                for at in range(0, width, _COLUMNS):  # thresholds rise from one to the next
+                    _collect(block, at, start, *rounded[1:], self._scale, self._error, shift, *found)
             return found
 
         others = [self._pool.submit(scan, part) for part in range(1, parts)]
@@ -190,6 +192,7 @@ class StreamedKeys:
 @njit(nogil=True, cache=True)
 def _collect(
     block: Any,
+    at: int,
     first: int,
     query_scale: Any,
     query_error: Any,
@@ -204,15 +207,31 @@ def _collect(
 ) -> None:
     """Note the keys of a block whose score may reach the threshold of their query, and raise that."""
     room = found.shape[1]
-    flags, hits = new_flags(block.shape[1])
+    width = min(_COLUMNS, block.shape[1] - at)
+    flags, hits = new_flags(width)
     scores, keys, thresholds = heaps.score, heaps.key, heaps.threshold
     for q in range(block.shape[0]):
         scale, error, of_keys = query_scale[q], query_error[q], reach[q]
-        _flag(block, q, first, scale, error, of_keys, key_scale, key_error, shift, thresholds[q], flags)
+        _flag(
+            block,
+            q,
+            at,
+            width,
+            first,
+            scale,
+            error,
+            of_keys,
+            key_scale,
+            key_error,
+            shift,
+            thresholds[q],
+            flags,
+        )
         for h in range(flagged(flags, hits)):
-            key = first + hits[h]
+            c = at + hits[h]
+            key = first + c
             off = error + of_keys * key_error[key]
-            most = np.float32(block[q, hits[h]]) * (scale * key_scale[key]) + shift[key] + off
+            most = np.float32(block[q, c]) * (scale * key_scale[key]) + shift[key] + off
             if most < thresholds[q] or count[q] > room:
                 continue
             if count[q] == room:
@@ -239,6 +258,8 @@ def _without_worst(found: Any, highest: Any, query: int, threshold: Any) -> int:
 def _flag(
     block: Any,
     query: int,
+    at: int,
+    width: int,
     first: int,
     scale: Any,
     error: Any,
@@ -250,7 +271,7 @@ def _flag(
     flags: Any,
 ) -> None:
     """Say which scores of a query may reach its threshold; compiled to vectors."""
-    for c in range(block.shape[1]):
-        key = first + c
-        score = np.float32(block[query, c]) * (scale * key_scale[key]) + shift[key]
+    for c in range(width):
+        key = first + at + c
+        score = np.float32(block[query, at + c]) * (scale * key_scale[key]) + shift[key]
         flags[c] = np.uint8(score + (error + reach * key_error[key]) >= threshold)

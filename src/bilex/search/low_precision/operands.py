@@ -54,19 +54,12 @@ class Operand(NamedTuple):
         return self.rows.dtype == torch.float32
 
 
-def int8_pays(queries: int, keys: int, k: int, directions: int = 1) -> bool:
-    """Whether a search of this size is faster with 8-bit proposals on this processor.
-
-    Args:
-        queries: How many queries.
-        keys: How many keys.
-        k: How many neighbours each query wants.
-        directions: 2 if the same products also serve the keys as queries.
-    """
+def int8_pays(queries: int, keys: int, k: int) -> bool:
+    """Whether a search of this size is faster with 8-bit proposals on this processor."""
     _used.add("search")
     if min(queries, keys) < _FEWEST_ROWS or not int8_limit():
         return False
-    extra = directions * (_KEYS_PER_QUERY + _KEYS_PER_NEIGHBOUR * k)
+    extra = _KEYS_PER_QUERY + _KEYS_PER_NEIGHBOUR * k
     return extra < (1 - _TIME[int8_limit()]) * keys
 
 

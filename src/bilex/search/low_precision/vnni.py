@@ -73,15 +73,16 @@ def products(tiles: Any, queries: Any, first: int, out: Any) -> None:
     """
     count, columns = out.shape
     cells = np.empty((_GROUP, LANES), np.int32)
+    offsets = np.zeros(queries.shape[0], np.int32)
+    for q in range(queries.shape[0]):
+        for d in range(queries.shape[1]):
+            offsets[q] -= _OFFSET * np.int32(queries[q, d])
     for at in range(0, columns, LANES):
         tile, lanes = (first + at) // LANES, min(LANES, columns - at)
         for q in range(0, count, _GROUP):
             for g in range(_GROUP):
-                total = np.int32(0)
-                for d in range(queries.shape[1]):
-                    total = np.int32(total + np.int32(queries[q + g, d]))
                 for lane in range(LANES):
-                    cells[g, lane] = -_OFFSET * total
+                    cells[g, lane] = offsets[q + g]
             _add(tiles[tile].ctypes.data, queries[q].ctypes.data, queries.shape[1], cells.ctypes.data)
             for g in range(min(_GROUP, count - q)):
                 for lane in range(lanes):
