@@ -26,9 +26,9 @@ from bilex.search.search import AnyRows, placed
 
 Floats = npt.NDArray[np.float32]
 _FEWEST_ROWS = 256
-_CANDIDATES = 4
+_CANDIDATES = 8
 _BLOCK_MEMORY = 1 << 26
-_MARGIN = 0.03  # by which a call starts under the thresholds of the one before
+_MARGIN = 0.04  # by which a call starts under the thresholds of the one before
 _MOST_UNDECIDED = 0.05  # with a larger share of undecided lines a second pass is cheaper
 
 
