@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -378,9 +378,8 @@ class Backward(Engine):
             for place, row in enumerate(queries.tolist()):
                 kept = store.one(query, number, row)
                 answers = np.frombuffer(kept["answers"] if kept else b"", STORED)[:k]
-                for part, name in zip(
-                    (found.rows, found.scores, found.confidence, found.known), STORED.names or (), strict=True
-                ):
+                parts: tuple[Any, ...] = (found.rows, found.scores, found.confidence, found.known)
+                for part, name in zip(parts, STORED.names or (), strict=True):
                     part[place, : len(answers)] = answers[name]
             return found
 
