@@ -6,12 +6,12 @@ DATA has vectors/ and dictionaries/. Each job, a program and a random seed, is a
 run at once: the networks are so small that one leaves most of a GPU idle. Programs:
 
 - plain: the formulas below, which share no code with `bilex.aligners`;
-- plain-adam: the same with Adam at 1e-4 for the mappers too;
-- plain-mean: the same with squared errors averaged over batch and dimensions;
+- plain-random: the same with random mappers to begin with, rather than the identity;
 - ours: `LNMap`; ours-trial: `LNMap` as a trial shortens it.
 
 P@1 in %: forward NN and CSLS in the target's latent space, backward NN and CSLS in the source's, and the same
 in the common space; on the test dictionary, and on 5k seeds whose words are in no 1k seed (choose on these).
+`--dim` projects the vectors on their first principal components and shrinks all layers alike, for a CPU.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from bilex.lexicon import Lexicon
+from bilex.vectors import WordVectors
 from research.packed import read_dictionary, read_vectors
 
 Spaces = tuple[Tensor, Tensor, Tensor, Tensor]  # mapped x, own y; own x, mapped y
@@ -39,13 +40,35 @@ def unit(rows: Tensor) -> Tensor:
     return torch.nn.functional.normalize(rows)
 
 
-def block(sizes: list[int], drop: float) -> nn.Sequential:
-    """Linear layers with PReLU and dropout between, and tanh at the end."""
+class Sizes(NamedTuple):
+    """Widths of layers, words per epoch of the autoencoders, epochs per round and rounds of the mappers."""
+
+    hidden: int
+    latent: int
+    samples: int
+    epochs: int
+    rounds: int
+
+
+def block(sizes: list[int], *, tanh: bool) -> nn.Sequential:
+    """Three linear layers with dropout and PReLU between them."""
     a, b, c, d = sizes
     return nn.Sequential(
-        *(nn.Linear(a, b), nn.PReLU(), nn.Dropout(drop), nn.Linear(b, c), nn.PReLU(), nn.Dropout(drop)),
-        *(nn.Linear(c, d), nn.Tanh()),
+        *(nn.Linear(a, b), nn.Dropout(0.25), nn.PReLU(), nn.Linear(b, c), nn.Dropout(0.25), nn.PReLU()),
+        *(nn.Linear(c, d), *([nn.Tanh()] if tanh else [])),
     )
+
+
+def mapper(sizes: Sizes, identity: bool) -> nn.Sequential:
+    """A hidden layer with dropout and tanh, near the identity to begin with."""
+    network = nn.Sequential(
+        *(nn.Linear(sizes.latent, sizes.hidden), nn.Dropout(0.1), nn.Tanh()),
+        nn.Linear(sizes.hidden, sizes.latent),
+    )
+    for layer in network:
+        if identity and isinstance(layer, nn.Linear):
+            nn.init.eye_(layer.weight)
+    return network
 
 
 def best_pairs(x: Tensor, y: Tensor, queries: int = 15_000, k: int = 10) -> Tensor:
@@ -61,78 +84,74 @@ def best_pairs(x: Tensor, y: Tensor, queries: int = 15_000, k: int = 10) -> Tens
     return torch.stack([mutual, there[mutual]], 1)[order]
 
 
-def autoencoder(rows: Tensor) -> nn.ModuleList:
+class Language(NamedTuple):
+    """A language's rows, its encoder and decoder, and their optimizer."""
+
+    rows: Tensor
+    encode: nn.Sequential
+    decode: nn.Sequential
+    adam: torch.optim.Adam
+
+
+def autoencoder(rows: Tensor, sizes: Sizes) -> Language:
     """An encoder and a decoder, trained."""
-    sizes = [rows.shape[1], 400, 400, 350]
-    both = nn.ModuleList([block(sizes, 0.25), block(sizes[::-1], 0.25)]).to(rows.device)
-    optimizer = torch.optim.Adam(both.parameters(), 1e-4)
+    widths = [rows.shape[1], sizes.hidden, sizes.hidden, sizes.latent]
+    encode, decode = block(widths, tanh=False).to(rows.device), block(widths[::-1], tanh=True).to(rows.device)
+    adam = torch.optim.Adam([*encode.parameters(), *decode.parameters()], 1e-4)
     for _ in range(25):
-        for numbers in torch.split(torch.randint(len(rows), (100_000,), device=rows.device), 128):
-            loss = ((both[1](both[0](rows[numbers])) - rows[numbers]) ** 2).mean()
-            optimizer.zero_grad()
+        for numbers in torch.split(torch.randint(len(rows), (sizes.samples,), device=rows.device), 128):
+            loss = (decode(encode(rows[numbers])) - rows[numbers]).square().mean()
+            adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-    return both
+            adam.step()
+    return Language(rows, encode, decode, adam)
 
 
 def direction(
-    a: Tensor,
-    z_b: Tensor,
-    own: nn.ModuleList,
-    g: nn.Sequential,
-    f: nn.Sequential,
-    seeds: Tensor,
-    adam: bool,
-    mean: bool,
+    a: Language, b: Language, g: nn.Sequential, f: nn.Sequential, seeds: Tensor, sizes: Sizes
 ) -> Tensor:
-    """Train mappers, encoder and decoder of a direction in eleven rounds; what the rows are mapped to."""
-    of_mappers = [*g.parameters(), *f.parameters()]
-    optimizers: list[torch.optim.Optimizer] = [torch.optim.Adam(own.parameters(), 1e-4)]
-    optimizers.append(torch.optim.Adam(of_mappers, 1e-4) if adam else torch.optim.SGD(of_mappers, 1e-4))
-    for module in (own, g, f):
-        module.train()
-    for number in range(11):
-        learned = seeds
-        if number:
-            with torch.no_grad():
-                found = best_pairs(g(own[0](a[:30_000])), z_b[:30_000])
-            learned = torch.cat([seeds, found[: 2000 * number]])
-        for _ in range(100):
-            for rows in torch.split(learned[torch.randperm(len(learned), device=a.device)], 128):
-                z = own[0](a[rows[:, 0]])
+    """Train a direction in all rounds; what its words are mapped to."""
+    sgd = torch.optim.SGD([*g.parameters(), *f.parameters()], 1e-4)
+    networks = [a.encode, a.decode, b.encode, g, f]
+    learned = seeds
+    for number in range(sizes.rounds):
+        for network in networks:
+            network.train()
+        for _ in range(sizes.epochs):
+            for pairs in torch.split(learned[torch.randperm(len(learned), device=seeds.device)], 128):
+                x, y = a.rows[pairs[:, 0]], b.rows[pairs[:, 1]]
+                z = a.encode(x)
                 there = g(z)
                 back = f(there)
-                ends = [there - z_b[rows[:, 1]], back - z, own[1](back) - a[rows[:, 0]]]
-                loss = torch.stack(
-                    [end.square().mean() if mean else end.square().sum() for end in ends]
-                ).sum()
-                for optimizer in optimizers:
-                    optimizer.zero_grad()
+                with torch.no_grad():
+                    goal = b.encode(y)
+                ends = [there - goal, back - z, a.decode(back) - x]
+                loss = torch.stack([end.square().mean() for end in ends]).sum()
+                a.adam.zero_grad()
+                sgd.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
-                for optimizer in optimizers:
-                    optimizer.step()
+                a.adam.step()
+                sgd.step()
         print(f"round {number}: {len(learned)} pairs", file=sys.stderr, flush=True)
-    for module in (own, g, f):
-        module.eval()
+        for network in networks:
+            network.eval()
+        with torch.no_grad():
+            found = best_pairs(g(a.encode(a.rows[:30_000])), b.encode(b.rows[:30_000]))
+        learned = torch.cat([seeds, found[: 2000 * (number + 1)]])
     with torch.no_grad():
-        mapped: Tensor = g(own[0](a))
+        mapped: Tensor = g(a.encode(a.rows))
     return mapped
 
 
-def plain(x: Tensor, y: Tensor, seeds: Tensor, *, adam: bool = False, mean: bool = False) -> Spaces:
+def plain(x: Tensor, y: Tensor, seeds: Tensor, sizes: Sizes, *, identity: bool = True) -> Spaces:
     """LNMap from the formulas: autoencoders, then A→B, then B→A from where A→B ended."""
     x, y = (unit(unit(side) - unit(side).mean(0)) for side in (x, y))
-    of_x, of_y = autoencoder(x), autoencoder(y)
-    g, f = (
-        nn.Sequential(nn.Linear(350, 400), nn.Tanh(), nn.Dropout(0.1), nn.Linear(400, 350)).to(x.device)
-        for _ in range(2)
-    )
+    a, b = autoencoder(x, sizes), autoencoder(y, sizes)
+    g, f = mapper(sizes, identity).to(x.device), mapper(sizes, identity).to(x.device)
+    mapped_x = direction(a, b, g, f, seeds, sizes)
     with torch.no_grad():
-        z_y = of_y[0].eval()(y)
-    mapped_x = direction(x, z_y, of_x, g, f, seeds, adam, mean)
-    with torch.no_grad():
-        z_x = of_x[0](x)
-    mapped_y = direction(y, z_x, of_y, f, g, seeds.flip(1), adam, mean)
+        z_x, z_y = a.encode(x), b.encode(y)
+    mapped_y = direction(b, a, f, g, seeds.flip(1), sizes)
     return mapped_x, z_y, z_x, mapped_y
 
 
@@ -163,7 +182,9 @@ def scored(spaces: Spaces, pairs: np.ndarray) -> dict[str, list[float]]:
 def one_job(options: argparse.Namespace) -> dict[str, Any]:
     """Run one program with one random seed."""
     program, _, seed = options.job.partition(":")
-    source, target = (read_vectors(options.data, code, options.limit) for code in options.pair.split("-"))
+    codes = options.pair.split("-")
+    whole = [read_vectors(options.data, code, options.limit) for code in codes]
+    source, target = (projected(vectors, options.dim) for vectors in whole)
     places = source.key_to_index, target.key_to_index
     train, many, test = (
         read_dictionary(options.data, options.pair, name)
@@ -171,11 +192,15 @@ def one_job(options: argparse.Namespace) -> dict[str, Any]:
     )
     sources, targets = {a for a, _ in train.pairs}, {b for _, b in train.pairs}
     held_out = Lexicon([(a, b) for a, b in many.pairs if a not in sources and b not in targets])
+    widths = round(options.dim * 4 / 3), round(options.dim * 7 / 6)
+    sizes = Sizes(*widths, options.samples, options.epochs, options.rounds)
     started = time.monotonic()
     if program.startswith("ours"):
         from bilex.aligners.lnmap import LNMap
 
-        aligner = LNMap(device=options.device, seed=int(seed))
+        small: dict[str, Any] = {"hidden": sizes.hidden, "latent": sizes.latent}
+        small |= {"autoencoder_samples": sizes.samples, "mapper_epochs": sizes.epochs, "rounds": sizes.rounds}
+        aligner = LNMap(device=options.device, seed=int(seed), **small)
         aligner = aligner.for_trial(len(train), len(source)) if program == "ours-trial" else aligner
         aligner.fit(source, target, train)
         x, y = (
@@ -188,11 +213,21 @@ def one_job(options: argparse.Namespace) -> dict[str, Any]:
         torch.manual_seed(int(seed))
         x, y = (torch.from_numpy(np.array(side.vectors)).to(options.device) for side in (source, target))
         seeds = torch.from_numpy(train.index(*places)).to(options.device)
-        spaces = plain(x, y, seeds, adam=program == "plain-adam", mean=program == "plain-mean")
+        spaces = plain(x, y, seeds, sizes, identity=program == "plain")
     seconds = round(time.monotonic() - started, 1)
     dictionaries = {"held-out": held_out, "test": test}
-    found = {name: scored(spaces, pairs.index(*places)) for name, pairs in dictionaries.items()}
+    indexed = {name: pairs.index(*places) for name, pairs in dictionaries.items()}
+    found = {name: scored(spaces, pairs) for name, pairs in indexed.items() if len(pairs)}
     return {"job": options.job, "seconds": seconds, **found}
+
+
+def projected(vectors: WordVectors, dim: int) -> WordVectors:
+    """The vectors on their first principal components."""
+    rows = np.array(vectors.vectors)
+    if dim < rows.shape[1]:
+        rows = rows - rows.mean(axis=0)
+        rows = rows @ np.linalg.eigh(rows.T @ rows)[1][:, -dim:]
+    return WordVectors(vectors.index_to_key, rows)
 
 
 def main() -> None:
@@ -203,6 +238,10 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--pair", default="en-ru")
     parser.add_argument("--limit", type=int, default=10_000, help="words of each language")
+    parser.add_argument("--dim", type=int, default=300, help="dimension of the vectors")
+    parser.add_argument("--samples", type=int, default=100_000, help="words per epoch of the autoencoders")
+    parser.add_argument("--epochs", type=int, default=100, help="epochs per round of the mappers")
+    parser.add_argument("--rounds", type=int, default=10, help="rounds of the mappers")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--jobs", nargs="+", default=["ours:0", "plain:0"], metavar="PROGRAM:SEED")
     parser.add_argument("--job", help=argparse.SUPPRESS)
@@ -210,10 +249,10 @@ def main() -> None:
     if options.job:
         print(json.dumps(one_job(options)), flush=True)
         return
-    command = [sys.executable, "-m", "research.lnmap_reference", str(options.data), "--pair", options.pair]
-    command += ["--limit", str(options.limit), "--device", options.device, "--job"]
-    for process in [subprocess.Popen([*command, job]) for job in options.jobs]:
-        process.wait()
+    given = sys.argv[1 : sys.argv.index("--jobs")] if "--jobs" in sys.argv else sys.argv[1:]
+    command = [sys.executable, "-m", "research.lnmap_reference", *given, "--job"]
+    processes = [subprocess.Popen([*command, job]) for job in options.jobs]
+    sys.exit(max(process.wait() for process in processes))
 
 
 if __name__ == "__main__":

@@ -64,9 +64,9 @@ def test_confidences_come_from_words_that_did_not_choose_lambda(
     chosen = iter([0.3, 0.1, 0.9])  # all words, the first half, the second half
     asked: list[tuple[Space, Lexicon]] = []
 
-    def watched(space: Space, held_out: Lexicon) -> Records:
+    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
         asked.append((space, held_out))
-        return ask(space, held_out)
+        return ask(space, held_out, seeds)
 
     monkeypatch.setattr(trial, "choose_mixing", lambda curve, prior: next(chosen))
     monkeypatch.setattr(trial, "ask", watched)

@@ -147,9 +147,9 @@ def test_candidates_learn_neither_word_nor_answer_of_the_held_out(
         learned.append(lexicon)
         return original(self, source, target, lexicon, **rest)
 
-    def watched(space: Space, held_out: Lexicon) -> Records:
+    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
         asked.append(held_out)
-        return ask(space, held_out)
+        return ask(space, held_out, seeds)
 
     monkeypatch.setattr(C1, "fit", spy)
     monkeypatch.setattr(trial, "ask", watched)
@@ -176,9 +176,9 @@ def test_each_half_is_asked_of_what_the_other_chose(world: Planted, monkeypatch:
 
     asked: list[tuple[Space, Lexicon]] = []
 
-    def watched(space: Space, held_out: Lexicon) -> Records:
+    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
         asked.append((space, held_out))
-        return ask(space, held_out)
+        return ask(space, held_out, seeds)
 
     fits: dict[str, C1] = {}
     original = C1.fit
@@ -258,7 +258,7 @@ def test_a_candidate_that_breaks_is_left_out_and_named(
 def test_confidences_that_fail_do_not_undo_the_choice(
     world: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(space: Space, held_out: Lexicon) -> Records:
+    def broken(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
         raise BilexError("no answers.")
 
     monkeypatch.setattr(trial, "ask", broken)

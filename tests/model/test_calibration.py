@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 
 from bilex.aligners.procrustes import Procrustes
-from bilex.fit.calibration import Records, _retrieve, ask
-from bilex.fit.logistic import Logistic, error_by_chance, expected_calibration_error, features
+from bilex.fit.calibration import (
+    PRIOR,
+    Asked,
+    Logistic,
+    Records,
+    _retrieve,
+    ask,
+    error_by_chance,
+    expected_calibration_error,
+    features,
+    learn_confidences,
+)
 from bilex.lexicon import Lexicon
 from bilex.model import Calibration, Translator
 from bilex.model.space import Space
@@ -18,47 +28,73 @@ def falling(rng: np.random.Generator, queries: int, k: int) -> np.ndarray:
     return -np.sort(-rng.normal(size=(queries, k)), axis=1)
 
 
+def stated(model: Logistic, scores: np.ndarray) -> np.ndarray:
+    return model(scores, np.zeros(len(scores)))
+
+
 def test_features_by_hand() -> None:
-    assert features([[3.0, 1.0, 0.5]])[0].tolist() == [[3, 2, 0], [1, 0, -2], [0.5, 0, -2.5]]
-    assert features([[3.0]])[0].tolist() == [[3, 0, 0]]
+    rank = np.log(150)
+    expected = [[3, 2, 0, rank], [1, 0, -2, rank], [0.5, 0, -2.5, rank]]
+    assert features([[3.0, 1.0, 0.5]], [50])[0].tolist() == expected
+    assert features([[3.0]], [50])[0].tolist() == [[3, 0, 0, rank]]
 
 
 def test_the_fit_recovers_a_planted_model() -> None:
     rng = np.random.default_rng(0)
-    truth = Logistic(-1.0, (1.5, 2.0, 0.7))
+    truth = Logistic(-1.0, (1.5, 2.0, 0.7, 0.0))
     scores = falling(rng, 20_000, 3)
-    right = rng.random(scores.shape) < truth(scores)
+    right = rng.random(scores.shape) < stated(truth, scores)
     fitted = Logistic.fit(scores, right)
-    assert np.abs(fitted(scores) - truth(scores)).mean() < 0.01
+    assert np.abs(stated(fitted, scores) - stated(truth, scores)).mean() < 0.01
 
 
 def test_the_fit_is_a_minimum_of_the_likelihood() -> None:
     rng = np.random.default_rng(1)
     scores = falling(rng, 500, 2)
-    right = rng.random(scores.shape) < Logistic(0.2, (1.0, 1.0, 1.0))(scores)
+    right = rng.random(scores.shape) < stated(Logistic(0.2, (1.0, 1.0, 1.0, 0.0)), scores)
 
     def loss(model: Logistic) -> float:
-        p = model(scores)
+        p = stated(model, scores)
         return float(-np.where(right, np.log(p), np.log(1 - p)).sum())
 
     best = Logistic.fit(scores, right)
     for direction in np.eye(4):
         for step in (-0.3, 0.3):
-            bias, *slopes = np.array([best.bias, *best.slopes]) + step * direction
-            assert loss(Logistic(bias, tuple(np.maximum(slopes, 0)))) > loss(best) - 0.2
+            bias, *slopes = np.array([best.bias, *best.slopes[:3]]) + step * direction
+            assert loss(Logistic(bias, (*np.maximum(slopes, 0), 0.0))) > loss(best) - 0.2
 
 
 def test_slopes_are_never_negative_even_if_the_data_say_so() -> None:
     rng = np.random.default_rng(2)
     scores = falling(rng, 400, 2)
-    fitted = Logistic.fit(scores, rng.random(scores.shape) < Logistic(0.0, (-3.0, 0.0, 0.0))(scores))
-    assert min(fitted.slopes) >= 0
+    truth = Logistic(0.0, (-3.0, 0.0, 0.0, 0.0))
+    assert min(Logistic.fit(scores, rng.random(scores.shape) < stated(truth, scores)).slopes) >= 0
 
 
 def test_all_right_and_all_wrong_stay_finite() -> None:
     scores = falling(np.random.default_rng(3), 50, 2)
-    assert Logistic.fit(scores, np.ones(scores.shape, bool))(scores).min() > 0.9
-    assert Logistic.fit(scores, np.zeros(scores.shape, bool))(scores).max() < 0.1
+    assert stated(Logistic.fit(scores, np.ones(scores.shape, bool)), scores).min() > 0.9
+    assert stated(Logistic.fit(scores, np.zeros(scores.shape, bool)), scores).max() < 0.1
+
+
+def records(truth: Logistic, words: int) -> Records:
+    """Answers to held-out words of which `truth` says how many are right."""
+    rng = np.random.default_rng(6)
+    scores, first = falling(rng, words, 5) / 4, rng.integers(0, 5000, words)
+    right = rng.random(scores.shape) < truth(scores, first)
+    asked = Asked(scores, first, right, scores, first)
+    return {("forward", "csls"): asked, ("backward", "csls"): asked}
+
+
+def test_the_prior_counts_unless_held_out_words_speak_against_it() -> None:
+    prior = PRIOR["csls"]
+    near = learn_confidences(records(prior, 300)).parts["forward", "csls"]
+    assert near.model.slopes[3] == pytest.approx(0.75 * prior.slopes[3])
+    assert 0.1 < near.frequent < 0.9
+    far = Logistic(prior.bias + 4, prior.slopes)
+    against = learn_confidences(records(far, 300)).parts["forward", "csls"]
+    assert against.model.slopes[3] < 0.1 * prior.slopes[3]
+    assert against.error < against.error_by_chance + 0.03
 
 
 def test_calibration_error_by_hand() -> None:
@@ -101,10 +137,10 @@ def test_confidence_is_true_for_words_that_nobody_showed(
     unseen = world.pairs(600, 1500)
     pairs = unseen.pairs if direction == "forward" else unseen.swapped().pairs
     answers = translator.translate([a for a, _ in pairs], 1, direction=direction, retrieval=method)
-    stated = [answer[0].confidence for answer in answers]
+    sure = [answer[0].confidence for answer in answers]
     right = [answer[0].word == gold for answer, (_, gold) in zip(answers, pairs, strict=True)]
-    assert expected_calibration_error(stated, right) < 0.09
-    assert np.corrcoef(stated, right)[0, 1] > 0.2
+    assert expected_calibration_error(sure, right) < 0.09
+    assert np.corrcoef(sure, right)[0, 1] > 0.2
 
 
 def test_the_model_itself_learns_from_all_seeds(translator: Translator, world: Planted) -> None:
@@ -122,9 +158,9 @@ def test_held_out_pairs_were_not_learned_from(world: Planted, monkeypatch: pytes
 
     asked: list[Lexicon] = []
 
-    def watched(space: Space, held_out: Lexicon) -> Records:
+    def watched(space: Space, held_out: Lexicon, seeds: Lexicon) -> Records:
         asked.append(held_out)
-        return ask(space, held_out)
+        return ask(space, held_out, seeds)
 
     monkeypatch.setattr(Procrustes, "fit", spy)
     monkeypatch.setattr("bilex.fit.trial.ask", watched)
@@ -142,4 +178,10 @@ def test_too_few_seeds_are_reported(world: Planted) -> None:
 
 
 def test_calibration_survives_json(translator: Translator) -> None:
-    assert Calibration.from_dict(translator.calibration.as_dict()) == translator.calibration
+    stored = translator.calibration.as_dict()
+    assert Calibration.from_dict(stored) == translator.calibration
+    for part in stored.values():
+        if isinstance(part, dict):  # as until version 0.2
+            part["model"]["slopes"] = part["model"]["slopes"][:3]
+            del part["frequent"]
+    assert Calibration.from_dict(stored).parts["forward", "csls"].model.slopes[3] == 0

@@ -77,8 +77,8 @@ def command(
 
     The standard figures count the distinct source words whose pair is covered by the vectors, as
     the paper does. Words whose pairs were among the model's seeds are left out of the leak-free
-    score beside them. Without a dictionary, what can be known from the model alone is shown: held-out
-    seeds, first answers that answer back, seeds predicted by other seeds, and the expected accuracy.
+    score beside them. Without a dictionary, what can be known from the model alone is shown: the accuracy
+    to expect, held-out seeds, and first answers that answer back.
     """
     check_readable(model, test_dictionary, tests, words)
     check_device(device)
@@ -145,11 +145,6 @@ def _show_scores(
         sys.stdout.write(result.to_json(predictions=predictions) + "\n")
         return
     show(result.table(translator.languages))
-    if translator.provenance.expectation.measured:
-        show(
-            "'bilex align' measured other words: seeds that a second fit did not see. The two figures differ "
-            "by several points either way; docs/guide/translate.md#what-to-expect says why."
-        )
 
 
 def _show_matrix(

@@ -55,16 +55,17 @@ def sureness(found: Translation) -> str:
 
 
 def calibration_lines(translator: Translator) -> list[str]:
-    """How far the confidences can be trusted, one sentence a direction."""
+    """How far the confidences can be trusted, one sentence per direction."""
     lines = []
     for direction in ("forward", "backward"):
         part = translator.calibration.parts.get((direction, "csls"))  # type: ignore[call-overload]
         if part is not None:
             query_side, key_side = translator.provenance.language_names(direction)  # type: ignore[arg-type]
+            beyond = 100 * (part.error - part.error_by_chance)
+            off = f"off by about {beyond:.0f} points" if beyond >= 1 else "right, as far as so few words show"
             lines.append(
-                f"Confidences, {query_side} to {key_side}: on {part.words} held-out seed words they differed "
-                f"from the accuracy by {100 * part.error:.0f} points on average; exact confidences would "
-                f"differ by about {100 * part.error_by_chance:.0f} on so few words."
+                f"Confidences, {query_side} to {key_side}: learned on {part.words} held-out seed words, and "
+                f"{off} there."
             )
     return lines or [f"There are no confidences ({translator.calibration.note})."]
 

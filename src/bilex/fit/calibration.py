@@ -1,31 +1,135 @@
-"""How sure is a proposed translation? Learned on held-out seed pairs, never on a test set."""
+"""How sure is a proposed translation? Learned on held-out seed pairs, never on a test set.
+
+A confidence is a logistic function of four numbers of candidate j of a query, whose scores s fall: its score
+s_j, its lead s_1 - s_2 if it is the first, its lag s_j - s_1, and log(100 + rank of the first answer): at the
+same score, a frequent word is more often wrong. Slopes are never negative, so that confidences fall with the
+scores. Held-out seeds are more frequent than the words that people look up, and there are few of them.
+Therefore a function that was fitted to the test dictionaries of other vectors (`PRIOR`) counts three times as
+much as the one that the held-out words give, unless these speak against it. research/calibration.md says how
+both were chosen and how far confidences were off.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bilex.fit.logistic import (
-    Logistic,
-    Numbers,
-    Truths,
-    error_by_chance,
-    expected_calibration_error,
-)
 from bilex.lexicon import Lexicon
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Floats, Retrieval, Rows, Space
 from bilex.search import mean_of_best, top_k
 
+Numbers = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
 CANDIDATES = 5
 FEWEST_WORDS = 40
-_FOLDS = 5
-_POOL = 100
-_SLOPES = 3
 DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 RETRIEVALS: tuple[Retrieval, Retrieval] = ("csls", "nn")
+_FOLDS = 5
+_BINS = 10
+_POOL = 100
+_PENALTY = 1.0
+_RANK_OFFSET = 100
+# Of so many of the most frequent words, so many are asked beside the held-out ones; so many similar words of
+# each are re-ranked.
+_FREQUENT, _FREQUENT_ASKED, _FREQUENT_POOL = 10_000, 200, 20
+# The prior counts this much where it loses less than the first number of log-likelihood per held-out word
+# against the model's own function, and nothing where it loses more than the second.
+_PRIOR_WEIGHT, _PLAUSIBLE, _IMPLAUSIBLE = 0.75, 0.1, 0.3
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Confidence = 1 / (1 + exp(-(bias + slopes · (score, lead, lag, log rank of the first answer))))."""
+
+    bias: float
+    slopes: tuple[float, float, float, float]
+
+    def __call__(self, scores: npt.ArrayLike, first: npt.ArrayLike) -> Numbers:
+        """The confidence of every candidate, in the shape of `scores`.
+
+        Args:
+            scores: Falling scores, one query per row.
+            first: The rank of each query's first answer, from 0.
+        """
+        return _logistic(self.bias + features(scores, first) @ np.array(self.slopes))
+
+    @classmethod
+    def fit(cls, scores: npt.ArrayLike, right: Truths) -> Logistic:
+        """The most likely function of score, lead and lag, with a light pull of the slopes towards 0.
+
+        Args:
+            scores: Falling scores, one query per row.
+            right: Whether each candidate is a translation, in the same shape.
+        """
+        from scipy.optimize import minimize
+
+        x = features(scores, np.zeros(len(right)))[..., :3].reshape(-1, 3)
+        y = right.reshape(-1).astype(np.float64)
+        mean, spread = x.mean(axis=0), x.std(axis=0)
+        spread[spread < 1e-12] = 1
+        x = (x - mean) / spread
+
+        def loss(w: Numbers) -> tuple[float, Numbers]:
+            z = w[0] + x @ w[1:]
+            value = (np.logaddexp(0, z) - y * z).sum() + 0.5 * _PENALTY * (w[1:] @ w[1:])
+            error = _logistic(z) - y
+            return float(value), np.concatenate([[error.sum()], x.T @ error + _PENALTY * w[1:]])
+
+        bounds = [(-30, 30), (0, None), (0, None), (0, None)]
+        found = minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B", bounds=bounds)
+        slopes = found.x[1:] / spread
+        score, lead, lag = slopes.tolist()
+        return cls(float(found.x[0] - slopes @ mean), (score, lead, lag, 0.0))
+
+    def mixed(self, other: Logistic, weight: float) -> Logistic:
+        """The function whose log-odds lie between this one's and another's, which counts `weight`."""
+        ours, theirs = np.array([self.bias, *self.slopes]), np.array([other.bias, *other.slopes])
+        bias, *slopes = ((1 - weight) * ours + weight * theirs).tolist()
+        return Logistic(bias, (slopes[0], slopes[1], slopes[2], slopes[3]))
+
+
+PRIOR: dict[Retrieval, Logistic] = {
+    "csls": Logistic(-5.12, (4.40, 4.08, 7.50, 0.395)),
+    "nn": Logistic(-8.51, (4.75, 10.95, 15.75, 0.539)),
+}
+
+
+def features(scores: npt.ArrayLike, first: npt.ArrayLike) -> Numbers:
+    """Score, lead, lag and log rank of the first answer, by candidate: shape (queries, candidates, 4)."""
+    table = np.asarray(scores, np.float64)
+    lead = np.zeros_like(table)
+    if table.shape[1] > 1:
+        lead[:, 0] = table[:, 0] - table[:, 1]
+    rank = np.log(_RANK_OFFSET + np.asarray(first, np.float64))
+    return np.stack([table, lead, table - table[:, :1], np.repeat(rank[:, None], table.shape[1], 1)], axis=2)
+
+
+def _logistic(z: Numbers) -> Numbers:
+    """1 / (1 + exp(-z)), without overflow."""
+    value: Numbers = np.exp(-np.logaddexp(0, -z))
+    return value
+
+
+def expected_calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike) -> float:
+    """The mean gap between confidence and accuracy over ten equally filled bins."""
+    stated, truth = np.asarray(confidence, np.float64), np.asarray(right, np.float64)
+    order = np.argsort(stated, kind="stable")
+    bins = np.array_split(order, min(_BINS, max(1, len(order))))
+    gaps = [len(rows) * abs(stated[rows].mean() - truth[rows].mean()) for rows in bins if len(rows)]
+    return float(sum(gaps) / max(1, len(order)))
+
+
+def error_by_chance(confidence: npt.ArrayLike, seed: int = 0, draws: int = 200) -> float:
+    """The calibration error that exactly true confidences show on so few words, on average."""
+    stated = np.asarray(confidence, np.float64)
+    truths = np.random.default_rng(seed).random((draws, len(stated))) < stated
+    return float(np.mean([expected_calibration_error(stated, truth) for truth in truths]))
 
 
 @dataclass(frozen=True)
@@ -39,6 +143,8 @@ class Calibrated:
         error: Expected calibration error of the first proposals, by cross-validation over the words.
         error_by_chance: What that error would be on average if the confidences were exactly true.
         brier: Mean squared difference between confidence and truth, by cross-validation.
+        frequent: Mean confidence of the first answers to frequent words that are no seeds; NaN where it was
+            not measured.
     """
 
     model: Logistic
@@ -47,6 +153,7 @@ class Calibrated:
     error: float
     error_by_chance: float
     brier: float
+    frequent: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -56,16 +163,19 @@ class Calibration:
     parts: dict[tuple[Direction, Retrieval], Calibrated] = field(default_factory=dict)
     note: str = "not calibrated"
 
-    def confidence(self, scores: Floats, direction: Direction, retrieval: Retrieval) -> Numbers | None:
+    def confidence(
+        self, scores: Floats, rows: Rows, direction: Direction, retrieval: Retrieval
+    ) -> Numbers | None:
         """The confidence of each of a query's candidates, or None where none was learned.
 
         Args:
-            scores: Falling scores, one query a row; at least two columns, for the lead of the first.
+            scores: Falling scores, one query per row; at least two columns, for the lead of the first.
+            rows: The candidates, as rows of their vocabulary, in the same shape.
             direction: The direction asked.
             retrieval: The retrieval that made the scores.
         """
         part = self.parts.get((direction, retrieval))
-        return None if part is None else part.model(scores)
+        return None if part is None else part.model(scores, rows[:, 0])
 
     def swapped(self) -> Calibration:
         """The same confidences with source and target language exchanged."""
@@ -75,17 +185,16 @@ class Calibration:
 
     def as_dict(self) -> dict[str, Any]:
         """The calibration for JSON."""
-        return {
-            "note": self.note,
-            **{
-                f"{direction} {retrieval}": asdict(part)
-                for (direction, retrieval), part in self.parts.items()
-            },
-        }
+        found: dict[str, Any] = {"note": self.note}
+        for (direction, retrieval), part in self.parts.items():
+            found[f"{direction} {retrieval}"] = stored = asdict(part)
+            if math.isnan(part.frequent):
+                del stored["frequent"]
+        return found
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Calibration:
-        """What `as_dict` gave.
+        """What `as_dict` gave, now or in an earlier version.
 
         Raises:
             ValueError, TypeError, KeyError, AttributeError: It was changed.
@@ -96,16 +205,13 @@ class Calibration:
                 part = stored.get(f"{direction} {retrieval}")
                 if part is not None:
                     bias, *slopes = map(_finite, (part["model"]["bias"], *part["model"]["slopes"]))
-                    if len(slopes) != _SLOPES:
+                    if len(slopes) not in (3, 4):
                         raise ValueError(f"a calibration with {len(slopes)} slopes")
-                    figures = {
-                        name: _finite(value) for name, value in part.items() if name not in ("model", "words")
-                    }
-                    model, words = (
-                        Logistic(bias, (slopes[0], slopes[1], slopes[2])),
-                        int(_finite(part["words"])),
-                    )
-                    parts[direction, retrieval] = Calibrated(model=model, words=words, **figures)
+                    score, lead, lag, rank = (*slopes, 0.0)[:4]
+                    model = Logistic(bias, (score, lead, lag, rank))
+                    numbers = {name: _finite(value) for name, value in part.items() if name != "model"}
+                    numbers["words"] = int(numbers["words"])
+                    parts[direction, retrieval] = Calibrated(model=model, **numbers)  # type: ignore[arg-type]
         return cls(parts, str(stored["note"]))
 
 
@@ -122,37 +228,63 @@ def _finite(value: object) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The best candidates of held-out words, one direction and retrieval, and which of them are right."""
+    """The best candidates of some words, one direction and retrieval.
+
+    Attributes:
+        scores: Of held-out words.
+        first: Rows of the first candidates.
+        right: Which candidates are right.
+        frequent_scores: The same of frequent words that are no seeds.
+        frequent_first: Rows of their first candidates.
+    """
 
     scores: Floats
+    first: Rows
     right: Truths
+    frequent_scores: Floats
+    frequent_first: Rows
 
     def __add__(self, other: Asked) -> Asked:
-        return Asked(np.concatenate([self.scores, other.scores]), np.concatenate([self.right, other.right]))
+        return Asked(*(np.concatenate([a, getattr(other, name)]) for name, a in vars(self).items()))
 
 
 Records = dict[tuple[Direction, Retrieval], Asked]
 
 
-def ask(space: Space, held_out: Lexicon) -> Records:
+def ask(space: Space, held_out: Lexicon, seeds: Lexicon | None = None) -> Records:
     """Ask a space for the words of pairs that it was made without.
 
     Args:
         space: Two vocabularies in one space, learned without `held_out`.
         held_out: Word pairs with known answers.
+        seeds: All seeds; with them, some frequent words that are none are asked too.
     """
     records: Records = {}
     for direction in DIRECTIONS:
         query_side, key_side = space.sides(direction)
         pairs = held_out if direction == "forward" else held_out.swapped()
         covered = pairs.covered(query_side.key_to_index, key_side.key_to_index).translations()
-        golds = [key_side.rows(targets) for targets in covered.values()]
-        if not golds:
+        if not covered:
             continue
-        for retrieval, (scores, rows) in _retrieve(space, query_side.rows(covered), direction).items():
+        golds = [key_side.rows(targets) for targets in covered.values()]
+        frequent = np.zeros(0, np.int64)
+        if seeds is not None:
+            known = {pair[direction == "backward"] for pair in (*seeds.pairs, *held_out.pairs)}
+            frequent = frequent_rows(query_side.index_to_key, known)
+        asked = _retrieve(space, query_side.rows(covered), direction)
+        others = _retrieve(space, frequent, direction, _FREQUENT_POOL) if len(frequent) else {}
+        for retrieval, (scores, rows) in asked.items():
             right = np.stack([np.isin(found, gold) for found, gold in zip(rows, golds, strict=True)])
-            records[direction, retrieval] = Asked(scores, right)
+            more = others.get(retrieval, (scores[:0], rows[:0]))
+            records[direction, retrieval] = Asked(scores, rows[:, 0], right, more[0], more[1][:, 0])
     return records
+
+
+def frequent_rows(words: list[str], known: Collection[str]) -> Rows:
+    """Some of the most frequent words, without the known ones, evenly over their ranks."""
+    rows = [row for row, word in enumerate(words[:_FREQUENT]) if word not in known]
+    step = -(-len(rows) // _FREQUENT_ASKED) or 1
+    return np.array(rows[::step], np.int64)
 
 
 def learn_confidences(records: Records, seed: int = 0) -> Calibration:
@@ -173,24 +305,26 @@ def learn_confidences(records: Records, seed: int = 0) -> Calibration:
                 note=f"not calibrated: {words} held-out words have a known translation, and at "
                 f"least {FEWEST_WORDS} are needed"
             )
-    parts = {key: _learn(asked.scores, asked.right, seed) for key, asked in records.items()}
+    parts = {key: _learn(asked, PRIOR[key[1]], seed) for key, asked in records.items()}
     return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
 
 
-def calibrate(space: Space, held_out: Lexicon, seed: int = 0) -> Calibration:
+def calibrate(space: Space, held_out: Lexicon, seed: int = 0, seeds: Lexicon | None = None) -> Calibration:
     """Learn confidences from pairs that the space was not made with; see `ask` and `learn_confidences`."""
-    return learn_confidences(ask(space, held_out), seed)
+    return learn_confidences(ask(space, held_out, seeds), seed)
 
 
-def _retrieve(space: Space, queries: Rows, direction: Direction) -> dict[Retrieval, tuple[Floats, Rows]]:
+def _retrieve(
+    space: Space, queries: Rows, direction: Direction, pool: int = _POOL
+) -> dict[Retrieval, tuple[Floats, Rows]]:
     """The best candidates of some words by CSLS and by plain similarity.
 
-    CSLS needs r of the candidates only, so the 100 most similar words of each query are taken and
+    CSLS needs r of the candidates only, so the most similar words of each query are taken and
     re-ranked: on a full-size vocabulary that is a tenth of the work of knowing r of every word.
     """
     query_side, key_side = space.sides(direction)
     vectors = np.asarray(query_side.vectors[queries])
-    similar, rows = top_k(vectors, key_side.vectors, max(_POOL, CSLS_NEIGHBOURS), device=space.device)
+    similar, rows = top_k(vectors, key_side.vectors, max(pool, CSLS_NEIGHBOURS), device=space.device)
     distinct, place = np.unique(rows, return_inverse=True)
     r_distinct = mean_of_best(
         np.asarray(key_side.vectors[distinct]), query_side.vectors, CSLS_NEIGHBOURS, device=space.device
@@ -204,18 +338,38 @@ def _retrieve(space: Space, queries: Rows, direction: Direction) -> dict[Retriev
     }
 
 
-def _learn(scores: Floats, right: Truths, seed: int) -> Calibrated:
+def _learn(asked: Asked, prior: Logistic, seed: int) -> Calibrated:
     """Fit the model on all words; judge it on words that each fold's own fit did not see."""
-    folds = np.random.default_rng(seed).permutation(len(scores)) % _FOLDS
-    first = np.empty(len(scores))
+    words = len(asked.scores)
+    folds = np.random.default_rng(seed).permutation(words) % _FOLDS
+    first = np.empty(words)
     for fold in range(_FOLDS):
-        model = Logistic.fit(scores[folds != fold], right[folds != fold])
-        first[folds == fold] = model(scores[folds == fold])[:, 0]
-    return Calibrated(
-        model=Logistic.fit(scores, right),
-        words=len(scores),
-        accuracy=float(right[:, 0].mean()),
-        error=expected_calibration_error(first, right[:, 0]),
+        inside, outside = folds != fold, folds == fold
+        model = _between(asked.scores[inside], asked.first[inside], asked.right[inside], prior)
+        first[outside] = model(asked.scores[outside], asked.first[outside])[:, 0]
+    model, right = _between(asked.scores, asked.first, asked.right, prior), asked.right[:, 0]
+    found = Calibrated(
+        model=model,
+        words=words,
+        accuracy=float(right.mean()),
+        error=expected_calibration_error(first, right),
         error_by_chance=error_by_chance(first, seed),
-        brier=float(np.mean((first - right[:, 0]) ** 2)),
+        brier=float(np.mean((first - right) ** 2)),
     )
+    if not len(asked.frequent_scores):
+        return found
+    return replace(found, frequent=float(model(asked.frequent_scores, asked.frequent_first)[:, 0].mean()))
+
+
+def _between(scores: Floats, first: Rows, right: Truths, prior: Logistic) -> Logistic:
+    """Between what some words say and the prior, which counts less the worse it fits them."""
+    own = Logistic.fit(scores, right)
+    lost = _log_loss(prior, scores, first, right) - _log_loss(own, scores, first, right)
+    plausible = float(np.clip((_IMPLAUSIBLE - lost) / (_IMPLAUSIBLE - _PLAUSIBLE), 0, 1))
+    return own.mixed(prior, _PRIOR_WEIGHT * plausible)
+
+
+def _log_loss(model: Logistic, scores: Floats, first: Rows, right: Truths) -> float:
+    """The mean negative log-likelihood of the first answers."""
+    stated = np.clip(model(scores, first)[:, 0], 1e-3, 1 - 1e-3)
+    return float(-np.mean(np.log(np.where(right[:, 0], stated, 1 - stated))))

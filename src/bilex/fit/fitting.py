@@ -12,12 +12,11 @@ import numpy as np
 
 from bilex.aligners.base import Aligner
 from bilex.aligners.maps import Linear, Map, Unit
-from bilex.aligners.preparation import small_vocabularies
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.progress import SILENT, Progress, begin_step
 from bilex.fit.calibration import Calibration
-from bilex.fit.expectation import Expectation, from_calibration, from_few_seeds
+from bilex.fit.expectation import from_calibration, from_few_seeds
 from bilex.fit.report import FitReport
 from bilex.fit.trial import Decisions, decide
 from bilex.lexicon import Lexicon
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from bilex.encoders.stage import StageResult
 
 _ALIGNER, _ENCODER, _TRIAL = "aligner", "encoder", "trial"  # the parts of a checkpoint
-# From so many seed words on the others are predicted, among so many frequent words.
-_FEWEST_TO_PREDICT, _FEW_SEEDS_VOCABULARY = 3, 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +149,7 @@ def fit(
             task.advance()
     expectation = from_calibration(decisions.calibration)
     if calibrate and not expectation.measured:
-        expectation = _expected_of_few(expectation, fitted, source, target, lexicon, progress)
+        expectation = from_few_seeds(expectation, fitted, source, target, lexicon, progress)
     known = lexicon if lexicon is not None else Lexicon([], "no seeds")
     report = FitReport.of(
         fitted,
@@ -216,32 +213,6 @@ def _decisions(
     decisions = decided()
     state.save({}, **decisions.as_dict())
     return decisions
-
-
-def _expected_of_few(
-    otherwise: Expectation,
-    aligner: Aligner,
-    source: WordVectors,
-    target: WordVectors,
-    lexicon: Lexicon | None,
-    progress: Progress,
-) -> Expectation:
-    """How well seeds that are too few for confidences predict each other; else `otherwise`."""
-    if lexicon is None:
-        return otherwise
-    usable = lexicon.covered(source.key_to_index, target.key_to_index)
-    if len(usable.translations()) < _FEWEST_TO_PREDICT:
-        return otherwise
-    shortened = aligner.for_trial(len(usable), min(len(source), len(target)))
-
-    def without(learned: Lexicon, held_out: Lexicon) -> Space:
-        both = Lexicon([*learned.pairs, *held_out.pairs])
-        fitted = shortened.clone().fit(
-            *small_vocabularies(source, target, both, _FEW_SEEDS_VOCABULARY), learned
-        )
-        return Space.from_aligner(fitted, source, target)
-
-    return from_few_seeds(without, usable, aligner.seed, progress)
 
 
 def _with_rejected(seeds: Lexicon | None, rejected: Iterable[tuple[str, str]]) -> Lexicon | None:

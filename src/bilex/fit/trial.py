@@ -447,14 +447,15 @@ class PairTrial(Trial[Aligner, Pairs]):
 
     def _cross_fitted(self, held_out: Lexicon) -> Records:
         if len(self.fits) == 1 and not self.opens_mixing:
-            return ask(self._space(self.choice(None)), held_out)
+            return ask(self._space(self.choice(None)), held_out, self.usable)
         one, other = halves(held_out, self.aligner.seed)
         if not len(one) or not len(other):
             raise BilexError("the held-out words cannot be cut in halves")
         by_one, by_other = self.choice(self._rows(one)), self.choice(self._rows(other))
         if by_one == by_other:
-            return ask(self._space(by_one), held_out)
-        first, second = ask(self._space(by_other), one), ask(self._space(by_one), other)
+            return ask(self._space(by_one), held_out, self.usable)
+        first = ask(self._space(by_other), one, self.usable)
+        second = ask(self._space(by_one), other, self.usable)
         return {key: first[key] + second[key] for key in first if key in second}
 
     def choice(self, half: Pairs | None) -> Choice:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _FEW_SEEDS = 200
 _MANY_SEEDS = 1000  # a large dictionary holds rare words, whatever is covered
-_Z = 1.96
 
 
 def sentences(made: Provenance, model: str = "MODEL") -> list[str]:
@@ -45,18 +44,20 @@ def sentences(made: Provenance, model: str = "MODEL") -> list[str]:
 def _shares(expected: Expectation, made: Provenance) -> str:
     """One sentence with the shares of both directions."""
     clauses = []
-    for side in expected.words:
-        words, right = expected.words[side], expected.right[side]
+    for side, words in expected.words.items():
         query_side, key_side = made.language_names(side)  # type: ignore[arg-type]
-        share = right / max(1, words)
-        half = _Z * math.sqrt(share * (1 - share) / max(1, words) + OTHER_WORDS**2)
-        low, high = max(0.0, share - half), min(1.0, share + half)
-        clauses.append(f"{query_side} to {key_side} {share:.0%} ({low:.0%} to {high:.0%})")
-    count = " and ".join(map(str, expected.words.values()))
-    how = "that a second fit had not seen" if expected.how == "held out" else "each predicted from the others"
+        share, low, high = expected.of(side)
+        clause = f"{query_side} to {key_side} {share:.0%} ({low:.0%} to {high:.0%})"
+        if not expected.shares:
+            clause += f", counted on {words} seed words"
+        clauses.append(clause)
+    how = {
+        "held out": "The words of a dictionary differ: nine of ten lie in the range",
+        "in turn": "The seed words were each predicted from the others",
+    }[expected.how]
     return (
-        f"Expect the first answer to be right for this share of words: {'; '.join(clauses)}. "
-        f"Measured on {count} seed words {how}; the ranges allow for the other words of a test dictionary."
+        "Expect the first answer to be right for this share of the words of a test dictionary: "
+        f"{'; '.join(clauses)}. {how}."
     )
 
 
@@ -72,21 +73,6 @@ def _advice(made: Provenance, pairs: int, model: str) -> str:
         "With so many seeds the vectors are the likely reason (little text, or texts of different kinds), or "
         f"wrong seeds: see 'bilex info {model} --doubtful'."
     )
-
-
-# How far the accuracy on test words was from that on held-out seeds, beyond what their number explains:
-# ranges with it held in 92 % of 50 directions of three families of vectors (research/promises.md).
-OTHER_WORDS = 0.1
-
-
-def share_interval(right: int, words: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
-    if not words:
-        return 0.0, 1.0
-    share, squared = right / words, _Z * _Z
-    middle = (share + squared / (2 * words)) / (1 + squared / words)
-    half = _Z / (1 + squared / words) * math.sqrt(share * (1 - share) / words + squared / (4 * words * words))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 _LOOKED_AT = 1000  # words, for one of letters alone that can be pasted into a shell

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.fit.calibration import Calibration
-from bilex.fit.logistic import Numbers
+from bilex.fit.calibration import Calibration, Numbers
 from bilex.lexicon import Lexicon
 from bilex.model.space import Direction, Floats, Retrieval, Rows, Searcher, Space
 
@@ -159,7 +158,7 @@ def own_proposer(
 
     def proposals(searched: Searcher, queries: Rows | Floats, k: int, *, known_word: bool) -> Proposals:
         scores, rows = searched(queries, max(k, 2))
-        confidence = calibration.confidence(scores, direction, retrieval) if known_word else None
+        confidence = calibration.confidence(scores, rows, direction, retrieval) if known_word else None
         if confidence is None:
             confidence = np.full(scores.shape, np.nan)
         known = np.zeros(rows.shape, bool)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bilex.aligners.maps import Linear, Local, Map, Unit, moved_rows
+from bilex.aligners.maps import Local, Map, moved_rows
 from bilex.core.progress import SILENT, Progress
 from bilex.fit.calibration import DIRECTIONS
 from bilex.fit.report import now
@@ -55,7 +55,6 @@ _CLEAR, _LEAST = 2.0, 0.002  # a gain must be so many standard errors, and so mu
 # CSLS's term of a word after a step is the mean of the best among so many of its neighbours.
 _NEAR = 15
 _COMPARED, _AT_ONCE = 50_000, 1_000
-_MOST_STRETCHED = 1e3  # beyond that ratio of singular values, float32 rows have lost too much to go back
 
 
 @dataclass(frozen=True)
@@ -392,38 +391,3 @@ def _changed(before: Space, after: Space, decided: Collection[int]) -> int:
         return 0
     first = [space.search(rows, 1)[1][:, 0] for space in (before, after)]
     return int((first[0] != first[1]).sum())
-
-
-def inverse_map(model: Translator, side: Side) -> Map:
-    """The map from a model's space back to a language's own vectors, as unit rows.
-
-    The advanced mapping weighs directions by how well the languages agree there; learned again on top of
-    itself, it would weigh them twice. A map that only turns, stretches and sets lengths to one can be undone:
-    up to its length, a row times the inverse matrix is the row that it came from.
-
-    Args:
-        model: The present model.
-        side: Which language.
-
-    Returns:
-        A map without steps where there is no way back: the space holds a language model's view too, the maps
-        have other steps than unit lengths and matrices, or a matrix is not square or flattens a direction.
-    """
-    if model.provenance.language_model is not None:
-        return Map([])
-    whole = np.eye(model.space.dim)
-    for step in reversed((model.source_map if side == "source" else model.target_map).steps):
-        if isinstance(step, Linear):
-            if step.matrix.shape != whole.shape:
-                return Map([])
-            whole = step.matrix.astype(np.float64) @ whole
-        elif not isinstance(step, Unit):
-            return Map([])
-    if np.linalg.cond(whole) > _MOST_STRETCHED:
-        return Map([])
-    return Map([Linear(np.linalg.inv(whole)), Unit()])
-
-
-def taken_back(words: WordVectors, back: Map) -> WordVectors:
-    """The words with the vectors that they had before the present map."""
-    return WordVectors(words.index_to_key, back(words.vectors)) if back.steps else words

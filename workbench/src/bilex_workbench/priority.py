@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bilex.fit.logistic import Numbers
+from bilex.fit.calibration import Numbers
 from bilex.model.known import Proposals
 from bilex.model.space import Rows
 

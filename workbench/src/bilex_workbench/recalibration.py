@@ -17,8 +17,7 @@ import numpy as np
 
 from bilex.core.errors import BilexError
 from bilex.core.manifest import checksums
-from bilex.fit.calibration import Calibration
-from bilex.fit.logistic import Logistic, Numbers, Truths, expected_calibration_error
+from bilex.fit.calibration import Calibration, Logistic, Numbers, Truths, expected_calibration_error
 from bilex.model.storage import read_config, replace_calibration
 from bilex_workbench.problems import ANSWERED, ProblemError
 
@@ -209,11 +208,8 @@ def recalibrated(calibration: Calibration, change: Recalibration) -> Calibration
     The new confidence is logistic(shift + slope · (bias + slopes · features)): again a logistic model.
     """
     part = calibration.parts[("forward", "csls")]
-    slopes = part.model.slopes
-    model = Logistic(
-        change.shift + change.slope * part.model.bias,
-        (change.slope * slopes[0], change.slope * slopes[1], change.slope * slopes[2]),
-    )
+    a, b, c, d = (change.slope * slope for slope in part.model.slopes)
+    model = Logistic(change.shift + change.slope * part.model.bias, (a, b, c, d))
     error = part.error if change.error_after is None else change.error_after
     parts = {**calibration.parts, ("forward", "csls"): replace(part, model=model, error=error)}
     return Calibration(parts, calibration.note)

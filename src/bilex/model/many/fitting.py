@@ -387,7 +387,7 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
             records: Records = {}
             for form, held_out in asked_of:
                 space = Space(mapped[form][a], mapped[form][b], "cosine", self.aligner.device)
-                for key, answers in ask(space, held_out[a, b]).items():
+                for key, answers in ask(space, held_out[a, b], self.seeds[a, b]).items():
                     records[key] = records[key] + answers if key in records else answers
             self.calibrations[a, b] = learn_confidences(records, self.aligner.seed)
         return Calibration(note="calibrated by two languages")
