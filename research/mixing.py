@@ -75,6 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
             pair = setting.partition(":")[0].rpartition("/")[2]
             more = read_dictionary(options.data, pair, "train.freq.5k")
             judged = Lexicon([*more.pairs, *test.pairs]).without(seeds, "word")
+            judged = judged.covered(source.key_to_index, target.key_to_index)
             encoder = C2(options.lm, tune=options.tune, preset="demo", cache=options.cache)
             result = fit(get_method(aligner)(), source, target, seeds, encoder=encoder, calibrate=False)
             assert result.stage is not None and result.report.trial is not None

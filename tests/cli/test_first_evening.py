@@ -83,6 +83,21 @@ def test_corrections_refine_the_model_of_the_seeds(files: Files, tmp_path: Path,
     assert np.allclose(plain.space.source.vectors, made.space.source.vectors, atol=1e-6)
 
 
+def test_corrections_that_outnumber_the_seeds_are_seeds(
+    files: Files, tmp_path: Path, capsys: Captured
+) -> None:
+    few, mine = tmp_path / "few.tsv", tmp_path / "mine.tsv"
+    lines = files.seeds.read_text().splitlines(keepends=True)
+    few.write_text("".join(lines[:20]))
+    mine.write_text("".join(lines[20:]))
+    assert (
+        bilex(*align(files, tmp_path / "m", "--corrections", mine, "--no-calibrate", "--json", seeds=[few]))
+        == 0
+    )
+    report = json.loads(capsys.readouterr().out)
+    assert report["refinement"] is None and report["seed_pairs"] == len(lines)
+
+
 def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Captured) -> None:
     world = planted(900, 20, 0.5)
     world.source.save(tmp_path / "src.vec")

@@ -218,7 +218,10 @@ def command(
     if lexicon is not None and decided is not None:  # the corrections are learned by refining, below
         wrong = tuple(pair for pair in lexicon.rejected if pair not in set(decided.rejected))
         rest = replace(lexicon.without(decided, "source"), rejected=wrong)
-        learned, decided = (rest, decided) if len(rest) else (lexicon, None)
+        if len(rest) < len(decided.pairs):  # too few seeds to begin with: learn from all pairs alike
+            decided = None
+        else:
+            learned = rest
     with interruptible(checkpoint, listener):
         translator = Translator(aligner, encoder=encoder).fit(
             source,
