@@ -86,9 +86,7 @@ class ModelPlan(WorkPlan):
             source, target, seeds, languages=setup.languages, checkpoint=checkpoint, progress=progress
         )
         made = translator.provenance
-        expected = {
-            side: made.expectation.right[side] / words for side, words in made.expectation.words.items()
-        }
+        expected = {side: made.expectation.of(side)[0] for side in made.expectation.words}
         row = {
             "key": self._key(setup),
             "source_words": len(source),
