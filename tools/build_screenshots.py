@@ -1,6 +1,6 @@
 """Take the pictures of docs/guide/workbench.md: docs/images/workbench-*.png.
 
-    python tools/build_screenshots.py           a minute or two on 2 cores; needs chromium and chromedriver
+    python tools/build_screenshots.py      two minutes on 2 cores; needs chromium, chromedriver, Pillow
 
 The packaged sample is aligned, `bilex serve` is started on it, decisions are made with the sample's test
 dictionary as the reviewer, and Chromium takes the pictures: real pages of a real model. The server and the
@@ -10,11 +10,14 @@ browser are started as the browser tests start them.
 from __future__ import annotations
 
 import argparse
+import io
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError
@@ -31,7 +34,7 @@ from opened_page import OpenedPage, chromium  # noqa: E402
 from running_server import TOKEN, serve  # noqa: E402
 
 OUTPUT = REPOSITORY / "docs" / "images"
-LARGEST = 150_000
+LARGEST = 80_000
 RETRAINING_S = 300.0
 DECISIONS = 60
 AUDITED = 800
@@ -83,12 +86,15 @@ def audit(page: Any, truth: dict[str, list[str]]) -> None:
 
 
 def picture(page: Any, name: str, output: Path) -> None:
-    """Write what the browser shows.
+    """Write what the browser shows, in 64 colours.
 
     Raises:
         BilexError: The picture is larger than a picture of the documentation may be.
     """
-    taken: bytes = page.driver.get_screenshot_as_png()
+    shown = Image.open(io.BytesIO(page.driver.get_screenshot_as_png())).convert("RGB")
+    packed = io.BytesIO()
+    shown.quantize(64, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
+    taken = packed.getvalue()
     if len(taken) > LARGEST:
         raise BilexError(f"workbench-{name}.png has {len(taken):,} bytes; at most {LARGEST:,} are taken.")
     with atomic_file(output / f"workbench-{name}.png") as file:
@@ -108,9 +114,11 @@ def take(page: Any, truth: dict[str, list[str]], output: Path) -> None:
     page.go("table?sort=-decided&columns=source,target,confidence,source_rank,status,reviewers")
     page.until(lambda: page.all(".grid-body .grid-row:not(.pending)"), "rows")
     picture(page, "table", output)
+    page.resize(1100, 840)
     page.go("review")
     page.one(".entry-word")
-    page.keys("1")
+    page.keys("1", "2", "2", "w")
+    page.until(lambda: page.all(".decision .neighbours"), "the neighbours")
     picture(page, "review", output)
     audit(page, truth)
     page.resize(1100, 900)

@@ -246,3 +246,36 @@ def test_the_structure_of_an_entry_by_keyboard(page: OpenedPage, reviewer: Name)
     assert sense["gloss"] == "what one pays" and sense["labels"] == ["trade", "formal"]
     assert sense["translations"][0]["target"]
     assert page.violations() == []
+
+
+def test_the_other_direction_is_reviewed_by_keyboard(page: OpenedPage, reviewer: Name) -> None:
+    reviewer("onni")
+    forward = begin(page)
+    page.press("#turn")
+    assert page.run("return location.hash") == "#/review?direction=backward"
+    source = after(page, forward)
+    queue = page.api("review/next?reviewer=onni&direction=backward&count=1")
+    assert queue["items"][0]["source"] == source and "Finnish → English" in page.text("#turn")
+    assert page.one(".entry-word .word").get_attribute("lang") == "fi"
+    first = page.all(".candidate")[0].get_attribute("data-word")
+    page.keys("w")
+    page.until(lambda: page.all(".why .neighbours li.marked"), "the neighbours")
+    page.keys("t")
+    page.keys("pri")
+    page.one(".type-row .options li")
+    page.keys(Keys.ESCAPE, Keys.ESCAPE)
+    page.run("document.querySelector('.type-row input').value = ''")
+    page.keys("1", Keys.ENTER)
+    after(page, source)
+    saved = page.api(f"entry?direction=backward&source={quote(source, safe='')}")["history"][0]
+    assert (saved["verdict"], saved["accepted"]) == ("accept", [first])
+    assert page.violations() == []
+    page.press("nav a[data-view=table]")
+    page.sees("#table-total", "entr")
+    assert page.run("return location.hash") == "#/table?direction=backward"
+    page.go(f"entry?source={quote(source, safe='')}&direction=backward")
+    page.sees("h1", source)
+    page.sees("main", "onni")
+    page.press("#turn")
+    page.until(lambda: "English → Finnish" in page.text("#turn"), "the first direction")
+    assert page.run("return location.hash") == "#/table"

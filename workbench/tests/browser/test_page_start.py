@@ -82,7 +82,9 @@ def test_a_model_is_fitted_from_files(world: Server, open_page: Callable[[Server
     page.sees("#fit-advanced .hint", "rotation")
     page.press("#fit-go")
     page.one("#word")
-    page.sees("#model-name", "planted · English – Finnish")
+    page.sees("#model-name", "planted")
+    page.go("table")
+    page.sees("#turn", "English → Finnish")
     source = planted(400, 16, 0.3).source.index_to_key[300]
     page.go(f"translate?word={source}")
     page.until(lambda: page.all(".translation"), "translations")

@@ -1,6 +1,7 @@
 // The start of the page: the model's state, the navigation, and which view is shown.
 
 import { api } from "./lib/api.js";
+import { opposite, sided } from "./lib/direction.js";
 import { button, el, replace } from "./lib/dom.js";
 import { clearWarnings, noticeRegions, say, warn } from "./lib/notices.js";
 import { currentLink, go, link, onLink } from "./lib/router.js";
@@ -27,6 +28,12 @@ const FILLING_POLL_MS = 3000;
 const main = document.getElementById("main");
 const navigation = el("nav", { "aria-label": "Parts of the workbench", id: "navigation" });
 const modelName = el("span", { class: "model-name", id: "model-name" });
+// Works on the same part of the dictionary in the other direction; what was searched for belongs to one direction.
+const turn = button("", () => {
+  const { view, query } = currentLink();
+  if (view === "entry") go("table", { direction: opposite() });
+  else go(view, { ...query, q: "", direction: opposite() });
+}, { class: "small", id: "turn", title: "Work in the other direction" });
 let current = null;
 let order = 0;
 
@@ -59,12 +66,16 @@ const app = {
 };
 
 function describeModel() {
-  const { state, name, source, target } = app.model;
+  const { state, name, source, target } = sided(app.model);
   const ready = state === "ready";
-  replace(modelName, ready ? `${plain(name, 30)} · ${source.name ?? source.code ?? "source"} – ${target.name ?? target.code ?? "target"}` : "");
+  const [from, to] = [source, target].map((side, index) => side?.name ?? side?.code ?? ["source", "target"][index]);
+  replace(modelName, ready ? plain(name, 30) : "");
+  turn.hidden = !ready;
+  replace(turn, el("span", { class: "hidden-text" }, "Change direction: "), `${from} → ${to}`);
   const shown = ready ? Object.entries(VIEWS) : [];
-  if (navigation.dataset.ready !== String(ready)) {
-    navigation.dataset.ready = String(ready);
+  const drawn = `${ready} ${from}`;
+  if (navigation.dataset.drawn !== drawn) {
+    navigation.dataset.drawn = drawn;
     replace(navigation, el("ul", {}, shown.map(([view, [label]]) => el("li", {}, el("a", { href: link(view), "data-view": view }, label)))));
   }
   navigation.hidden = !ready;
@@ -96,6 +107,8 @@ async function open(view, query) {
   const place = el("div", { class: "view", "data-view": view });
   replace(main, place);
   document.title = `${title} – bilex workbench`;
+  document.body.dataset.view = view;
+  describeModel();
   markCurrent(view === "entry" ? "table" : view);
   current = module.show(place, query, app) ?? {};
   scrollTo(0, 0);
@@ -125,7 +138,7 @@ async function waitForModel(wanted) {
 async function watchModel() {
   for (;;) {
     await new Promise((resolve) => { setTimeout(resolve, FILLING_POLL_MS); });
-    if (document.hidden || app.model.state !== "ready" || app.model.entries?.complete) continue;
+    if (document.hidden || app.model.state !== "ready" || sided(app.model).entries?.complete) continue;
     try {
       await app.refresh();
     } catch {
@@ -136,7 +149,7 @@ async function watchModel() {
 
 async function start() {
   replace(document.getElementById("header"), el("div", { class: "bar" },
-    el("a", { class: "brand", href: link("translate") }, el("img", { src: "icon.svg", alt: "" }), "bilex", modelName), navigation,
+    el("a", { class: "brand", href: link("translate") }, el("img", { src: "icon.svg", alt: "" }), "bilex", modelName), turn, navigation,
     el("div", { class: "bar-end" }, button("Keys", keyHelp, { class: "quiet", id: "key-help" }), themeSwitch())));
   document.body.append(noticeRegions());
   document.getElementById("skip-link").addEventListener("click", (event) => {

@@ -1,5 +1,7 @@
 // The REST interface of the server, the same that scripts use (see /docs). The page's cookie carries the token.
 
+import { direction } from "./direction.js";
+
 /** An answer that is not a success; its message is the server's own sentence. */
 export class ApiError extends Error {
   constructor(message, status) {
@@ -20,12 +22,20 @@ async function sentence(response) {
   return `The server answered ${response.status} ${response.statusText}.`;
 }
 
+/** Whether a path is about entries, and so about one direction of the dictionary. */
+const directed = (path) => direction() === "backward" && /^(entries|entry|examples|review|audit|publish)\b/.test(path);
+
+/** The address of a request; parameters without a value are left out. */
+function addressOf(path, query = {}) {
+  const kept = Object.entries({ ...query, ...(directed(path) ? { direction: "backward" } : {}) }).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const search = new URLSearchParams(kept.map(([key, value]) => [key, String(value)]));
+  return `/api/${path}${kept.length ? `${path.includes("?") ? "&" : "?"}${search}` : ""}`;
+}
+
 async function request(method, path, { query, body, raw, headers, signal } = {}) {
-  const kept = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const search = kept.length ? `?${new URLSearchParams(kept.map(([key, value]) => [key, String(value)]))}` : "";
   let response;
   try {
-    response = await fetch(`/api/${path}${search}`, {
+    response = await fetch(addressOf(path, query), {
       method, signal, credentials: "same-origin",
       headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
       body: body === undefined ? raw : JSON.stringify(body),
@@ -46,8 +56,5 @@ export const api = {
   remove: (path, query) => request("DELETE", path, { query }),
   send: (method, path, raw, { headers, query, signal } = {}) => request(method, path, { raw, headers, query, signal }),
   /** The address of something to download. */
-  address(path, query = {}) {
-    const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
-    return `/api/${path}${kept.length ? `?${new URLSearchParams(kept.map(([key, value]) => [key, String(value)]))}` : ""}`;
-  },
+  address: addressOf,
 };

@@ -1,20 +1,26 @@
 // Links that can be shared: the view and all its settings stand after the '#', as in '#/table?status=open&sort=rank'.
 
-/** The present link as {view, query}. */
+import { direction, setDirection } from "./direction.js";
+
+/** The present link as {view, query}; its direction is worked on from now on. */
 export function currentLink() {
   const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  return { view: path, query: Object.fromEntries(new URLSearchParams(search)) };
+  const query = Object.fromEntries(new URLSearchParams(search));
+  setDirection(query.direction);
+  return { view: path, query };
 }
 
-/** A link to a view; settings that are empty are left out. */
+/** A link to a view in the present direction, unless `query` names one; settings that are empty are left out. */
 export function link(view, query = {}) {
-  const kept = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);
+  const settings = { ...query, direction: (query.direction ?? direction()) === "backward" ? "backward" : "" };
+  const kept = Object.entries(settings).filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);
   const search = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
   return `#/${view}${search ? `?${search}` : ""}`;
 }
 
 /** Puts a view's settings into the address without leaving the view; Back still leads to the last view. */
 export function rememberSettings(view, query) {
+  if (query.direction !== undefined) setDirection(query.direction);
   const address = link(view, query);
   if (address !== location.hash) history.replaceState(null, "", address);
 }

@@ -2,6 +2,7 @@
 
 import { api } from "../lib/api.js";
 import { DecisionCard } from "../lib/decision.js";
+import { opposite, sided } from "../lib/direction.js";
 import { button, el, field, replace } from "../lib/dom.js";
 import { count, counted, range } from "../lib/format.js";
 import { clearWarnings, say, warn } from "../lib/notices.js";
@@ -15,7 +16,7 @@ const AHEAD = 2;
 class AuditView {
   constructor(place, app) {
     this.app = app;
-    this.model = app.model;
+    this.model = sided(app.model);
     this.inside = el("div", { class: "audit-place" });
     this.beside = el("div", { class: "row" });
     replace(place, viewHead("Audit", this.beside), el("p", { class: "lead" },
@@ -105,7 +106,7 @@ class AuditView {
     this.item = item;
     const { decided, size } = this.audit;
     this.card = new DecisionCard({
-      item: { ...item, candidates: item.candidates.map((word) => ({ word })) }, chosen, blind: true, languages: [this.model.source, this.model.target], complete: completer("backward"),
+      item: { ...item, candidates: item.candidates.map((word) => ({ word })) }, chosen, blind: true, languages: [this.model.source, this.model.target], complete: completer(opposite()),
       actions: {
         save: ({ accepted }, note) => this.decide("accept", accepted, note), none: (note) => this.decide("none", [], note),
         skip: () => this.decide("skip", [], ""), undo: () => this.undo(),

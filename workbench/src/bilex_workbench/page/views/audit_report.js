@@ -19,7 +19,7 @@ function partTable(caption, first, rows) {
 }
 
 function more(report) {
-  const answer = el("p", { role: "status", id: "more-decisions" });
+  const answer = el("p", { role: "status", class: "beside", id: "more-decisions" });
   const describe = ({ width, decisions }) => { answer.textContent = decisions === 0 ? `The interval is already at most ${percent(width)} wide.` : `About ${counted(decisions, "more decision")} would make the interval ${percent(width)} wide.`; };
   const input = el("input", { type: "number", min: 1, max: 50, value: Math.round(report.more_decisions.width * 100), id: "wanted-width" });
   input.addEventListener("change", async () => {

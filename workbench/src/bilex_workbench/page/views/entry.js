@@ -3,6 +3,7 @@
 import { api } from "../lib/api.js";
 import { articleForm } from "../lib/article.js";
 import { DecisionCard } from "../lib/decision.js";
+import { direction, opposite, oriented, sided } from "../lib/direction.js";
 import { el, replace, select } from "../lib/dom.js";
 import { examplesPanel } from "../lib/examples.js";
 import { count, percent, time } from "../lib/format.js";
@@ -41,7 +42,8 @@ function typeset(entry, model) {
 
 class EntryView {
   constructor(place, source, app) {
-    this.model = app.model;
+    this.all = app.model;
+    this.model = sided(app.model);
     this.source = source;
     this.place = place;
     this.load();
@@ -66,8 +68,8 @@ class EntryView {
     replace(this.place, viewHead(wordOf(entry.source, { lang: model.source.code, className: "headword" }), statusBadge(entry.status), el("a", { href: link("translate", { word: entry.source }) }, "Translate"), el("a", { href: link("table") }, "Dictionary")),
       typeset(entry, model), el("div", { class: "entry-facts hint" }, this.kindChoice(entry), el("span", {}, `rank ${count(entry.source_rank)}`), el("span", {}, `confidence ${percent(entry.confidence)}`),
         entry.known ? el("span", {}, "from the seeds") : null, entry.mutual === null ? null : el("span", {}, entry.mutual ? "best in both directions" : "not best in the other direction"), entry.identical ? el("span", {}, "same spelling") : null),
-      this.forms(entry), decide, this.structure(entry), card("Decisions", history(entry, model)), mapCard(entry.source, entry.candidates[0]?.word ?? null, "forward", model, (point) => {
-        location.hash = point.language === "source" ? link("entry", { source: point.word }) : link("translate", { word: point.word, direction: "backward" });
+      this.forms(entry), decide, this.structure(entry), card("Decisions", history(entry, model)), mapCard(entry.source, entry.candidates[0]?.word ?? null, direction(), this.all, (point) => {
+        location.hash = link("entry", { source: point.word, direction: point.language === "source" ? "forward" : "backward" });
       }));
     this.drawDecision(decide, entry);
   }
@@ -114,11 +116,11 @@ class EntryView {
       await this.load({ focus: true });
     };
     this.card = new DecisionCard({
-      title: "Your decision", item: { ...entry, forms: [], notes: [] }, chosen: mine?.accepted ?? [], rejected: mine?.rejected ?? [], unsure: mine?.unsure ?? [], isKnown: inVocabulary("backward"), note: mine?.note ?? "", languages: [this.model.source, this.model.target], complete: completer("backward"),
+      title: "Your decision", item: { ...entry, forms: [], notes: [] }, chosen: mine?.accepted ?? [], rejected: mine?.rejected ?? [], unsure: mine?.unsure ?? [], isKnown: inVocabulary(opposite()), note: mine?.note ?? "", languages: [this.model.source, this.model.target], complete: completer(opposite()),
       actions: {
         save: (verdicts, note) => post(verdicts.accepted.length ? "accept" : "skip", verdicts, note), none: (note) => post("none", { accepted: [] }, note),
         skip: async () => { await api.post("review/skip", { source: entry.source, reviewer }); await this.load({ focus: true }); },
-        why: (word) => whyPanel(entry.source, word, this.model),
+        why: (word) => whyPanel(...oriented(entry.source, word), this.all),
       },
     });
     const target = entry.accepted[0] ?? entry.answer ?? entry.target ?? "";

@@ -8,7 +8,7 @@ import { say, warn } from "../lib/notices.js";
 import { card, empty, stats, table, viewHead } from "../lib/parts.js";
 import { link } from "../lib/router.js";
 import { VirtualTable } from "../lib/virtual.js";
-import { wordOf } from "../lib/words.js";
+import { plain, wordOf } from "../lib/words.js";
 
 const ROW_HEIGHT = 36;
 const VERDICTS = {
@@ -107,7 +107,7 @@ class LearnView {
         { name: "source", heading: source.name ?? "Source", cell: (row) => wordOf(row.source, { lang: source.code }) },
         { name: "before", heading: "Before", cell: (row) => [wordOf(row.before, { lang: target.code }), el("small", {}, ` ${percent(row.confidence_before)}`)] },
         { name: "after", heading: "After", cell: (row) => [wordOf(row.after, { lang: target.code }), el("small", {}, ` ${percent(row.confidence_after)}`)] },
-        { name: "reason", heading: "Why", width: "minmax(0, 1.5fr)", cell: (row) => wordOf(row.reason) },
+        { name: "reason", heading: "Why", width: "minmax(0, 2.5fr)", cell: (row) => el("span", { title: plain(row.reason, 400) }, wordOf(row.reason)) },
         { name: "decided", heading: "Decided", cell: (row) => (row.decided ?? []).flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: target.code })]) },
       ],
     });

@@ -2,6 +2,7 @@
 
 import { api } from "../lib/api.js";
 import { opinions } from "../lib/decision.js";
+import { sided } from "../lib/direction.js";
 import { button, el, replace } from "../lib/dom.js";
 import { count, percent, range, time } from "../lib/format.js";
 import { say, warn } from "../lib/notices.js";
@@ -32,7 +33,7 @@ function reviewersCard(reviewers) {
 
 class PeopleView {
   constructor(place, app) {
-    this.model = app.model;
+    this.model = sided(app.model);
     this.disagreements = el("div", { class: "disagreements" });
     this.rest = el("div", { class: "columns" });
     replace(place, viewHead("People"), this.rest, this.disagreements);

@@ -1,6 +1,7 @@
 // Publish: download the dictionary, the change log, or a sheet for people without the server; take a filled-in sheet back.
 
 import { api } from "../lib/api.js";
+import { sided } from "../lib/direction.js";
 import { debounce, el, field, freshId, replace, select } from "../lib/dom.js";
 import { count, counted } from "../lib/format.js";
 import { say, warn } from "../lib/notices.js";
@@ -69,7 +70,7 @@ class PublishView {
     this.download.href = api.address("publish/export", { format: this.format, ...asked, ...(covered ? this.cover : {}) });
     try {
       const { pairs, confirmed, first, problem } = await api.get("publish/preview", asked);
-      const { source, target } = this.app.model;
+      const { source, target } = sided(this.app.model);
       this.download.hidden = pairs === 0;
       replace(this.preview, problem ? el("div", { id: "preview-problem" }, empty(problem, "review", {}, "Review entries")) : null, el("p", { id: "preview-count" }, `${counted(pairs, "pair")}, ${count(confirmed)} of them confirmed.`),
         first.length ? table("First pairs", [[source.name ?? "Source"], [target.name ?? "Target"]], first.map(([word, translation]) => [wordOf(word, { lang: source.code }), wordOf(translation, { lang: target.code })])) : null);

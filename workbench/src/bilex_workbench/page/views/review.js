@@ -2,6 +2,7 @@
 
 import { api } from "../lib/api.js";
 import { DecisionCard } from "../lib/decision.js";
+import { opposite, oriented, sided } from "../lib/direction.js";
 import { button, el, field, replace, select } from "../lib/dom.js";
 import { examplesPanel } from "../lib/examples.js";
 import { count, percent } from "../lib/format.js";
@@ -22,7 +23,7 @@ const MODES = [["first", "not reviewed yet"], ["second", "second review"], ["dis
 class ReviewView {
   constructor(place, query, app) {
     this.app = app;
-    this.model = app.model;
+    this.model = sided(app.model);
     this.order = query.order ?? "queue";
     this.mode = query.mode ?? "first";
     this.kind = query.kind ?? "";
@@ -72,7 +73,7 @@ class ReviewView {
 
   /** Right after a start the table is still being filled: an empty queue then means "not yet". */
   async waitForEntries() {
-    while (!this.waiting.length && !this.gone && !this.app.model.entries?.complete) {
+    while (!this.waiting.length && !this.gone && !sided(this.app.model).entries?.complete) {
       replace(this.place, el("p", { class: "lead", role: "status" }, "The queue is being prepared…"));
       await new Promise((resolve) => { setTimeout(resolve, PREPARING_POLL_MS); });
       await this.app.refresh();
@@ -115,13 +116,13 @@ class ReviewView {
     this.card?.stopKeys();
     this.item = item;
     this.card = new DecisionCard({
-      item, chosen: accepted, rejected, unsure, note, languages: [this.model.source, this.model.target], complete: completer("backward"), isKnown: inVocabulary("backward"),
+      item, chosen: accepted, rejected, unsure, note, languages: [this.model.source, this.model.target], complete: completer(opposite()), isKnown: inVocabulary(opposite()),
       actions: {
         save: (verdicts, text) => this.decide(verdicts.accepted.length ? "accept" : "skip", verdicts, text),
         none: (text) => this.decide("none", { accepted: [] }, text),
         skip: () => this.settle(api.post("review/skip", { source: item.source, reviewer: this.reviewer }), "skipped"),
         undo: () => this.undo(),
-        why: (word) => whyPanel(item.source, word, this.model),
+        why: (word) => whyPanel(...oriented(item.source, word), this.app.model),
       },
     });
     if (this.model.corpus) this.card.side.append(examplesPanel(item.source, item.candidates[0]?.word ?? "", this.model, this.reviewer));

@@ -1,6 +1,7 @@
 // The dictionary as a table: search, filters, sorting, columns, all of it in the link.
 
 import { api } from "../lib/api.js";
+import { sided } from "../lib/direction.js";
 import { button, debounce, el, field, replace, select } from "../lib/dom.js";
 import { count, counted, percent, score, time } from "../lib/format.js";
 import { shortcuts } from "../lib/keys.js";
@@ -51,7 +52,7 @@ function allColumns(view) {
 class TableView {
   constructor(place, query, app) {
     this.app = app;
-    this.model = app.model;
+    this.model = sided(app.model);
     this.query = { ...query };
     this.selected = new Set();
     this.columns = allColumns(this);
@@ -91,7 +92,7 @@ class TableView {
   /** How many entries there are; where there is none, what to do next. */
   describe() {
     const { total } = this.table;
-    const empty = total === 0 && this.app.model.entries?.complete !== false;
+    const empty = total === 0 && sided(this.app.model).entries?.complete !== false;
     this.found.textContent = total || empty ? counted(total, "entry", "entries") : "";
     this.none.hidden = !empty;
     this.table.element.hidden = empty;
@@ -210,14 +211,14 @@ class TableView {
   }
 
   describeFilling() {
-    const { done, total, complete } = this.app.model.entries ?? {};
+    const { done, total, complete } = sided(this.app.model).entries ?? {};
     this.filling.hidden = complete !== false;
     if (complete === false) this.filling.textContent = `The table is being filled, most frequent words first: ${count(done)} of ${count(total)} (${percent(done / total)}).`;
   }
 
   modelChanged(model) {
-    const [was, now] = [this.model, model];
-    this.model = model;
+    const [was, now] = [this.model, sided(model)];
+    this.model = now;
     this.describeFilling();
     if (was.generation !== now.generation || was.entries?.done !== now.entries?.done || was.entries?.complete !== now.entries?.complete) this.table.reload({ keepPlace: true });
   }

@@ -83,7 +83,7 @@ class TranslateView {
 
   async lookUp() {
     const { word, direction, retrieval } = this;
-    rememberSettings("translate", { word, direction: direction === "forward" ? "" : direction, retrieval: retrieval === "csls" ? "" : retrieval });
+    rememberSettings("translate", { word, direction, retrieval: retrieval === "csls" ? "" : retrieval });
     this.running?.abort();
     clearTimeout(this.mapTimer);
     this.first = null;
@@ -113,7 +113,7 @@ class TranslateView {
     const about = [found.rank ? `rank ${count(found.rank)}` : "", found.origin === "vocabulary" ? "" : ORIGINS[found.origin] ?? `vector from ${found.origin}`].filter(Boolean).join(" · ");
     replace(this.answer,
       el("p", { class: "query-line" }, wordOf(found.word, { lang: from.code, className: "query-word" }), " ", el("small", {}, about), " ",
-        this.direction === "forward" && found.rank ? el("a", { href: link("entry", { source: found.word }) }, "Open the entry") : null),
+        found.rank ? el("a", { href: link("entry", { source: found.word, direction: this.direction }) }, "Open the entry") : null),
       el("ol", { class: "translations" }, found.translations.map((translation, index) => this.row(found.word, translation, index, to))));
     clearTimeout(this.mapTimer);
     if (found.rank) this.mapTimer = setTimeout(() => this.drawMap(found.word), MAP_PAUSE_MS);
