@@ -129,7 +129,7 @@ class InducedLexicon(Tabular):
 
 
 @dataclass(frozen=True)
-class Overrides:
+class LexiconOptions:
     """What to export; the fields are the arguments of `Translator.lexicon`."""
 
     k: int = 1
@@ -143,7 +143,7 @@ class Overrides:
     keep: Keep | None = None
 
     @property
-    def query_side(self) -> tuple[Direction, ...]:
+    def directions(self) -> tuple[Direction, ...]:
         """The directions in which words are translated."""
         return ("forward", "backward") if self.direction == "both" else (self.direction,)
 
@@ -162,29 +162,29 @@ class _Found:
         return _Found(*(part[chosen] for part in vars(self).values()))
 
 
-def induce(translator: Translator, overrides: Overrides, progress: Progress = SILENT) -> InducedLexicon:
+def induce(translator: Translator, options: LexiconOptions, progress: Progress = SILENT) -> InducedLexicon:
     """Every word with its best translations."""
-    check_overrides(translator, overrides)
+    _check(translator, options)
     lists = []
-    for side in overrides.query_side:
-        answers = _ask(translator, overrides, side, progress)
-        lists.append(
-            answers.only(_answered_back(translator, overrides, answers, side, progress))
-            if overrides.mutual
-            else answers
-        )
-    backward = overrides.direction == "backward"
+    for direction in options.directions:
+        answers = _best_answers(translator, options, direction, progress)
+        if options.mutual:
+            answers = answers.only(_is_mutual(translator, options, answers, direction, progress))
+        lists.append(answers)
+    backward = options.direction == "backward"
     found = _joined(lists, len(translator.whole_space.target), by_target=backward)
-    return _lexicon(translator.whole_space, found, overrides)
+    return _lexicon(translator.whole_space, found, options)
 
 
-def _lexicon(space: Space, found: _Found, overrides: Overrides, senses: Rows | None = None) -> InducedLexicon:
+def _lexicon(
+    space: Space, found: _Found, options: LexiconOptions, senses: Rows | None = None
+) -> InducedLexicon:
     """The pairs that are known, or whose scores and confidences are high enough."""
     chosen = np.ones(len(found.source), bool)
-    if overrides.min_score is not None:
-        chosen &= found.score >= overrides.min_score
-    if overrides.min_confidence is not None:
-        chosen &= found.confidence >= overrides.min_confidence
+    if options.min_score is not None:
+        chosen &= found.score >= options.min_score
+    if options.min_confidence is not None:
+        chosen &= found.confidence >= options.min_confidence
     chosen |= found.known
     kept = found.only(chosen)
     numbers = np.zeros(len(kept.source), np.int64) if senses is None else senses[chosen]
@@ -202,49 +202,49 @@ def _lexicon(space: Space, found: _Found, overrides: Overrides, senses: Rows | N
         )
         for source, target, score, confidence, known, sense in zip(*columns, strict=True)
     )
-    return InducedLexicon(tuple(entries), "target" if overrides.direction == "backward" else "source")
+    return InducedLexicon(tuple(entries), "target" if options.direction == "backward" else "source")
 
 
-def check_overrides(translator: Translator, overrides: Overrides) -> None:
+def _check(translator: Translator, options: LexiconOptions) -> None:
     """Refuse what makes no sense."""
-    calibration, ranks = translator.calibration, overrides.ranks
-    if overrides.min_confidence is not None and any(
-        (side, overrides.retrieval) not in calibration.parts for side in overrides.query_side
+    calibration, ranks = translator.calibration, options.ranks
+    if options.min_confidence is not None and any(
+        (side, options.retrieval) not in calibration.parts for side in options.directions
     ):
         raise BilexError(
             f"a least confidence was asked for, but this model has none ({calibration.note}); "
             "use a least score instead."
         )
-    if ranks[0] < 1 or (ranks[1] is not None and ranks[1] < ranks[0]) or overrides.k < 1:
+    if ranks[0] < 1 or (ranks[1] is not None and ranks[1] < ranks[0]) or options.k < 1:
         raise BilexError(
-            f"ranks {ranks[0]} to {ranks[1]} with {overrides.k} translations per word name no words; "
+            f"ranks {ranks[0]} to {ranks[1]} with {options.k} translations per word name no words; "
             "ranks count from 1, and at least 1 translation is needed."
         )
 
 
-def _ask(translator: Translator, overrides: Overrides, direction: Direction, progress: Progress) -> _Found:
+def _best_answers(
+    translator: Translator, options: LexiconOptions, direction: Direction, progress: Progress
+) -> _Found:
     """The k best answers of every query word within a range of ranks."""
-    queries = queries_of(translator, overrides, direction)
-    found = answers_of(
-        translator, overrides, queries, 1 if overrides.mutual else overrides.k, direction, progress
-    )
+    queries = _queries(translator, options, direction)
+    found = _answers(translator, options, queries, 1 if options.mutual else options.k, direction, progress)
     scores, answer, confidence, known = (part.reshape(-1) for part in vars(found).values())
     query = np.repeat(queries, found.rows.shape[1])
     source, target = (query, answer) if direction == "forward" else (answer, query)
     chosen = answer >= 0
-    if overrides.keep is not None:
-        chosen &= may_answer(translator, overrides.keep, direction)[answer] | known
+    if options.keep is not None:
+        chosen &= _may_answer(translator, options.keep, direction)[answer] | known
     return _Found(source, target, scores, confidence, known).only(chosen)
 
 
-def queries_of(translator: Translator, overrides: Overrides, direction: Direction) -> Rows:
+def _queries(translator: Translator, options: LexiconOptions, direction: Direction) -> Rows:
     """The rows of the words to translate: those within the ranks that the filters keep."""
     query_side, _ = translator.whole_space.sides(direction)
-    first, last = overrides.ranks
+    first, last = options.ranks
     queries = np.arange(first - 1, min(last or len(query_side), len(query_side)), dtype=np.int64)
     side: Side = "source" if direction == "forward" else "target"
-    if overrides.keep is not None and len(queries):
-        queries = queries[[overrides.keep(query_side.index_to_key[row], side) for row in queries.tolist()]]
+    if options.keep is not None and len(queries):
+        queries = queries[[options.keep(query_side.index_to_key[row], side) for row in queries.tolist()]]
         if not len(queries):
             raise BilexError("the filters leave no word to translate; ask for less.")
     if not len(queries):
@@ -254,23 +254,23 @@ def queries_of(translator: Translator, overrides: Overrides, direction: Directio
     return queries
 
 
-def may_answer(translator: Translator, keep: Keep, direction: Direction) -> npt.NDArray[np.bool_]:
+def _may_answer(translator: Translator, keep: Keep, direction: Direction) -> npt.NDArray[np.bool_]:
     """Of each word of the key language, whether the filters keep it."""
     key_side = translator.whole_space.sides(direction)[1]
     side: Side = "target" if direction == "forward" else "source"
     return np.array([keep(word, side) for word in key_side.index_to_key], bool)
 
 
-def answers_of(
+def _answers(
     translator: Translator,
-    overrides: Overrides,
+    options: LexiconOptions,
     queries: Rows,
     k: int,
     direction: Direction,
     progress: Progress,
 ) -> Proposals:
     """The answers of many words, some thousand at a time, for progress and so that no more are copied."""
-    propose = translator.proposer(direction, overrides.retrieval, model_only=overrides.model_only)
+    propose = translator.proposer(direction, options.retrieval, model_only=options.model_only)
     blocks = []
     with progress.task(f"Translating {direction}", len(queries)) as task:
         for start in range(0, len(queries), _WORDS_A_BLOCK):
@@ -285,14 +285,14 @@ def _concatenated(blocks: Sequence[Any]) -> Iterator[Any]:
     return (np.concatenate(parts) for parts in zip(*(vars(b).values() for b in blocks), strict=True))
 
 
-def _answered_back(
-    translator: Translator, overrides: Overrides, found: _Found, asked: Direction, progress: Progress
+def _is_mutual(
+    translator: Translator, options: LexiconOptions, found: _Found, direction: Direction, progress: Progress
 ) -> npt.NDArray[np.bool_]:
     """Whether each pair's query word is the best answer of its answer."""
-    query, answer = (found.source, found.target) if asked == "forward" else (found.target, found.source)
+    query, answer = (found.source, found.target) if direction == "forward" else (found.target, found.source)
     distinct, place = np.unique(answer, return_inverse=True)
-    back: Direction = "backward" if asked == "forward" else "forward"
-    best = answers_of(translator, overrides, distinct, 1, back, progress).rows
+    back: Direction = "backward" if direction == "forward" else "forward"
+    best = _answers(translator, options, distinct, 1, back, progress).rows
     mutual: npt.NDArray[np.bool_] = best[place.reshape(-1), 0] == query
     return mutual
 
@@ -482,15 +482,15 @@ def mutual_pairs(pairs: Votes, back: Votes) -> Votes:
 
 def induce_by_lemma(
     translator: Translator,
-    overrides: Overrides,
+    options: LexiconOptions,
     languages: tuple[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> InducedLexicon:
     """Every lemma with its best translations: its forms' votes joined, senses kept apart."""
-    check_overrides(translator, overrides)
-    if overrides.direction == "both":
+    _check(translator, options)
+    if options.direction == "both":
         raise BilexError("a dictionary by lemmas has one direction; choose forward or backward.")
-    direction: Direction = overrides.direction
+    direction: Direction = options.direction
     sides = translator.whole_space.source, translator.whole_space.target
     codes = languages or translator.provenance.languages
     with progress.task("Finding lemmas", 2) as task:
@@ -499,12 +499,12 @@ def induce_by_lemma(
             lemmas.append(Lemmas.of(words, lemmatiser(code)))
             task.advance()
     query_side, key_side = lemmas if direction == "forward" else lemmas[::-1]
-    pairs = _votes(translator, overrides, direction, query_side, key_side, progress)
-    if overrides.mutual:
+    pairs = _votes(translator, options, direction, query_side, key_side, progress)
+    if options.mutual:
         back: Direction = "backward" if direction == "forward" else "forward"
-        others = _votes(translator, replace(overrides, ranks=(1, None)), back, key_side, query_side, progress)
+        others = _votes(translator, replace(options, ranks=(1, None)), back, key_side, query_side, progress)
         pairs = mutual_pairs(pairs.best(1), others.best(1))
-    pairs = pairs.best(overrides.k)
+    pairs = pairs.best(options.k)
     with progress.task("Writing entries", len(pairs.vote)) as task:
         rows, scores = chosen_forms(translator, direction, pairs, query_side, key_side)
         answers = translator.whole_space.sides(direction)[1]
@@ -512,24 +512,24 @@ def induce_by_lemma(
         ends = query_side.heads[pairs.query_side], rows
         source, target = ends if direction == "forward" else ends[::-1]
         found = _Found(source, target, scores, pairs.confidence, pairs.known)
-        made = _lexicon(translator.whole_space, found, overrides, senses)
+        made = _lexicon(translator.whole_space, found, options, senses)
         task.advance(len(pairs.vote))
     return made
 
 
 def _votes(
     translator: Translator,
-    overrides: Overrides,
+    options: LexiconOptions,
     direction: Direction,
     query_side: Lemmas,
     key_side: Lemmas,
     progress: Progress,
 ) -> Votes:
     """The answers of lemmas that have a form among the words to translate."""
-    queries = queries_of(translator, overrides, direction)
-    found = answers_of(translator, overrides, queries, VOTING_ANSWERS, direction, progress)
-    if overrides.keep is not None:
-        kept = may_answer(translator, overrides.keep, direction)[found.rows] | found.known
+    queries = _queries(translator, options, direction)
+    found = _answers(translator, options, queries, VOTING_ANSWERS, direction, progress)
+    if options.keep is not None:
+        kept = _may_answer(translator, options.keep, direction)[found.rows] | found.known
         found.rows[~kept] = -1
         some = (found.rows >= 0).any(axis=1)
         queries = queries[some]

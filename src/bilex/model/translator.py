@@ -422,14 +422,14 @@ class Translator(OnTheHub):
                 the lemmas of the model's two languages, or codes of these, as ("en", "fi").
             progress: Receives how far the work is.
         """
-        from bilex.model.lexicon import Overrides, induce, induce_by_lemma
+        from bilex.model.lexicon import LexiconOptions, induce, induce_by_lemma
 
-        overrides = Overrides(
+        options = LexiconOptions(
             k, direction, retrieval, mutual, min_score, min_confidence, ranks, model_only, keep
         )
         if lemmas:
-            return induce_by_lemma(self, overrides, None if isinstance(lemmas, bool) else lemmas, progress)
-        return induce(self, overrides, progress)
+            return induce_by_lemma(self, options, None if isinstance(lemmas, bool) else lemmas, progress)
+        return induce(self, options, progress)
 
     @overload
     def map_vectors(self, vectors: Floats, side: Side) -> Floats: ...
