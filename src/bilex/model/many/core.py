@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError, nearest_name
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bilex.model.many.polyglot import Polyglot
 
 
+T = TypeVar("T")
 _CODE = re.compile("[A-Za-z0-9_]+")
 _TWO_CODES = re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9_]+)-([A-Za-z0-9_]+)(?![A-Za-z0-9])")
 _NO_CONFIDENCES = Calibration(note="not calibrated: no seeds of these two languages were held out")
@@ -161,14 +162,12 @@ class ManyLanguages(OnTheHub):
 
     def terms(self, two: Two, space: Space | None = None) -> Terms:
         """CSLS's mean similarities of the words of two languages; computed once, then kept."""
-        if two[::-1] in self._terms:
-            return self._terms[two[::-1]][::-1]
-        if two not in self._terms:
-            if space is None:
-                source, target = (self.vocabularies[code] for code in two)
-                space = Space(source, target, "cosine", self.device)
-            self._terms[two] = space.neighbourhoods()
-        return self._terms[two]
+        found = _either_way(self._terms, two, lambda terms: terms[::-1])
+        if found is None:
+            source, target = (self.vocabularies[code] for code in two)
+            found = (space or Space(source, target, "cosine", self.device)).neighbourhoods()
+            self._terms[two] = found
+        return found
 
     def keep_terms(self, two: Two, terms: Terms) -> None:
         """Take over the mean similarities of a model that is loaded."""
@@ -176,19 +175,12 @@ class ManyLanguages(OnTheHub):
 
     def seeds_of(self, two: Two) -> Lexicon:
         """The seeds of two languages, the first language's word first; empty if there were none."""
-        if two in self.seeds:
-            return self.seeds[two]
-        if two[::-1] in self.seeds:
-            return self.seeds[two[::-1]].swapped()
-        return Lexicon([], f"no seeds of {two[0]} and {two[1]}")
+        found = _either_way(self.seeds, two, Lexicon.swapped)
+        return Lexicon([], f"no seeds of {two[0]} and {two[1]}") if found is None else found
 
     def calibration_of(self, two: Two) -> Calibration:
         """The confidences of two languages, forward from the first to the second."""
-        if two in self.calibrations:
-            return self.calibrations[two]
-        if two[::-1] in self.calibrations:
-            return self.calibrations[two[::-1]].swapped()
-        return _NO_CONFIDENCES
+        return _either_way(self.calibrations, two, Calibration.swapped) or _NO_CONFIDENCES
 
     @overload
     def translate(self, words: str, source: str, target: str, k: int = 5, **options: Any) -> Answer: ...
@@ -226,6 +218,13 @@ class ManyLanguages(OnTheHub):
         from bilex.model.many.polyglot import polyglot
 
         return polyglot(self, source, targets, keep_of, {**options, "progress": progress})
+
+
+def _either_way(found: Mapping[Two, T], two: Two, swapped: Callable[[T], T]) -> T | None:
+    """What there is of two languages, in their order; None if there is nothing."""
+    if two in found:
+        return found[two]
+    return swapped(found[two[::-1]]) if two[::-1] in found else None
 
 
 def pair_name(two: Two) -> str:
