@@ -104,6 +104,9 @@ def _table(call, word, other):
     batch = call(
         "POST", "/api/entries/decide", json={"reviewer": "ben", "sources": [other], "verdict": "accept"}
     )
+    divided = call("POST", "/api/entries/assign", json={"reviewer": "aino", "people": ["aino", "ben"]})
+    call("POST", "/api/entries/undo", json={"batch": divided["batch"]})
+    call("GET", "/api/entries/batches")
     call("POST", "/api/entries/undo", json={"batch": batch["batch"]})
     call("POST", "/api/entries/undo", json={"batch": batch["batch"]}, expect=409)
     call("POST", "/api/entries/undo", json={"batch": 999}, expect=404)

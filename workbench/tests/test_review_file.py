@@ -105,7 +105,10 @@ def filled(path: Path, decisions: int) -> None:
                 "VALUES (?, 'aino', 'accept', '[]', '[]', '[]', 'review', '2026')",
                 (f"word {number} " + "x" * 100,),
             )
-            connection.execute("INSERT INTO notes VALUES (?, 'aino', 'a note', '2026')", (f"word {number}",))
+            connection.execute(
+                "INSERT INTO notes (source, reviewer, note, at) VALUES (?, 'aino', 'a note', '2026')",
+                (f"word {number}",),
+            )
         remember(connection, "entries_of", "a model")
     store.close()
 

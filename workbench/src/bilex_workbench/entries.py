@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -294,6 +295,75 @@ def mark(
             if kind:
                 _set_kind(connection, row["source"], kind)
         return {"batch": _keep_batch(connection, reviewer, "mark", before), "changed": len(rows)}
+
+
+def assign(
+    store: Store, sources: Sequence[str] | Filter, reviewer: str, people: Sequence[str], by: str
+) -> dict[str, Any]:
+    """Divide many entries among people, in parts of about the same size.
+
+    Args:
+        store: The review file.
+        sources: The source words, or the filter that finds them.
+        reviewer: Who does it.
+        people: To whom.
+        by: "even" deals the queue out one by one; "range" gives each a range of frequency ranks, "letter"
+            a range of the alphabet, no initial letter to two people; "kind" whole kinds of entries.
+    """
+    with store.writing() as connection:
+        condition, values = _where(sources)
+        rows = connection.execute(
+            "SELECT entries.row, entries.source, entries.kind now, source_key, marks.kind, marks.assignee "
+            "FROM entries LEFT JOIN marks ON marks.source = entries.source "
+            f"WHERE entries.row IN (SELECT row FROM entries WHERE {condition}) "
+            f"ORDER BY {_PART_ORDERS[by]}, entries.row",
+            values,
+        ).fetchall()
+        chosen = _divided([_PART_KEYS[by](row) for row in rows], len(people), by)
+        before = [[row["source"], row["kind"], row["assignee"] or "", row["now"]] for row in rows]
+        for row, place in zip(rows, chosen, strict=True):
+            _set_mark(connection, row["source"], row["kind"], people[place])
+        batch = _keep_batch(connection, reviewer, "mark", before)
+    shares = [{"name": name, "entries": chosen.count(place)} for place, name in enumerate(people)]
+    return {"batch": batch, "changed": len(rows), "people": shares}
+
+
+_PART_ORDERS = {"even": "priority DESC", "range": "entries.row", "letter": "source_key", "kind": "now"}
+_PART_KEYS: dict[str, Callable[[sqlite3.Row], Any]] = {
+    "even": lambda row: row["row"],
+    "range": lambda row: row["row"],
+    "letter": lambda row: row["source_key"][:1],
+    "kind": lambda row: row["now"],
+}
+
+
+def _divided(keys: Sequence[Any], people: int, by: str) -> list[int]:
+    """Which of so many people gets each entry; entries with one key stay together."""
+    if by == "even":
+        return [place % people for place in range(len(keys))]
+    sizes = Counter(keys)  # in the order of the entries
+    chosen: dict[Any, int] = {}
+    if by == "kind":
+        load = [0] * people
+        for key, size in sizes.most_common():
+            chosen[key] = load.index(min(load))
+            load[chosen[key]] += size
+    else:
+        seen = 0
+        for key, size in sizes.items():
+            chosen[key] = int(people * (seen + size / 2) / len(keys))
+            seen += size
+    return [chosen[key] for key in keys]
+
+
+def batches(store: Store, limit: int) -> list[dict[str, Any]]:
+    """The newest bulk actions: who did what to how many entries, and whether it was taken back."""
+    rows = store.all(
+        "SELECT id batch, at, reviewer, action, json_array_length(before) changed, undone FROM batches "
+        "ORDER BY id DESC LIMIT ?",
+        limit,
+    )
+    return [dict(row) for row in rows]
 
 
 def decide_many(

@@ -20,7 +20,8 @@ SUFFIX = ".corpus.sqlite"
 _APPLICATION = 0x62697863  # "bixc"
 _SHORTEST, _LONGEST = 12, 240  # characters of a sentence that may be an example
 _BLOCK = 20_000
-_RANKED = 200  # sentences that are compared
+_RANKED = 60  # sentences that are compared: each costs a read of the index
+_MOST_FORMS = 16  # of a word, the most frequent first
 _BEST_WORDS = 11
 _WORD = re.compile(r"\w+", re.UNICODE)
 
@@ -215,7 +216,7 @@ class Corpus:
 
 
 def _any(words: Sequence[str]) -> str:
-    return " OR ".join('"' + word.replace('"', '""') + '"' for word in words[:50])
+    return " OR ".join('"' + word.replace('"', '""') + '"' for word in words[:_MOST_FORMS])
 
 
 def _best(rows: Sequence[tuple[str, str]], side: int, near: set[str], k: int) -> list[tuple[str, str]]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from bilex.fit import DEFAULT_METHOD
 from bilex.model.space import Direction, Side
@@ -101,6 +109,20 @@ class MarkIn(ManyIn):
 
     kind: Kind | None = None
     assignee: Annotated[str, StringConstraints(max_length=60, strip_whitespace=True)] | None = None
+
+
+class AssignIn(ManyIn):
+    """Among whom entries are divided, and how."""
+
+    people: list[Name] = Field(min_length=1, max_length=50)
+    by: Literal["even", "range", "letter", "kind"] = "even"
+
+    @field_validator("people")
+    @classmethod
+    def _different(cls, people: list[str]) -> list[str]:
+        if len(set(people)) < len(people):
+            raise ValueError("a person is named twice")
+        return people
 
 
 class DecideManyIn(ManyIn):
@@ -466,6 +488,34 @@ class BatchAnswer(Answer):
 
     batch: int
     changed: int
+
+
+class PersonShare(Answer):
+    """How many entries somebody got."""
+
+    name: str
+    entries: int
+
+
+class AssignedAnswer(BatchAnswer):
+    """A division of entries among people."""
+
+    people: list[PersonShare]
+
+
+class Batch(BatchAnswer):
+    """A bulk action: who did it, when, and when it was taken back."""
+
+    at: str
+    reviewer: str
+    action: Literal["mark", "decide"]
+    undone: str | None
+
+
+class BatchesAnswer(Answer):
+    """The newest bulk actions."""
+
+    batches: list[Batch]
 
 
 class Marked(Answer):

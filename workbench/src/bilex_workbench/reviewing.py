@@ -205,17 +205,25 @@ class BandStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Reviewer:
-    """Somebody who decided something.
+    """Somebody who decided something, or to whom entries are assigned.
 
     Attributes:
         name: Who.
         decisions: How many decisions.
-        last: When the last one was.
+        last: When the last one was; None without any.
+        accepted: Of the decisions, those that accept a translation.
+        rejected: Those that reject all candidates.
+        assigned: Entries that are assigned to this person.
+        done: Of these, those that the person decided.
     """
 
     name: str
-    decisions: int
-    last: str
+    decisions: int = 0
+    last: str | None = None
+    accepted: int = 0
+    rejected: int = 0
+    assigned: int = 0
+    done: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,9 +300,19 @@ def disagreements(store: Store, offset: int, limit: int) -> dict[str, Any]:
 
 
 def reviewers(store: Store) -> list[Reviewer]:
-    """Everybody who decided something."""
-    rows = store.all(
-        "SELECT reviewer name, count(*) decisions, max(at) last FROM decisions "
-        "WHERE undone IS NULL AND verdict <> 'skip' GROUP BY reviewer ORDER BY reviewer"
-    )
-    return [Reviewer(**dict(row)) for row in rows]
+    """Everybody who decided something or has something assigned, with how far each is."""
+    judged = "undone IS NULL AND verdict <> 'skip'"
+    found: dict[str, dict[str, Any]] = {}
+    for row in store.all(
+        "SELECT reviewer name, count(*) decisions, sum(verdict = 'accept') accepted, "
+        "sum(verdict = 'none') rejected, at last, max(id) newest "  # `at` is that of the newest
+        f"FROM decisions WHERE {judged} GROUP BY reviewer"
+    ):
+        found[row["name"]] = {name: row[name] for name in row.keys() if name != "newest"}  # noqa: SIM118
+    for row in store.all(
+        "SELECT assignee name, count(*) assigned, sum(EXISTS (SELECT 1 FROM decisions "
+        f"WHERE decisions.source = entries.source AND reviewer = assignee AND {judged})) done "
+        "FROM entries WHERE assignee <> '' GROUP BY assignee"
+    ):
+        found.setdefault(row["name"], {}).update(dict(row))
+    return [Reviewer(**one) for _, one in sorted(found.items())]

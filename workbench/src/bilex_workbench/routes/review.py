@@ -13,7 +13,18 @@ from bilex_workbench import interface as i
 from bilex_workbench.agreement import agreement
 from bilex_workbench.articles import add_example, article_of, keep_article
 from bilex_workbench.decisions import Decision, decisions_about, notes_of
-from bilex_workbench.entries import COLUMNS, Filter, decide_many, entry, known_entry, mark, page, undo_batch
+from bilex_workbench.entries import (
+    COLUMNS,
+    Filter,
+    assign,
+    batches,
+    decide_many,
+    entry,
+    known_entry,
+    mark,
+    page,
+    undo_batch,
+)
 from bilex_workbench.neighbours import neighbours
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.recalibration import apply_to_model
@@ -91,6 +102,19 @@ def mark_entries(book: BookOf, wanted: Wanted, body: i.MarkIn) -> Any:
         raise ProblemError(400, "Nothing is to be changed; name a kind or an assignee.")
     chosen = wanted if body.sources is None else body.sources
     return mark(book.store, chosen, body.reviewer, body.kind, body.assignee)
+
+
+@table.post("/api/entries/assign", response_model=i.AssignedAnswer)
+def assign_entries(book: BookOf, wanted: Wanted, body: i.AssignIn) -> Any:
+    """Divide many entries among people: evenly, by frequency range, by letter or by kind."""
+    chosen = wanted if body.sources is None else body.sources
+    return assign(book.store, chosen, body.reviewer, body.people, body.by)
+
+
+@table.get("/api/entries/batches", response_model=i.BatchesAnswer)
+def bulk_actions(book: BookOf, limit: Limit = 20) -> Any:
+    """The newest bulk actions, each of which can be taken back."""
+    return {"batches": batches(book.store, limit)}
 
 
 @table.post("/api/entries/decide", response_model=i.BatchAnswer)
@@ -272,7 +296,7 @@ def undo(book: BookOf, body: i.UndoIn) -> Any:
 
 @router.get("/api/review/reviewers", response_model=i.PeopleAnswer)
 def people(book: BookOf) -> Any:
-    """Everybody who decided something."""
+    """Everybody who decided something or has entries assigned, and how far each is."""
     return {"reviewers": reviewers(book.store)}
 
 
