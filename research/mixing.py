@@ -76,6 +76,9 @@ def main(arguments: list[str] | None = None) -> None:
             more = read_dictionary(options.data, pair, "train.freq.5k")
             judged = Lexicon([*more.pairs, *test.pairs]).without(seeds, "word")
             judged = judged.covered(source.key_to_index, target.key_to_index)
+            if not len(judged):
+                print(f"{setting}: no words are left to judge by; raise --words", flush=True)
+                continue
             encoder = C2(options.lm, tune=options.tune, preset="demo", cache=options.cache)
             result = fit(get_method(aligner)(), source, target, seeds, encoder=encoder, calibrate=False)
             assert result.stage is not None and result.report.trial is not None

@@ -57,7 +57,7 @@ MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
 # was 0.1 too high on average, on both families of vectors (research/trial.md).
 MIXING_BIAS = 0.1
 # Half way to the prior is wrong where it loses more than so many standard errors on the held-out words.
-CLEAR = 2.0
+CLEAR = 1.0
 # What a candidate may end in without ending the fit.
 FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
 
@@ -74,7 +74,7 @@ def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
 
     The curve is smoothed over neighbouring λ (weights 1, 2, 1), since a few hundred words make noise. Its
     best λ, less what held-out seeds flatter the language model by, counts as much as the prior; it counts
-    alone where half way is worse than the best λ by more than two standard errors of the words' difference.
+    alone where half way is worse than the best λ by more than one standard error of the words' difference.
 
     Args:
         curve: For each λ of the grid the reciprocal rank of every held-out word, by CSLS.
