@@ -22,11 +22,16 @@ export function combobox({ label, value = "", complete, onpick, oninput, lang = 
   let offered = [];
   let active = -1;
   let running = null;
+  // Whether the list is older than the text; an arrow pressed meanwhile waits for the new one.
+  let stale = false;
+  let queued = 0;
 
   function close() {
     running?.abort();
     offered = [];
     active = -1;
+    stale = false;
+    queued = 0;
     list.hidden = true;
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
@@ -69,7 +74,9 @@ export function combobox({ label, value = "", complete, onpick, oninput, lang = 
     if (running !== mine || refresh.cancelled || document.activeElement !== input) return undefined;
     offered = found;
     replace(list, found.map(option));
-    mark(-1);
+    mark(found.length && queued ? (queued > 0 ? 0 : found.length - 1) : -1);
+    stale = false;
+    queued = 0;
     list.hidden = found.length === 0;
     input.setAttribute("aria-expanded", String(found.length > 0));
     return undefined;
@@ -77,15 +84,20 @@ export function combobox({ label, value = "", complete, onpick, oninput, lang = 
 
   input.addEventListener("input", () => {
     refresh.cancelled = false;
+    stale = true;
     oninput?.(input.value);
     refresh();
   });
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
     if (event.isComposing) return;
-    if ((event.key === "ArrowDown" || event.key === "ArrowUp") && offered.length) {
+    if ((event.key === "ArrowDown" || event.key === "ArrowUp") && (offered.length || stale)) {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;
+      if (stale) {
+        queued = step;
+        return;
+      }
       mark((active + step + offered.length + (active < 0 && step < 0 ? 1 : 0)) % offered.length);
     } else if (event.key === "Enter") {
       event.preventDefault();
