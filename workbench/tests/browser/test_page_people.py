@@ -70,3 +70,27 @@ def test_progress_and_reviewers_are_shown(page: OpenedPage) -> None:
     page.sees(".grid-body", "price")
     page.go("entry?source=price")
     page.sees("main", "none is right")
+
+
+def test_entries_are_divided_among_people_by_keyboard(
+    page: OpenedPage, reviewer: Callable[[str], None]
+) -> None:
+    reviewer("chief")
+    page.go("table?kind=name")
+    page.run("window.confirm = () => true")
+    page.sees("#table-total", "entr")
+    page.press("#bulk summary")
+    page.press("#bulk-person", "eeva, paavo")
+    page.press("#bulk-assign")
+    page.one("#bulk-undo")
+    people = {each["name"]: each for each in page.api("review/reviewers")["reviewers"]}
+    assert people["eeva"]["assigned"] >= people["paavo"]["assigned"] > 0
+    source = page.api("entries?assignee=eeva&limit=1")["rows"][0]["source"]
+    reviewer("eeva")
+    page.go("review?assigned=mine&order=frequency")
+    assert page.text(".entry-word .word") == source
+    page.keys("n")
+    page.until(lambda: page.now(".entry-word .word") != source, "the next entry")
+    page.go("people")
+    page.sees("td", f"1 of {people['eeva']['assigned']:,}")
+    assert page.violations() == []

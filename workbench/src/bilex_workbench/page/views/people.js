@@ -27,8 +27,9 @@ function statusCard(status) {
 }
 
 function reviewersCard(reviewers) {
-  return card("Reviewers", reviewers.length ? table("Reviewers", [["Name"], ["Decisions", true], ["Last"], ["Table"]], reviewers.map(({ name, decisions, last }) => [
-    wordOf(name), count(decisions), last ? time(last) : "", el("a", { href: link("table", { reviewer: name }) }, "Entries", el("span", { class: "hidden-text" }, " of ", wordOf(name)))])) : empty("Nobody has reviewed yet.", "review", {}, "Begin the review"));
+  return card("Reviewers", reviewers.length ? table("Progress of each person", [["Name"], ["Decisions", true], ["Accepted", true], ["Rejected", true], ["Assigned", true], ["Done"], ["Last"]], reviewers.map(({ name, decisions, accepted, rejected, assigned, done, last }) => [
+    el("a", { href: link("table", { reviewer: name }) }, wordOf(name), el("span", { class: "hidden-text" }, ": entries")), count(decisions), count(accepted), count(rejected), count(assigned),
+    assigned ? [bar(done / assigned), el("small", {}, `${count(done)} of ${count(assigned)}`)] : "–", last ? time(last) : ""])) : empty("Nobody has reviewed yet.", "review", {}, "Begin the review"));
 }
 
 class PeopleView {
@@ -36,14 +37,16 @@ class PeopleView {
     this.model = sided(app.model);
     this.disagreements = el("div", { class: "disagreements" });
     this.rest = el("div", { class: "columns" });
-    replace(place, viewHead("People"), this.rest, this.disagreements);
+    this.people = el("div", {});
+    replace(place, viewHead("People"), this.rest, this.people, this.disagreements);
     this.load();
   }
 
   async load() {
     try {
       const [status, { reviewers }, agreement] = await Promise.all([api.get("review/status"), api.get("review/reviewers"), api.get("review/agreement")]);
-      replace(this.rest, statusCard(status), el("div", { class: "stack" }, reviewersCard(reviewers), agreementCard(agreement)));
+      replace(this.rest, statusCard(status), agreementCard(agreement));
+      replace(this.people, reviewersCard(reviewers));
       await this.loadDisagreements();
     } catch (error) {
       warn(error);

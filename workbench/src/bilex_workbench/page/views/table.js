@@ -17,6 +17,7 @@ const ROW_HEIGHT = 36;
 const SEEKING = ["q", "status", "noted", "reviewer", "assignee", "known", "doubtful", "fresh"];
 const FILTERS = ["q", "in", "match", "min_confidence", "max_confidence", "band", "status", "mutual", "identical", "noted", "reviewer", "kind", "heads", "assignee", "known", "doubtful", "fresh"];
 const SHOWN_AT_FIRST = ["select", "source", "target", "confidence", "kind", "source_rank", "status"];
+const DIVISIONS = [["even", "one by one"], ["range", "by frequency"], ["letter", "by the alphabet"], ["kind", "by kind"]];
 const YES_NO = [["", "any"], ["true", "yes"], ["false", "no"]];
 
 const yesNo = (value) => (value === null ? "…" : value ? "yes" : "no");
@@ -166,7 +167,9 @@ class TableView {
   /** Actions on the selected entries, or on all that the filters find, each with a button to take it back. */
   bulk() {
     let kind = "content";
-    const person = el("input", { type: "text", maxlength: 60, id: "bulk-person" });
+    let by = "even";
+    const names = () => person.value.split(",").map((name) => name.trim()).filter(Boolean);
+    const person = el("input", { type: "text", maxlength: 400, id: "bulk-person", placeholder: "aino, ben" });
     this.undoPlace = el("span", { class: "beside row", role: "status" });
     this.bulkScope = el("p", { class: "hint", id: "bulk-scope" });
     const act = (path, body, words) => async () => {
@@ -187,7 +190,8 @@ class TableView {
     };
     return el("details", { id: "bulk" }, el("summary", {}, "Change many"), this.bulkScope, el("div", { class: "fields" },
       field("Kind", select(kinds, kind, (value) => { kind = value; }, { id: "bulk-kind" })), button("Set the kind", act("entries/mark", () => ({ kind }), () => `Make ${kindName(kind)} the kind of`), { id: "bulk-set-kind" }),
-      field("Person", person), button("Assign", act("entries/mark", () => ({ assignee: person.value.trim() }), () => "Assign"), { id: "bulk-assign" }),
+      field("People, separated by commas", person), field("Divided", select(DIVISIONS, by, (value) => { by = value; }, { id: "bulk-by" })), button("Assign", act("entries/assign", () => ({ people: names(), by }), () => `Assign to ${names().join(", ") || "nobody"}`), { id: "bulk-assign" }),
+      button("Assign to nobody", act("entries/mark", () => ({ assignee: "" }), () => "Take back the assignment of"), { id: "bulk-unassign" }),
       button("Accept first answers", act("entries/decide", () => ({ verdict: "accept" }), () => "Accept the first answer of"), { id: "bulk-accept" }),
       button("Reject first answers", act("entries/decide", () => ({ verdict: "none" }), () => "Reject the first answer of"), { id: "bulk-reject" }), this.undoPlace));
   }
