@@ -209,29 +209,17 @@ def _collect(
     room = found.shape[1]
     width = min(_COLUMNS, block.shape[1] - at)
     flags, hits = new_flags(width)
+    start, stop = first + at, first + at + width
+    scales, errors, shifts = key_scale[start:stop], key_error[start:stop], shift[start:stop]
     scores, keys, thresholds = heaps.score, heaps.key, heaps.threshold
     for q in range(block.shape[0]):
+        cells = block[q][at : at + width]
         scale, error, of_keys = query_scale[q], query_error[q], reach[q]
-        _flag(
-            block,
-            q,
-            at,
-            width,
-            first,
-            scale,
-            error,
-            of_keys,
-            key_scale,
-            key_error,
-            shift,
-            thresholds[q],
-            flags,
-        )
+        _flag(cells, scale, error, of_keys, scales, errors, shifts, thresholds[q], flags)
         for h in range(flagged(flags, hits)):
-            c = at + hits[h]
-            key = first + c
-            off = error + of_keys * key_error[key]
-            most = np.float32(block[q, c]) * (scale * key_scale[key]) + shift[key] + off
+            c = hits[h]
+            key, off = start + c, error + of_keys * errors[c]
+            most = np.float32(cells[c]) * (scale * scales[c]) + shifts[c] + off
             if most < thresholds[q] or count[q] > room:
                 continue
             if count[q] == room:
@@ -256,22 +244,17 @@ def _without_worst(found: Any, highest: Any, query: int, threshold: Any) -> int:
 
 @njit(nogil=True, cache=True)
 def _flag(
-    block: Any,
-    query: int,
-    at: int,
-    width: int,
-    first: int,
+    cells: Any,
     scale: Any,
     error: Any,
     reach: Any,
-    key_scale: Any,
-    key_error: Any,
-    shift: Any,
+    scales: Any,
+    errors: Any,
+    shifts: Any,
     threshold: Any,
     flags: Any,
 ) -> None:
     """Say which scores of a query may reach its threshold; compiled to vectors."""
-    for c in range(width):
-        key = first + at + c
-        score = np.float32(block[query, at + c]) * (scale * key_scale[key]) + shift[key]
-        flags[c] = np.uint8(score + (error + reach * key_error[key]) >= threshold)
+    for c in range(cells.shape[0]):
+        score = np.float32(cells[c]) * (scale * scales[c]) + shifts[c]
+        flags[c] = np.uint8(score + (error + reach * errors[c]) >= threshold)
