@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from bilex.model.known import doubtful_seeds
-from bilex_workbench.agreement import kappa
 from bilex_workbench.decisions import Decision, outcome, refresh
+from bilex_workbench.reviewing import kappa
 from bilex_workbench.state import Settings, Workbench
 from workbench_server import right_answer, serving
 

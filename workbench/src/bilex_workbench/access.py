@@ -56,13 +56,7 @@ _MOST_WRONG, _WRONG_SECONDS, _MOST_PEERS = 20, 60.0, 1_000
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """Who may come in.
-
-    Args:
-        token: What a request must carry.
-        hosts: Names under which the server may be addressed, without the port; empty for any.
-        seconds: The longest time for one request.
-    """
+    """Who may come in."""
 
     token: str
     hosts: frozenset[str] = LOCAL
@@ -89,11 +83,7 @@ class _Guesses:
         self._wrong: dict[str, tuple[int, float]] = {}
 
     def check(self, peer: str) -> None:
-        """Refuse a peer that gave too many wrong tokens.
-
-        Raises:
-            AccessDeniedError: It did.
-        """
+        """Refuse a peer that gave too many wrong tokens."""
         count, since = self._wrong.get(peer, (0, 0.0))
         if count >= _MOST_WRONG and time.monotonic() - since < _WRONG_SECONDS:
             raise AccessDeniedError(429, "Too many wrong tokens came from there; try again in a minute.")
@@ -109,12 +99,7 @@ class _Guesses:
 
 
 class AccessDeniedError(Exception):
-    """A request that is answered here.
-
-    Args:
-        status: The status of HTTP.
-        sentence: Why.
-    """
+    """A request that is answered here."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -122,13 +107,7 @@ class AccessDeniedError(Exception):
 
 
 class Safety:
-    """The middleware that applies a `AccessPolicy` to every request.
-
-    Args:
-        app: What it stands before.
-        policy: Who may come in.
-        unhurried: Whether a request for a path may take as long as it needs.
-    """
+    """The middleware that applies a `AccessPolicy` to every request."""
 
     def __init__(
         self, app: ASGIApp, policy: AccessPolicy, unhurried: Callable[[str], bool] = lambda path: False
@@ -179,11 +158,7 @@ class Safety:
             raise AccessDeniedError(504, "The request took too long; ask for less.") from error
 
     def _check_site(self, headers: dict[str, str], scope: Scope) -> None:
-        """Refuse a name that is not ours, and requests that a page of another site makes.
-
-        Raises:
-            AccessDeniedError: It is one.
-        """
+        """Refuse a name that is not ours, and requests that a page of another site makes."""
         if "content-length" in headers and "transfer-encoding" in headers:
             raise AccessDeniedError(400, "A body has a Content-Length or a Transfer-Encoding, not both.")
         if CONTROL.search(_decoded(scope)):
@@ -225,11 +200,7 @@ class Safety:
         return True
 
     def _check_token(self, scope: Scope, headers: dict[str, str]) -> None:
-        """Refuse a request without token or cookie.
-
-        Raises:
-            AccessDeniedError: It has neither.
-        """
+        """Refuse a request without token or cookie."""
         if scope["path"] == HEALTH and scope["method"] in ("GET", "HEAD"):
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")

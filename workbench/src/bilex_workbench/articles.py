@@ -119,17 +119,7 @@ def add_example(
 
 
 def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
-    """Take over what a row of a sheet says about a translation; whether anything was new is returned.
-
-    Args:
-        article: Changed in place.
-        target: The translation.
-        row: Cells by the names of `Entry`'s fields.
-
-    Raises:
-        ValidationError: A cell is too long or holds control characters.
-        BilexError: The sense has a number that no article goes to.
-    """
+    """Take over what a row of a sheet says about a translation; whether anything was new is returned."""
     before = article.model_dump()
     said = {name: row.get(name, "").strip() for name in ("gloss", "labels", "comment", "example")}
     speech = row.get("part_of_speech", "").strip()

@@ -107,11 +107,6 @@ def outcome(decisions: Iterable[Decision], best: str | None, answer: str | None 
 
     People disagree where one accepts a translation that another rejects, or where one accepts and another
     says that none is right. Otherwise accepted is what somebody accepted. A resolution counts before all.
-
-    Args:
-        decisions: All decisions about the word, oldest first.
-        best: The model's first translation now.
-        answer: The headword of that translation.
     """
     stands = standing(decisions)
     judged = [decision for decision in stands if decision.verdict != "skip"]
@@ -213,16 +208,7 @@ def record(connection: sqlite3.Connection, decision: Decision) -> Decision:
 
 
 def undo(connection: sqlite3.Connection, reviewer: str, kind: Kind | None = None) -> Decision:
-    """Take back a person's newest decision that stands.
-
-    Args:
-        connection: Within a transaction.
-        reviewer: Who takes back.
-        kind: Only decisions of this kind; None for all but audits, which have their own undo.
-
-    Raises:
-        ProblemError: There is nothing to take back.
-    """
+    """Take back a person's newest decision that stands."""
     which = "kind = ?" if kind else "kind <> ?"
     row = connection.execute(
         f"SELECT * FROM decisions WHERE reviewer = ? AND undone IS NULL AND {which} ORDER BY id DESC LIMIT 1",

@@ -42,10 +42,6 @@ class Keys:
     """The vectors of one language, searched with and without CSLS's penalty.
 
     They are rounded to 8 bits once, and the pages of the file that a search touched are given back.
-
-    Args:
-        words: The vocabulary.
-        penalty: CSLS's term of each word.
     """
 
     def __init__(self, words: WordVectors, penalty: Floats) -> None:
@@ -149,10 +145,6 @@ class Engine:
 
     All confidences that are searched and stored are those of the model before audits changed them;
     `change` is applied to what is shown. So applying a change to the model rewrites nothing that is stored.
-
-    Args:
-        folder: The model, whose checksums were compared.
-        store: Its review file.
     """
 
     own_candidates = True

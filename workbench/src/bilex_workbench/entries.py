@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bilex_workbench.bands import Band
 from bilex_workbench.decisions import STATUSES, Decision, Verdict, record, refresh, take_back
+from bilex_workbench.intervals import Band
 from bilex_workbench.kinds import KINDS
 from bilex_workbench.priority import in_queue_as
 from bilex_workbench.problems import ProblemError
@@ -85,11 +85,7 @@ class Filter:
     assignee: str = ""
 
     def within_band(self, name: str | None, bands: list[Band]) -> Filter:
-        """The same filter, within a frequency band.
-
-        Raises:
-            ProblemError: There is no such band.
-        """
+        """The same filter, within a frequency band."""
         if not name:
             return self
         for band in bands:
@@ -161,11 +157,7 @@ class Filter:
 
 
 def _listed(text: str, name: str, allowed: Sequence[str]) -> list[str]:
-    """The values of a list with commas.
-
-    Raises:
-        ProblemError: One is not allowed.
-    """
+    """The values of a list with commas."""
     chosen = [part.strip() for part in text.split(",") if part.strip()]
     wrong = [part for part in chosen if part not in allowed]
     if wrong or not chosen:
@@ -179,11 +171,7 @@ def kinds_named(text: str) -> list[str]:
 
 
 def order_by(sort: str) -> str:
-    """The ORDER BY of a sort parameter, as the indices have it.
-
-    Raises:
-        ProblemError: The column is not known.
-    """
+    """The ORDER BY of a sort parameter, as the indices have it."""
     name, falling = sort.removeprefix("-"), sort.startswith("-")
     if name not in _SORTS:
         raise ProblemError(400, f"The table cannot be sorted by '{name}'; use {', '.join(_SORTS)}.")
@@ -233,11 +221,7 @@ def entry(store: Store, source: str) -> dict[str, Any] | None:
 
 
 def known_entry(store: Store, source: str) -> dict[str, Any]:
-    """The row of a source word.
-
-    Raises:
-        ProblemError: It has none.
-    """
+    """The row of a source word."""
     found = entry(store, source)
     if found is None:
         raise ProblemError(404, f"'{source[:100]}' is not in the table.")
@@ -264,18 +248,7 @@ def mark(
     kind: str | None = None,
     assignee: str | None = None,
 ) -> dict[str, Any]:
-    """Set the kind or the assignee of many entries at once.
-
-    Args:
-        store: The review file.
-        sources: The source words, or the filter that finds them.
-        reviewer: Who does it.
-        kind: The new kind; None to leave it.
-        assignee: Who is to review them; "" for nobody, None to leave it.
-
-    Returns:
-        The number of the batch, for `undo_batch`, and how many entries were changed.
-    """
+    """Set the kind or the assignee of many entries at once."""
     with store.writing() as connection:
         condition, values = _where(sources)
         rows = connection.execute(
@@ -300,16 +273,7 @@ def mark(
 def assign(
     store: Store, sources: Sequence[str] | Filter, reviewer: str, people: Sequence[str], by: str
 ) -> dict[str, Any]:
-    """Divide many entries among people, in parts of about the same size.
-
-    Args:
-        store: The review file.
-        sources: The source words, or the filter that finds them.
-        reviewer: Who does it.
-        people: To whom.
-        by: "even" deals the queue out one by one; "range" gives each a range of frequency ranks, "letter"
-            a range of the alphabet, no initial letter to two people; "kind" whole kinds of entries.
-    """
+    """Divide many entries among people, in parts of about the same size."""
     with store.writing() as connection:
         condition, values = _where(sources)
         rows = connection.execute(
@@ -386,11 +350,7 @@ def decide_many(
 
 
 def undo_batch(store: Store, number: int) -> dict[str, Any]:
-    """Take back what a batch changed.
-
-    Raises:
-        ProblemError: There is no such batch, or it was taken back already.
-    """
+    """Take back what a batch changed."""
     with store.writing() as connection:
         batch = connection.execute("SELECT * FROM batches WHERE id = ?", (number,)).fetchone()
         if batch is None:

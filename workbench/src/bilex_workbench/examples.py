@@ -35,21 +35,7 @@ def corpus_file(model: str | Path) -> Path:
 def opened_corpus(
     model: str | Path, source: str | None, target: str | None, progress: Progress = SILENT
 ) -> Corpus | None:
-    """The index of a corpus, built where it is missing or its files have changed.
-
-    Args:
-        model: The model's folder.
-        source: Text of the source language, one sentence per line: a file, plain or gzip, or a folder of such
-            files; None for none.
-        target: Text of the target language. Two files with as many lines are taken as parallel.
-        progress: Shows how far the building is.
-
-    Returns:
-        The index; where no text is named, an earlier one, or None.
-
-    Raises:
-        BilexError: A text cannot be read, or the index cannot be written.
-    """
+    """The index of a corpus, built where it is missing or its files have changed."""
     path = corpus_file(model)
     if source is None and target is None:
         return Corpus(path) if path.is_file() else None
@@ -155,14 +141,7 @@ def _insert(connection: sqlite3.Connection, block: list[tuple[int, str, str]]) -
 
 
 class Corpus:
-    """An index that is open for queries.
-
-    Args:
-        path: The file.
-
-    Raises:
-        BilexError: It is no index of a corpus.
-    """
+    """An index that is open for queries."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -182,16 +161,7 @@ class Corpus:
     def examples(
         self, words: Sequence[Sequence[str]], near: Sequence[set[str]], k: int = 3
     ) -> dict[str, list[dict[str, Any]]]:
-        """The best sentences: short, whole, and with words that are near the word in meaning.
-
-        Args:
-            words: The forms of the source word, and those of its translation.
-            near: Neighbours of each of the two.
-            k: How many sentences of each kind.
-
-        Returns:
-            "parallel": sentences with both words, where the texts are parallel; "source" and "target".
-        """
+        """The best sentences: short, whole, and with words that are near the word in meaning."""
         both: list[tuple[str, str]] = []
         if self.parallel and all(words):
             both = self._found(f"source : ({_any(words[0])}) AND target : ({_any(words[1])})")

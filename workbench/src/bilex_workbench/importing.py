@@ -76,16 +76,6 @@ def import_sheet(
     """Take over the verdicts of a sheet, some words at a time, so that others are served in between.
 
     What was taken over before an error or a kill stays; importing the sheet again adds the rest.
-
-    Args:
-        store: The review file.
-        text: CSV with a header that names at least source, target and verdict.
-        reviewer: Who is taken to have decided.
-        dry_run: Only count.
-        progress: Called with the words that are done and all words.
-
-    Raises:
-        BilexError: It is no such CSV, has too many rows, or the reviewer has no name.
     """
     if not reviewer or len(reviewer) > _LONGEST_NAME or CONTROL.search(reviewer):
         raise BilexError("the reviewer needs a name without line breaks and control characters.")

@@ -1,10 +1,11 @@
-"""How precise is a dictionary? A share with its 95 % interval from a stratified random sample."""
+"""Frequency and confidence bands, and a share with its 95 % interval from a stratified sample."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 Z = 1.959963984540054
 
@@ -54,9 +55,6 @@ def estimate(strata: Sequence[Stratum]) -> Estimate | None:
     of simple random decisions that would be as informative: with the variance Σ W²·p(1−p)/n of the weighted
     share (p with one right and one wrong added in each stratum, so that a stratum without a mistake is not
     taken for certain). Strata without a decision are left out, and their weight with them.
-
-    Returns:
-        None where nothing was decided.
     """
     known = [one for one in strata if one.decided and one.entries]
     entries = sum(one.entries for one in known)
@@ -79,15 +77,7 @@ def effective_decisions(known: Sequence[Stratum]) -> float:
 
 
 def more_decisions(strata: Sequence[Stratum], width: float) -> int | None:
-    """How many more decisions would narrow the interval to a width, if they come out as those so far.
-
-    Args:
-        strata: What was found so far.
-        width: The wanted width, above 0.
-
-    Returns:
-        0 if it is that narrow already; None where nothing was decided yet.
-    """
+    """How many more decisions would narrow the interval to a width, if they come out as those so far."""
     now = estimate(strata)
     if now is None:
         return None
@@ -106,13 +96,7 @@ def more_decisions(strata: Sequence[Stratum], width: float) -> int | None:
 
 
 def allocate(entries: Sequence[int], size: int, least: int = 2) -> list[int]:
-    """How many to draw from each stratum: in proportion to its entries, but at least a few from each.
-
-    Args:
-        entries: How many entries each stratum has.
-        size: How many to draw in all; all entries if there are fewer.
-        least: The least from a stratum that has so many.
-    """
+    """How many to draw from each stratum: in proportion to its entries, but at least a few from each."""
     size = min(size, sum(entries))
     drawn = [min(count, least) for count in entries]
     while sum(drawn) > size:
@@ -125,3 +109,47 @@ def allocate(entries: Sequence[int], size: int, least: int = 2) -> list[int]:
         ]
         drawn[gaps.index(max(gaps))] += 1
     return drawn
+
+
+_CUTS = (1_000, 5_000, 20_000, 50_000, 100_000)
+CONFIDENCE_CUTS = (0.2, 0.5, 0.8)
+
+
+@dataclass(frozen=True)
+class Band:
+    """A range of frequency ranks, both ends included."""
+
+    name: str
+    first: int
+    last: int
+
+
+def frequency_bands(words: int) -> list[Band]:
+    """The bands of a vocabulary; the last ends with its last word."""
+    found, first = [], 1
+    for cut in (*(cut for cut in _CUTS if cut < words), words):
+        found.append(Band(f"{first}-{cut}", first, cut))
+        first = cut + 1
+    return found
+
+
+def band_of(rank: int, bands: list[Band]) -> str:
+    """The name of the band that a rank is in."""
+    return next((band.name for band in bands if rank <= band.last), bands[-1].name)
+
+
+def confidence_band(confidence: float | None) -> str:
+    """The name of a confidence's band, such as "0.5-0.8"; "none" without a confidence."""
+    if confidence is None:
+        return "none"
+    ends = (0.0, *CONFIDENCE_CUTS, 1.0)
+    for low, high in pairwise(ends):
+        if confidence < high or high == 1.0:
+            return f"{low:g}-{high:g}"
+    raise AssertionError
+
+
+def confidence_bands() -> list[str]:
+    """All names, lowest first."""
+    ends = (0.0, *CONFIDENCE_CUTS, 1.0)
+    return [f"{low:g}-{high:g}" for low, high in pairwise(ends)]

@@ -55,11 +55,7 @@ class Job:
 
 
 class Jobs:
-    """Starts, watches and ends the one job.
-
-    Args:
-        bench: Whose job it is.
-    """
+    """Starts, watches and ends the one job."""
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
@@ -77,16 +73,7 @@ class Jobs:
         return self._job is not None and self._job.state == "running"
 
     def start(self, kind: str, order: dict[str, Any], finish: Finish) -> dict[str, Any]:
-        """Start the work in a process of its own.
-
-        Args:
-            kind: "learn" or "fit".
-            order: What to do, for `bilex_workbench.worker`.
-            finish: Called with the result.
-
-        Raises:
-            ProblemError: The server is doing something else.
-        """
+        """Start the work in a process of its own."""
         self._bench.begin(kind)
         try:
             job = Job(kind, finish)
@@ -106,11 +93,7 @@ class Jobs:
         return job.as_dict()
 
     def cancel(self) -> dict[str, Any]:
-        """End the work; nothing of it is kept.
-
-        Raises:
-            ProblemError: No job runs.
-        """
+        """End the work; nothing of it is kept."""
         with self._changed:
             job, process = self._job, self._process
             if job is None or not self.running or job.finishing:

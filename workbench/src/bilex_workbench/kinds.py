@@ -37,12 +37,7 @@ Lookup = Callable[[str], bool]
 
 
 class Kinds:
-    """What kind each source word of a model is.
-
-    Args:
-        space: The two vocabularies.
-        languages: Their codes, where they are known.
-    """
+    """What kind each source word of a model is."""
 
     def __init__(self, space: Space, languages: tuple[str | None, str | None]) -> None:
         self._space = space
@@ -78,12 +73,7 @@ class Kinds:
         return row if lemmas is None else int(lemmas.heads[lemmas.number[row]])
 
     def of(self, rows: Rows, candidates: npt.NDArray[np.int64]) -> list[str]:
-        """The kinds of some source words.
-
-        Args:
-            rows: Their rows.
-            candidates: The rows of their best translations; -1 where there are fewer.
-        """
+        """The kinds of some source words."""
         words = [self._space.source.index_to_key[int(row)] for row in rows]
         vectors = np.asarray(self._space.source.vectors[rows], np.float32)
         like_names, like_functions = (_along(found, vectors) for found in (self._names, self._functions))
@@ -142,16 +132,7 @@ class Kinds:
     def _direction(
         self, labelled: Sequence[Callable[[str], bool | None] | None], sample: int = _SAMPLE
     ) -> tuple[npt.NDArray[np.float32], float] | None:
-        """A direction of the common space that tells labelled words from others, by ridge regression.
-
-        Args:
-            labelled: For each language, what labels a word; None where nothing does. A word that it gives
-                None is not used.
-            sample: How many of the most frequent words of each language are used.
-
-        Returns:
-            The direction and the place of its middle; None where there are too few words to tell.
-        """
+        """A direction of the common space that tells labelled words from others, by ridge regression."""
         rows: list[npt.NDArray[np.float32]] = []
         labels: list[bool] = []
         for words, label in zip((self._space.source, self._space.target), labelled, strict=True):

@@ -1,4 +1,4 @@
-"""Translations, why they were found (neighbours in both languages), and a map of the neighbourhood."""
+"""Translations, neighbours in both languages and in each view, and a map of the neighbourhood."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from bilex.model.answers import closest_spellings
 from bilex.model.space import Direction, Floats, Retrieval, Side
 from bilex_workbench.engine import Engine
-from bilex_workbench.neighbours import nearest, vector_of
-from bilex_workbench.problems import LONGEST_WORD
+from bilex_workbench.problems import LONGEST_WORD, ProblemError
 
 _DEEPEST_RANK = 100
 _SIDES: tuple[Side, Side] = ("source", "target")
@@ -33,16 +32,7 @@ async def translations(
 
 
 def why(engine: Engine, source: str, target: str, k: int) -> dict[str, Any]:
-    """All that speaks for and against a pair.
-
-    Args:
-        engine: The open model.
-        source: A source word.
-        target: A target word.
-        k: How many neighbours.
-    """
-    from bilex_workbench.views import views  # brings scipy, which the first page need not wait for
-
+    """All that speaks for and against a pair."""
     source, source_row, x = vector_of(engine, source, "source")
     target, target_row, y = vector_of(engine, target, "target")
     engine.open_encoder()
@@ -75,12 +65,6 @@ def neighbourhood_map(engine: Engine, word: str, direction: Direction, k: int) -
 
     The places are the two main directions of the words' vectors (principal components), so that words that
     are near in the space are near on the map as far as two dimensions can show it.
-
-    Args:
-        engine: The open model.
-        word: The word in the middle.
-        direction: "forward" for a source word, "backward" for a target word.
-        k: How many words of each language.
     """
     side: Side = "source" if direction == "forward" else "target"
     word, row, vector = vector_of(engine, word, side)
@@ -147,3 +131,131 @@ def suggest(engine: Engine, text: str, direction: Direction, k: int) -> dict[str
         "completions": completions,
         "spellings": [word for word in spellings if len(word) <= LONGEST_WORD],
     }
+
+
+def vector_of(engine: Engine, word: str, side: Side) -> tuple[str, int, Floats]:
+    """A word as its vocabulary spells it, its row, and its vector."""
+    row = engine.row(word, "forward" if side == "source" else "backward")
+    if row is None:
+        raise ProblemError(404, f"'{word[:100]}' is not in the {side} vocabulary.")
+    words = engine.space.source if side == "source" else engine.space.target
+    return words.index_to_key[row], row, np.array(words.vectors[row], np.float32)
+
+
+def nearest(engine: Engine, vector: Floats, side: Side, k: int) -> list[tuple[int, float]]:
+    """The rows of one language nearest to a vector, with their similarity."""
+    scores, rows = engine.space.keys[side].top_k(np.ascontiguousarray(vector[None]), k, penalised=False)
+    return list(zip(rows[0].tolist(), scores[0].tolist(), strict=True))
+
+
+def neighbours(engine: Engine, word: str, side: Side, k: int) -> list[dict[str, Any]]:
+    """The nearest other words of a word's own language."""
+    _, own, vector = vector_of(engine, word, side)
+    return named(
+        engine, [(row, near) for row, near in nearest(engine, vector, side, k + 1) if row != own][:k], side
+    )
+
+
+def named(engine: Engine, found: list[tuple[int, float]], side: Side) -> list[dict[str, Any]]:
+    """Rows with their words instead of their numbers; words too long to show are left out."""
+    words = (engine.space.source if side == "source" else engine.space.target).index_to_key
+    return [
+        {"word": words[row], "similarity": near} for row, near in found if len(words[row]) <= LONGEST_WORD
+    ]
+
+
+_POOL = 3  # times as many words as are shown compete in the two views
+
+
+def views(engine: Engine, source: str, target: str, k: int) -> list[dict[str, Any]]:
+    """The neighbours of both words in each view."""
+    from bilex.model.encoder import FromEncoder  # brings scipy, which the first page need not wait for
+
+    reader = next(iter(engine.translator.unknown), None)
+    if reader is None or reader.kind == "subwords":
+        return [_whole_space(engine, "vectors", source, target, k)]
+    pools = _pools(engine, source, target, k)
+    if isinstance(reader, FromEncoder):
+        encoded = {side: reader.encoded(pools[side]) for side in _SIDES}
+        static = {
+            side: other_view(_rows(engine, pools[side], side), encoded[side], reader.mixing)
+            for side in _SIDES
+        }
+        return [_view("vectors", pools, static, k), _view("language model", pools, encoded, k)]
+    read = {side: reader.vectors(pools[side], side) for side in _SIDES}
+    alone = {
+        side: np.stack([np.zeros(engine.space.dim, np.float32) if row is None else row for row in read[side]])
+        for side in _SIDES
+    }
+    together = _whole_space(engine, "vectors and language model", source, target, k)
+    return [together, _view("language model", pools, alone, k)]
+
+
+def other_view(combined: Floats, encoded: Floats, mixing: float) -> Floats:
+    """The static unit vectors s of which (1−λ)·s + λ·e, made unit, are the combined vectors c.
+
+    A model keeps c only. With t the length before c was made unit, t·c − λ·e has the length 1 − λ, which is a
+    quadratic equation for t; its larger root is taken.
+    """
+    from bilex.encoders.combine import unit_rows
+
+    cosine = np.einsum("ij,ij->i", combined, encoded)
+    inside = (mixing * cosine) ** 2 - mixing**2 + (1 - mixing) ** 2
+    length = mixing * cosine + np.sqrt(np.maximum(inside, 0))
+    static = length[:, None] * combined - mixing * encoded
+    readable = np.asarray(encoded.any(axis=1))[:, None]
+    return unit_rows(np.where(readable, static, combined))
+
+
+def _whole_space(engine: Engine, name: str, source: str, target: str, k: int) -> dict[str, Any]:
+    """A view of the model's own space, in which all words compete."""
+    _, _, x = vector_of(engine, source, "source")
+    _, _, y = vector_of(engine, target, "target")
+    return {
+        "name": name,
+        "similarity": float(x @ y),
+        "source_neighbours": neighbours(engine, source, "source", k),
+        "target_neighbours": neighbours(engine, target, "target", k),
+        "source_candidates": named(engine, nearest(engine, x, "target", k), "target"),
+        "target_candidates": named(engine, nearest(engine, y, "source", k), "source"),
+    }
+
+
+def _pools(engine: Engine, source: str, target: str, k: int) -> dict[Side, list[str]]:
+    """For each language the word itself, first, and the words that the whole model finds near the two."""
+    own: dict[Side, str] = {"source": source, "target": target}
+    pools: dict[Side, list[str]] = {}
+    for wanted in _SIDES:
+        near = [
+            one["word"]
+            for side in _SIDES
+            for one in named(
+                engine, nearest(engine, vector_of(engine, own[side], side)[2], wanted, _POOL * k), wanted
+            )
+        ]
+        pools[wanted] = list(dict.fromkeys([own[wanted], *near]))
+    return pools
+
+
+def _rows(engine: Engine, words: list[str], side: Side) -> Floats:
+    vocabulary = engine.space.source if side == "source" else engine.space.target
+    return np.asarray(vocabulary.vectors[vocabulary.rows(words)], np.float32)
+
+
+def _view(name: str, pools: dict[Side, list[str]], vectors: dict[Side, Floats], k: int) -> dict[str, Any]:
+    """A view in which the words of the pools compete; the words themselves are the first of each."""
+    x, y = vectors["source"][0], vectors["target"][0]
+    return {
+        "name": name,
+        "similarity": float(x @ y),
+        "source_neighbours": _best(pools["source"], vectors["source"], x, k, own=True),
+        "target_neighbours": _best(pools["target"], vectors["target"], y, k, own=True),
+        "source_candidates": _best(pools["target"], vectors["target"], x, k, own=False),
+        "target_candidates": _best(pools["source"], vectors["source"], y, k, own=False),
+    }
+
+
+def _best(words: list[str], vectors: Floats, query: Floats, k: int, *, own: bool) -> list[dict[str, Any]]:
+    near = vectors @ query
+    order = [int(place) for place in np.argsort(-near, kind="stable") if not (own and place == 0)][:k]
+    return [{"word": words[place], "similarity": float(near[place])} for place in order]

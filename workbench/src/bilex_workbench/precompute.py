@@ -64,11 +64,7 @@ _INSERT = (
 
 
 class Precompute(threading.Thread):
-    """Translates all words of an open model, both ways, into its review file.
-
-    Args:
-        engine: The open model.
-    """
+    """Translates all words of an open model, both ways, into its review file."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(name="filling", daemon=True)

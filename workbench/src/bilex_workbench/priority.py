@@ -22,21 +22,13 @@ CANDIDATES = 2  # the first and how far the second is behind
 
 @dataclass(frozen=True)
 class Priorities:
-    """What a decision about each entry is worth, measured against a sample of the frequent words.
-
-    Args:
-        leads: By how much the first translations of the sample lead before the second ones, ascending.
-    """
+    """What a decision about each entry is worth, measured against a sample of the frequent words."""
 
     leads: Numbers
 
     @classmethod
     def of(cls, sample: Proposals) -> Priorities:
-        """Take the measure of a sample.
-
-        Args:
-            sample: The translations of the words of `sample_rows`, ranked by CSLS.
-        """
+        """Take the measure of a sample."""
         return cls(np.sort(_leads(sample)))
 
     def __call__(self, rows: Rows, found: Proposals) -> Numbers:
@@ -44,10 +36,6 @@ class Priorities:
 
         Uncertain is the share of the sample with a greater lead, which needs no confidence: a model of few
         seeds has none. The weight of frequency falls with the logarithm of the rank.
-
-        Args:
-            rows: The source words.
-            found: Their translations, at least two where there are as many.
         """
         leads = _leads(found)
         ties = np.searchsorted(self.leads, leads, "left") + np.searchsorted(self.leads, leads, "right")

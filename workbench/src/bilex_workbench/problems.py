@@ -16,13 +16,7 @@ ANSWERED = {"json_schema_serialization_defaults_required": True}  # of a datacla
 
 
 class ProblemError(BilexError):
-    """A request that cannot be served.
-
-    Args:
-        status: The status of HTTP.
-        sentence: What is wrong and what to do.
-        more: What the answer says besides.
-    """
+    """A request that cannot be served."""
 
     def __init__(self, status: int, sentence: str, more: dict[str, Any] | None = None) -> None:
         super().__init__(sentence)

@@ -104,11 +104,7 @@ class Choice:
     by: str = "lemma"
 
     def check(self) -> None:
-        """Refuse a choice that makes no sense.
-
-        Raises:
-            ProblemError: There is no such choice, or no confidence was named.
-        """
+        """Refuse a choice that makes no sense."""
         if self.which not in WHICH:
             raise ProblemError(400, f"Which entries '{self.which}' are is not known; use {', '.join(WHICH)}.")
         if self.which == "confident" and self.min_confidence is None:
@@ -133,11 +129,7 @@ class Choice:
 
 
 def chosen_entries(store: Store, choice: Choice) -> Iterator[tuple[Entry, bool]]:
-    """The pairs to publish, most frequent source word first, each with whether people confirmed it.
-
-    Raises:
-        ProblemError: The choice makes no sense.
-    """
+    """The pairs to publish, most frequent source word first, each with whether people confirmed it."""
     choice.check()
     hidden = kinds_named(choice.without)
     outcomes = all_outcomes(store)
@@ -183,17 +175,6 @@ def export(
     """A dictionary in any format of `bilex lexicon`; several files come in one zip archive.
 
     Pairs that a format cannot hold are left out. In CSV, cells that a spreadsheet would run are defused.
-
-    Args:
-        store: The review file.
-        form: The name of the format.
-        choice: Which entries.
-        languages: The codes of the two languages, where they are known.
-        cover: Title, authors and licence, for a site and linked data.
-
-    Raises:
-        ProblemError: The choice is not known, or no entry is chosen.
-        BilexError: The format is not known, or can hold none of the pairs.
     """
     entries = [
         replace(entry, known=entry.known or confirmed, status="accepted" if confirmed else "")
@@ -253,11 +234,7 @@ def preview(store: Store, choice: Choice) -> dict[str, Any]:
 
 
 def change_log(store: Store, form: str) -> str:
-    """Who decided what, when; decisions that were taken back included.
-
-    Raises:
-        ProblemError: The format is not known.
-    """
+    """Who decided what, when; decisions that were taken back included."""
     if form not in ("csv", "jsonl"):
         raise ProblemError(400, f"The change log is written as csv or jsonl, not '{form}'.")
     decisions = [Decision.from_row(row) for row in store.all("SELECT * FROM decisions ORDER BY id")]

@@ -87,14 +87,7 @@ UNCHANGED = Recalibration()
 
 
 def learn(confidences: Numbers, right: Truths, at: str, model: str | None = None) -> Recalibration:
-    """Slope and shift that make the audited truths most likely, with a light pull of the slope towards 1.
-
-    Args:
-        confidences: The model's own confidence of each audited entry.
-        right: Whether people found it right.
-        at: When this is done.
-        model: The fingerprint of the model.
-    """
+    """Slope and shift that make the audited truths most likely, with a light pull of the slope towards 1."""
     folds = np.arange(len(right)) % 5
     after = np.empty(len(right))
     for fold in range(5):
@@ -169,12 +162,7 @@ class Lineage:
 
 
 def apply_to_model(bench: Workbench) -> Recalibration:
-    """Make the recalibrated confidences the model's own.
-
-    Raises:
-        ProblemError: There is no recalibration, the server does something else, or the folder is damaged or
-            cannot be replaced.
-    """
+    """Make the recalibrated confidences the model's own."""
     with bench.exclusive("apply"):
         engine = bench.engine
         change = engine.recalibration

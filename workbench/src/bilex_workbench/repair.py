@@ -16,17 +16,7 @@ _LARGEST_ROWID = 2**62
 
 
 def repair(path: Path) -> tuple[dict[str, int], Path]:
-    """Copy all readable rows that people made into a new file; the damaged one is kept beside it.
-
-    Args:
-        path: The review file; no server may have it open.
-
-    Returns:
-        How many rows of each table were rescued, and where the damaged file is now.
-
-    Raises:
-        BilexError: A server has it open, or nothing of it can be read.
-    """
+    """Copy all readable rows that people made into a new file; the damaged one is kept beside it."""
     if not path.is_file():
         raise BilexError(f"{path}: is not there; nothing can be repaired.")
     with schema.lock(path), temporary_file(path) as made:

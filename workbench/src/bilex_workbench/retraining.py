@@ -95,11 +95,7 @@ def _decided(store: Store) -> Iterator[tuple[str, Outcome, bool]]:
 
 
 def start(bench: Workbench, updates: int | None, held_out: float, random_seed: int) -> dict[str, Any]:
-    """Start a retraining.
-
-    Raises:
-        ProblemError: Nothing was decided, or the server does something else.
-    """
+    """Start a retraining."""
     learned = material(bench, held_out)
     if not learned["accepted"] and not learned["rejected"]:
         raise ProblemError(409, "Nothing was decided yet; review some entries first.")
@@ -218,11 +214,7 @@ def _reason(row: sqlite3.Row) -> str:
 
 
 def keep(bench: Workbench) -> None:
-    """Put the retrained model in the place of the present one, which becomes an earlier model.
-
-    Raises:
-        ProblemError: No retrained model waits, or the server does something else.
-    """
+    """Put the retrained model in the place of the present one, which becomes an earlier model."""
     with bench.exclusive("keep"):
         folder = _checked(bench)
         new = retrained_folder(folder)
@@ -234,11 +226,7 @@ def keep(bench: Workbench) -> None:
 
 
 def restore(bench: Workbench, number: int) -> None:
-    """Put an earlier model in the place of the present one, which becomes an earlier model itself.
-
-    Raises:
-        ProblemError: There is no such model, a retrained one waits, or the server does something else.
-    """
+    """Put an earlier model in the place of the present one, which becomes an earlier model itself."""
     with bench.exclusive("restore"):
         if bench.folder is None:
             raise ProblemError(409, "No model is open.")
@@ -328,11 +316,7 @@ def _adopt_previous(folder: Path) -> None:
 
 
 def discard(bench: Workbench) -> None:
-    """Remove the retrained model; the decisions stay.
-
-    Raises:
-        ProblemError: No retrained model waits, or the server does something else.
-    """
+    """Remove the retrained model; the decisions stay."""
     with bench.exclusive("discard"):
         _remove_model(retrained_folder(_checked(bench)))
         with contextlib.suppress(ProblemError), bench.store.writing() as connection:
@@ -408,11 +392,7 @@ def _checked(bench: Workbench) -> Path:
 
 
 def _check_ours(folder: Path) -> None:
-    """Refuse a folder that holds anything but a model that bilex made.
-
-    Raises:
-        BilexError: It does.
-    """
+    """Refuse a folder that holds anything but a model that bilex made."""
     if not folder.exists():
         return
     ours = set(own_files(folder)) if folder.is_dir() else set()

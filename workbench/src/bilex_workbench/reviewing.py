@@ -1,18 +1,19 @@
-"""The review queue: which word comes next, and what is known about how far a review is."""
+"""The review queue, how far a review is, and how far people agree."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from bilex.core.typed_json import as_json
-from bilex_workbench.bands import Band
-from bilex_workbench.decisions import DECIDED, STATUSES, decisions_about, notes_of, standing
+from bilex_workbench.decisions import DECIDED, STATUSES, Decision, decisions_about, notes_of, standing
 from bilex_workbench.engine import STORED_CANDIDATES, Engine
 from bilex_workbench.entries import kinds_named, known_entry
-from bilex_workbench.neighbours import neighbours
+from bilex_workbench.intervals import Band
+from bilex_workbench.lookup import neighbours
 from bilex_workbench.problems import LONGEST_WORD, ProblemError
 from bilex_workbench.store import Store
 
@@ -58,11 +59,7 @@ class Queue:
     assignee: str = ""
 
     def parts(self) -> list[tuple[str, list[str]]]:
-        """Conditions of SQL with their values, one after the other; each has an index.
-
-        Raises:
-            ProblemError: The mode or a kind is not known.
-        """
+        """Conditions of SQL with their values, one after the other; each has an index."""
         if self.mode not in _MODES:
             raise ProblemError(400, f"Mode '{self.mode}' is not known; use {', '.join(_MODES)}.")
         more, wanted = "", []
@@ -77,16 +74,7 @@ class Queue:
         ]
 
     def following(self, store: Store, count: int, exclude: Sequence[str]) -> list[str]:
-        """The next words.
-
-        Args:
-            store: The review file.
-            count: How many words.
-            exclude: Words that the page holds already.
-
-        Raises:
-            ProblemError: The order is not known.
-        """
+        """The next words."""
         if self.order not in _ORDERS:
             raise ProblemError(400, f"Order '{self.order}' is not known; use {', '.join(_ORDERS)}.")
         parts = self.parts()
@@ -316,3 +304,80 @@ def reviewers(store: Store) -> list[Reviewer]:
     ):
         found.setdefault(row["name"], {}).update(dict(row))
     return [Reviewer(**one) for _, one in sorted(found.items())]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alike:
+    """How often two people judged alike.
+
+    Attributes:
+        entries: Entries that both decided on.
+        agreed: Of these, those on which they agree.
+        share: The share of these; None without entries.
+        kappa: Cohen's κ; None where it is undefined.
+    """
+
+    entries: int
+    agreed: int
+    share: float | None
+    kappa: float | None
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Alike:
+        """Counted from the two answers about each entry."""
+        agreed = sum(a == b for a, b in pairs)
+        share = agreed / len(pairs) if pairs else None
+        return cls(entries=len(pairs), agreed=agreed, share=share, kappa=kappa(pairs))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of every two people who decided on the same words.
+
+    Attributes:
+        pairs: By the names of two people.
+        overall: All such pairs together.
+    """
+
+    pairs: Mapping[tuple[str, str], Alike]
+    overall: Alike
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        pairs = [{"reviewers": list(names), **as_json(alike)} for names, alike in self.pairs.items()]
+        return {"pairs": pairs, "overall": as_json(self.overall)}
+
+
+def kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
+    """Cohen's κ: agreement beyond that of two people who answer at random with their own shares of yes."""
+    if not pairs:
+        return None
+    agreed = sum(a == b for a, b in pairs) / len(pairs)
+    first = sum(a for a, _ in pairs) / len(pairs)
+    second = sum(b for _, b in pairs) / len(pairs)
+    at_random = first * second + (1 - first) * (1 - second)
+    return None if at_random == 1 else (agreed - at_random) / (1 - at_random)
+
+
+def agreement(store: Store) -> Agreement:
+    """Agreement of every two people who decided on the same words, and of all such pairs together."""
+    answers: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+    for decisions in _by_source(store):
+        judged = {d.reviewer: _says_right(d) for d in standing(decisions) if d.verdict != "skip"}
+        for one, other in combinations(sorted(judged), 2):
+            answers.setdefault((one, other), []).append((judged[one], judged[other]))
+    everything = [pair for pairs in answers.values() for pair in pairs]
+    by_people = {names: Alike.of(pairs) for names, pairs in sorted(answers.items())}
+    return Agreement(by_people, Alike.of(everything))
+
+
+def _says_right(decision: Decision) -> bool:
+    return decision.verdict == "accept" and decision.best in decision.accepted
+
+
+def _by_source(store: Store) -> Iterable[list[Decision]]:
+    about: dict[str, list[Decision]] = {}
+    rows = store.all("SELECT * FROM decisions WHERE undone IS NULL AND kind <> 'resolution' ORDER BY id")
+    for row in rows:
+        about.setdefault(row["source"], []).append(Decision.from_row(row))
+    return about.values()

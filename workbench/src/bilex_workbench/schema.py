@@ -160,17 +160,7 @@ def review_file(model: str | Path, direction: str = "forward") -> Path:
 def connect(
     path: Path, seconds: float = 5.0, *, read_only: bool = False, create: bool = False
 ) -> sqlite3.Connection:
-    """A connection on which a commit returns when the change is on the disk.
-
-    Args:
-        path: The review file.
-        seconds: How long to wait for a lock of another program.
-        read_only: Only read; such a connection waits for no writer.
-        create: Make the file if it is missing.
-
-    Raises:
-        BilexError: The file cannot be opened.
-    """
+    """A connection on which a commit returns when the change is on the disk."""
     address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     try:
         connection = sqlite3.connect(
@@ -192,9 +182,6 @@ def prepare(path: Path) -> None:
     """Make the review file if it is missing, check it, and bring an older one up to this version.
 
     Before an older file is changed, a copy of it is kept as FILE.version-N.
-
-    Raises:
-        BilexError: It is no review file, is damaged or read-only, or comes from a newer bilex.
     """
     connection = connect(path, create=True)
     try:
@@ -219,11 +206,7 @@ def prepare(path: Path) -> None:
 
 
 def lock(path: Path) -> filelock.BaseFileLock:
-    """Take the lock that the server of a review file holds.
-
-    Raises:
-        BilexError: Another process has it, or the lock cannot be written.
-    """
+    """Take the lock that the server of a review file holds."""
     held = filelock.FileLock(f"{path}.lock")
     try:
         held.acquire(timeout=0)
@@ -237,11 +220,7 @@ def lock(path: Path) -> filelock.BaseFileLock:
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse an SQLite file of somebody else.
-
-    Raises:
-        BilexError: It is one.
-    """
+    """Refuse an SQLite file of somebody else."""
     application = int(connection.execute("PRAGMA application_id").fetchone()[0])
     tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     if tables and application != APPLICATION:
@@ -249,11 +228,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a damaged file, and one that cannot be written.
-
-    Raises:
-        BilexError: It is one.
-    """
+    """Refuse a damaged file, and one that cannot be written."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")

@@ -38,12 +38,7 @@ class _Question:
 
 
 class Searches:
-    """A thread that searches, and what waits for it.
-
-    Args:
-        translator: Answers several words at once.
-        searched: Called before and after every search.
-    """
+    """A thread that searches, and what waits for it."""
 
     def __init__(self, translator: Translator, searched: Callable[[], None]) -> None:
         self._translator, self._searched = translator, searched

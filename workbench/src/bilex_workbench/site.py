@@ -15,7 +15,7 @@ from typing import Any
 
 from bilex.core.languages import language_name
 from bilex.lexicon.entries import EXAMPLE, Dictionary, Entry
-from bilex_workbench.audit_report import audited_precision
+from bilex_workbench.audit import audited_precision
 from bilex_workbench.store import Store
 
 _FILES = Path(__file__).with_name("published")
@@ -46,14 +46,7 @@ class Cover:
 
 
 def site(store: Store, dictionary: Dictionary, cover: Cover, forms: dict[str, list[str]]) -> bytes:
-    """The site as a zip archive of one folder, which any web server or browser opens as it is.
-
-    Args:
-        store: The review file, for the audit's result.
-        dictionary: The pairs.
-        cover: Title, authors and licence.
-        forms: The other forms of headwords.
-    """
+    """The site as a zip archive of one folder, which any web server or browser opens as it is."""
     words = _words(dictionary.entries, forms)
     codes = [None if code == "und" else code for code in dictionary.codes()]
     names = [

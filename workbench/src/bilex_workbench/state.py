@@ -20,9 +20,9 @@ from bilex.model.provenance import Provenance
 from bilex.model.space import Direction, Side
 from bilex.model.storage import describe, read_config, read_provenance
 from bilex_workbench import retraining
-from bilex_workbench.bands import Band, frequency_bands
 from bilex_workbench.engine import Backward, Engine
 from bilex_workbench.examples import Corpus
+from bilex_workbench.intervals import Band, frequency_bands
 from bilex_workbench.precompute import Precompute
 from bilex_workbench.problems import ProblemError, not_ready
 from bilex_workbench.schema import lock as take_lock
@@ -147,15 +147,7 @@ class Book:
 
 
 class Workbench:
-    """One server's state.
-
-    Args:
-        settings: How it was started.
-        model: The model folder; None to start from nothing.
-
-    Raises:
-        BilexError: It is no model, its review file cannot be used, or another server has it open.
-    """
+    """One server's state."""
 
     def __init__(self, settings: Settings, model: Path | None = None) -> None:
         from bilex_workbench.jobs import Jobs
@@ -185,11 +177,7 @@ class Workbench:
             self.take(model)
 
     def begin(self, operation: str) -> None:
-        """Start an operation that changes the model or much of the review file; only one runs at a time.
-
-        Raises:
-            ProblemError: Another one runs, or the model is being opened; the answer says which.
-        """
+        """Start an operation that changes the model or much of the review file; only one runs at a time."""
         with self._operation_lock:
             doing = self.operation or ("load" if self.state == "loading" else None)
             if doing is not None:
@@ -214,11 +202,7 @@ class Workbench:
             self.end()
 
     def take(self, model: Path) -> None:
-        """Make a model this server's own: check it, lock its review file, and load it in the background.
-
-        Raises:
-            BilexError: It is no model, or another server has it open.
-        """
+        """Make a model this server's own: check it, lock its review file, and load it in the background."""
         with self._changing:
             folder = model.resolve()
             restore(folder)
@@ -289,22 +273,14 @@ class Workbench:
 
     @property
     def store(self) -> Store:
-        """The review file.
-
-        Raises:
-            ProblemError: There is no model.
-        """
+        """The review file."""
         if self._store is None:
             raise not_ready()
         return self._store
 
     @property
     def engine(self) -> Engine:
-        """The open model.
-
-        Raises:
-            ProblemError: There is none, or it is not loaded yet.
-        """
+        """The open model."""
         self._look_at_folder()
         if self.state == "failed":
             raise ProblemError(503, self.detail or "The model could not be opened.")

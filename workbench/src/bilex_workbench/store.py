@@ -26,14 +26,7 @@ def now() -> str:
 
 
 class Store:
-    """Connections to one review file: one writer, and a pool of readers.
-
-    Args:
-        path: The file; made if it is missing.
-
-    Raises:
-        BilexError: It is damaged, read-only, of another program, or from a newer bilex.
-    """
+    """Connections to one review file: one writer, and a pool of readers."""
 
     def __init__(self, path: Path) -> None:
         prepare(path)
@@ -47,11 +40,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: when the block ends well, all of it is on the disk; after an error, none of it.
-
-        Raises:
-            ProblemError: The file is locked by others, was moved away, or cannot be written.
-        """
+        """A transaction: when the block ends well, all of it is on the disk; after an error, none of it."""
         if not self._lock.acquire(timeout=_LONGEST_WAIT):
             raise ProblemError(503, "Others are writing; nothing was stored; try again.")
         try:

@@ -53,12 +53,7 @@ class Upload:
 
 
 class Uploads:
-    """The uploads of one server, in a folder of its own that carries a lock.
-
-    Args:
-        folder: Where the folders of all servers are; those of servers that were killed are removed.
-        limit: The most bytes of all of them together.
-    """
+    """The uploads of one server, in a folder of its own that carries a lock."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder, self.limit = folder / secrets.token_hex(8), limit
@@ -72,11 +67,7 @@ class Uploads:
         return [upload.as_dict() for upload in self._found.values()]
 
     def start(self, name: str, size: int, checksum: str | None = None) -> dict[str, Any]:
-        """Announce a file.
-
-        Raises:
-            ProblemError: It, or all together, would be too large, or there are too many.
-        """
+        """Announce a file."""
         with self._lock:
             taken = sum(upload.size for upload in self._found.values())
             if size < 1 or taken + size > self.limit:
@@ -101,10 +92,6 @@ class Uploads:
         """Add a piece at the end of what is there.
 
         What an earlier piece left behind when it could not be written is overwritten or cut off.
-
-        Raises:
-            ProblemError: There is no such upload, the piece does not belong there, is too long or cannot be
-                written.
         """
         with self._lock:
             upload = self._get(number)
@@ -136,11 +123,7 @@ class Uploads:
             del self._found[number]
 
     def path(self, number: str) -> Path:
-        """Where a whole upload lies.
-
-        Raises:
-            ProblemError: It is not complete, or not what was sent.
-        """
+        """Where a whole upload lies."""
         upload = self._get(number)
         if upload.received != upload.size:
             raise ProblemError(
@@ -190,11 +173,7 @@ def suffix_of(name: str) -> str:
 
 
 def inside(folder: Path | None, path: str) -> Path:
-    """A path inside the allowed folder, links followed.
-
-    Raises:
-        ProblemError: There is no allowed folder, or the path leads out of it or nowhere.
-    """
+    """A path inside the allowed folder, links followed."""
     if folder is None:
         raise ProblemError(
             409, "No folder was allowed; start with 'bilex serve --folder FOLDER', or upload files."
@@ -213,11 +192,7 @@ def inside(folder: Path | None, path: str) -> Path:
 
 
 def listing(folder: Path | None, path: str) -> dict[str, Any]:
-    """What a folder inside the allowed one holds: folders first, hidden names left out.
-
-    Raises:
-        ProblemError: It is no folder there.
-    """
+    """What a folder inside the allowed one holds: folders first, hidden names left out."""
     here = inside(folder, path)
     assert folder is not None
     root = folder.resolve()

@@ -71,19 +71,7 @@ class ReportedProgress:
 
 
 def fit(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Read two vector files and a dictionary, fit, and save.
-
-    Args:
-        order: "sample", or "source", "target" and "seeds" (paths); "method", "updates", "language_model",
-            "limit", "languages", "output".
-        progress: Who hears how far it is.
-
-    Returns:
-        The folder of the model.
-
-    Raises:
-        BilexError: A file cannot serve, or the method refuses.
-    """
+    """Read two vector files and a dictionary, fit, and save."""
     if order.get("sample"):
         folder = sample_path()
         order = {
@@ -119,20 +107,7 @@ def fit(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[str, Any]:
-    """Retrain a model and save the result under another name.
-
-    Args:
-        order: "model" and "output" (folders), "accepted", "rejected" (pairs), "held_out" (words with their
-            right translations).
-        progress: Who hears how far it is.
-        report: Receives changed entries, some at a time, as `changes`.
-
-    Returns:
-        The comparison, for JSON.
-
-    Raises:
-        BilexError: The model cannot be read or written, or there is nothing to learn from.
-    """
+    """Retrain a model and save the result under another name."""
     started = time.monotonic()
     with progress.task("Opening the model"):
         earlier = Translator.load(order["model"], verify=True)
@@ -198,12 +173,7 @@ def held_out_accuracy(
 
 
 def change_verdict(gained: int, lost: int) -> str:
-    """Whether more words were gained than lost: "better", "worse" or "too few to tell".
-
-    Args:
-        gained: Words that only the new model answers rightly.
-        lost: Words that only the earlier one answers rightly.
-    """
+    """Whether more words were gained than lost: "better", "worse" or "too few to tell"."""
     together = gained + lost
     tail = sum(math.comb(together, at) for at in range(min(gained, lost) + 1)) / 2**together
     if 2 * tail > _ERROR:
@@ -276,11 +246,7 @@ def _end_with_the_server() -> None:
 
 
 def main() -> int:
-    """Do what stdin orders.
-
-    Returns:
-        The exit code: 0 done, 2 refused with a sentence.
-    """
+    """Do what stdin orders."""
     order = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     with contextlib.suppress(OSError, AttributeError):

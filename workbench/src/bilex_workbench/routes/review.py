@@ -8,9 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 
 from bilex.model.space import Side
-from bilex_workbench import audit, audit_report, decisions
+from bilex_workbench import audit, decisions
 from bilex_workbench import interface as i
-from bilex_workbench.agreement import agreement
 from bilex_workbench.articles import add_example, article_of, keep_article
 from bilex_workbench.decisions import Decision, decisions_about, notes_of
 from bilex_workbench.entries import (
@@ -25,10 +24,19 @@ from bilex_workbench.entries import (
     page,
     undo_batch,
 )
-from bilex_workbench.neighbours import neighbours
+from bilex_workbench.lookup import neighbours
 from bilex_workbench.problems import ProblemError
 from bilex_workbench.recalibration import apply_to_model
-from bilex_workbench.reviewing import Queue, candidates, disagreements, forms_of, item, reviewers, status
+from bilex_workbench.reviewing import (
+    Queue,
+    agreement,
+    candidates,
+    disagreements,
+    forms_of,
+    item,
+    reviewers,
+    status,
+)
 from bilex_workbench.routes import (
     Bench,
     BookOf,
@@ -364,21 +372,21 @@ def undo_blind(book: BookOf, body: i.UndoIn) -> Any:
 @audits.get("/api/audit/report", response_model=i.ReportAnswer, responses=problems(409))
 def audit_result(book: BookOf, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> Any:
     """Precision with its 95 % interval, over all and by band."""
-    return audit_report.report(book.engine, book.bands, width)
+    return audit.report(book.engine, book.bands, width)
 
 
 @audits.post("/api/audit/recalibrate", response_model=i.RecalibrationAnswer, responses=problems(409))
 def recalibrate(bench: Bench) -> Any:
     """Bring confidences in line with what was audited."""
     with bench.exclusive("recalibrate"):
-        return {"recalibration": audit_report.recalibrate(bench.engine)}
+        return {"recalibration": audit.recalibrate(bench.engine)}
 
 
 @audits.delete("/api/audit/recalibrate", response_model=i.RecalibrationAnswer, responses=problems(409))
 def undo_recalibration(bench: Bench) -> Any:
     """The model's own confidences again."""
     with bench.exclusive("recalibrate"):
-        audit_report.recalibrate(bench.engine, back=True)
+        audit.recalibrate(bench.engine, back=True)
     return {"recalibration": None}
 
 
