@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from bilex.aligners.base import SMALLEST, Aligner, Limits, Pairs
 from bilex.aligners.checkpoint import Checkpoint
-from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideNetwork, PReLU, Tanh
+from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideEncoders, PReLU
 from bilex.aligners.preparation import unit_center_unit
 from bilex.aligners.report import AlignerReport
 from bilex.core.device import resolve_device
@@ -63,13 +63,14 @@ class LNMap(Aligner):
         ‖G(z_x) − z_y‖² + ‖F(G(z_x)) − z_x‖² + ‖decoder(F(G(z_x))) − x‖².
 
     The direction's own encoder and decoder learn with the mappers; the other language's encoder is fixed. In
-    further rounds, pairs that are each other's best partner join the seeds; they are looked for with dropout
-    on. The direction from target to source begins where the first one ended: F becomes G and G becomes F.
+    further rounds, pairs that are each other's best partner join the seeds. The direction from target to
+    source begins where the first one ended: F becomes G and G becomes F.
 
     The common space serves both directions: a source word is [G(z_x); z_x], a target word [z_y; G'(z_y')],
     each half of unit length, so that their cosine is the mean of the cosines in the two latent spaces.
 
-    Squared errors are summed over a batch: averaged, the authors' SGD at 1e-4 would not move the mappers.
+    As in the authors' program, squared errors are averaged and mappers start as the identity. SGD at 1e-4
+    hardly moves them from there: it is the encoder that learns to hit the other language's latent space.
 
     Args:
         hidden: Units of each hidden layer.
@@ -82,7 +83,7 @@ class LNMap(Aligner):
         mapper_epochs: Epochs over the pairs of each round.
         mapper_rate: The learning rate of SGD for the mappers.
         batch: Words or pairs in a batch.
-        rounds: Self-training rounds after the first one, which learns from the seeds alone.
+        rounds: Rounds, of which the first learns from the seeds alone.
         growth: How many more pairs each round may add to the seeds.
         candidates: Among how many frequent words of each language partners are looked for.
         queries: For how many frequent words of each language.
@@ -147,7 +148,7 @@ class LNMap(Aligner):
             )
         self.source_map_ = Map([*x.steps, *_steps(x_goal), MappedBesideOwn(*_tensors(forward))])
         own, other = _tensors(y_goal), _tensors(of_y.encoder)
-        self.target_map_ = Map([*y.steps, OwnBesideNetwork(*own, *other, *_tensors(back))])
+        self.target_map_ = Map([*y.steps, OwnBesideEncoders(*own, *other, *_tensors(back))])
         self.report_ = replace(
             self.report_,
             source_reconstruction_error=x_error,
@@ -157,13 +158,11 @@ class LNMap(Aligner):
         )
 
     def _mapper(self) -> nn.Sequential:
-        """350 → 400 → 350 with tanh between."""
-        return nn.Sequential(
-            nn.Linear(self.latent, self.hidden),
-            nn.Tanh(),
-            nn.Dropout(self.mapper_dropout),
-            nn.Linear(self.hidden, self.latent),
-        )
+        """350 → 400 → 350 with tanh between, and the identity as matrices to begin with."""
+        first, last = nn.Linear(self.latent, self.hidden), nn.Linear(self.hidden, self.latent)
+        for layer in (first, last):
+            nn.init.eye_(layer.weight)
+        return nn.Sequential(first, nn.Dropout(self.mapper_dropout), nn.Tanh(), last)
 
     def _seed(self, stage: int, number: int) -> None:
         """Random numbers that depend on the place in the work alone, so that a resumed fit draws the same."""
@@ -209,31 +208,35 @@ class LNMap(Aligner):
         progress: Progress,
     ) -> int:
         """Train a direction's mappers and autoencoder in all rounds; the pairs of the last one."""
-        goal = _encoded(other, y)
         by_sgd = torch.optim.SGD([*there.parameters(), *back.parameters()], self.mapper_rate)
         by_adam = torch.optim.Adam(own.parameters(), self.autoencoder_rate)
         networks = [there, back, own]
         kept = _Kept(state.part(_STAGES[stage].split()[0]), networks, [by_adam])
         done, used = kept.resume(pairs=0)
-        with progress.task(_STAGES[stage], total=(1 + self.rounds) * self.mapper_epochs) as task:
+        with progress.task(_STAGES[stage], total=self.rounds * self.mapper_epochs) as task:
             task.advance(done * self.mapper_epochs)
-            for number in range(done, 1 + self.rounds):
+            for number in range(done, self.rounds):
                 self._seed(stage, number)
-                for network in networks:
-                    network.train()
+                for network in (*networks, other):
+                    network.eval()
                 found = seeds[:0]
-                if number:  # with dropout, as in training
+                if number:
                     mapped = _encoded(nn.Sequential(own.encoder, there), x[: self.candidates])
-                    mapped, other_words = map(functional.normalize, (mapped, goal[: self.candidates]))
+                    goal = _encoded(other, y[: self.candidates])
+                    mapped, other_words = map(functional.normalize, (mapped, goal))
                     found = mutual_best(mapped, other_words, self.queries, self.neighbours, self.device)
+                for network in (*networks, other):
+                    network.train()
                 found = found[: number * self.growth]
                 pairs = torch.from_numpy(np.concatenate([seeds, found])).to(x.device)
                 for _ in range(self.mapper_epochs):
                     total = torch.zeros((), device=x.device)
                     for batch in torch.split(pairs[torch.randperm(len(pairs), device=x.device)], self.batch):
-                        loss = round_trip_loss(there, back, own, x[batch[:, 0]], goal[batch[:, 1]])
+                        loss = round_trip_loss(
+                            there, back, own, x[batch[:, 0]], _encoded(other, y[batch[:, 1]])
+                        )
                         _step(loss, by_sgd, by_adam)
-                        total += loss.detach()
+                        total += loss.detach() * len(batch)
                     mean = float(total) / len(pairs)
                     if not math.isfinite(mean):
                         raise BilexError(
@@ -242,24 +245,25 @@ class LNMap(Aligner):
                     task.advance(loss=mean, pairs=len(pairs))
                 used = len(pairs)
                 kept.save(number + 1, pairs=used)
-        for network in networks:
+        for network in (*networks, other):
             network.eval()
         return int(used)
 
 
 class _Autoencoder(nn.Module):
-    """Linear layers with PReLU and dropout between them, and tanh at the end of both halves."""
+    """Linear layers with PReLU and dropout between them, and tanh at the end of the decoder."""
 
     def __init__(self, widths: list[int], dropout: float) -> None:
         super().__init__()
-        self.encoder, self.decoder = (_half(order, dropout) for order in (widths, widths[::-1]))
+        self.encoder = _half(widths, dropout)
+        self.decoder = _half(widths[::-1], dropout).append(nn.Tanh())
 
 
 def _half(widths: list[int], dropout: float) -> nn.Sequential:
     layers: list[nn.Module] = []
     for before, after in itertools.pairwise(widths):
         layers += [nn.Linear(before, after), nn.PReLU(), nn.Dropout(dropout)]
-    return nn.Sequential(*layers[:-2], nn.Tanh())
+    return nn.Sequential(*layers[:-2])
 
 
 def round_trip_loss(
@@ -270,7 +274,7 @@ def round_trip_loss(
     arrived = there(z)
     returned = back(arrived)
     ends = ((arrived, goal), (returned, z), (own.decoder(returned), x))
-    return torch.stack([functional.mse_loss(a, b, reduction="sum") for a, b in ends]).sum()
+    return torch.stack([functional.mse_loss(a, b) for a, b in ends]).sum()
 
 
 def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int, device: str) -> Pairs:
@@ -367,4 +371,4 @@ def _steps(encoder: nn.Sequential) -> list[MapStep]:
     """An encoder as steps of a map."""
     first, first_bias, slope, second, second_bias, second_slope, last, last_bias = _tensors(encoder)
     hidden = [Dense(first, first_bias), PReLU(slope), Dense(second, second_bias), PReLU(second_slope)]
-    return [*hidden, Dense(last, last_bias), Tanh()]
+    return [*hidden, Dense(last, last_bias)]

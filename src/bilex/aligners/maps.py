@@ -183,10 +183,10 @@ _LAYERS = tuple(f"{part}_{number}" for number in (1, 2) for part in ("matrix", "
 _ENCODER = (*_LAYERS, "matrix_3", "bias_3")
 
 
-class OwnBesideNetwork(_Mapper):
+class OwnBesideEncoders(_Mapper):
     """What one encoder makes of rows, then what another encoder and a mapper make of them; of unit length."""
 
-    kind = "own-beside-network"
+    kind = "own-beside-encoders"
     parts = (
         *(f"own_{part}" for part in _ENCODER),
         *(f"other_{part}" for part in _ENCODER),
@@ -202,7 +202,7 @@ class OwnBesideNetwork(_Mapper):
         tensors = [getattr(self, f"{name}_{part}") for part in _ENCODER]
         for matrix, bias, slope in (tensors[:3], tensors[3:6]):
             rows = PReLU(slope)(Dense(matrix, bias)(rows))
-        return Tanh()(Dense(*tensors[6:])(rows))
+        return Dense(*tensors[6:])(rows)
 
 
 class Local(MapStep):
