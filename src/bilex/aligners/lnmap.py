@@ -137,14 +137,16 @@ class LNMap(Aligner):
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
         x_rows, y_rows = (torch.from_numpy(side.rows).to(device) for side in (x, y))
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            of_x, x_error = self._autoencoder(x_rows, 0, state, progress)
-            of_y, y_error = self._autoencoder(y_rows, 1, state, progress)
+            of_x, x_adam, x_error = self._autoencoder(x_rows, 0, state, progress)
+            of_y, y_adam, y_error = self._autoencoder(y_rows, 1, state, progress)
             y_goal = copy.deepcopy(of_y.encoder).eval()
             there, back = (self._mapper().to(device) for _ in range(2))
-            forward_pairs = self._train(there, back, of_x, y_goal, x_rows, y_rows, pairs, 2, state, progress)
+            forward_pairs = self._train(
+                there, back, of_x, x_adam, y_goal, x_rows, y_rows, pairs, 2, state, progress
+            )
             x_goal, forward = of_x.encoder.eval(), copy.deepcopy(there)
             backward_pairs = self._train(
-                back, there, of_y, x_goal, y_rows, x_rows, pairs[:, ::-1], 3, state, progress
+                back, there, of_y, y_adam, x_goal, y_rows, x_rows, pairs[:, ::-1], 3, state, progress
             )
         self.source_map_ = Map([*x.steps, *_steps(x_goal), MappedBesideOwn(*_tensors(forward))])
         own, other = _tensors(y_goal), _tensors(of_y.encoder)
@@ -170,8 +172,8 @@ class LNMap(Aligner):
 
     def _autoencoder(
         self, rows: torch.Tensor, stage: int, state: Checkpoint, progress: Progress
-    ) -> tuple[_Autoencoder, float]:
-        """A language's autoencoder, trained, and its error."""
+    ) -> tuple[_Autoencoder, torch.optim.Adam, float]:
+        """A language's autoencoder, trained, its optimizer, which goes on with the mappers, and its error."""
         self._seed(stage, 0)
         widths = [rows.shape[1], self.hidden, self.hidden, self.latent]
         network = _Autoencoder(widths, self.dropout).to(rows.device)
@@ -192,13 +194,14 @@ class LNMap(Aligner):
                 error = float(total) / len(chosen)
                 kept.save(epoch + 1, error=error)
                 task.advance(error=error)
-        return network, error
+        return network, optimizer, error
 
     def _train(
         self,
         there: nn.Sequential,
         back: nn.Sequential,
         own: _Autoencoder,
+        by_adam: torch.optim.Adam,
         other: nn.Sequential,
         x: torch.Tensor,
         y: torch.Tensor,
@@ -209,7 +212,6 @@ class LNMap(Aligner):
     ) -> int:
         """Train a direction's mappers and autoencoder in all rounds; the pairs of the last one."""
         by_sgd = torch.optim.SGD([*there.parameters(), *back.parameters()], self.mapper_rate)
-        by_adam = torch.optim.Adam(own.parameters(), self.autoencoder_rate)
         networks = [there, back, own]
         kept = _Kept(state.part(_STAGES[stage].split()[0]), networks, [by_adam])
         done, used = kept.resume(pairs=0)
