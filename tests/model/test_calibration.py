@@ -88,11 +88,13 @@ def records(truth: Logistic, words: int) -> Records:
 
 def test_the_prior_counts_unless_held_out_words_speak_against_it() -> None:
     prior = PRIOR["csls"]
-    near = learn_confidences(records(prior, 300)).parts["forward", "csls"]
+    near = learn_confidences(records(prior, 300), pooled=True).parts["forward", "csls"]
     assert near.model.slopes[3] == pytest.approx(0.75 * prior.slopes[3])
     assert 0.1 < near.frequent < 0.9
+    alone = learn_confidences(records(prior, 300)).parts["forward", "csls"]
+    assert alone.model.slopes[3] == 0, "scores of another method"
     far = Logistic(prior.bias + 4, prior.slopes)
-    against = learn_confidences(records(far, 300)).parts["forward", "csls"]
+    against = learn_confidences(records(far, 300), pooled=True).parts["forward", "csls"]
     assert against.model.slopes[3] < 0.1 * prior.slopes[3]
     assert against.error < against.error_by_chance + 0.03
 

@@ -4,9 +4,9 @@ A confidence is a logistic function of four numbers of candidate j of a query, w
 s_j, its lead s_1 - s_2 if it is the first, its lag s_j - s_1, and log(100 + rank of the first answer): at the
 same score, a frequent word is more often wrong. Slopes are never negative, so that confidences fall with the
 scores. Held-out seeds are more frequent than the words that people look up, and there are few of them.
-Therefore a function that was fitted to the test dictionaries of other vectors (`PRIOR`) counts three times as
-much as the one that the held-out words give, unless these speak against it. research/calibration.md says how
-both were chosen and how far confidences were off.
+Therefore, for C1, a function that was fitted to the test dictionaries of other vectors (`PRIOR`) counts three
+times as much as the one that the held-out words give, unless these speak against it. research/calibration.md
+says how both were chosen and how far confidences were off.
 """
 
 from __future__ import annotations
@@ -287,12 +287,13 @@ def frequent_rows(words: list[str], known: Collection[str]) -> Rows:
     return np.array(rows[::step], np.int64)
 
 
-def learn_confidences(records: Records, seed: int = 0) -> Calibration:
+def learn_confidences(records: Records, seed: int = 0, *, pooled: bool = False) -> Calibration:
     """Confidences from the answers to held-out words.
 
     Args:
         records: What `ask` gave, or sums of that over several parts of the words.
         seed: For the folds of the cross-validation.
+        pooled: Whether `PRIOR` counts: it was fitted to models of C1, and other methods have other scores.
 
     Returns:
         The confidences; without any, and a note, if fewer than 40 words were asked in a direction.
@@ -305,7 +306,7 @@ def learn_confidences(records: Records, seed: int = 0) -> Calibration:
                 note=f"not calibrated: {words} held-out words have a known translation, and at "
                 f"least {FEWEST_WORDS} are needed"
             )
-    parts = {key: _learn(asked, PRIOR[key[1]], seed) for key, asked in records.items()}
+    parts = {key: _learn(asked, PRIOR[key[1]] if pooled else None, seed) for key, asked in records.items()}
     return Calibration(parts, f"calibrated on {parts['forward', 'csls'].words} held-out source words")
 
 
@@ -338,7 +339,7 @@ def _retrieve(
     }
 
 
-def _learn(asked: Asked, prior: Logistic, seed: int) -> Calibrated:
+def _learn(asked: Asked, prior: Logistic | None, seed: int) -> Calibrated:
     """Fit the model on all words; judge it on words that each fold's own fit did not see."""
     words = len(asked.scores)
     folds = np.random.default_rng(seed).permutation(words) % _FOLDS
@@ -361,9 +362,11 @@ def _learn(asked: Asked, prior: Logistic, seed: int) -> Calibrated:
     return replace(found, frequent=float(model(asked.frequent_scores, asked.frequent_first)[:, 0].mean()))
 
 
-def _between(scores: Floats, first: Rows, right: Truths, prior: Logistic) -> Logistic:
+def _between(scores: Floats, first: Rows, right: Truths, prior: Logistic | None) -> Logistic:
     """Between what some words say and the prior, which counts less the worse it fits them."""
     own = Logistic.fit(scores, right)
+    if prior is None:
+        return own
     lost = _log_loss(prior, scores, first, right) - _log_loss(own, scores, first, right)
     plausible = float(np.clip((_IMPLAUSIBLE - lost) / (_IMPLAUSIBLE - _PLAUSIBLE), 0, 1))
     return own.mixed(prior, _PRIOR_WEIGHT * plausible)

@@ -443,7 +443,11 @@ class PairTrial(Trial[Aligner, Pairs]):
 
     def learn(self) -> Calibration:
         """Confidences from the answers to each half's words by what the other half chose."""
-        return learn_confidences(self._cross_fitted(self._tested), self.aligner.seed)
+        return learn_confidences(
+            self._cross_fitted(self._tested),
+            self.aligner.seed,
+            pooled=self.aligner.name == "c1" and self.stage is None,
+        )
 
     def _cross_fitted(self, held_out: Lexicon) -> Records:
         if len(self.fits) == 1 and not self.opens_mixing:

@@ -389,7 +389,7 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
                 space = Space(mapped[form][a], mapped[form][b], "cosine", self.aligner.device)
                 for key, answers in ask(space, held_out[a, b], self.seeds[a, b]).items():
                     records[key] = records[key] + answers if key in records else answers
-            self.calibrations[a, b] = learn_confidences(records, self.aligner.seed)
+            self.calibrations[a, b] = learn_confidences(records, self.aligner.seed, pooled=True)
         return Calibration(note="calibrated by two languages")
 
     def halves(self) -> tuple[dict[Two, Lexicon], dict[Two, Lexicon]]:
