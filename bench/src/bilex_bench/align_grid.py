@@ -113,11 +113,7 @@ class ModelPlan(WorkPlan):
         return Path(self.work) / ROWS / f"{pair}.json"
 
     def finished(self, setup: Setup) -> dict[str, Any] | None:
-        """The row of a pair whose model is there; None where it is yet to be made.
-
-        Raises:
-            BilexError: There is a model that was made otherwise; it is not replaced.
-        """
+        """The row of a pair whose model is there; None where it is yet to be made."""
         model = Path(self.models) / setup.pair
         if not holds_model(model):
             return None
@@ -150,11 +146,7 @@ class PairsFile:
 
     @classmethod
     def read(cls, path: Path) -> PairsFile:
-        """Read a file of pairs, and look for the files that it names.
-
-        Raises:
-            BilexError: It cannot be read, has a key that there is not, or a file that it names is missing.
-        """
+        """Read a file of pairs, and look for the files that it names."""
         asked, home = _asked(path), path.absolute().parent
         listed = asked.get("pairs") or [f"{a}-{b}" for a, b in combinations(asked["languages"], 2)]
         dictionaries: dict[str, PairFiles] = {}
@@ -196,11 +188,7 @@ class PairsFile:
 
 
 def _asked(path: Path) -> dict[str, Any]:
-    """The content of a file of pairs.
-
-    Raises:
-        BilexError: It is not one.
-    """
+    """The content of a file of pairs."""
     try:
         asked = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

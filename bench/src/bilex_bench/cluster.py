@@ -73,11 +73,7 @@ class RayExecutor:
         self._nodes: dict[Job, str] = {}
 
     def __enter__(self) -> Self:
-        """Join the cluster.
-
-        Raises:
-            BilexError: Ray is not installed, or the cluster is not there.
-        """
+        """Join the cluster."""
         with contextlib.ExitStack() as leaving:
             self._ray = _ray()
             if not self._ray.is_initialized():
@@ -113,11 +109,7 @@ class RayExecutor:
         self._jobs[self._task.options(**options).remote(job, self._plan)] = job
 
     def events(self) -> Iterator[tuple[Job, Event]]:
-        """The next event of each task that has one.
-
-        Raises:
-            BilexError: A machine of the cluster has no bilex, or the work itself cannot go on.
-        """
+        """The next event of each task that has one."""
         ready, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=_WAIT_SECONDS, fetch_local=False)
         for stream in ready:
             job = self._jobs[stream]
@@ -138,11 +130,7 @@ class RayExecutor:
         return event
 
     def _lost(self, job: Job, error: Exception) -> Lost:
-        """Why a task broke off.
-
-        Raises:
-            BilexError: It broke off in a way that every other task will too.
-        """
+        """Why a task broke off."""
         cause = getattr(error, "cause", None)
         if isinstance(cause, ImportError) or isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
             raise BilexError(
@@ -162,16 +150,7 @@ class RayExecutor:
 
 
 def fitting(needs: Needs, nodes: Sequence[dict[str, Any]], device: str) -> Needs:
-    """What a family is given, cut down to what the largest machine has, so that no family waits forever.
-
-    Args:
-        needs: What is asked for.
-        nodes: The machines, as `ray.nodes()` describes them.
-        device: "auto", "cpu" or "cuda".
-
-    Raises:
-        BilexError: GPUs are asked for and no machine has one.
-    """
+    """What a family is given, cut down to what the largest machine has, so that no family waits forever."""
     gpus = needs.gpus
     if gpus is None:
         gpus = 1 if _most(nodes, "GPU") and device != "cpu" else 0
@@ -230,11 +209,7 @@ def workplace_for(plan: WorkPlan) -> Workplace:
 
 
 def _ray() -> Any:
-    """Ray itself, kept from calling home.
-
-    Raises:
-        BilexError: It is not installed.
-    """
+    """Ray itself, kept from calling home."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -246,11 +221,7 @@ def _ray() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Join a cluster, or start one on this machine.
-
-    Raises:
-        BilexError: There is none at that address.
-    """
+    """Join a cluster, or start one on this machine."""
     options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
     if address == HERE:
         options["include_dashboard"] = False

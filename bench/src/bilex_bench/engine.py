@@ -30,18 +30,7 @@ class Executor(AbstractContextManager["Executor"], Protocol):
 
 
 def run(executor: Executor, families: Sequence[Sequence[Setup]]) -> Generator[News, None, None]:
-    """Run families to their end; closing the iterator ends all that still runs.
-
-    Args:
-        executor: Local processes or a cluster.
-        families: Setups by family, in the order of work.
-
-    Yields:
-        Every result, and what else happens.
-
-    Raises:
-        BilexError: The executor cannot be set up.
-    """
+    """Run families to their end; closing the iterator ends all that still runs."""
     schedule = Schedule(families)
     workers: dict[Job, int] = {}
     with executor:

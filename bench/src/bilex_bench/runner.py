@@ -34,13 +34,7 @@ class Outcome:
 
 
 def todo(setups: Iterable[Setup], store: ResultsStore, *, retry_failed: bool = False) -> list[Setup]:
-    """The setups that are yet to be run, each experiment once.
-
-    Args:
-        setups: The setups of a grid.
-        store: The results so far.
-        retry_failed: Whether setups that failed are tried again.
-    """
+    """The setups that are yet to be run, each experiment once."""
     known = store.keys("done") if retry_failed else store.keys(None)
     found: dict[str, Setup] = {}
     for setup in setups:
@@ -50,11 +44,7 @@ def todo(setups: Iterable[Setup], store: ResultsStore, *, retry_failed: bool = F
 
 
 def check_data(setups: Iterable[Setup], folders: Mapping[str, DataFolder]) -> None:
-    """See that all vectors and dictionaries are there, before anything runs.
-
-    Raises:
-        BilexError: Some are not; the first one is named, and how many more are missing.
-    """
+    """See that all vectors and dictionaries are there, before anything runs."""
     missing: dict[str, None] = {}
     for dataset, pair, seeds in dict.fromkeys((s.dataset, s.pair, s.seeds) for s in setups):
         if dataset not in folders:
@@ -77,11 +67,6 @@ def in_order(setups: Iterable[Setup], cost: Mapping[str, float], workers: int) -
     begin with the longest families, so that none is left with a long one when the others have ended; of
     families that cost about the same, those with the same vocabularies follow each other. Families whose
     cost is not known come first, since they may be long.
-
-    Args:
-        setups: The setups to run.
-        cost: The seconds that a family is expected to take, by `Setup.family`, where that is known.
-        workers: How many work at a time.
     """
     groups = families(setups)
     place: dict[tuple[str, str, int | None], int] = {}
@@ -109,22 +94,7 @@ def run_setups(
     *,
     order: Sequence[Sequence[Setup]],
 ) -> Outcome:
-    """Run setups and keep each result as soon as it is there.
-
-    Args:
-        setups: All setups of the grid, whose labels the store remembers.
-        plan: What workers are given.
-        store: The results; this process must have claimed it.
-        run: Does the work: `engine.run` with an executor.
-        view: Shows it.
-        order: The setups to run, by family, in the order of work.
-
-    Returns:
-        How many went well and how many failed.
-
-    Raises:
-        BilexError: The results cannot be written.
-    """
+    """Run setups and keep each result as soon as it is there."""
     store.name(setups)
     with contextlib.suppress(OSError):
         sweep(Path(plan.work))

@@ -34,16 +34,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line.
-
-    Args:
-        arguments: The words after `bilex`.
-
-    Returns:
-        The exit code: 0 fine, 2 something the user can put right (said in one sentence on stderr),
-        130 interrupted by Ctrl-C, 141 the reader of our output went away, 143 terminated. An error
-        nobody foresaw is raised, and Python exits with 1 and a traceback.
-    """
+    """Run one command line."""
     try:
         _terminate_politely()
         import click

@@ -243,11 +243,7 @@ def command(
 
 
 def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
-    """The model's name, if it may be written.
-
-    Raises:
-        BilexError: None was given, or there is something that may not be replaced.
-    """
+    """The model's name, if it may be written."""
     if dry_run:
         return output or ""
     if output is None:
@@ -263,11 +259,7 @@ def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
 
 
 def _encoder(lm: str | None, mixing: str | None, tuning: str | None) -> C2 | None:
-    """The settings of stage C2 that the options describe; None without a language model.
-
-    Raises:
-        BilexError: A value makes no sense, or one about the language model was given without any.
-    """
+    """The settings of stage C2 that the options describe; None without a language model."""
     if lm is None:
         if mixing is not None or tuning is not None:
             given = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"

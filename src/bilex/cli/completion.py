@@ -46,11 +46,7 @@ def command(shell: str | None) -> None:
 
 
 def complete(instruction: str) -> int:
-    """Answer a shell that asks what could stand where the cursor is.
-
-    Args:
-        instruction: What the script put into the environment, such as "bash_complete".
-    """
+    """Answer a shell that asks what could stand where the cursor is."""
     from click.shell_completion import shell_complete
 
     from bilex.cli.group import commands

@@ -39,12 +39,7 @@ def warn(sentence: str) -> None:
 
 
 def progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
-    """Bars on a terminal, lines elsewhere.
-
-    Args:
-        steps: How many steps the work has; None where they are not announced.
-        verbose: Whether numbers such as losses are shown.
-    """
+    """Bars on a terminal, lines elsewhere."""
     return Steps(BarProgress() if sys.stderr.isatty() else LineProgress(), steps, verbose=verbose)
 
 

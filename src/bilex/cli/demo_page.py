@@ -164,16 +164,7 @@ def page(
     before: tuple[WordVectors, WordVectors],
     after: tuple[WordVectors, WordVectors],
 ) -> str:
-    """The whole page.
-
-    Args:
-        name: What the dictionary was made by.
-        scores: The rows of the table of scores, headings first.
-        entries: Entries to list, none of them a seed.
-        test: The test dictionary, from which words are drawn.
-        before: Source and target vectors as they come.
-        after: The same in the common space.
-    """
+    """The whole page."""
     pairs, colours = drawn_pairs(test)
     words = [a for a, _ in pairs], [b for _, b in pairs]
     maps = []

@@ -162,19 +162,7 @@ def read_seeds(
     corrections: Sequence[str] = (),
     rejected: Sequence[str] = (),
 ) -> Lexicon | None:
-    """Pairs of several files as one list.
-
-    Args:
-        layout: How the files are laid out.
-        lowercase: Whether words are lower-cased.
-        languages: Codes of the two languages, where known.
-        seeds: Files of pairs to learn from.
-        corrections: Files of pairs that outweigh the seeds; a third column may reject a pair.
-        rejected: Files of pairs that are no translations.
-
-    Returns:
-        The list; None if no file was given.
-    """
+    """Pairs of several files as one list."""
     if not (seeds or corrections or rejected):
         return None
     from bilex.lexicon import Lexicon

@@ -102,11 +102,7 @@ def command(
 
 
 def _check_one_way(dictionary: str | None, tests: str | None, plot: str | None, words: str | None) -> None:
-    """Make sure that the options go together.
-
-    Raises:
-        BilexError: They do not.
-    """
+    """Make sure that the options go together."""
     if dictionary is not None and tests is not None:
         raise BilexError("a test dictionary and --tests were given; give one of the two.")
     if plot is not None and tests is None:

@@ -112,11 +112,7 @@ class OpenCommands(LazyCommands):
         return self.summaries | more
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command, of bilex or of another distribution.
-
-        Raises:
-            BilexError: It is a command of a distribution that is not installed or cannot be imported.
-        """
+        """Import and return a command, of bilex or of another distribution."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
@@ -151,14 +147,7 @@ def _registered() -> dict[str, EntryPoint]:
 
 
 def subcommands(name: str, summaries: dict[str, str], text: str, *, package: str) -> LazyCommands:
-    """A command that is a group itself, each of whose commands has the module `PACKAGE.NAME_COMMAND`.
-
-    Args:
-        name: Its name.
-        summaries: One sentence for each of its commands.
-        text: Its help.
-        package: The full name of the package that holds the modules.
-    """
+    """A command that is a group itself, each of whose commands has the module `PACKAGE.NAME_COMMAND`."""
     return LazyCommands(
         name=name,
         summaries=summaries,

@@ -20,9 +20,6 @@ def kind_of(path: Path) -> str:
 
     Folders are known by their config.json, files by their suffix or else by their first lines: a line of
     vectors ends in two numbers or more, a line of a dictionary does not.
-
-    Raises:
-        BilexError: It cannot be read.
     """
     if path.is_dir():
         from bilex.model.storage import is_many, is_model

@@ -177,21 +177,7 @@ def write_polyglot(
     form: str,
     options: dict[str, Any],
 ) -> None:
-    """Write every word of a language with its translations into several others.
-
-    Args:
-        model: A model of many languages.
-        source: What `--from` says.
-        targets: What `--to` says.
-        device: Where searches run.
-        output: The file to write; None for stdout.
-        form: The format.
-        options: Further arguments of `ManyLanguages.lexicon`.
-
-    Raises:
-        BilexError: The model holds two languages only, --from was left out, or the format has no columns for
-            several languages.
-    """
+    """Write every word of a language with its translations into several others."""
     from bilex.model import Translator
     from bilex.model.many.core import open_model
     from bilex.model.many.polyglot import check_form

@@ -44,12 +44,7 @@ class SeveralValues(click.Command):
 
 
 def spread(arguments: Sequence[str], option: str) -> list[str]:
-    """Arguments with an option repeated before each of its values that follow the first.
-
-    Args:
-        arguments: What was typed.
-        option: The option that may have several values; values are languages, also divided by commas.
-    """
+    """Arguments with an option repeated before each of its values that follow the first."""
     result: list[str] = []
     expecting, taking = False, False
     for argument in arguments:
@@ -73,15 +68,7 @@ def pair_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def ranks_of_text(text: str, option: str) -> tuple[int, int | None]:
-    """'1-20000', '500-' or '2000' (the first 2000) as a first and a last rank.
-
-    Args:
-        text: What was typed.
-        option: The option it was typed for.
-
-    Raises:
-        BilexError: The text is none of these.
-    """
+    """'1-20000', '500-' or '2000' (the first 2000) as a first and a last rank."""
     first, dash, last = text.replace("_", "").replace(",", "").partition("-")
     try:
         if not dash:

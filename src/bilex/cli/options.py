@@ -91,13 +91,7 @@ seed_option = click.option(
 
 
 def limit_option(help: str, *, default: int | None = None, least: int = 1) -> Any:
-    """`--limit`.
-
-    Args:
-        help: What is limited.
-        default: How many; None for no limit.
-        least: The fewest that make sense.
-    """
+    """`--limit`."""
     return click.option(
         "--limit",
         type=click.IntRange(min=least),
@@ -127,11 +121,7 @@ model_only_option = click.option(
 
 
 def direction_options(*directions: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--direction` and `--reverse`, which is short for `--direction backward`.
-
-    Args:
-        directions: Those that a command knows.
-    """
+    """`--direction` and `--reverse`, which is short for `--direction backward`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @click.option(
@@ -162,11 +152,7 @@ def write_json_line(value: Any, *, indent: int | None = None) -> None:
 
 
 def check_device(device: str) -> None:
-    """Fail at once, not after minutes of reading, if a device is not there.
-
-    Raises:
-        BilexError: The device is not known or not there.
-    """
+    """Fail at once, not after minutes of reading, if a device is not there."""
     if device in ("auto", "cpu"):
         return
     from bilex.core.device import resolve_device
@@ -186,12 +172,7 @@ def read_vectors(path: str, limit: int | None, lowercase: bool, progress: Progre
 
 
 def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -> Coverage:
-    """Stop if a dictionary and two vocabularies cannot belong together; warn if few pairs are covered.
-
-    Raises:
-        BilexError: Under 2 % of the pairs are covered, or under 20 % where reading it otherwise (as
-            with source and target swapped) would clearly cover more.
-    """
+    """Stop if a dictionary and two vocabularies cannot belong together; warn if few pairs are covered."""
     from bilex.cli.console import warn
 
     lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
@@ -216,11 +197,7 @@ def examples(*lines: str) -> str:
 
 
 def check_readable(*paths: str | None) -> None:
-    """Name the first file that is not there or none to be read, before any work starts.
-
-    Raises:
-        BilexError: A path does not exist, or is a pipe or a device.
-    """
+    """Name the first file that is not there or none to be read, before any work starts."""
     for path in paths:
         if path is not None and not Path(path).exists():
             raise BilexError(f"{path}: there is no such file; check the name.")

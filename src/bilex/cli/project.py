@@ -38,11 +38,7 @@ class ProjectCommand(Grouped):
 
 
 def read_project(path: Path, params: list[click.Parameter]) -> dict[str, Any]:
-    """The options of a project file by parameter, with paths relative to the file.
-
-    Raises:
-        BilexError: The file cannot be read, or names an option that there is not.
-    """
+    """The options of a project file by parameter, with paths relative to the file."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -22,15 +22,7 @@ _TRUE, _FALSE, _NONE = ("true", "yes", "on", "1"), ("false", "no", "off", "0"), 
 
 
 def parse_settings(method: type[Aligner], given: Sequence[str]) -> dict[str, Any]:
-    """Turn NAME=VALUE texts into keyword arguments of a method.
-
-    Args:
-        method: The method whose settings they are.
-        given: The texts, as typed.
-
-    Raises:
-        BilexError: A text is no NAME=VALUE, the name is not known, or the value does not fit.
-    """
+    """Turn NAME=VALUE texts into keyword arguments of a method."""
     known = method.settings_fields()
     kinds = get_type_hints(method)
     settings = {}
@@ -52,15 +44,7 @@ def parse_settings(method: type[Aligner], given: Sequence[str]) -> dict[str, Any
 
 
 def typed(text: str, kind: Any) -> Any:
-    """The value that a text stands for.
-
-    Args:
-        text: What was typed.
-        kind: An annotation: bool, int, float, str, a Literal, a tuple of one kind, or a union.
-
-    Raises:
-        ValueError: The text is no such value; the message is a clause for the user.
-    """
+    """The value that a text stands for."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _one_of(text, get_args(kind))
@@ -112,14 +96,7 @@ _HUB_SECONDS = 5
 
 
 def check_lm(name: str) -> None:
-    """Make sure that a language model can be had.
-
-    Args:
-        name: What the user gave: a hub name, a folder, or the encoder that needs no hub.
-
-    Raises:
-        BilexError: It is an address, a folder that is not there, or a name that the hub does not know.
-    """
+    """Make sure that a language model can be had."""
     if "://" in name:
         known = _HUB_ADDRESS.match(name)
         hint = f"--lm {known[1]}" if known else "--lm intfloat/multilingual-e5-small"

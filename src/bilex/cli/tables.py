@@ -15,13 +15,7 @@ def answers_table(
     *,
     languages: tuple[str, str] = ("word", "translation"),
 ) -> Table:
-    """Words and their translations, one per line.
-
-    Args:
-        answers: What to show.
-        title: A line above the table.
-        languages: The headings: the query and the key language.
-    """
+    """Words and their translations, one per line."""
     table = Table(title=title, title_justify="left")
     for heading in languages:
         table.add_column({"source": "word", "target": "translation"}.get(heading, heading))

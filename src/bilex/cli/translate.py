@@ -233,11 +233,7 @@ def _obeyed(line: str, overrides: _Overrides) -> _Overrides | None:
 
 
 def _lines_of_stdin() -> Iterator[str]:
-    """The words on stdin, as they come, one per line, blank lines left out.
-
-    Raises:
-        BilexError: A line is not UTF-8.
-    """
+    """The words on stdin, as they come, one per line, blank lines left out."""
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
             word = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()

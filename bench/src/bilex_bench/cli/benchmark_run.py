@@ -234,11 +234,7 @@ def _from_anywhere(grid: str, data: Sequence[str]) -> tuple[str, tuple[str, ...]
 
 
 def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
-    """The setups with the labels that are wanted, or where no label is so the methods; all if none is named.
-
-    Raises:
-        BilexError: The grid has none of that name.
-    """
+    """The setups whose labels, or else whose methods, are wanted; all if none is named."""
     chosen: set[str] = set()
     for name in wanted:
         named = {setup.key for setup in setups if setup.label.lower() == name.lower()}

@@ -63,11 +63,7 @@ class KnownData:
     needs_languages: bool = False
 
     def wanted(self, languages: Collection[str]) -> Languages:
-        """The languages to fetch: those named, all for none.
-
-        Raises:
-            BilexError: Languages have to be named, or one named is not in the data set.
-        """
+        """The languages to fetch: those named, all for none."""
         if not languages and self.needs_languages:
             raise BilexError(f"{self.name}: name the languages to fetch, such as --languages en,fi.")
         for language in languages:
@@ -78,11 +74,7 @@ class KnownData:
 
 
 def known(name: str) -> KnownData:
-    """The data set of a name.
-
-    Raises:
-        BilexError: There is none; the nearest name is given.
-    """
+    """The data set of a name."""
     by_name = {data.name: data for data in KNOWN}
     if name not in by_name:
         near = nearest_name(name, by_name)

@@ -94,11 +94,6 @@ def check_folder(folder: DataFolder, limit: int | None = None, progress: Progres
     """Read all dictionaries of a data set and the vocabularies of its languages.
 
     A file that cannot be read is reported among the warnings; the others are checked all the same.
-
-    Args:
-        folder: The data set.
-        limit: Compare with only the first so many words of each language; None for all.
-        progress: Takes reports of progress.
     """
     warnings: list[str] = []
     languages = sorted({language for pair in folder.pairs() for language in pair.split("-")})

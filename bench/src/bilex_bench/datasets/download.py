@@ -48,20 +48,7 @@ def download(
     advice: str | None = None,
     progress: Progress = SILENT,
 ) -> None:
-    """Fetch a file, going on where an earlier attempt stopped.
-
-    Args:
-        address: Where it lies.
-        target: The file to write; it appears when it is whole.
-        git_blob: Its checksum as git computes it: the SHA-1 of "blob", its length and its content.
-        advice: What to do without a network; None to put the file at `target`.
-        progress: Takes reports of progress.
-
-    Raises:
-        BilexError: The address cannot be reached, answers with an error or a web page, or leads to one that
-            is not https; the connection breaks time and again or hardly brings anything; the disk is full, or
-            the checksum is wrong.
-    """
+    """Fetch a file, going on where an earlier attempt stopped."""
     fetch_part(address, target, advice=advice, progress=progress)
     part = part_of(target)
     if git_blob is not None and _git_blob(part) != git_blob:
@@ -93,19 +80,7 @@ def fetch_part(
     advice: str | None = None,
     progress: Progress = SILENT,
 ) -> None:
-    """Bring `part_of(target)` to its end, or until enough of it is there.
-
-    Args:
-        address: Where the file lies.
-        target: The file that it is a part of.
-        enough: Makes a watcher, which is shown the file block by block from its beginning and says when to
-            stop; None for the whole file.
-        advice: What to do without a network; None to put the file at `target`.
-        progress: Takes reports of progress.
-
-    Raises:
-        BilexError: As `download`.
-    """
+    """Bring `part_of(target)` to its end, or until enough of it is there."""
     advice = advice or f"fetch it where there is a network and put it at {target}"
     tries, before = 0, _size(target)
     while True:

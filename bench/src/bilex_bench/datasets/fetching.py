@@ -28,23 +28,7 @@ def fetch(
     words: int | None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[Path, bool]]:
-    """Fetch what is not there yet.
-
-    Args:
-        data: What to fetch.
-        folder: The data folder; vectors go into its subfolder `vectors`, dictionaries into
-            `dictionaries/NAME`.
-        languages: Only these; of dictionaries only the pairs among them. None for all.
-        words: Of vectors only the first so many words, written as text under a name with that number;
-            None for the whole file as it is.
-        progress: Takes reports of progress.
-
-    Yields:
-        Each file, and whether it was fetched now (False: it was there).
-
-    Raises:
-        BilexError: A language is not in the data set, or a file cannot be fetched or written.
-    """
+    """Fetch what is not there yet."""
     wanted = data.wanted(languages)
     files = data.files(wanted)
     if not files:
@@ -82,11 +66,7 @@ def _fetch_vectors(file: RemoteFile, whole: Path, words: int | None, progress: P
 
 
 def _unpack(archive: Path, languages: Collection[str]) -> None:
-    """Write the dictionaries of a PanLex archive, one folder a pair.
-
-    Raises:
-        BilexError: The archive is damaged or holds no dictionaries.
-    """
+    """Write the dictionaries of a PanLex archive, one folder a pair."""
     count = 0
     try:
         with zipfile.ZipFile(archive) as content:

@@ -23,19 +23,7 @@ _GZIP = 31  # zlib's window size for data with a gzip header
 def download_words(
     address: str, whole: Path, target: Path, words: int, advice: str, progress: Progress = SILENT
 ) -> None:
-    """Fetch a .vec or .vec.gz file as far as its first words go, and write these as text.
-
-    Args:
-        address: Where the whole file lies.
-        whole: Where the whole file would stand; what has come is kept beside it, as for the whole.
-        target: The file to write, in word2vec's text format with a header.
-        words: How many words to take; all if the file has fewer.
-        advice: What to do without a network.
-        progress: Takes reports of progress.
-
-    Raises:
-        BilexError: The file cannot be fetched or written, or is no such file.
-    """
+    """Fetch a .vec or .vec.gz file as far as its first words go, and write these as text."""
     packed = whole.suffix == ".gz"
     fetch_part(
         address, whole, enough=lambda: _LineCounter(words + 1, packed), advice=advice, progress=progress
@@ -59,12 +47,7 @@ class _Unpacker:
         self._since_newline = 0
 
     def __call__(self, block: bytes) -> Iterator[bytes]:
-        """The pieces that a block unpacks to.
-
-        Raises:
-            ValueError: A line does not end.
-            zlib.error: The data is damaged.
-        """
+        """The pieces that a block unpacks to."""
         for piece in self._pieces(block) if self._packed else (block,):
             newline = piece.rfind(b"\n")
             self._since_newline = len(piece) - newline - 1 + (self._since_newline if newline < 0 else 0)
@@ -115,11 +98,7 @@ def _unpacked(path: Path, packed: bool) -> Iterator[bytes]:
 
 
 def _write_words(blocks: Iterator[bytes], target: Path, words: int) -> None:
-    """Write a header and the lines of the first words.
-
-    Raises:
-        ValueError: The text does not begin with the number of words and of dimensions.
-    """
+    """Write a header and the lines of the first words."""
     text = b""
     for block in blocks:
         text += block

@@ -49,19 +49,7 @@ class DataFolder:
     def open(
         cls, path: str | Path, name: str | None = None, *, vectors: str | Path | None = None
     ) -> DataFolder:
-        """Look what there is in a folder; no file is read.
-
-        Args:
-            path: The folder. Dictionaries stand in it or in a subfolder such as `dictionaries/xling`, vectors
-                in it or in its subfolder `vectors`; docs/reference/data.md lists the names.
-            name: What to call the data set; it also chooses among several sets of dictionaries in the
-                folder. None for the name of the folder that holds the dictionaries.
-            vectors: Where the vectors are, if not there: a folder, or a file name with {} in the place of
-                the language.
-
-        Raises:
-            BilexError: There is no such folder, no dictionary in it, or the set is not given.
-        """
+        """Look what there is in a folder; no file is read."""
         path = Path(path)
         if not path.is_dir():
             raise BilexError(f"{path}: there is no such folder; check the name, or see 'bilex data get'.")
@@ -70,11 +58,7 @@ class DataFolder:
 
     @classmethod
     def open_all(cls, path: str | Path, *, vectors: str | Path | None = None) -> list[DataFolder]:
-        """Every set of dictionaries in a folder, each with the vectors; none where there is none.
-
-        Raises:
-            BilexError: There is no such folder.
-        """
+        """Every set of dictionaries in a folder, each with the vectors; none where there is none."""
         path = Path(path)
         if not path.is_dir():
             raise BilexError(f"{path}: there is no such folder; check the name.")
@@ -110,19 +94,11 @@ class DataFolder:
         return tuple(self.dictionaries.pairs)
 
     def seed_names(self, pair: str) -> tuple[str, ...]:
-        """The names of a pair's seed dictionaries, the smallest first.
-
-        Raises:
-            BilexError: There is no such pair.
-        """
+        """The names of a pair's seed dictionaries, the smallest first."""
         return tuple(self._files(pair)[0].seeds)
 
     def vectors_path(self, language: str) -> Path:
-        """The vector file, or folder, of a language.
-
-        Raises:
-            BilexError: There is none.
-        """
+        """The vector file, or folder, of a language."""
         found = self.vectors.get(language)
         if found is None:
             sought = self.vectors_sought
@@ -131,39 +107,19 @@ class DataFolder:
         return found
 
     def seeds(self, pair: str, name: str) -> Lexicon:
-        """A seed dictionary, lower-cased; empty for the name "0".
-
-        Args:
-            pair: Source and target language, in either direction: the dictionaries are swapped if need be.
-            name: One of `seed_names`, or "0" for no seeds.
-
-        Raises:
-            BilexError: There is no such pair or name, or the file cannot be read.
-        """
+        """A seed dictionary, lower-cased; empty for the name "0"."""
         files, swapped = self._files(pair)
         if name == NO_SEEDS:
             return Lexicon([], "no seeds")
         return _read(self._seeds_path(pair, files, name), swapped)
 
     def test(self, pair: str) -> Lexicon:
-        """The test dictionary of a pair, lower-cased; swapped if stored in the other direction.
-
-        Raises:
-            BilexError: There is no such pair or no single test dictionary, or it cannot be read.
-        """
+        """The test dictionary of a pair, lower-cased; swapped if stored in the other direction."""
         files, swapped = self._files(pair)
         return _read(self._test_path(pair, files), swapped)
 
     def check(self, pair: str, seeds: str) -> None:
-        """See that all that a setup needs is there, without reading it.
-
-        Args:
-            pair: Source and target language.
-            seeds: The name of the seed dictionary, "0" for none.
-
-        Raises:
-            BilexError: Something is missing; the sentence names it.
-        """
+        """See that all that a setup needs is there, without reading it."""
         files, _ = self._files(pair)
         if seeds != NO_SEEDS:
             self._seeds_path(pair, files, seeds)

@@ -54,15 +54,7 @@ class Dictionaries:
 
 
 def find_dictionaries(root: Path) -> list[Dictionaries]:
-    """The sets of dictionaries in a folder: itself one, or one or more of its subfolders.
-
-    Args:
-        root: Where to look. A folder with dictionaries is not searched further, others are to a depth of
-            three, so that `dictionaries/xling` below a folder of data is found.
-
-    Returns:
-        The sets, in order of their paths.
-    """
+    """The sets of dictionaries in a folder: itself one, or one or more of its subfolders."""
     return list(_search(root, _DEEPEST))
 
 

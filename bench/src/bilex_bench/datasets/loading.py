@@ -40,18 +40,6 @@ def load_vectors(
     """The vectors of a language as the benchmark uses them: lower-cased, the first occurrence stays.
 
     Subwords are left out: every word that is asked for stands in the vocabulary.
-
-    Args:
-        folder: The data set.
-        language: One of its languages.
-        limit: Read only the first so many entries, which are the most frequent words; None for all.
-        cache: A folder for parsed vectors; None to parse every time. A file that is a memory map as it
-            stands is not copied there. The cache is known by the file's path, size and time of change.
-        progress: Takes reports of progress.
-        keep_markers: Whether markers such as "</s>" stay, as in the programs that we compare with.
-
-    Raises:
-        BilexError: There are no such vectors, they are damaged, or the cache cannot be written.
     """
     path = folder.vectors_path(language)
     if cache is None:

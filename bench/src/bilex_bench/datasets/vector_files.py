@@ -43,11 +43,7 @@ def names_looked_for(language: str) -> str:
 
 
 def find_vectors(*folders: Path) -> dict[str, Path]:
-    """The vector files of some folders by language, in order of the languages.
-
-    Args:
-        folders: Where to look; an earlier folder wins, and in a folder the earlier of the usual names.
-    """
+    """The vector files of some folders by language, in order of the languages."""
     found: dict[str, Path] = {}
     for folder in folders:
         best: dict[str, tuple[int, Path]] = {}
@@ -61,11 +57,7 @@ def find_vectors(*folders: Path) -> dict[str, Path]:
 
 
 def vectors_of_pattern(pattern: str) -> dict[str, Path]:
-    """The files that a pattern names when a language is put for its "{}".
-
-    Raises:
-        BilexError: The pattern has no "{}" in its last part, or more than one.
-    """
+    """The files that a pattern names when a language is put for its "{}"."""
     path = Path(pattern)
     if pattern.count("{}") != 1 or "{}" not in path.name:
         raise BilexError(

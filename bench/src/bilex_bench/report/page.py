@@ -57,22 +57,7 @@ def report_page(
     words: bool = True,
     progress: Progress = SILENT,
 ) -> str:
-    """The whole page.
-
-    Args:
-        results: Finished and failed ones.
-        file_name: The results file, for the title and the commands.
-        page_name: Where the page goes, for the commands.
-        predictions: Gives the predictions of a result; None takes those in the results themselves.
-        words: Whether words of the test dictionary appear; False for a dictionary that may not be passed on.
-        progress: Takes reports of progress.
-
-    Returns:
-        HTML that holds its style, its script and its figures; the same results give the same text.
-
-    Raises:
-        BilexError: There are no results, or matplotlib or scikit-learn is not installed.
-    """
+    """The whole page."""
     if not results:
         raise BilexError(f"{file_name}: holds no results yet; run 'bilex benchmark run' first.")
     board = Board.of(results)

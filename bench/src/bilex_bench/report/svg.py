@@ -22,10 +22,6 @@ def inline_svg(svg: str, prefix: str) -> Markup:
 
     The names in it get a prefix, so that no two figures share one; its fonts are the page's; the colours of
     our palette become variables that the page sets for light and dark; what says nothing is left out.
-
-    Args:
-        svg: As matplotlib writes it.
-        prefix: For names.
     """
     root = ElementTree.fromstring(svg)
     _tidy(root, prefix)
