@@ -31,13 +31,14 @@ from bilex.aligners.starts import (
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
-from bilex.search.matching import Matches, StochasticMatcher
 from bilex.search.search import placed
 from bilex.search.threads import single_threaded_torch
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from bilex.search.matching import Matches
 
 _SECONDS_KEPT = 10.0
 # In a trial: patience, growth and matched words. The confidences learned from shorter self-learning are as
@@ -199,6 +200,8 @@ class _SelfLearning(Aligner):
         self, x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, state: Checkpoint, progress: Progress
     ) -> Matches:
         """The loop; what the last round found."""
+        from bilex.search.matching import StochasticMatcher
+
         frequent_x, frequent_y = x[: self.frequent], y[: self.frequent]
         loop = _Loop.resumed(state, x.device) or _Loop(keep=self.keep)
         match = StochasticMatcher(self.neighbours, self.seed, x.device, calls=loop.number)
@@ -256,6 +259,8 @@ class _Loop:
         if kept is None:
             return None
         forward, backward = (kept.tensors[name].to(device) for name in _DIRECTIONS)
+        from bilex.search.matching import Matches
+
         found = Matches(forward, backward, kept.state.pop("objective"))
         return cls(**kept.state, found=found)
 
@@ -412,6 +417,8 @@ def recovered_share(
     """
     turn = rotation(x, y, pairs)
     x, y = x[:_JUDGED_WORDS], y[:_JUDGED_WORDS]
+    from bilex.search.matching import StochasticMatcher
+
     match = StochasticMatcher(k, device=x.device)
     found = match(x @ turn, y, 1.0)
     words = torch.nonzero(found.backward[found.forward] == torch.arange(len(x), device=x.device))[:, 0]
