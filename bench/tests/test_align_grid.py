@@ -124,3 +124,13 @@ def test_ten_pairs_on_two_nodes_of_which_one_is_lost(cluster: Cluster, tmp_path:
         source, target = setup.languages
         model = Translator.load(Path(asked.output) / setup.pair)
         assert model.translate(f"{source}200")[0].word == f"{target}200"
+
+
+def test_a_table_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+    file = make_grid(tmp_path, LANGUAGES[:2])
+    mine = tmp_path / "models" / "coverage.tsv"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    with pytest.raises(BilexError, match="was not made by this command"):
+        align_grid(file)
+    assert mine.read_text() == "mine"

@@ -340,6 +340,14 @@ def test_demo(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch)
     assert f"bilex translate {out / 'en-fi'}" in shown
 
 
+def test_demo_replaces_no_page_of_somebody_else(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "index.html").write_text("mine", encoding="utf-8")
+    assert bilex("demo", "--output", tmp_path, "--method", "procrustes") == 2
+    assert "index.html: is there already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    assert (tmp_path / "index.html").read_text(encoding="utf-8") == "mine"
+
+
 @pytest.mark.parametrize("active", [True, False])
 def test_demo_says_how_to_activate_an_environment(
     active: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 
 from bilex.cli.completion import complete_methods, complete_presets
-from bilex.cli.dictionaries import DictionaryLayout, dictionary_options, read_seeds, warn_of_missing
+from bilex.cli.dictionaries import (
+    DictionaryLayout,
+    dictionary_options,
+    read_decisions,
+    read_seeds,
+    warn_of_missing,
+)
 from bilex.cli.options import (
     check_coverage,
     check_device,
@@ -200,17 +206,17 @@ def command(
     started = time.monotonic()
     lowercase = not keep_case
     languages = two_languages((source_language, source_vectors), (target_language, target_vectors))
-    lexicon = read_seeds(
-        layout, lowercase, languages, seeds=seeds, corrections=corrections, rejected=rejected
-    )
-    decided = read_seeds(layout, lowercase, languages, corrections=corrections) if refines else None
+    decisions = read_decisions(layout, lowercase, languages, corrections, rejected)
+    lexicon = read_seeds(layout, lowercase, languages, seeds, decisions)
+    decided = read_seeds(layout, lowercase, languages, (), decisions[: len(corrections)]) if refines else None
     if not dry_run:
         listener.step("reading vectors")
-    source = read_vectors(source_vectors, limit, lowercase, listener)
-    target = read_vectors(target_vectors, limit, lowercase, listener)
+    source, target = (
+        read_vectors(path, limit, lowercase, listener) for path in (source_vectors, target_vectors)
+    )
     if lexicon is not None and len(lexicon):
         check_coverage(lexicon, source, target)
-    warn_of_missing(layout, lowercase, languages, corrections, rejected, source, target)
+    warn_of_missing(decisions, source, target)
     if dry_run:
         _show_plan(aligner, source, target, lexicon, languages, lm=lm, as_json=as_json)
         return

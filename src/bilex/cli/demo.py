@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.cli.options import check_device, device_option, examples
+from bilex.core.errors import BilexError
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
@@ -59,11 +60,16 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     from bilex.lexicon import Lexicon
     from bilex.model import Translator
     from bilex.model.space import Space
-    from bilex.model.storage import check_destination
+    from bilex.model.storage import check_destination, holds_model
     from bilex.vectors import WordVectors
 
     model = Path(output) / "en-fi"
     check_destination(model)
+    written = [Path(output) / name for name in ("en-fi.tsv", "scores.json", "index.html")]
+    if not holds_model(model):  # else they are an earlier demo's
+        for path in written:
+            if path.exists():
+                raise BilexError(f"{path}: is there already; choose another folder with --output.")
     listener = progress()
     sample = sample_path()
     english, finnish = WordVectors.load(sample / "en"), WordVectors.load(sample / "fi")
@@ -86,12 +92,12 @@ def command(output: str, method: str, lm: str | None, device: str) -> None:
     with listener.task("Writing the model"):
         translator.save(model)
     dictionary = translator.lexicon(mutual=True, progress=listener)
-    dictionary.save(Path(output) / "en-fi.tsv")
-    write_text(Path(output) / "scores.json", results[name].to_json() + "\n")
+    dictionary.save(written[0])
+    write_text(written[1], results[name].to_json() + "\n")
     scores = _scores(results)
     new = [e for e in dictionary if not e.known and e.source != e.target and len(e.source) >= _SHORTEST]
     spaces = (english, finnish), (translator.space.source, translator.space.target)
-    write_text(Path(output) / "index.html", page(name, scores, new[:_LISTED_ENTRIES], test, *spaces))
+    write_text(written[2], page(name, scores, new[:_LISTED_ENTRIES], test, *spaces))
     _show(translator, results[name], scores)
     show(f"Wrote {model}, {output}/en-fi.tsv and {output}/scores.json in {time.monotonic() - started:.0f} s.")
     show(f"Look at the results in a browser: {Path(output) / 'index.html'}")

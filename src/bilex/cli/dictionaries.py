@@ -153,45 +153,50 @@ def _columns(text: str | None) -> tuple[str, str] | None:
     return names[0], names[1]
 
 
-def read_seeds(
-    layout: DictionaryLayout,
-    lowercase: bool,
-    languages: Languages,
-    *,
-    seeds: Sequence[str] = (),
-    corrections: Sequence[str] = (),
-    rejected: Sequence[str] = (),
-) -> Lexicon | None:
-    """Pairs of several files as one list."""
-    if not (seeds or corrections or rejected):
-        return None
-    from bilex.lexicon import Lexicon
-
-    lists = [layout.read(path, lowercase, languages) for path in seeds]
-    joined = functools.reduce(lambda one, other: one + other, lists) if lists else Lexicon([], "no seeds")
-    for path in corrections:
-        joined = joined.corrected(layout.read(path, lowercase, languages, verdicts=True))
-    for path in rejected:
-        wrong = layout.read(path, lowercase, languages)
-        joined = joined.corrected(Lexicon([], wrong.name, rejected=tuple(wrong.pairs)))
-    return joined
-
-
-def warn_of_missing(
+def read_decisions(
     layout: DictionaryLayout,
     lowercase: bool,
     languages: Languages,
     corrections: Sequence[str],
     rejected: Sequence[str],
-    source: WordVectors,
-    target: WordVectors,
+) -> list[tuple[str, Lexicon]]:
+    """The files of corrections and of rejected pairs, each read once."""
+    from bilex.lexicon import Lexicon
+
+    found = [(path, layout.read(path, lowercase, languages, verdicts=True)) for path in corrections]
+    for path in rejected:
+        wrong = layout.read(path, lowercase, languages)
+        found.append((path, Lexicon([], wrong.name, rejected=tuple(wrong.pairs))))
+    return found
+
+
+def read_seeds(
+    layout: DictionaryLayout,
+    lowercase: bool,
+    languages: Languages,
+    seeds: Sequence[str],
+    decisions: Sequence[tuple[str, Lexicon]],
+) -> Lexicon | None:
+    """The seeds of several files as one list, corrected by decisions."""
+    if not (seeds or decisions):
+        return None
+    from bilex.lexicon import Lexicon
+
+    lists = [layout.read(path, lowercase, languages) for path in seeds]
+    joined = functools.reduce(lambda one, other: one + other, lists) if lists else Lexicon([], "no seeds")
+    for _, decided in decisions:
+        joined = joined.corrected(decided)
+    return joined
+
+
+def warn_of_missing(
+    decisions: Sequence[tuple[str, Lexicon]], source: WordVectors, target: WordVectors
 ) -> None:
     """Name every pair of the corrections and rejections that does nothing, because a word has no vector."""
     from bilex.cli.console import warn
 
-    for path in (*corrections, *rejected):
-        given = layout.read(path, lowercase, languages, verdicts=path in corrections)
-        given = given.as_units(source.key_to_index, target.key_to_index)
+    for path, decided in decisions:
+        given = decided.as_units(source.key_to_index, target.key_to_index)
         missing = [
             f"{a}–{b}" for a, b in (*given.pairs, *given.rejected) if a not in source or b not in target
         ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bilex.cli.options import check_device, examples
+from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
     from bilex_bench.align_grid import ModelPlan, PairsFile
@@ -83,7 +84,10 @@ def command(
         from bilex_bench.results import Result
         from bilex_bench.setups import families
 
-        check_writable(folder / "coverage.tsv")
+        table = folder / "coverage.tsv"
+        check_writable(table)
+        if table.exists() and not work.exists():
+            raise BilexError(f"{table}: was not made by this command; choose another folder with -o.")
         executor: Any = LocalExecutor(plan, at_a_time)
         if ray is not None:
             from bilex_bench.cluster import Needs, RayExecutor
