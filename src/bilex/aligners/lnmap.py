@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideEncoders, PReLU
 from bilex.aligners.preparation import unit_center_unit
 from bilex.aligners.report import AlignerReport
+from bilex.core.cuda_graphs import ReplayedPass, own_stream
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
@@ -88,6 +90,7 @@ class LNMap(Aligner):
         candidates: Among how many frequent words of each language partners are looked for.
         queries: For how many frequent words of each language.
         neighbours: k of CSLS.
+        induction_dropout: Whether dropout stays on while pairs are induced.
 
     Examples:
         >>> LNMap(rounds=3).fit(source, target, lexicon)  # doctest: +SKIP
@@ -118,6 +121,7 @@ class LNMap(Aligner):
     candidates: int = 30_000
     queries: int = 15_000
     neighbours: int = 10
+    induction_dropout: bool = False
     report_: LNMapReport = field(init=False, compare=False)
 
     def for_trial(self, pairs: int, words: int) -> Self:
@@ -135,21 +139,19 @@ class LNMap(Aligner):
         device = resolve_device(self.device)
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
-        x_rows, y_rows = (torch.from_numpy(side.rows).to(device) for side in (x, y))
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            of_x, x_adam, x_error = self._autoencoder(x_rows, 0, state, progress)
-            of_y, y_adam, y_error = self._autoencoder(y_rows, 1, state, progress)
-            y_goal = copy.deepcopy(of_y.encoder).eval()
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), own_stream(device):
+            a, x_error = self._autoencoder(torch.from_numpy(x.rows).to(device), 0, state, progress)
+            b, y_error = self._autoencoder(torch.from_numpy(y.rows).to(device), 1, state, progress)
+            y_goal = copy.deepcopy(b.encoder)  # what is mapped to; the other direction trains b's
+            self._seed(len(_STAGES), 0)
             there, back = (self._mapper().to(device) for _ in range(2))
-            forward_pairs = self._train(
-                there, back, of_x, x_adam, y_goal, x_rows, y_rows, pairs, 2, state, progress
-            )
-            x_goal, forward = of_x.encoder.eval(), copy.deepcopy(there)
+            forward_pairs = self._train(there, back, a, y_goal, b.rows, pairs, 2, state, progress)
+            forward = copy.deepcopy(there)
             backward_pairs = self._train(
-                back, there, of_y, y_adam, x_goal, y_rows, x_rows, pairs[:, ::-1], 3, state, progress
+                back, there, b, a.encoder, a.rows, pairs[:, ::-1], 3, state, progress
             )
-        self.source_map_ = Map([*x.steps, *_steps(x_goal), MappedBesideOwn(*_tensors(forward))])
-        own, other = _tensors(y_goal), _tensors(of_y.encoder)
+        own, other = _tensors(y_goal), _tensors(b.encoder)
+        self.source_map_ = Map([*x.steps, *_steps(a.encoder), MappedBesideOwn(*_tensors(forward))])
         self.target_map_ = Map([*y.steps, OwnBesideEncoders(*own, *other, *_tensors(back))])
         self.report_ = replace(
             self.report_,
@@ -159,8 +161,14 @@ class LNMap(Aligner):
             backward_pairs=backward_pairs,
         )
 
+    def _half(self, widths: list[int]) -> nn.Sequential:
+        """Three linear layers; the two hidden ones have dropout and share a PReLU."""
+        slope, drop = nn.PReLU(), nn.Dropout(self.dropout)
+        first, second, last = (nn.Linear(before, after) for before, after in itertools.pairwise(widths))
+        return nn.Sequential(first, slope, drop, second, slope, drop, last)
+
     def _mapper(self) -> nn.Sequential:
-        """350 → 400 → 350 with tanh between, and the identity as matrices to begin with."""
+        """A hidden layer with dropout and tanh, and the identity as matrices to begin with."""
         first, last = nn.Linear(self.latent, self.hidden), nn.Linear(self.hidden, self.latent)
         for layer in (first, last):
             nn.init.eye_(layer.weight)
@@ -172,14 +180,19 @@ class LNMap(Aligner):
 
     def _autoencoder(
         self, rows: torch.Tensor, stage: int, state: Checkpoint, progress: Progress
-    ) -> tuple[_Autoencoder, torch.optim.Adam, float]:
-        """A language's autoencoder, trained, its optimizer, which goes on with the mappers, and its error."""
+    ) -> tuple[_Language, float]:
+        """A language with its trained autoencoder, and the error of a word in the last epoch."""
         self._seed(stage, 0)
         widths = [rows.shape[1], self.hidden, self.hidden, self.latent]
-        network = _Autoencoder(widths, self.dropout).to(rows.device)
-        optimizer = torch.optim.Adam(network.parameters(), self.autoencoder_rate)
-        kept = _Kept(state.part(_STAGES[stage].split()[0]), [network], [optimizer])
+        encoder = self._half(widths).to(rows.device)
+        decoder = self._half(widths[::-1]).append(nn.Tanh()).to(rows.device)
+        parameters = [*encoder.parameters(), *decoder.parameters()]
+        adam = torch.optim.Adam(parameters, self.autoencoder_rate, capturable=rows.device.type == "cuda")
+        kept = _Kept(state.part(_STAGES[stage].split()[0]), [encoder, decoder], adam)
         done, error = kept.resume(error=math.nan)
+        step = _step(
+            lambda own: functional.mse_loss(decoder(encoder(rows[own])), rows[own]), [adam], progress
+        )
         with progress.task(_STAGES[stage], total=self.autoencoder_epochs) as task:
             task.advance(done)
             for epoch in range(done, self.autoencoder_epochs):
@@ -187,58 +200,58 @@ class LNMap(Aligner):
                 chosen = torch.randint(len(rows), (self.autoencoder_samples,), device=rows.device)
                 total = torch.zeros((), device=rows.device)
                 for batch in torch.split(chosen, self.batch):
-                    own = rows[batch]
-                    loss = functional.mse_loss(network.decoder(network.encoder(own)), own)
-                    _step(loss, optimizer)
-                    total += loss.detach() * own.numel()
-                error = float(total) / len(chosen)
+                    total += step(batch) * len(batch)
+                error = float(total) / len(chosen) * rows.shape[1]
                 kept.save(epoch + 1, error=error)
                 task.advance(error=error)
-        return network, optimizer, error
+        return _Language(rows, encoder, decoder, adam), error
 
     def _train(
         self,
         there: nn.Sequential,
         back: nn.Sequential,
-        own: _Autoencoder,
-        by_adam: torch.optim.Adam,
+        own: _Language,
         other: nn.Sequential,
-        x: torch.Tensor,
         y: torch.Tensor,
         seeds: Pairs,
         stage: int,
         state: Checkpoint,
         progress: Progress,
     ) -> int:
-        """Train a direction's mappers and autoencoder in all rounds; the pairs of the last one."""
-        by_sgd = torch.optim.SGD([*there.parameters(), *back.parameters()], self.mapper_rate)
-        networks = [there, back, own]
-        kept = _Kept(state.part(_STAGES[stage].split()[0]), networks, [by_adam])
+        """Train a direction's mappers and autoencoder in all rounds; the number of pairs of the last one."""
+        x = own.rows
+        sgd = torch.optim.SGD([*there.parameters(), *back.parameters()], self.mapper_rate)
+        networks = nn.ModuleList([there, back, own.encoder, own.decoder])
+        kept = _Kept(state.part(_STAGES[stage].split()[0]), networks, own.adam)
         done, used = kept.resume(pairs=0)
+        both = nn.ModuleList([networks, other])
+
+        def loss(pairs: torch.Tensor) -> torch.Tensor:
+            words, goal = x[pairs[:, 0]], _encoded(other, y[pairs[:, 1]])
+            z = own.encoder(words)
+            arrived = there(z)
+            returned = back(arrived)
+            ends = (arrived, goal), (returned, z), (own.decoder(returned), words)
+            return torch.stack([functional.mse_loss(a, b) for a, b in ends]).sum()
+
+        step = _step(loss, [own.adam, sgd], progress)
         with progress.task(_STAGES[stage], total=self.rounds * self.mapper_epochs) as task:
             task.advance(done * self.mapper_epochs)
             for number in range(done, self.rounds):
                 self._seed(stage, number)
-                for network in (*networks, other):
-                    network.eval()
                 found = seeds[:0]
                 if number:
+                    both.train(self.induction_dropout)
                     mapped = _encoded(nn.Sequential(own.encoder, there), x[: self.candidates])
                     goal = _encoded(other, y[: self.candidates])
-                    mapped, other_words = map(functional.normalize, (mapped, goal))
-                    found = mutual_best(mapped, other_words, self.queries, self.neighbours, self.device)
-                for network in (*networks, other):
-                    network.train()
-                found = found[: number * self.growth]
-                pairs = torch.from_numpy(np.concatenate([seeds, found])).to(x.device)
+                    mapped, goal = map(functional.normalize, (mapped, goal))
+                    found = mutual_best(mapped, goal, self.queries, self.neighbours, self.device)
+                pairs = torch.from_numpy(np.concatenate([seeds, found[: number * self.growth]])).to(x.device)
+                both.train()
                 for _ in range(self.mapper_epochs):
                     total = torch.zeros((), device=x.device)
                     for batch in torch.split(pairs[torch.randperm(len(pairs), device=x.device)], self.batch):
-                        loss = round_trip_loss(
-                            there, back, own, x[batch[:, 0]], _encoded(other, y[batch[:, 1]])
-                        )
-                        _step(loss, by_sgd, by_adam)
-                        total += loss.detach() * len(batch)
+                        total += step(batch) * len(batch)
                     mean = float(total) / len(pairs)
                     if not math.isfinite(mean):
                         raise BilexError(
@@ -247,47 +260,23 @@ class LNMap(Aligner):
                     task.advance(loss=mean, pairs=len(pairs))
                 used = len(pairs)
                 kept.save(number + 1, pairs=used)
-        for network in (*networks, other):
-            network.eval()
+        both.eval()
         return int(used)
 
 
-class _Autoencoder(nn.Module):
-    """Linear layers with PReLU and dropout between them, and tanh at the end of the decoder."""
+class _Language(NamedTuple):
+    """A language's rows, its autoencoder, and Adam, which goes on while the mappers learn."""
 
-    def __init__(self, widths: list[int], dropout: float) -> None:
-        super().__init__()
-        self.encoder = _half(widths, dropout)
-        self.decoder = _half(widths[::-1], dropout).append(nn.Tanh())
-
-
-def _half(widths: list[int], dropout: float) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for before, after in itertools.pairwise(widths):
-        layers += [nn.Linear(before, after), nn.PReLU(), nn.Dropout(dropout)]
-    return nn.Sequential(*layers[:-2])
-
-
-def round_trip_loss(
-    there: nn.Module, back: nn.Module, own: _Autoencoder, x: torch.Tensor, goal: torch.Tensor
-) -> torch.Tensor:
-    """The loss of a batch of pairs: words x, and the latent vectors of their partners."""
-    z = own.encoder(x)
-    arrived = there(z)
-    returned = back(arrived)
-    ends = ((arrived, goal), (returned, z), (own.decoder(returned), x))
-    return torch.stack([functional.mse_loss(a, b) for a, b in ends]).sum()
+    rows: torch.Tensor
+    encoder: nn.Sequential
+    decoder: nn.Sequential
+    adam: torch.optim.Adam
 
 
 def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int, device: str) -> Pairs:
-    """Pairs of which each is the other's best by CSLS, sorted by falling cosine.
+    """Pairs of unit rows of which each is the other's best by CSLS, sorted by falling cosine.
 
-    Args:
-        source: Source rows of unit length.
-        target: Target rows.
-        queries: How many of the first rows of each side are queries.
-        k: Neighbours in CSLS.
-        device: "auto", "cpu" or "cuda".
+    Only the first `queries` rows of each side are paired; all rows are candidates and neighbours.
     """
     r_x, r_y = neighbourhoods(source, target, k, device=device)
     x, y = source[:queries], target[:queries]
@@ -301,12 +290,22 @@ def mutual_best(source: torch.Tensor, target: torch.Tensor, queries: int, k: int
     return np.stack([mutual, best[mutual]], axis=1)
 
 
-def _step(loss: torch.Tensor, *optimizers: torch.optim.Optimizer) -> None:
-    for optimizer in optimizers:
-        optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    for optimizer in optimizers:
-        optimizer.step()
+def _step(
+    loss: Callable[[torch.Tensor], torch.Tensor], optimizers: list[torch.optim.Optimizer], progress: Progress
+) -> Callable[[torch.Tensor], torch.Tensor]:
+    """An update as a function of the rows of a batch; a GPU replays it as a whole. Returns the loss."""
+
+    def step(batch: torch.Tensor) -> torch.Tensor:
+        value = loss(batch)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        value.backward()  # type: ignore[no-untyped-call]
+        for optimizer in optimizers:
+            optimizer.step()
+        return value.detach()
+
+    on_gpu = optimizers[0].param_groups[0]["params"][0].is_cuda
+    return ReplayedPass(step, progress.say) if on_gpu else step
 
 
 @torch.no_grad()
@@ -315,19 +314,21 @@ def _encoded(network: nn.Module, rows: torch.Tensor) -> torch.Tensor:
 
 
 class _Kept:
-    """Networks and optimizers that a checkpoint keeps between epochs or rounds."""
+    """Networks and the state of Adam, which a checkpoint keeps between epochs or rounds."""
 
-    def __init__(
-        self, checkpoint: Checkpoint, networks: list[nn.Module], optimizers: list[torch.optim.Adam]
-    ) -> None:
-        self._checkpoint, self._networks, self._optimizers = checkpoint, networks, optimizers
+    def __init__(self, checkpoint: Checkpoint, networks: Iterable[nn.Module], adam: torch.optim.Adam) -> None:
+        self._checkpoint, self._adam = checkpoint, adam
+        self._weights = dict(nn.ModuleList(networks).named_parameters())
+        self._trained = dict(enumerate(adam.param_groups[0]["params"]))
 
     def save(self, done: int, **value: Any) -> None:
         """Keep all of it, how much is done, and one more number."""
-        tensors = {name: tensor.clone() for name, tensor in self._parameters().items()}
-        for name, (optimizer, parameter) in self._optimized().items():
-            tensors |= {f"{name}.{part}": value for part, value in optimizer.state[parameter].items()}
-        self._checkpoint.save(tensors, done=done, **value)
+        moments = {
+            f"adam {number} {name}": tensor
+            for number, parameter in self._trained.items()
+            for name, tensor in self._adam.state[parameter].items()
+        }
+        self._checkpoint.save(self._weights | moments, done=done, **value)
 
     def resume(self, **value: Any) -> tuple[int, Any]:
         """How much is done, and the other number; `value` if nothing was kept."""
@@ -335,27 +336,15 @@ class _Kept:
         kept = self._checkpoint.load()
         if kept is None:
             return 0, first
-        for place, parameter in self._parameters().items():
+        for place, parameter in self._weights.items():
             parameter.data.copy_(kept.tensors[place])
-        for place, (optimizer, parameter) in self._optimized().items():
-            parts = {part: kept.tensors[f"{place}.{part}"] for part in ("step", "exp_avg", "exp_avg_sq")}
-            moments = {part: parts[part].to(parameter.device) for part in ("exp_avg", "exp_avg_sq")}
-            optimizer.state[parameter] = {"step": parts["step"], **moments}
+        for number, parameter in self._trained.items():
+            moments = {
+                part: kept.tensors[f"adam {number} {part}"] for part in ("step", "exp_avg", "exp_avg_sq")
+            }
+            where = parameter.device  # Adam counts steps on a GPU if it is replayed there
+            self._adam.state[parameter] = {part: tensor.to(where) for part, tensor in moments.items()}
         return kept.state["done"], kept.state[name]
-
-    def _parameters(self) -> dict[str, nn.Parameter]:
-        return {
-            f"network {number} {name}": parameter
-            for number, network in enumerate(self._networks)
-            for name, parameter in network.named_parameters()
-        }
-
-    def _optimized(self) -> dict[str, tuple[torch.optim.Adam, nn.Parameter]]:
-        return {
-            f"optimizer {number} {place}": (optimizer, parameter)
-            for number, optimizer in enumerate(self._optimizers)
-            for place, parameter in enumerate(optimizer.param_groups[0]["params"])
-        }
 
 
 def _tensors(network: nn.Sequential) -> list[Any]:
@@ -371,6 +360,5 @@ def _tensors(network: nn.Sequential) -> list[Any]:
 
 def _steps(encoder: nn.Sequential) -> list[MapStep]:
     """An encoder as steps of a map."""
-    first, first_bias, slope, second, second_bias, second_slope, last, last_bias = _tensors(encoder)
-    hidden = [Dense(first, first_bias), PReLU(slope), Dense(second, second_bias), PReLU(second_slope)]
-    return [*hidden, Dense(last, last_bias)]
+    t = _tensors(encoder)
+    return [Dense(*t[:2]), PReLU(t[2]), Dense(*t[3:5]), PReLU(t[5]), Dense(*t[6:])]
