@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -52,22 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not (options.data / "vectors").is_dir():
         parser.error(f"{options.data}: has no folder vectors/; give the data folder.")
-    failed = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in options.only:
-            overrides = (QUICK if options.quick else FULL)[name].split()
-            if options.quick and name == "methods":
-                overrides = overrides + elsewhere(Path(scratch))
-            if not run(name, options.data, overrides, QUICK_SECONDS if options.quick else None):
-                failed.append(name)
+    parts, limit = (QUICK, QUICK_SECONDS) if options.quick else (FULL, None)
+    failed = [name for name in options.only if not run(name, options.data, parts[name].split(), limit)]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
-
-
-def elsewhere(folder: Path) -> list[str]:
-    """Options that keep a quick run of `methods` away from the kept costs."""
-    return ["--costs", str(folder / "costs.jsonl")]
 
 
 def run(name: str, data: Path, overrides: Sequence[str], limit: float | None = None) -> bool:

@@ -18,8 +18,7 @@ from typing import Any
 
 from bilex.aligners import get_method
 from bilex.model.space import Space
-from research.packed import PAIRS, read_dictionary, read_vectors
-from research.scoring import four_metrics
+from research.packed import PAIRS, four_metrics, read_dictionary, read_vectors
 
 SHARE, SEED = 0.2, 1
 

@@ -1,17 +1,12 @@
 """Two languages of millions of words with a known answer: building them, aligning, exporting, memory.
 
     python -m research.large_vocabulary build OUT --words 2000000 --dtype float16
-    python -m research.large_vocabulary compare OUT DATA           how like real vectors they are
     python -m research.large_vocabulary run OUT --words 2000000    align with c1, save, load, mutual export
-    python -m research.large_vocabulary slice OUT --words 500000   parts of the same, scaled up
-    python -m research.large_vocabulary storage OUT DATA           what float16 and int8 cost in accuracy
-    python -m research.large_vocabulary text OUT --words 2000000   OUT/source.vec, 4 decimals
-    python -m research.large_vocabulary load OUT/source.vec        time and peak memory of loading it
 
 **The vocabulary.** A word's meaning is the mean of the language, a topic, a narrower field inside it, and a
 part of its own, each Gaussian with variances that fall as a power of the dimension; topics and fields have
 sizes by Zipf's law. The constants were set so that the spectrum and the similarities of neighbours are
-near those of the Finnish and the Russian vectors (`compare` shows them side by side).
+near those of the Finnish and the Russian vectors.
 **The two languages.** In each, a share of the word's own part is noise of that language, a share that grows
 with the rank; the target is rotated as well. A share of the words has no partner: the target has another
 word there. Inside a block the target's order of frequency differs from the source's.
@@ -224,42 +219,6 @@ def bands(words: int) -> list[tuple[int, int]]:
     return [(a, min(b, words)) for a, b in itertools.pairwise(BANDS) if a < words]
 
 
-def compare(options: argparse.Namespace) -> None:
-    """Spectrum and similarities of neighbours, of the planted source and of two real languages."""
-    from bilex.vectors import WordVectors
-    from research.packed import read_vectors
-
-    planted = WordVectors.load(options.out / "source")
-    report("compare", language="planted", **statistics(np.asarray(planted.vectors)))
-    for language in ("fi", "ru"):
-        vectors = read_vectors(options.data, language, len(planted)).vectors
-        report("compare", language=language, **statistics(np.asarray(vectors)))
-
-
-def statistics(rows: Floats, asked: int = 600) -> dict[str, Any]:
-    """How the variance is spread, and how near the neighbours of frequent and of rare words are."""
-    values = np.linalg.eigvalsh(np.cov(rows[::4].T))[::-1]
-    values = values * (DIM / values.sum())
-    found: dict[str, Any] = {
-        "words": len(rows),
-        "mean": round(float(np.linalg.norm(rows.mean(axis=0))), 3),
-        "eigenvalues": {n: round(float(values[n - 1]), 2) for n in (1, 2, 5, 10, 20, 50, 100, 200, 300)},
-    }
-    random = np.random.default_rng(0)
-    for first, last in ((0, 5000), (5000, 50_000), (50_000, 200_000), (200_000, 2_000_000)):
-        if first >= len(rows):
-            break
-        queries = random.choice(np.arange(first, min(last, len(rows))), asked, replace=False)
-        scores = rows[queries] @ rows.T
-        scores[np.arange(asked), queries] = -1
-        best = -np.sort(-np.partition(scores, -100, axis=1)[:, -100:], axis=1)
-        names = {"1st": best[:, 0], "10th": best[:, 9], "100th": best[:, 99], "sd of all": scores.std(1)}
-        found[f"neighbours, ranks {first:,}-{last:,}"] = {
-            name: round(float(numbers.mean()), 3) for name, numbers in names.items()
-        }
-    return found
-
-
 def run(options: argparse.Namespace) -> None:
     """Align, save, load and export, as the commands do; each step's time and peak memory."""
     from bilex.aligners.c1 import C1
@@ -319,108 +278,6 @@ def furthest_term(space: Space, asked: int = 64) -> float:
     return furthest
 
 
-def slices(options: argparse.Namespace) -> None:
-    """The parts of `run` that grow with the vocabulary, on a share of the source words, scaled up."""
-    import torch
-
-    from bilex.aligners.maps import Linear, Map, Unit
-    from bilex.model.space import map_words
-    from bilex.search import KeySearch, neighbourhoods
-    from bilex.vectors import WordVectors
-
-    identity = Map([Unit(), Linear(np.eye(DIM)), Unit()])
-    with step("open and map"):
-        source, target = (
-            np.asarray(map_words(WordVectors.load(options.out / side, limit=options.words), identity).vectors)
-            for side in ("source", "target")
-        )
-    part = source[:: max(1, len(source) // options.queries)]
-    scale = len(source) / len(part)
-    neighbourhoods(part[:500], target[:5000], device=options.device)  # compiles
-
-    def timed(name: str, factor: float, work: Any) -> None:
-        started = time.perf_counter()
-        work()
-        seconds = time.perf_counter() - started
-        report(name, measured=round(seconds, 1), whole=round(seconds * factor), peak=peak())
-
-    def product() -> None:
-        left, right = torch.from_numpy(part), torch.from_numpy(target)
-        for i in range(0, len(left), 2048):
-            for j in range(0, len(right), 8192):
-                torch.mm(left[i : i + 2048], right[j : j + 8192].T)
-
-    timed("bare float32 product", scale, product)
-    timed(
-        "neighbourhoods, both directions", scale, lambda: neighbourhoods(part, target, device=options.device)
-    )
-    keys = KeySearch(target, key_penalty=np.zeros(len(target), np.float32), device=options.device)
-    keys.top_k(part[:10], 2)
-    timed("best translations, one direction", scale, lambda: keys.top_k(part, 2))
-
-
-def storage(options: argparse.Namespace) -> None:
-    """Accuracy of c1 on real vectors that were stored in each of the three kinds of numbers.
-
-    The vectors of the data folder come in int8 already, so that a second rounding to int8 would change
-    nothing; a random rotation of each language, which no method depends on, takes them off that grid.
-    """
-    from bilex.aligners import get_method
-    from bilex.vectors import WordVectors
-    from bilex.vectors.stored import DTYPES
-    from research.packed import read_dictionary, read_vectors
-    from research.scoring import four_metrics
-
-    for pair in options.pairs:
-        sides = [read_vectors(options.data, language, options.words) for language in pair.split("-")]
-        seeds = read_dictionary(options.data, pair, "train.freq.5k")
-        test = read_dictionary(options.data, pair, "test.freq.2k")
-        for dtype in DTYPES:
-            stored = []
-            for number, side in enumerate(sides):
-                rotated = np.asarray(side.vectors) @ Planted(1, seed=number).rotation
-                folder = options.out / dtype / f"{pair}-{number}"
-                WordVectors(side.index_to_key, rotated).save(folder, "safetensors", dtype=dtype)
-                stored.append(WordVectors.load(folder))
-            aligner = get_method("c1")(device=options.device).fit(stored[0], stored[1], seeds)
-            space = Space.from_aligner(aligner, stored[0], stored[1])
-            words = [len(side) for side in stored]
-            report("storage", pair=pair, dtype=dtype, words=words, accuracy=four_metrics(space, test))
-
-
-def write_text(options: argparse.Namespace) -> None:
-    """The source language as word2vec text with four decimals, as fastText's files have."""
-    problem = Planted(options.words, options.seed)
-    line = " ".join(["%.4f"] * DIM) + "\n"
-    words = problem.source_words()
-    with (options.out / "source.vec").open("w", encoding="utf-8") as file:
-        file.write(f"{problem.words} {DIM}\n")
-        for block in problem.blocks:
-            rows = problem.source_rows(block)
-            for start in range(0, len(rows), 1024):
-                part = rows[start : start + 1024].tolist()
-                first = block * BLOCK + start
-                chosen = words[first : first + len(part)]
-                file.write(
-                    "".join([f"{word} {line % tuple(row)}" for word, row in zip(chosen, part, strict=True)])
-                )
-
-
-def load(options: argparse.Namespace) -> None:
-    """Load a file of vectors; the rise of the peak memory against the size of the matrix."""
-    from bilex.vectors import WordVectors
-
-    tiny = options.out.parent / "tiny.vec"
-    tiny.write_text("2 2\na 1 2\nb 3 4\n", encoding="utf-8")
-    WordVectors.load(tiny)  # imports
-    before, started = peak(), time.perf_counter()
-    vectors = WordVectors.load(options.out, lowercase=options.lowercase)
-    seconds = time.perf_counter() - started
-    matrix = len(vectors) * vectors.dim * 4 / 1e9
-    rise = peak()["host_gb"] - before["host_gb"]
-    report("load", seconds=round(seconds, 1), matrix_gb=matrix, rise_gb=rise, ratio=round(rise / matrix, 3))
-
-
 def peak() -> dict[str, float]:
     """Peak memory in GB so far, of the process and of the GPU if one is used."""
     torch = sys.modules.get("torch")
@@ -454,30 +311,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    doing = {
-        "build": build,
-        "compare": compare,
-        "run": run,
-        "slice": slices,
-        "text": write_text,
-        "load": load,
-        "storage": storage,
-    }
-    parser.add_argument("what", choices=doing)
-    parser.add_argument("out", type=Path, help="the folder of the problem; for load, the file")
-    parser.add_argument("data", type=Path, nargs="?", help="for compare and storage: the data folder")
-    parser.add_argument("--pairs", nargs="+", default=["en-ru", "fi-ru"], help="for storage")
+    parser.add_argument("what", choices=["build", "run"])
+    parser.add_argument("out", type=Path, help="the folder of the problem")
     parser.add_argument("--words", type=int, default=2_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default="float16", choices=["float32", "float16", "int8"])
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--queries", type=int, default=8192, help="for slice: source words that ask")
     parser.add_argument("--calibrate", action="store_true", help="for run: learn confidences too")
-    parser.add_argument("--lowercase", action="store_true", help="for load")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=JSON", help="settings of c1")
     options = parser.parse_args(arguments)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    doing[options.what](options)
+    (build if options.what == "build" else run)(options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reading the packed vectors and dictionaries of the benchmark data folder."""
+"""What studies share: reading the packed vectors and dictionaries of the data folder, and P@1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from bilex.core.errors import BilexError
+from bilex.evaluation import evaluate
 from bilex.lexicon import Lexicon
+from bilex.model.space import Space
 from bilex.vectors import WordVectors
 
 PAIRS = ("en-ru", "en-fi", "en-fr", "fi-fr", "fi-ru", "ru-fr")
@@ -28,3 +30,13 @@ def read_vectors(data: Path, language: str, limit: int | None = None) -> WordVec
 def read_dictionary(data: Path, pair: str, name: str) -> Lexicon:
     """An XLING dictionary, name being "train.freq.5k", "train.freq.1k" or "test.freq.2k"."""
     return Lexicon.load(data / "dictionaries" / "xling" / pair / f"yacle.{name}.{pair}.tsv")
+
+
+def four_metrics(space: Space, lexicon: Lexicon) -> list[float]:
+    """P@1 in %: forward nearest neighbour and CSLS, backward likewise."""
+    scores = evaluate(space, lexicon, bootstrap=0).as_dict()
+    return [
+        round(100 * scores[direction][search]["p@1"], 2)
+        for direction in ("forward", "backward")
+        for search in ("nn", "csls")
+    ]

@@ -29,11 +29,10 @@ from bilex.core.device import resolve_device
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
-from research.packed import read_dictionary, read_vectors
+from research.packed import four_metrics, read_dictionary, read_vectors
 from research.plain_fipp import fipp
 from research.plain_rcsls import rcsls, rcsls_void
 from research.plain_vecmap import Mapped, Problem, advanced, procrustes, vecmap_semi, vecmap_supervised
-from research.scoring import four_metrics
 
 
 @dataclass(frozen=True)

