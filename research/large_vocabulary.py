@@ -237,7 +237,8 @@ def run(options: argparse.Namespace) -> None:
     aligner = C1(device=options.device, **overrides)
     with step("fit, map, neighbourhoods" + (", confidences" if options.calibrate else "")) as found:
         translator = Translator(aligner).fit(source, target, seeds, calibrate=options.calibrate)
-        found |= {"fit of c1": aligner.report_.seconds, "history": len(aligner.report_.history)}
+        report = translator.provenance.report
+        found |= {"fit of c1": report.seconds, "history": len(report.history)}
     with step("check") as found:
         found["furthest from float64"] = furthest_term(translator.space)
     with step("save"):
