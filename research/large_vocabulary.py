@@ -221,7 +221,7 @@ def bands(words: int) -> list[tuple[int, int]]:
 
 def run(options: argparse.Namespace) -> None:
     """Align, save, load and export, as the commands do; each step's time and peak memory."""
-    from bilex.aligners.c1 import C1
+    from bilex.aligners.c1 import C1, C1Report
     from bilex.evaluation import evaluate
     from bilex.lexicon import Lexicon
     from bilex.model import Translator
@@ -238,6 +238,7 @@ def run(options: argparse.Namespace) -> None:
     with step("fit, map, neighbourhoods" + (", confidences" if options.calibrate else "")) as found:
         translator = Translator(aligner).fit(source, target, seeds, calibrate=options.calibrate)
         report = translator.provenance.report
+        assert isinstance(report, C1Report)
         found |= {"fit of c1": report.seconds, "history": len(report.history)}
     with step("check") as found:
         found["furthest from float64"] = furthest_term(translator.space)
