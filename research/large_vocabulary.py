@@ -221,7 +221,8 @@ def bands(words: int) -> list[tuple[int, int]]:
 
 def run(options: argparse.Namespace) -> None:
     """Align, save, load and export, as the commands do; each step's time and peak memory."""
-    from bilex.aligners.c1 import C1, C1Report
+    from bilex.aligners.c1 import C1
+    from bilex.aligners.c1_settings import C1Report
     from bilex.evaluation import evaluate
     from bilex.lexicon import Lexicon
     from bilex.model import Translator
