@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bilex.aligners import get_method
-from bilex.cli.demo_page import COLOURS, PANEL_HEIGHT, PANEL_WIDTH, TOPICS, drawn_pairs, panel
+from bilex.cli.demo import COLOURS, PANEL_HEIGHT, PANEL_WIDTH, TOPICS, drawn_pairs, panel
 from bilex.core.files import write_text
 from bilex.data import sample_path
 from bilex.lexicon import Lexicon

