@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bilex.cli import run
-from bilex.cli.group import _SUMMARIES
+from bilex.cli.group import SUMMARIES
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.vectors import WordVectors
@@ -25,7 +25,7 @@ def bilex(*words: object) -> int:
     return run([str(word) for word in words])
 
 
-@pytest.mark.parametrize("name", _SUMMARIES)
+@pytest.mark.parametrize("name", SUMMARIES)
 def test_every_help_teaches_with_examples(name: str, capsys: Captured) -> None:
     assert bilex(name, "--help") == 0
     shown = capsys.readouterr().out

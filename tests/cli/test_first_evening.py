@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,11 @@ def test_corrections_that_outnumber_the_seeds_are_seeds(
         bilex(*align(files, tmp_path / "m", "--corrections", mine, "--no-calibrate", "--json", seeds=[few]))
         == 0
     )
-    report = json.loads(capsys.readouterr().out)
+    shown = capsys.readouterr()
+    report = json.loads(shown.out)
     assert report["refinement"] is None and report["seed_pairs"] == len(lines)
+    steps = re.findall(r"Step (\d+) of (\d+)", shown.err)
+    assert steps[-1][0] == steps[-1][1], "no step is announced that is not made"
 
 
 def test_wrong_seeds_are_among_the_doubtful(tmp_path: Path, capsys: Captured) -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bilex.cli import run
-from bilex.cli.model_options import spread
+from bilex.cli.lexicon import spread
 from bilex.evaluation import evaluate
 from bilex.model.many import ManyLanguages
 from many_planted import PlantedMany, planted_many

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from bilex.aligners.procrustes import Procrustes
-from bilex.cli.settings import parse_settings, typed
+from bilex.cli.settings import parse_settings
 from bilex.core.errors import BilexError
 
 
@@ -17,6 +17,7 @@ class Many(Procrustes):
     """A method with a setting of every type; nameless, so that it is in no list."""
 
     updates: int = 201
+    two_words: int = 1
     rate: float = 1.5
     masked: bool = False
     start: Literal["identical", "numerals"] = "identical"
@@ -70,6 +71,6 @@ def test_faults_are_reported(text: str, part: str) -> None:
 
 
 def test_dashes_are_underscores() -> None:
-    assert typed("3", int) == 3
+    assert parse_settings(Many, ["two-words=3"]) == {"two_words": 3}
     with pytest.raises(BilexError, match="no setting 'no_such'"):
         parse_settings(Procrustes, ["no-such=1"])

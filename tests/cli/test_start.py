@@ -12,6 +12,7 @@ import pytest
 
 import bilex
 from bilex.cli import run
+from bilex.cli.group import SUMMARIES
 from bilex.core import machine
 from cli_files import Files
 
@@ -50,6 +51,15 @@ def test_a_method_is_loaded_without_the_others() -> None:
         "assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_help_is_shown_without_reading_formats_or_plugins(name: str) -> None:
+    then = (
+        "found = {'numpy', 'rich', 'importlib.metadata', 'torch'} & set(sys.modules)\nassert not found, found"
+    )
+    done = run_in_process(name, "--help", then=then)
     assert done.returncode == 0, done.stderr
 
 

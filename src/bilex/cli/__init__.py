@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import TextIO
+from typing import Any
 
 OK, UNEXPECTED, BAD_INPUT, INTERRUPTED, TERMINATED, PIPE_CLOSED = 0, 1, 2, 130, 143, 141
 _SHOWN_NAME = 200
@@ -26,22 +26,29 @@ def main() -> None:
     """The entry point of `bilex`, and of a shell that asks how a line could go on."""
     asked = os.environ.get("_BILEX_COMPLETE")
     if asked is not None:
-        from bilex.cli.completion import complete
+        from click.shell_completion import shell_complete
 
-        sys.exit(complete(asked))
-    _write_whole()
+        from bilex.cli.group import commands
+
+        sys.exit(shell_complete(commands, {}, "bilex", "_BILEX_COMPLETE", asked))
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        # With PYTHONUNBUFFERED, Python takes a write of which a nearly full disk took a part for a whole one.
+        buffered = io.BufferedWriter(raw)
+        sys.stdout = io.TextIOWrapper(buffered, sys.stdout.encoding, sys.stdout.errors, line_buffering=True)
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line."""
     try:
-        _terminate_politely()
+        with contextlib.suppress(ValueError):  # in the main thread
+            signal.signal(signal.SIGTERM, _terminate)
         import click
 
         from bilex.cli.group import commands
         from bilex.core.device import enough_memory
-        from bilex.core.errors import BilexError, BilexWarning
+        from bilex.core.errors import BilexError
         from bilex.core.files import protected_inputs
     except KeyboardInterrupt as sign:
         return _ended(sign, "")
@@ -49,7 +56,7 @@ def run(arguments: Sequence[str]) -> int:
         with (
             enough_memory(),
             protected_inputs(),
-            _shown_plainly(BilexWarning),
+            _plain_warnings(),
             commands.make_context("bilex", list(arguments), obj=tuple(arguments)) as context,
         ):
             result = commands.invoke(context)
@@ -63,15 +70,16 @@ def run(arguments: Sequence[str]) -> int:
         return _output_failed(error)
     except UnicodeEncodeError as error:
         wrong = error.object[error.start : error.end]
-        _say(
-            f"error: the output's encoding ({error.encoding}) has no {wrong!r}; set PYTHONIOENCODING=utf-8.",
-            BAD_INPUT,
-        )
+        _say(f"error: the output's encoding ({error.encoding}) has no {wrong!r}; set PYTHONIOENCODING=utf-8.")
     except click.ClickException as error:
         error.show()
     except BilexError as error:
-        _say(f"error: {error}", BAD_INPUT)
+        _say(f"error: {error}")
     return BAD_INPUT
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
 
 
 def _ended(sign: BaseException, left: str) -> int:
@@ -81,7 +89,7 @@ def _ended(sign: BaseException, left: str) -> int:
     return _say(f"interrupted{left}.", INTERRUPTED)
 
 
-def _say(sentence: str, code: int) -> int:
+def _say(sentence: str, code: int = BAD_INPUT) -> int:
     with contextlib.suppress(OSError, ValueError):
         from bilex.core.text import escape_control_characters
 
@@ -90,41 +98,23 @@ def _say(sentence: str, code: int) -> int:
 
 
 @contextlib.contextmanager
-def _shown_plainly(kind: type[Warning]) -> Iterator[None]:
-    """Write warnings of a kind as sentences, without the place in the code that Python would add."""
+def _plain_warnings() -> Iterator[None]:
+    """Write warnings of bilex as sentences, without the place in the code that Python would add."""
+    from bilex.core.errors import BilexWarning
+
     before = warnings.showwarning
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if issubclass(category, kind):
-            _say(f"warning: {message}", OK)
+    def show(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
+        if issubclass(category, BilexWarning):
+            _say(f"warning: {message}")
         else:
-            before(message, category, filename, lineno, file, line)
+            before(message, category, *place, **rest)
 
     warnings.showwarning = show
     try:
         yield
     finally:
         warnings.showwarning = before
-
-
-def _write_whole() -> None:
-    """Let a write to stdout be whole or fail, also where Python was asked not to buffer (PYTHONUNBUFFERED).
-
-    Without a buffer Python takes a write of which the system took only a part, as on a disk that is nearly
-    full, for a whole one.
-    """
-    raw = getattr(sys.stdout, "buffer", None)
-    if isinstance(raw, io.RawIOBase):
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw), sys.stdout.encoding, sys.stdout.errors, line_buffering=True
-        )
 
 
 def _output_failed(error: OSError) -> int:
@@ -136,21 +126,11 @@ def _output_failed(error: OSError) -> int:
     if error.filename is not None and error.errno != errno.EPIPE:
         name = str(error.filename)
         short = name if len(name) <= _SHOWN_NAME else f"{name[:_SHOWN_NAME]}…"
-        return _say(f"error: {short}: {error.strerror or error}; check the name.", BAD_INPUT)
+        return _say(f"error: {short}: {error.strerror or error}; check the name.")
     if error.errno != errno.EPIPE and error.errno not in _NO_ROOM:
         raise error
     with contextlib.suppress(OSError, ValueError):  # Python would complain when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno == errno.EPIPE:
         return PIPE_CLOSED
-    return _say("error: stdout: the disk is full; free some space and run again.", BAD_INPUT)
-
-
-def _terminate_politely() -> None:
-    """On SIGTERM end as on Ctrl-C: temporary files are removed and what was finished is kept."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise Terminated
-
-    with contextlib.suppress(ValueError):
-        signal.signal(signal.SIGTERM, leave)
+    return _say("error: stdout: the disk is full; free some space and run again.")

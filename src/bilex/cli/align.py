@@ -2,234 +2,148 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from bilex.cli.completion import complete_methods, complete_presets
-from bilex.cli.dictionaries import (
-    DictionaryLayout,
-    dictionary_options,
-    read_decisions,
-    read_seeds,
-    warn_of_missing,
-)
-from bilex.cli.options import (
-    check_coverage,
-    check_device,
-    check_readable,
-    device_option,
-    examples,
-    json_option,
-    read_vectors,
-    seed_option,
-    words_limit_option,
-    write_json_line,
-)
-from bilex.cli.project import ProjectCommand, config_option
-from bilex.cli.settings import check_lm
+import bilex
+from bilex.cli import options as opt
+from bilex.cli.console import answers_table, interruptible, progress, show, show_confidences, table, warn
+from bilex.cli.init import ProjectCommand
+from bilex.cli.settings import check_lm, parse_settings
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
-from bilex.core.languages import two_languages
-from bilex.core.locks import exclusive_lock
+from bilex.core.languages import language_name, two_languages
 from bilex.encoders.presets import DEFAULT_MIXING
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from bilex.aligners.base import Aligner
     from bilex.encoders.settings import C2
     from bilex.lexicon import Lexicon
+    from bilex.model import Translator
     from bilex.model.refine import Refinement
     from bilex.vectors import WordVectors
 
-_SHOWN_WORDS = 8
-_SHOWN = 5  # missing words of each language
+_SHOWN_WORDS, _SHORTEST = 8, 5  # words of five letters and more say more than "from"
+_SHOWN_MISSING = 5  # of each language
 
 
-@click.command(
+@opt.as_command(
+    "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi",
+    "bilex align wiki.en.bin wiki.fi.bin --seeds en-fi.tsv -o en-fi --limit 100000",
+    "bilex align en.vec.gz fi.vec.gz --seeds en-fi.tsv -o en-fi --method procrustes",
+    "bilex align en.vec fi.vec --seeds en-fi.tsv --corrections mine.tsv -o en-fi --force",
+    "bilex align en.vec fi.vec --seeds en-fi.csv --columns english,finnish -o en-fi --dry-run",
+    "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --lm e5-small-q4",
+    "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --set iterations=3   (see 'bilex methods c1')",
+    "bilex align   (in a folder with the bilex.toml of 'bilex init')",
     cls=ProjectCommand,
-    groups={
-        "Input": ("seeds", "corrections", "rejected", "limit", "source_language", "target_language"),
-        "Method": ("method", "preset", "settings"),
-        "Language model": ("lm", "mixing", "tuning"),
-        "Output": ("output", "force", "dry_run", "checkpoint", "as_json"),
-    },
-    epilog=examples(
-        "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi",
-        "bilex align wiki.en.bin wiki.fi.bin --seeds en-fi.tsv -o en-fi --limit 100000",
-        "bilex align en.vec.gz fi.vec.gz --seeds en-fi.tsv -o en-fi --method procrustes",
-        "bilex align en.vec fi.vec --seeds en-fi.tsv --corrections mine.tsv -o en-fi --force",
-        "bilex align en.vec fi.vec --seeds en-fi.csv --columns english,finnish -o en-fi --dry-run",
-        "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --lm e5-small-q4",
-        "bilex align en.vec fi.vec --seeds en-fi.tsv -o en-fi --set iterations=3   (see 'bilex methods c1')",
-        "bilex align   (in a folder with the bilex.toml of 'bilex init')",
-    ),
 )
-@click.argument("source_vectors", type=click.Path())
-@click.argument("target_vectors", type=click.Path())
-@click.option(
-    "--seeds",
-    multiple=True,
-    metavar="DICTIONARY",
-    help="Word pairs, source word first, one pair per line; several files are joined.",
-)
-@click.option(
-    "--corrections",
-    multiple=True,
-    metavar="DICTIONARY",
-    help="Pairs that outweigh the seeds; 'no' in a third column rejects a pair.",
-)
-@click.option(
-    "--rejected", multiple=True, metavar="DICTIONARY", help="Pairs that are no translations, one per line."
-)
-@dictionary_options
-@click.option("-o", "--output", metavar="MODEL", help="The model folder to write.")
-@click.option("--force", is_flag=True, help="Replace an earlier model of that name.")
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Only read the files and show the coverage; nothing is made.",
-)
-@click.option(
-    "--method",
-    default=DEFAULT_METHOD,
-    show_default=True,
-    shell_complete=complete_methods,
-    help="How to align; see 'bilex methods'.",
-)
-@click.option(
-    "--lm",
-    metavar="NAME",
-    help="Add a language model (stage C2): a hub name, a model folder, or e5-small-q4, which needs no hub.",
-)
-@click.option(
-    "--lambda",
-    "mixing",
-    metavar="NUMBER|auto",
-    help="The language model's weight, 0 to 1; auto chooses it on held-out seeds.  "
-    f"[default: {DEFAULT_MIXING}]",
-)
-@click.option(
-    "--preset",
-    metavar="NAME",
-    shell_complete=complete_presets,
-    help="A preset of the method, such as careful of c1; 'bilex methods METHOD' lists them.",
-)
-@click.option(
-    "--tuning",
-    type=click.Choice(["auto", "paper", "light"]),
-    help="How the language model is tuned; auto is light on a machine without a GPU.  [default: auto]",
-)
-@words_limit_option
-@device_option
-@seed_option
-@click.option(
-    "--source-language",
-    metavar="CODE",
-    help="The source language, such as en.  [default: taken from the file's name]",
-)
-@click.option(
-    "--target-language",
-    metavar="CODE",
-    help="The target language, such as fi.  [default: taken from the file's name]",
-)
-@click.option("--keep-case", is_flag=True, help="Do not lower-case vectors and dictionary.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of the method.")
-@click.option(
-    "--checkpoint", metavar="FOLDER", help="Keep the state here, and resume from it if it is there."
-)
-@click.option(
-    "--calibrate/--no-calibrate",
-    default=True,
-    show_default=True,
-    help="Learn confidences on held-out seeds, in the trial that also chooses what is auto.",
-)
-@click.option("--verbose", is_flag=True, help="Show losses beside the progress bars.")
-@config_option
-@json_option
 def command(
     source_vectors: str,
     target_vectors: str,
-    seeds: tuple[str, ...],
-    corrections: tuple[str, ...],
-    rejected: tuple[str, ...],
-    layout: DictionaryLayout,
-    output: str | None,
-    force: bool,
-    dry_run: bool,
-    method: str,
-    lm: str | None,
-    mixing: str | None,
-    preset: str | None,
-    tuning: str | None,
-    limit: int,
-    device: str,
-    seed: int,
-    source_language: str | None,
-    target_language: str | None,
-    keep_case: bool,
-    settings: tuple[str, ...],
-    checkpoint: str | None,
-    calibrate: bool,
-    verbose: bool,
-    as_json: bool,
+    *,
+    seeds: tuple[str, ...] = (),
+    corrections: tuple[str, ...] = (),
+    rejected: tuple[str, ...] = (),
+    layout: opt.DictionaryLayout,
+    output: str | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    method: opt.Method = DEFAULT_METHOD,
+    lm: str | None = None,
+    lambda_: str | None = None,
+    preset: opt.Preset = None,
+    tuning: Literal["auto", "paper", "light"] | None = None,
+    limit: opt.Positive = 200_000,
+    device: str = "auto",
+    random_seed: opt.RandomSeed = 0,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    keep_case: bool = False,
+    set_: tuple[str, ...] = (),
+    checkpoint: str | None = None,
+    calibrate: bool = True,
+    verbose: bool = False,
+    config: str | None = None,
+    json: bool = False,
 ) -> None:
     """Align two languages: two vector files and a seed dictionary become a model folder.
 
     SOURCE_VECTORS and TARGET_VECTORS may be word2vec or fastText text (also .gz, .bz2, .xz),
     word2vec binary, fastText .bin, .npy with a word list, or a folder of 'bilex convert', most
     frequent words first. The model folder is written whole or not at all.
-    """
-    check_readable(source_vectors, target_vectors, *seeds, *corrections, *rejected)
-    check_device(device)
-    from bilex.aligners import get_method
-    from bilex.cli.console import interruptible, progress
-    from bilex.cli.settings import parse_settings
-    from bilex.model import Translator
 
-    model = _checked_output(output, force, dry_run)
+    Input:
+        --seeds DICTIONARY: Word pairs, source word first, one pair per line; several files are joined.
+        --corrections DICTIONARY: Pairs that outweigh the seeds; 'no' in a third column rejects a pair.
+        --rejected DICTIONARY: Pairs that are not translations, one per line.
+        --limit
+        --source-language CODE: The source language, such as en.  [default: taken from the file's name]
+        --target-language CODE: The target language, such as fi.  [default: taken from the file's name]
+    Method:
+        --method
+        --preset NAME: A preset of the method, such as careful of c1; 'bilex methods METHOD' lists them.
+        --set NAME=VALUE: Any setting of the method.
+    Language model:
+        --lm NAME: Add a language model (stage C2): a hub name, a model folder, or e5-small-q4, which needs
+            no hub.
+        --lambda NUMBER|auto: The language model's weight, 0 to 1; auto chooses it on held-out seeds.
+            [default: auto]
+        --tuning: How the language model is tuned; auto is light on a machine without a GPU.
+            [default: auto]
+    Output:
+        -o, --output MODEL: The model folder to write.
+        --force
+        --dry-run: Only read the files and show the coverage; nothing is written.
+        --checkpoint
+        --json
+    Advanced:
+        --keep-case: Do not lower-case vectors and dictionary.
+        --verbose: Show losses beside the progress bars.
+        --config FILE: Read options from this project file; those of the command line win.  [default:
+            bilex.toml in this folder, where no vectors are named]
+    """
+    opt.check_readable(source_vectors, target_vectors, *seeds, *corrections, *rejected)
+    opt.check_device(device)
+    if output is None and not dry_run:
+        raise click.UsageError("Missing option '-o': name the model folder to write.")
+    model = output or ""
+    if not dry_run:
+        opt.check_model_output(model, force)
     if checkpoint:
         check_writable(Path(checkpoint) / "aligner")
-    if lm is not None:
-        check_lm(lm)
-    chosen = settings if preset is None else (f"preset={preset}", *settings)
-    values = parse_settings(get_method(method), chosen)
-    aligner = get_method(method)(**{"device": device, "seed": seed, **values})
-    encoder = _encoder(lm, mixing, tuning)
-    refines = bool(seeds and corrections)
-    steps = 3 + bool(seeds or corrections) + (lm is not None) + refines
-    listener = progress(steps, verbose=verbose)
+    encoder = _encoder(lm, lambda_, tuning)
+    chosen = parse_settings(bilex.get_method(method), (*([f"preset={preset}"] if preset else []), *set_))
+    aligner = bilex.get_method(method)(**{"device": device, "seed": random_seed, **chosen})
     started = time.monotonic()
     lowercase = not keep_case
     languages = two_languages((source_language, source_vectors), (target_language, target_vectors))
-    decisions = read_decisions(layout, lowercase, languages, corrections, rejected)
-    lexicon = read_seeds(layout, lowercase, languages, seeds, decisions)
-    decided = read_seeds(layout, lowercase, languages, (), decisions[: len(corrections)]) if refines else None
+    decisions = _decisions(layout, lowercase, languages, corrections, rejected)
+    lexicon = _joined([layout.read(path, lowercase, languages) for path in seeds], decisions)
+    decided = _joined([], decisions[: len(corrections)]) if seeds else None
+    learned, decided = _apart(lexicon, decided)
+    steps = 3 + bool(lexicon) + (lm is not None) + (decided is not None)
+    listener = progress(steps, verbose=verbose)
     if not dry_run:
         listener.step("reading vectors")
     source, target = (
-        read_vectors(path, limit, lowercase, listener) for path in (source_vectors, target_vectors)
+        opt.read_vectors(path, limit, lowercase, listener) for path in (source_vectors, target_vectors)
     )
     if lexicon is not None and len(lexicon):
-        check_coverage(lexicon, source, target)
-    warn_of_missing(decisions, source, target)
+        opt.check_coverage(lexicon, source, target)
+    _warn_of_missing(decisions, source, target)
     if dry_run:
-        _show_plan(aligner, source, target, lexicon, languages, lm=lm, as_json=as_json)
+        _show_plan(method, lm, languages, source, target, lexicon, json)
         return
-    learned, refinement = lexicon, None
-    if lexicon is not None and decided is not None:  # the corrections are learned by refining, below
-        wrong = tuple(pair for pair in lexicon.rejected if pair not in set(decided.rejected))
-        rest = replace(lexicon.without(decided, "source"), rejected=wrong)
-        if len(rest) < len(decided.pairs):  # too few seeds to begin with: learn from all pairs alike
-            decided = None
-        else:
-            learned = rest
     with interruptible(checkpoint, listener):
-        translator = Translator(aligner, encoder=encoder).fit(
+        translator = bilex.Translator(aligner, encoder=encoder).fit(
             source,
             target,
             learned,
@@ -239,140 +153,156 @@ def command(
             progress=listener,
             checkpoint=checkpoint,
         )
+    refinement = None
     if decided is not None:
         listener.step("learning from corrections")
         refinement = translator.refine(decided.pairs, decided.rejected, progress=listener)
     listener.step("writing the model")
     with listener.task("Writing the model"):
         translator.save(model)
-    _report(translator, model, time.monotonic() - started, as_json, refinement)
+    _report(translator, model, time.monotonic() - started, json, refinement)
 
 
-def _checked_output(output: str | None, force: bool, dry_run: bool) -> str:
-    """The model's name, if it may be written."""
-    if dry_run:
-        return output or ""
-    if output is None:
-        raise click.UsageError("Missing option '-o': name the model folder to write.")
-    check_writable(output)
-    click.get_current_context().with_resource(exclusive_lock(output))
-    from bilex.model.storage import check_destination, holds_model
-
-    check_destination(output)
-    if holds_model(output) and not force:
-        raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
-    return output
-
-
-def _encoder(lm: str | None, mixing: str | None, tuning: str | None) -> C2 | None:
+def _encoder(lm: str | None, mixing: str | None, tuning: Any) -> C2 | None:
     """The settings of stage C2 that the options describe; None without a language model."""
     if lm is None:
         if mixing is not None or tuning is not None:
             given = f"--tuning {tuning}" if mixing is None else f"--lambda {mixing}"
             raise BilexError(f"{given} is about the language model; name one with --lm, such as e5-small-q4.")
         return None
-    from bilex.encoders.settings import C2
+    check_lm(lm)
+    try:
+        weight: Any = DEFAULT_MIXING if mixing in (None, "auto") else float(mixing)
+    except ValueError:
+        raise BilexError(f"--lambda {mixing}: give a number from 0 to 1, or auto.") from None
+    return bilex.C2(lm, mixing=weight, preset=tuning or "auto")
 
-    weight: Any = DEFAULT_MIXING
-    if mixing is not None and mixing != "auto":
-        try:
-            weight = float(mixing)
-        except ValueError:
-            raise BilexError(f"--lambda {mixing}: give a number from 0 to 1, or auto.") from None
-    preset = cast("Literal['auto', 'paper', 'light']", tuning or "auto")
-    return C2(lm, mixing=weight, preset=preset)
+
+def _decisions(
+    layout: opt.DictionaryLayout,
+    lowercase: bool,
+    languages: opt.Languages,
+    corrections: tuple[str, ...],
+    rejected: tuple[str, ...],
+) -> list[Lexicon]:
+    """The files of corrections, then those of rejected pairs, each read once."""
+    found = [layout.read(path, lowercase, languages, verdicts=True) for path in corrections]
+    wrong = [layout.read(path, lowercase, languages) for path in rejected]
+    return found + [bilex.Lexicon([], one.name, rejected=tuple(one.pairs)) for one in wrong]
+
+
+def _joined(seeds: list[Lexicon], decisions: list[Lexicon]) -> Lexicon | None:
+    """Several lists of seeds as one, corrected by decisions; None if there is neither."""
+    if not (seeds or decisions):
+        return None
+    first, *others = seeds or [bilex.Lexicon([], "no seeds")]
+    joined = functools.reduce(operator.add, others, first)
+    return functools.reduce(bilex.Lexicon.corrected, decisions, joined)
+
+
+def _apart(lexicon: Lexicon | None, decided: Lexicon | None) -> tuple[Lexicon | None, Lexicon | None]:
+    """What the fit learns from, and the corrections by which its model is refined.
+
+    Where the corrections outnumber the seeds, the fit learns from all pairs alike.
+    """
+    if lexicon is None or decided is None:
+        return lexicon, None
+    wrong = tuple(pair for pair in lexicon.rejected if pair not in set(decided.rejected))
+    rest = replace(lexicon.without(decided, "source"), rejected=wrong)
+    return (lexicon, None) if len(rest) < len(decided.pairs) else (rest, decided)
+
+
+def _warn_of_missing(decisions: list[Lexicon], source: WordVectors, target: WordVectors) -> None:
+    """Name every pair of the corrections and rejections that does nothing, because a word has no vector."""
+    for decided in decisions:
+        given = decided.as_units(source.key_to_index, target.key_to_index)
+        pairs = (*given.pairs, *given.rejected)
+        missing = [f"{a}–{b}" for a, b in pairs if a not in source or b not in target]
+        if missing:
+            warn(
+                f"{decided.name}: {len(missing)} pairs have no effect, because a word has no vector: "
+                f"{', '.join(missing)}."
+            )
 
 
 def _show_plan(
-    aligner: Aligner,
+    method: str,
+    lm: str | None,
+    languages: opt.Languages,
     source: WordVectors,
     target: WordVectors,
     lexicon: Lexicon | None,
-    languages: tuple[str | None, str | None],
-    *,
-    lm: str | None,
     as_json: bool,
 ) -> None:
     """Show what a fit would work on."""
-    from bilex.core.languages import language_name
-
     plan: dict[str, Any] = {
         "source_language": languages[0],
         "target_language": languages[1],
         "source_words": len(source),
         "target_words": len(target),
         "dimensions": [source.dim, target.dim],
-        "method": aligner.name,
+        "method": method,
         "language_model": lm,
+    }
+    names = (
+        language_name(code) if code else side
+        for code, side in zip(languages, ("source", "target"), strict=True)
+    )
+    rows = {
+        "languages": " – ".join(names),
+        "words": f"{len(source):,} × {len(target):,}, {source.dim} and {target.dim} numbers each",
+        "method": method + (f" and {lm}" if lm else ""),
     }
     if lexicon is not None:
         lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
-    coverage = None if lexicon is None else lexicon.coverage(source.key_to_index, target.key_to_index)
-    if lexicon is not None and coverage is not None:
+        coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
+        missing = [list(side[:_SHOWN_MISSING]) for side in (coverage.source_missing, coverage.target_missing)]
         plan |= {
             "seeds": lexicon.name,
             "seed_pairs": len(lexicon),
             "seed_pairs_covered": coverage.covered,
             "rejected_pairs": len(lexicon.rejected),
-            "missing_source_words": list(coverage.source_missing[:_SHOWN]),
-            "missing_target_words": list(coverage.target_missing[:_SHOWN]),
+            "missing_source_words": missing[0],
+            "missing_target_words": missing[1],
         }
-    if as_json:
-        write_json_line(plan, indent=2)
-        return
-    from rich.table import Table
-
-    from bilex.cli.console import show
-
-    rows = {
-        "languages": " – ".join(
-            language_name(code) if code else side
-            for code, side in zip(languages, ("source", "target"), strict=True)
-        ),
-        "words": f"{len(source):,} × {len(target):,}, {source.dim} and {target.dim} numbers each",
-        "method": aligner.name + (f" and {lm}" if lm else ""),
-    }
-    if lexicon is not None and coverage is not None:
-        missing = [*coverage.source_missing[:_SHOWN], *coverage.target_missing[:_SHOWN]]
         rows["seeds"] = f"{coverage.covered:,} of {len(lexicon):,} pairs have both words in the vectors"
-        if missing:
-            rows["not in the vectors"] = ", ".join(missing) + ", ..."
+        if any(missing):
+            rows["not in the vectors"] = ", ".join([*missing[0], *missing[1], "..."])
         if lexicon.rejected:
             rows["rejected pairs"] = f"{len(lexicon.rejected):,}"
-    table = Table(title="Nothing is made: this is what would be.", title_justify="left", show_header=False)
-    for name, value in rows.items():
-        table.add_row(name, value)
-    show(table)
+    if as_json:
+        opt.write_json_line(plan, indent=2)
+        return
+    show(table((), rows.items(), "A dry run: nothing was written. This is what a fit would work on."))
 
 
 def _report(
-    translator: Any, output: str, seconds: float, as_json: bool, refinement: Refinement | None
+    translator: Translator, output: str, seconds: float, as_json: bool, refinement: Refinement | None
 ) -> None:
     """A few translations, what the held-out seeds say, and what to do next."""
-    from bilex.cli.console import show, warn
-    from bilex.cli.tables import answers_table, calibration_lines, unseen_words
     from bilex.model.card import sentences
 
-    words = unseen_words(translator, _SHOWN_WORDS)
+    seeds = {source for source, _ in translator.seeds.pairs}
+    words = [
+        word for word in translator.space.source.index_to_key if len(word) >= _SHORTEST and word.isalpha()
+    ]
+    words = [word for word in words if word not in seeds][:_SHOWN_WORDS]
     answers = translator.translate(words, 3)
     if as_json:
-        write_json_line(
-            {
-                "model": output,
-                "seconds": round(seconds, 2),
-                **translator.provenance.as_dict(),
-                "calibration": translator.calibration.as_dict(),
-                "refinement": None if refinement is None else refinement.as_dict(),
-                "samples": [answer.as_dict() for answer in answers],
-            },
-            indent=2,
-        )
+        report = {
+            "model": output,
+            "seconds": round(seconds, 2),
+            **translator.provenance.as_dict(),
+            "calibration": translator.calibration.as_dict(),
+            "refinement": None if refinement is None else refinement.as_dict(),
+            "samples": [answer.as_dict() for answer in answers],
+        }
+        opt.write_json_line(report, indent=2)
         return
     if answers:
         title = "Frequent words that are not among the seeds"
-        show(answers_table(answers, title, languages=translator.languages))
-    for line in calibration_lines(translator):
-        show(line)
+        show(answers_table(answers, translator.languages, title))
+    show_confidences(translator)
     if refinement is not None:
         show(f"Corrections: {refinement.note}")
     expected, *warnings = sentences(translator.provenance, output)

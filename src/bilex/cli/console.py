@@ -1,18 +1,21 @@
-"""What the user sees: tables on stdout, progress and warnings on stderr."""
+"""What the user sees: tables on stdout, progress, notes and warnings on stderr."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from bilex.core.progress import BarProgress, LineProgress, Progress, Steps
 from bilex.core.text import escape_control_characters, safe_console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from bilex.model import Answer, Translator
 
 _WIDTH_IN_PIPES = 160
 
@@ -22,6 +25,9 @@ def show(what: RenderableType) -> None:
     if sys.stdout.isatty():
         safe_console(file=sys.stdout, soft_wrap=isinstance(what, str)).print(what)
         return
+    from rich.console import Group
+    from rich.table import Table
+
     console = safe_console(file=sys.stdout, width=_WIDTH_IN_PIPES, soft_wrap=isinstance(what, str))
     for part in what.renderables if isinstance(what, Group) else [what]:
         if isinstance(part, Table):
@@ -32,8 +38,15 @@ def show(what: RenderableType) -> None:
         console.print(part)
 
 
+def note(sentence: str) -> None:
+    """Write a sentence to stderr, such as what was written where."""
+    sys.stderr.write(escape_control_characters(sentence) + "\n")
+
+
 def warn(sentence: str) -> None:
     """Write a warning to stderr."""
+    from rich.text import Text
+
     text = Text(escape_control_characters(f"warning: {sentence}"), style="yellow")
     safe_console(stderr=True, soft_wrap=True).print(text)
 
@@ -44,7 +57,7 @@ def progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
 
 
 @contextmanager
-def interruptible(checkpoint: str | Path | None, listener: Progress) -> Iterator[None]:
+def interruptible(checkpoint: str | None, listener: Progress) -> Iterator[None]:
     """Where Ctrl-C ends the work inside, say what a checkpoint has kept of it."""
     try:
         yield
@@ -52,3 +65,51 @@ def interruptible(checkpoint: str | Path | None, listener: Progress) -> Iterator
         if checkpoint and Path(checkpoint).exists():
             listener.say(f"What was finished is kept in {checkpoint}; run the same command to go on from it.")
         raise
+
+
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, *, left: int = 0
+) -> Table:
+    """A table; columns after the first `left` ones are aligned to the right, none if it is 0."""
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", show_header=bool(headings))
+    for place, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if left and place >= left else "left")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def answers_table(answers: Iterable[Answer], languages: tuple[str, str], title: str | None = None) -> Table:
+    """Words and their translations, one per line, with where a word's vector came from if it has no own."""
+    headings = ({"source": "word", "target": "translation"}.get(name, name) for name in languages)
+    made = table([*headings, "score", "confidence"], (), title, left=2)
+    for answer in answers:
+        origin = "composed" if answer.composed else f"from {answer.origin}"
+        mark = "" if origin == "from vocabulary" else f" ({origin})"
+        for place, found in enumerate(answer):
+            word = f"{found.word} (composed)" if found.composed else found.word
+            sure = "–" if found.confidence is None else f"{found.confidence:.0%}"
+            made.add_row(
+                "" if place else f"{answer.word}{mark}",
+                word,
+                f"{found.score:.3f}",
+                "known" if found.known else sure,
+            )
+        made.add_section()
+    return made
+
+
+def show_confidences(translator: Translator) -> None:
+    """Say how far the confidences can be trusted, one sentence per direction."""
+    parts = translator.calibration.parts
+    for direction in ("forward", "backward"):
+        if (part := parts.get((direction, "csls"))) is not None:  # type: ignore[call-overload]
+            one, other = translator.provenance.language_names(direction)  # type: ignore[arg-type]
+            beyond = 100 * (part.error - part.error_by_chance)
+            off = f"off by about {beyond:.0f} points" if beyond >= 1 else "right, as far as so few words show"
+            learned = f"learned on {part.words} held-out seed words, and {off} there"
+            show(f"Confidences, {one} to {other}: {learned}.")
+    if not parts:
+        show(f"There are no confidences ({translator.calibration.note}).")

@@ -2,77 +2,46 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 import click
 
-from bilex.cli.dictionaries import DictionaryLayout, conversion_options
-from bilex.cli.kinds import kind_of
-from bilex.cli.model_options import DictionaryOutput, dictionary_output_options
-from bilex.cli.options import check_readable, examples, limit_option, read_vectors
+from bilex.cli import options as opt
+from bilex.cli.console import note, progress, warn
+from bilex.cli.info import kind_of
 from bilex.core.errors import BilexError
-from bilex.core.text import escape_control_characters
+from bilex.core.files import check_not_an_input, check_writable
 
 
-@click.command(
-    epilog=examples(
-        "bilex convert wiki.en.bin -o en               (fastText to our folder, subwords kept)",
-        "bilex convert en.vec.gz -o en --dtype float16 --limit 200000 --lowercase",
-        "bilex convert en -o en.vec                    (our folder to word2vec text)",
-        "bilex convert vectors.npy -o en.bin --format binary",
-        "bilex convert en-fi.csv -o en-fi.tsv --columns 3,1 --split ';'     (a dictionary)",
-        "bilex convert freedict-eng-fin.index -o en-fi.tmx --languages en,fi",
-        "bilex convert terms.tbx -o terms.csv --from tbx --to deepl",
-    )
-)
-@click.argument("input_file", metavar="INPUT", type=click.Path())
-@click.argument("old_output", metavar="[OUTPUT]", required=False, type=click.Path())
-@click.option("-o", "--output", metavar="OUTPUT", help="What to write; may also stand after INPUT.")
-@click.option(
-    "--format",
-    "--to",
-    "form",
-    metavar="NAME",
-    help="The format to write; by default what OUTPUT's name says.",
-)
-@click.option(
-    "--kind",
-    type=click.Choice(["auto", "vectors", "dictionary"]),
-    default="auto",
-    show_default=True,
-    help="What INPUT is.",
-)
-@conversion_options
-@dictionary_output_options
-@limit_option("Only so many of the first entries.")
-@click.option("--lowercase", is_flag=True, help="Lower-case the words; the first of equal ones stays.")
-@click.option(
-    "--dtype",
-    type=click.Choice(["float32", "float16", "int8"]),
-    default="float32",
-    show_default=True,
-    help="Numbers in a safetensors folder.",
-)
-@click.option(
-    "--preprocess",
-    multiple=True,
-    type=click.Choice(["unit", "center"]),
-    help="Make rows unit or subtract the mean, in the order given; recorded in a safetensors folder.",
+@opt.as_command(
+    "bilex convert wiki.en.bin -o en               (fastText to our folder, subwords kept)",
+    "bilex convert en.vec.gz -o en --dtype float16 --limit 200000 --lowercase",
+    "bilex convert en -o en.vec                    (our folder to word2vec text)",
+    "bilex convert vectors.npy -o en.bin --format binary",
+    "bilex convert en-fi.csv -o en-fi.tsv --columns 3,1 --split ';'     (a dictionary)",
+    "bilex convert freedict-eng-fin.index -o en-fi.tmx --languages en,fi",
+    "bilex convert terms.tbx -o terms.csv --from tbx --to deepl",
 )
 def command(
-    input_file: str,
-    old_output: str | None,
-    output: str | None,
-    form: str | None,
-    kind: str,
-    layout: DictionaryLayout,
-    writing: DictionaryOutput,
-    limit: int | None,
-    lowercase: bool,
-    dtype: str,
-    preprocess: tuple[Any, ...],
+    input_file: Annotated[str, {"metavar": "INPUT"}],
+    old_output: Annotated[str | None, {"metavar": "[OUTPUT]"}] = None,
+    *,
+    output: str | None = None,
+    format: str | None = None,
+    kind: Literal["auto", "vectors", "dictionary"] = "auto",
+    from_: opt.ReadFormat = None,
+    columns: opt.Columns = None,
+    delimiter: str | None = None,
+    split: str | None = None,
+    writing: opt.DictionaryOutput,
+    limit: opt.PositiveOrNone = None,
+    lowercase: bool = False,
+    dtype: Literal["float32", "float16", "int8"] = "float32",
+    preprocess: Annotated[
+        tuple[Literal["unit", "center"], ...], {"type": click.Choice(["unit", "center"]), "multiple": True}
+    ] = (),
 ) -> None:
     """Convert INPUT, vectors or a dictionary, into OUTPUT in another format.
 
@@ -82,55 +51,72 @@ def command(
     Dictionaries are read (--from) and written (--to) as tsv, csv, jsonl, muse, deepl, omegat, tbx, tmx,
     tei, stardict, apertium, synonyms, anki, hunalign, bicleaner and xlsx, and read as dictd and
     wiktextract too.
+
+    Options:
+        -o, --output OUTPUT: What to write; may also stand after INPUT.
+        --format, --to NAME: The format to write.  [default: what OUTPUT's name says]
+        --kind: What INPUT is.
+        --limit: Only so many of the first entries.
+        --lowercase: Lower-case the words; of equal ones the first is kept.
+    Dictionaries:
+        --from NAME: The format of INPUT.  [default: detected automatically]
+        --columns --delimiter --split --languages --defuse-formulas --skip-unfit
+    Vectors:
+        --dtype: The number type in a safetensors folder.
+        --preprocess: Scale rows to unit length or subtract the mean, in the order given; recorded in a
+            safetensors folder.
     """
     if (output is None) == (old_output is None):
         raise click.UsageError("Name what to write once: bilex convert INPUT -o OUTPUT.")
     output = output or str(old_output)
-    check_readable(input_file)
-    from bilex.cli.console import progress
-    from bilex.core.files import check_not_an_input, check_writable
+    opt.check_readable(input_file)
     from bilex.vectors.formats import files_read, files_written, format_of_name
 
     check_not_an_input(output, input_file)
-    if kind == "auto":
-        kind = "dictionary" if layout.format else kind_of(Path(input_file))
-    if kind == "model":
-        raise BilexError(f"{input_file}: is a model; its vectors are the folders source and target in it.")
-    if kind == "dictionary":
-        _convert_dictionary(input_file, output, form, layout, writing, limit, lowercase)
+    found = kind if kind != "auto" else "dictionary" if from_ else kind_of(Path(input_file))
+    if found == "model":
+        raise BilexError(f"{input_file}: is a model; write its vectors with 'bilex export'.")
+    if found == "dictionary":
+        layout = opt.DictionaryLayout(from_, columns, delimiter, split)
+        _convert_dictionary(input_file, output, format, layout, writing, limit, lowercase)
         return
-    for written in files_written(Path(output), form):
+    for written in files_written(Path(output), format):
         for read in files_read(Path(input_file)):
             check_not_an_input(written, read)
         check_writable(written)
-    vectors = read_vectors(input_file, limit, lowercase, progress())
+    vectors = opt.read_vectors(input_file, limit, lowercase, progress())
     if preprocess:
         vectors = vectors.preprocessed(*preprocess)
-    if (form or format_of_name(Path(output))) in ("text", "binary", "npy"):
+    if (format or format_of_name(Path(output))) in ("text", "binary", "npy"):
         vectors = vectors.portable()
-    vectors.save(output, form, dtype=dtype)
-    sys.stderr.write(
-        escape_control_characters(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.") + "\n"
-    )
+    vectors.save(output, format, dtype=dtype)
+    note(f"Wrote {len(vectors):,} words × {vectors.dim} to {output}.")
 
 
 def _convert_dictionary(
     path: str,
     output: str,
     form: str | None,
-    layout: DictionaryLayout,
-    writing: DictionaryOutput,
+    layout: opt.DictionaryLayout,
+    writing: opt.DictionaryOutput,
     limit: int | None,
     lowercase: bool,
 ) -> None:
-    from bilex.core.files import check_writable
-    from bilex.lexicon.formats import format_of, write
+    """Read a dictionary with all that it says about its pairs, and write that."""
+    from bilex.lexicon.entries import Dictionary
+    from bilex.lexicon.formats import format_of, read, write
+    from bilex.lexicon.reading import Layout, respelt
 
     written_as = format_of(output, form)
     check_writable(output)
-    dictionary = layout.read_entries(path, lowercase, writing.languages)
-    kept = dictionary.with_entries(dictionary.entries[:limit])
-    report = write(output, kept, written_as.name, writing.options)
-    sys.stderr.write(escape_control_characters(f"Wrote {report.written:,} pairs to {output}.") + "\n")
+    columns = Layout(layout.columns, layout.delimiter, layout.split, writing.languages or (None, None))
+    reading = read(path, columns, layout.dictionary_format)
+    if sentence := reading.report.sentence():
+        warn(sentence)
+    pairs = respelt([(e.source, e.target) for e in reading.entries], lowercase=lowercase, normal_form="NFC")
+    words = zip(reading.entries, pairs, strict=True)
+    entries = [replace(entry, source=source, target=target) for entry, (source, target) in words]
+    report = write(output, Dictionary(entries[:limit], reading.languages), written_as.name, writing.options)
+    note(f"Wrote {report.written:,} pairs to {output}.")
     if report.left_out:
-        sys.stderr.write(escape_control_characters(report.sentence()) + "\n")
+        note(report.sentence())

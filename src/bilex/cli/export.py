@@ -2,51 +2,46 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+from typing import Literal
 
-import click
-
-from bilex.cli.options import check_readable, examples, limit_option
+import bilex
+from bilex.cli.console import note
+from bilex.cli.options import PositiveOrNone, as_command, check_readable
 from bilex.core.errors import BilexError
-from bilex.core.text import escape_control_characters
-
-_SUFFIXES = ("vec", "bin", "npy")
+from bilex.core.files import check_writable
 
 
-@click.command(
-    epilog=examples(
-        "bilex export en-fi -o aligned                          (aligned/en.vec and aligned/fi.vec)",
-        "bilex export en-fi -o aligned --format bin --limit 50000",
-        "python eval_translation.py aligned/en.vec aligned/fi.vec -d test.txt --retrieval csls     (VecMap)",
-    )
+@as_command(
+    "bilex export en-fi -o aligned                          (aligned/en.vec and aligned/fi.vec)",
+    "bilex export en-fi -o aligned --format bin --limit 50000",
+    "python eval_translation.py aligned/en.vec aligned/fi.vec -d test.txt --retrieval csls     (VecMap)",
 )
-@click.argument("model", type=click.Path())
-@click.option("-o", "--output", metavar="DIR", required=True, help="The folder to write the files into.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(_SUFFIXES),
-    default="vec",
-    show_default=True,
-    help="word2vec text, word2vec binary, or npy with a word list.",
-)
-@limit_option("Only so many of the most frequent words of each language.")
-@click.option("--force", is_flag=True, help="Replace files that are there already.")
-def command(model: str, output: str, form: str, limit: int | None, force: bool) -> None:
+def command(
+    model: str,
+    *,
+    output: str,
+    format: Literal["vec", "bin", "npy"] = "vec",
+    limit: PositiveOrNone = None,
+    force: bool = False,
+) -> None:
     """Write the aligned vectors of MODEL into the folder DIR, one file for each language.
 
     gensim, fastText and the evaluation programs of VecMap and MUSE read the files. Spaces in words are
     written as underscores; words that the format cannot hold, or that become the same, are left out.
+
+    Options:
+        -o, --output DIR: The folder to write the files into.
+        --format: word2vec text, word2vec binary, or npy with a word list.
+        --limit: Only so many of the most frequent words of each language.
+        --force: Replace files that are there already.
     """
     check_readable(model)
-    from bilex.core.files import check_writable
-    from bilex.model import Translator
     from bilex.model.many.core import open_model
     from bilex.vectors.formats import files_written
 
     opened = open_model(model)
-    if isinstance(opened, Translator):
+    if isinstance(opened, bilex.Translator):
         codes = opened.provenance.languages
         names = [code or side for code, side in zip(codes, ("source", "target"), strict=True)]
         if names[0] == names[1]:
@@ -54,7 +49,7 @@ def command(model: str, output: str, form: str, limit: int | None, force: bool) 
         vocabularies = dict(zip(names, (opened.space.source, opened.space.target), strict=True))
     else:
         vocabularies = opened.vocabularies
-    paths = {name: Path(output) / f"{name}.{form}" for name in vocabularies}
+    paths = {name: Path(output) / f"{name}.{format}" for name in vocabularies}
     for path in paths.values():
         for written in files_written(path):
             if written.exists() and not force:
@@ -66,6 +61,5 @@ def command(model: str, output: str, form: str, limit: int | None, force: bool) 
         portable = vectors.portable()
         portable.save(path)
         lost = len(vectors) - len(portable)
-        note = f"; {lost:,} words are left out" if lost else ""
-        text = f"Wrote {len(portable):,} words × {portable.dim} to {path}{note}."
-        sys.stderr.write(escape_control_characters(text) + "\n")
+        left_out = f"; {lost:,} words are left out" if lost else ""
+        note(f"Wrote {len(portable):,} words × {portable.dim} to {path}{left_out}.")

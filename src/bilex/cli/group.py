@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COMMANDS = "bilex.commands"  # the entry-point group in which other distributions register commands
 
-_SUMMARIES = {
+SUMMARIES = {
     "align": "Two vector files and a seed dictionary become a translation model.",
     "init": "Ask for languages and files, and write them to bilex.toml for 'bilex align'.",
     "translate": "Translate words with a model.",
@@ -29,16 +29,13 @@ _SUMMARIES = {
     "info": "Describe a vector file, a dictionary or a model.",
     "methods": "List the alignment methods and their settings.",
     "completion": "Let your shell complete what you type.",
-    "demo": "Align the packaged sample, and show what comes out.",
+    "demo": "Align the packaged sample, and show the results.",
     "prepare": "Compile and convert now what the first run would otherwise.",
 }
 # Commands of distributions that are installed on their own; they register in the entry-point group.
 _ELSEWHERE = {
-    "align-grid": "bench",
-    "benchmark": "bench",
-    "data": "bench",
-    "serve": "workbench",
-    "review": "workbench",
+    **dict.fromkeys(("align-grid", "benchmark", "data"), "bench"),
+    **dict.fromkeys(("serve", "review"), "workbench"),
 }
 
 # \b makes click leave the lines of a paragraph as they are.
@@ -68,13 +65,13 @@ class LazyCommands(click.Group):
         self.summaries = summaries
         self.modules = modules
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order a user meets them."""
-        return list(self.all_summaries())
-
     def all_summaries(self) -> dict[str, str]:
         """One sentence for each command; a group that takes more commands adds theirs."""
         return self.summaries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order a user meets them."""
+        return list(self.all_summaries())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""
@@ -106,65 +103,55 @@ class OpenCommands(LazyCommands):
 
     def all_summaries(self) -> dict[str, str]:
         """Own commands first, then those of other distributions."""
-        more = {
-            name: self._load(found).get_short_help_str(limit=100) for name, found in _registered().items()
-        }
+        more = {name: _load(found).get_short_help_str(limit=100) for name, found in _registered().items()}
         return self.summaries | more
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, of bilex or of another distribution."""
         own = super().get_command(ctx, cmd_name)
-        if own is not None:
+        if own is not None or cmd_name not in (registered := _registered()) | _ELSEWHERE:
             return own
-        registered = _registered()
         if cmd_name in registered:
-            return self._load(registered[cmd_name])
-        if cmd_name in _ELSEWHERE:
-            folder = _ELSEWHERE[cmd_name]
-            raise BilexError(
-                f"'bilex {cmd_name}' is part of bilex-{folder}, which is not installed here; "
-                f"run: pip install bilex-{folder} (in a copy of the repository: pip install ./{folder})."
-            )
-        return None
-
-    @staticmethod
-    def _load(found: EntryPoint) -> click.Command:
-        try:
-            command: click.Command = found.load()
-        except (ImportError, AttributeError) as error:
-            raise BilexError(
-                f"the command '{found.name}' ({found.value}) cannot be imported: {error}; "
-                "install the distribution that provides it again."
-            ) from error
-        return command
+            return _load(registered[cmd_name])
+        folder = _ELSEWHERE[cmd_name]
+        raise BilexError(
+            f"'bilex {cmd_name}' is part of bilex-{folder}, which is not installed here; "
+            f"run: pip install bilex-{folder} (in a copy of the repository: pip install ./{folder})."
+        )
 
 
 def _registered() -> dict[str, EntryPoint]:
     """The commands of other distributions by name; bilex's own names cannot be taken."""
     from importlib.metadata import entry_points
 
-    return {found.name: found for found in entry_points(group=COMMANDS) if found.name not in _SUMMARIES}
+    return {found.name: found for found in entry_points(group=COMMANDS) if found.name not in SUMMARIES}
+
+
+def _load(found: EntryPoint) -> click.Command:
+    try:
+        command: click.Command = found.load()
+    except (ImportError, AttributeError) as error:
+        raise BilexError(
+            f"the command '{found.name}' ({found.value}) cannot be imported: {error}; "
+            "install the distribution that provides it again."
+        ) from error
+    return command
 
 
 def subcommands(name: str, summaries: dict[str, str], text: str, *, package: str) -> LazyCommands:
     """A command that is a group itself, each of whose commands has the module `PACKAGE.NAME_COMMAND`."""
-    return LazyCommands(
-        name=name,
-        summaries=summaries,
-        modules=f"{package}.{name}_",
-        help=text,
-        epilog=f"'bilex {name} COMMAND --help' shows examples.",
+    epilog = f"'bilex {name} COMMAND --help' shows examples."
+    modules = f"{package}.{name}_"
+    return LazyCommands(name=name, summaries=summaries, modules=modules, help=text, epilog=epilog)
+
+
+commands = click.version_option(bilex.__version__, prog_name="bilex")(
+    OpenCommands(
+        name="bilex",
+        summaries=SUMMARIES,
+        modules="bilex.cli.",
+        help=_HELP,
+        epilog="'bilex COMMAND --help' shows examples. Start with 'bilex demo'.",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-
-
-@click.group(
-    cls=OpenCommands,
-    summaries=_SUMMARIES,
-    modules="bilex.cli.",
-    help=_HELP,
-    epilog="'bilex COMMAND --help' shows examples. Start with 'bilex demo'.",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(bilex.__version__, prog_name="bilex")
-def commands() -> None:
-    """All commands of `bilex`."""

@@ -3,114 +3,147 @@
 from __future__ import annotations
 
 import platform
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import bilex
-from bilex.cli.dictionaries import DictionaryLayout, dictionary_options
-from bilex.cli.kinds import kind_of
-from bilex.cli.options import (
-    check_readable,
-    examples,
-    json_option,
-    limit_option,
-    read_vectors,
-    write_json_line,
-)
+from bilex.cli import options as opt
+from bilex.cli.console import progress, show, table
 from bilex.core.errors import BilexError
 from bilex.core.machine import available_memory, cache_folder, library_versions, processor, total_memory
 
 if TYPE_CHECKING:
-    from bilex.model import Translator
     from bilex.model.provenance import Provenance
     from bilex.model.storage import Description
 
-
 _FIRST_WORDS = 8
+_GIGABYTE = 1 << 30
+_HEAD_BYTES = 1 << 16
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_TWO_NUMBERS = re.compile(
+    r"(?:.*\s)?" + r"\s+".join([r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"] * 2) + r"\s*"
+)
 
 
-@click.command(
-    epilog=examples(
-        "bilex info en.vec.gz",
-        "bilex info en-fi.tsv --source en.vec --target fi.vec   (how much of it the vectors cover)",
-        "bilex info en-fi                                       (a model: how it was made, how good it is)",
-        "bilex info en-fi --doubtful                            (seeds that the model finds unlikely)",
-        "bilex info en-fi --verify                              (is every file as it was saved?)",
-        "bilex info en.vec --json",
-        "bilex info --machine                                   (what a bug report needs)",
-    )
+@opt.as_command(
+    "bilex info en.vec.gz",
+    "bilex info en-fi.tsv --source en.vec --target fi.vec   (how much of it the vectors cover)",
+    "bilex info en-fi                                       (a model: how it was made, how good it is)",
+    "bilex info en-fi --doubtful                            (seeds that the model finds unlikely)",
+    "bilex info en-fi --verify                              (is every file as it was saved?)",
+    "bilex info en.vec --json",
+    "bilex info --machine                                   (what a bug report needs)",
 )
-@click.argument("path", type=click.Path(), required=False)
-@click.option("--machine", is_flag=True, help="Describe this machine and the installed libraries instead.")
-@click.option("--source", metavar="VECTORS", help="For a dictionary: the source vectors to compare with.")
-@click.option("--target", metavar="VECTORS", help="For a dictionary: the target vectors to compare with.")
-@limit_option("Read only so many of the first words.")
-@click.option(
-    "--keep-case", is_flag=True, help="Do not lower-case a dictionary and what it is compared with."
-)
-@dictionary_options
-@click.option("--doubtful", is_flag=True, help="Of a model: its most unlikely seeds, which may be wrong.")
-@click.option(
-    "-k", "count", type=click.IntRange(min=1), default=20, show_default=True, help="How many doubtful seeds."
-)
-@click.option(
-    "--verify",
-    is_flag=True,
-    help="Of a model: compare all of its files with their checksums.",
-)
-@click.option("--verbose", is_flag=True, help="Of a model: also every setting, loss and measurement.")
-@json_option
 def command(
-    path: str | None,
-    machine: bool,
-    source: str | None,
-    target: str | None,
-    limit: int | None,
-    keep_case: bool,
-    layout: DictionaryLayout,
-    doubtful: bool,
-    count: int,
-    verify: bool,
-    verbose: bool,
-    as_json: bool,
+    path: str | None = None,
+    *,
+    machine: bool = False,
+    source: str | None = None,
+    target: str | None = None,
+    limit: opt.PositiveOrNone = None,
+    keep_case: bool = False,
+    layout: opt.DictionaryLayout,
+    doubtful: bool = False,
+    k: opt.Positive = 20,
+    verify: bool = False,
+    verbose: bool = False,
+    json: bool = False,
 ) -> None:
-    """Describe a file of word vectors, a dictionary, or a model folder; or, with --machine, this machine."""
+    """Describe a file of word vectors, a dictionary, or a model folder; or, with --machine, this machine.
+
+    Options:
+        --machine: Describe this machine and the installed libraries instead.
+        --limit: Read only so many of the first words.
+        --json
+    Of a model:
+        --doubtful: Its most unlikely seeds, which may be wrong.
+        -k: How many doubtful seeds.
+        --verify: Compare all of its files with their checksums.
+        --verbose: Also every setting, loss and measurement.
+    Of a dictionary:
+        --source VECTORS: The source vectors to compare with.
+        --target VECTORS: The target vectors to compare with.
+        --keep-case: Do not lower-case the dictionary and what it is compared with.
+        --dictionary-format --columns --delimiter --split
+    """
     if machine == (path is not None):
         raise click.UsageError("name one file or folder, or give --machine.")
     if path is None:
-        _show(machine_facts(), "this machine", as_json)
+        _show(_machine(), "this machine", json)
         return
-    check_readable(path, source, target)
+    opt.check_readable(path, source, target)
     kind = kind_of(Path(path))
-    if kind == "model":
-        _show_model(path, doubtful=doubtful, count=count, verbose=verbose, verify=verify, as_json=as_json)
-        return
-    if kind == "many" and not doubtful:
-        _show_many(path, verify, as_json)
-        return
-    if doubtful:
+    title = f"{path}: {kind}"
+    if doubtful and kind != "model":
         raise BilexError(f"{path}: --doubtful is about a model's seeds; give a model folder.")
-    if kind == "vectors":
+    if doubtful:
+        _show_doubtful(path, k, json)
+        return
+    if kind == "model":
+        from bilex.model.storage import describe
+
+        model = describe(path, verify=verify)
+        if not json:
+            _show(_summary(path, model, verify), title)
+            if verbose:
+                _show(_everything(path, model), "everything")
+            return
+        found = {**_everything(path, model), "checksums_compared": verify}
+    elif kind == "many":
+        from bilex.cli.align_many import summary
+        from bilex.model.storage import describe_many
+
+        found = {**summary(describe_many(path, verify=verify)), "checksums_compared": verify}
+        title = f"{path}: model of {len(found['languages'])} languages"
+    elif kind == "vectors":
         found = _vectors(path, limit)
     else:
         found = _dictionary(path, source, target, limit, not keep_case, layout)
-    _show({"path": path, "kind": kind, **found} if as_json else found, f"{path}: {kind}", as_json)
+    _show({"path": path, "kind": kind, **found} if json else found, title, json)
+
+
+def kind_of(path: Path) -> str:
+    """What stands at a path: "model", "many" (a model of many languages), "vectors" or "dictionary".
+
+    Folders are known by their config.json, files by their suffix or else by their first lines: a line of
+    vectors ends in two numbers or more, a line of a dictionary does not.
+    """
+    if path.is_dir():
+        from bilex.model.storage import is_many, is_model
+
+        return "model" if is_model(path) else "many" if is_many(path) else "vectors"
+    from bilex.lexicon.formats import all_formats
+
+    suffixes = {suffix for form in all_formats() for suffix in form.suffixes} | {".idx", ".dz"}
+    if path.suffix.lower() in suffixes - {".txt"}:
+        return "dictionary"
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    if head.startswith(_UTF_16_MARKS):  # as spreadsheets save text; vectors never are
+        return "dictionary"
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return "vectors"
+        text = head[: error.start].decode("utf-8-sig")
+    lines = [line for line in text.splitlines()[:20] if line.strip()]
+    pairs = lines and "\0" not in text and not any(map(_TWO_NUMBERS.fullmatch, lines))
+    return "dictionary" if pairs else "vectors"
 
 
 def _show(found: dict[str, Any], title: str, as_json: bool = False) -> None:
     if as_json:
-        write_json_line(found, indent=2)
+        opt.write_json_line(found, indent=2)
         return
-    from rich.table import Table
-
-    from bilex.cli.console import show
-
-    table = Table(title=title, title_justify="left", show_header=False)
-    for name, value in found.items():
-        table.add_row(name.replace("_", " "), _readable(value))
-    show(table)
+    rows = [(name.replace("_", " "), _readable(value)) for name, value in found.items()]
+    show(table((), rows, title))
 
 
 def _readable(value: Any) -> str:
@@ -127,47 +160,18 @@ def _readable(value: Any) -> str:
     return str(value)
 
 
-def _show_many(path: str, verify: bool, as_json: bool) -> None:
-    """A model of many languages on one screen."""
-    from bilex.cli.align_many import summary
-    from bilex.model.storage import describe_many
-
-    found = {**summary(describe_many(path, verify=verify)), "checksums_compared": verify}
-    title = f"{path}: model of {len(found['languages'])} languages"
-    _show({"path": path, "kind": "many", **found} if as_json else found, title, as_json)
-
-
-def _show_model(path: str, *, doubtful: bool, count: int, verbose: bool, verify: bool, as_json: bool) -> None:
-    """A model on one screen, or everything about it, or its doubtful seeds."""
-    if doubtful:
-        from bilex.model import Translator
-
-        _show_doubtful(Translator.load(path), count, as_json)
-        return
-    from bilex.model.storage import describe
-
-    found = describe(path, verify=verify)
-    if as_json:
-        facts = {"path": path, "kind": "model", **_everything(path, found), "checksums_compared": verify}
-        _show(facts, "", as_json)
-    else:
-        _show(_summary(path, found, verify), f"{path}: model")
-        if verbose:
-            _show(_everything(path, found), "everything")
-
-
 def _summary(path: str, found: Description[Provenance], verified: bool) -> dict[str, Any]:
-    """What a person wants to know first."""
+    """What a person wants to know first about a model."""
     from bilex.model.card import known, sentences
 
     made, seeds = found.provenance, next(iter(found.seeds.values()))
-    form, lm = made.trial.form, made.language_model
+    preset, lm = made.trial.form, made.language_model
     compared = "every file is as its checksum says" if verified else "--verify compares files and checksums"
     case = "lower-cased" if found.config["lowercase"] else "case kept"
     return {
         "languages": " – ".join(made.language_names()),
         "method": made.method
-        + (f", form {form}, which held-out seeds chose" if form else "")
+        + (f", preset {preset}, which held-out seeds chose" if preset else "")
         + (f", and the language model {lm.lm}" if lm else ""),
         "words": " × ".join(f"{words:,}" for words in found.words.values()) + f", {case}",
         "seeds": f"{seeds.name}: {len(seeds):,} pairs, {made.seed_pairs_covered} with both words in the "
@@ -182,29 +186,8 @@ def _summary(path: str, found: Description[Provenance], verified: bool) -> dict[
     }
 
 
-def _show_doubtful(translator: Translator, count: int, as_json: bool) -> None:
-    from bilex.cli.console import show
-    from bilex.model.known import doubtful_seeds
-
-    found = doubtful_seeds(translator, count)
-    if as_json:
-        for seed in found:
-            write_json_line(vars(seed))
-        return
-    from rich.table import Table
-
-    one, other = translator.languages
-    table = Table(title="Seeds that the model finds least likely", title_justify="left")
-    for heading in (one, other, "score", f"its own {other}", f"its own {one}"):
-        table.add_column(heading, justify="right" if heading == "score" else "left")
-    for seed in found:
-        table.add_row(seed.source, seed.target, f"{seed.score:.3f}", seed.own_target, seed.own_source)
-    show(table)
-    show("Wrong ones can be rejected: write them with 'no' in a third column, and align with --corrections.")
-
-
 def _everything(path: str, found: Description[Provenance]) -> dict[str, Any]:
-    """What the model's card says, as figures."""
+    """What the model's card says, as numbers."""
     calibration = next(iter(found.calibrations.values())).as_dict()
     source_words, target_words = found.words.values()
     for part in calibration.values():
@@ -227,12 +210,28 @@ def _bytes(path: str) -> int:
     return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
 
 
+def _show_doubtful(path: str, count: int, as_json: bool) -> None:
+    """The seeds of a model that it finds least likely."""
+    from bilex.model.known import doubtful_seeds
+
+    translator = bilex.Translator.load(path)
+    found = doubtful_seeds(translator, count)
+    if as_json:
+        for seed in found:
+            opt.write_json_line(vars(seed))
+        return
+    one, other = translator.languages
+    rows = [(s.source, s.target, f"{s.score:.3f}", s.own_target, s.own_source) for s in found]
+    headings = (one, other, "score", f"the model's {other}", f"the model's {one}")
+    show(table(headings, rows, "Seeds that the model finds least likely"))
+    show("To reject wrong ones, write them with 'no' in a third column, and align with --corrections.")
+
+
 def _vectors(path: str, limit: int | None) -> dict[str, Any]:
     """Words, dimension, preprocessing, and all that the reader left out."""
-    from bilex.cli.console import progress
     from bilex.vectors.core import row_norms
 
-    vectors = read_vectors(path, limit, False, progress())
+    vectors = opt.read_vectors(path, limit, False, progress())
     norms = row_norms(vectors.vectors)
     report = vectors.report
     return {
@@ -254,46 +253,42 @@ def _dictionary(
     target: str | None,
     limit: int | None,
     lowercase: bool,
-    layout: DictionaryLayout,
+    layout: opt.DictionaryLayout,
 ) -> dict[str, Any]:
     """Pairs and words, and how much two vocabularies cover."""
-    from bilex.cli.console import progress
-
     lexicon = layout.read(path, lowercase)
-    report = lexicon.report
-    golds = lexicon.translations()
+    report, translations = lexicon.report, lexicon.translations()
     found: dict[str, Any] = {
         "pairs": len(lexicon),
-        "source_words": len(golds),
+        "source_words": len(translations),
         "target_words": len({target for _, target in lexicon.pairs}),
-        "most_translations_of_a_word": max(map(len, golds.values()), default=0),
+        "most_translations_of_a_word": max(map(len, translations.values()), default=0),
         "columns": list(report.header) if report and report.header else ["no names"],
         "first_pairs": [" – ".join(pair) for pair in lexicon.pairs[:3]],
         "report": report.sentence() if report else "",
     }
     if source and target:
         listener = progress()
-        left = read_vectors(source, limit, lowercase, listener)
-        right = read_vectors(target, limit, lowercase, listener)
+        left, right = (opt.read_vectors(side, limit, lowercase, listener) for side in (source, target))
         coverage = lexicon.coverage(left.key_to_index, right.key_to_index)
-        found["covered_pairs"] = coverage.covered
-        found["coverage"] = coverage.fraction
-        found["advice"] = coverage.advice().strip()
-        found["source_words_missing"] = len(coverage.source_missing)
-        found["target_words_missing"] = len(coverage.target_missing)
+        found |= {
+            "covered_pairs": coverage.covered,
+            "coverage": coverage.fraction,
+            "advice": coverage.advice().strip(),
+            "source_words_missing": len(coverage.source_missing),
+            "target_words_missing": len(coverage.target_missing),
+        }
     return found
 
 
-_GIGABYTE = 1 << 30
-
-
-def machine_facts() -> dict[str, Any]:
+def _machine() -> dict[str, Any]:
     """The processor, memory, GPU and libraries as plain values."""
     import torch
 
     from bilex.search.low_precision.operands import precisions
 
     here = processor()
+    gpu = torch.cuda.get_device_properties() if torch.cuda.is_available() else None
     return {
         "bilex": bilex.__version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -306,23 +301,14 @@ def machine_facts() -> dict[str, Any]:
         "memory_gigabytes": round(total_memory() / _GIGABYTE, 1),
         "memory_available_gigabytes": round(available_memory() / _GIGABYTE, 1),
         "arithmetic": precisions(),
-        "gpu": _gpu(),
+        "gpu": gpu
+        and {
+            "name": gpu.name,
+            "count": torch.cuda.device_count(),
+            "memory_gigabytes": round(gpu.total_memory / _GIGABYTE, 1),
+            "compute_capability": f"{gpu.major}.{gpu.minor}",
+            "cuda": torch.version.cuda,
+        },
         "cache_folder": str(cache_folder()),
         "libraries": library_versions(),
-    }
-
-
-def _gpu() -> dict[str, Any] | None:
-    """The GPU that torch would take; None if it sees none."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return None
-    found = torch.cuda.get_device_properties(torch.cuda.current_device())
-    return {
-        "name": found.name,
-        "count": torch.cuda.device_count(),
-        "memory_gigabytes": round(found.total_memory / _GIGABYTE, 1),
-        "compute_capability": f"{found.major}.{found.minor}",
-        "cuda": torch.version.cuda,
     }

@@ -1,18 +1,21 @@
-"""`bilex init`: questions about a project, answered once and kept in bilex.toml."""
+"""`bilex.toml`, the options of `bilex align` for a project: `init` asks for them, `align` reads them."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import click
 
-from bilex.cli.options import examples
-from bilex.cli.project import FILE, TABLE
-from bilex.core.errors import BilexError
+from bilex.cli.options import Command, as_command, check_readable
+from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import write_text
 from bilex.core.languages import code_of, language_name
 
+FILE, TABLE = "bilex.toml", "align"
+_PATHS = ("source_vectors", "target_vectors", "seeds", "corrections", "rejected", "output", "checkpoint")
 _PURPOSES = {
     "look": ('preset = "quick"', "a first look in a fraction of the time"),
     "dictionary": ('preset = "auto"', "the default: settings chosen on held-out seeds"),
@@ -20,41 +23,72 @@ _PURPOSES = {
 }
 
 
-@click.command(epilog=examples("bilex init", "bilex init --purpose look", "bilex align"))
-@click.option("--source-language", prompt="Language to translate from (a code such as en)", metavar="CODE")
-@click.option("--target-language", prompt="Language to translate to (a code such as fi)", metavar="CODE")
-@click.option("--source-vectors", prompt="Word vectors of the first language (a file)", metavar="FILE")
-@click.option("--target-vectors", prompt="Word vectors of the second language (a file)", metavar="FILE")
-@click.option(
-    "--seeds",
-    prompt="Seed dictionary, one word pair per line (a file; nothing if you have none)",
-    default="",
-    show_default=False,
-    metavar="FILE",
-)
-@click.option(
-    "--purpose",
-    type=click.Choice(list(_PURPOSES)),
-    prompt="Purpose: a first look, a dictionary, or the best one",
-    default="dictionary",
-)
+class ProjectCommand(Command):
+    """A command that takes options from a project file where the command line leaves them out."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the project file that --config names; without vectors, the one in this folder."""
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        path = given.get("config")
+        if not isinstance(path, str) and not isinstance(given.get("source_vectors"), str):
+            path = FILE if Path(FILE).is_file() else None
+        if isinstance(path, str):
+            ctx.default_map = _read_project(Path(path), self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+def _read_project(path: Path, params: list[click.Parameter]) -> dict[str, Any]:
+    """The options of a project file by parameter, with paths relative to the file."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}); check the name.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BilexError(f"{path}: is not valid TOML ({error}); correct it, or run 'bilex init'.") from error
+    options = content.get(TABLE)
+    if not isinstance(options, dict):
+        raise BilexError(f"{path}: has no table [{TABLE}]; 'bilex init' writes an example.")
+    known = {max(param.opts, key=len).lstrip("-").replace("-", "_"): param for param in params}
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        param = known.get(key)
+        if param is None or param.name is None:
+            raise BilexError(f"{path}: [{TABLE}] has no option '{key}'.{nearest_name(key, known)}")
+        several = value if isinstance(value, list) else [value]
+        if param.name in _PATHS:
+            several = [str(path.parent / str(one)) for one in several]
+        found[param.name] = several if getattr(param, "multiple", False) else several[0]
+    return found
+
+
+Asked = Annotated[str, {"prompt": True}]
+
+
+@as_command("bilex init", "bilex init --purpose look", "bilex align")
 def command(
-    source_language: str,
-    target_language: str,
-    source_vectors: str,
-    target_vectors: str,
-    seeds: str,
-    purpose: str,
+    *,
+    source_language: Asked,
+    target_language: Asked,
+    source_vectors: Asked,
+    target_vectors: Asked,
+    seeds: Asked = "",
+    purpose: Annotated[Literal["look", "dictionary", "best"], {"prompt": True}] = "dictionary",
 ) -> None:
     """Ask for languages, files and purpose, and write bilex.toml in this folder.
 
     Afterwards 'bilex align' without arguments makes the model that the file describes.
+
+    Questions:
+        --source-language CODE: Language to translate from (a code such as en).
+        --target-language CODE: Language to translate to (a code such as fi).
+        --source-vectors FILE: Word vectors of the first language (a file).
+        --target-vectors FILE: Word vectors of the second language (a file).
+        --seeds FILE: Seed dictionary, one word pair per line (a file; press Enter if you have none).
+        --purpose: Purpose: a first look, a dictionary, or the best one.
     """
     if Path(FILE).exists():
         raise BilexError(f"{FILE}: is there already; edit it, or move it away and run 'bilex init' again.")
-    for path in filter(None, (source_vectors, target_vectors, seeds)):
-        if not Path(path).exists():
-            raise BilexError(f"{path}: there is no such file; check the name.")
+    check_readable(source_vectors, target_vectors, seeds)
     source, target = (code_of(code) or code.strip() for code in (source_language, target_language))
     line, why = _PURPOSES[purpose]
     known = f"seeds = [{json.dumps(seeds)}]" if seeds else '# seeds = ["pairs.tsv"]'

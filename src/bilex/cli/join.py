@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import click
+import bilex
+from bilex.cli.align_many import report_many
+from bilex.cli.console import progress, warn
+from bilex.cli.options import as_command, check_model_output, check_readable
 
-from bilex.cli.align_many import check_output, report_many
-from bilex.cli.options import check_readable, examples, json_option
 
-
-@click.command(
-    epilog=examples(
-        "bilex join en-fi en-ru en-fr -o many",
-        "bilex translate many koira --from fi --to ru",
-    )
-)
-@click.argument("models", nargs=-1, required=True, type=click.Path())
-@click.option("-o", "--output", metavar="MANY", required=True, help="The model folder to write.")
-@click.option("--force", is_flag=True, help="Replace an earlier model of that name.")
-@json_option
-def command(models: tuple[str, ...], output: str, force: bool, as_json: bool) -> None:
+@as_command("bilex join en-fi en-ru en-fr -o many", "bilex translate many koira --from fi --to ru")
+def command(models: tuple[str, ...], *, output: str, force: bool = False, json: bool = False) -> None:
     """Join MODELS of two languages into one that translates from any language to any.
 
     The models must share languages, as en-fi, en-ru and en-fr share English. Nothing is learned anew: the
     space of each model is rotated onto those of the others, and languages that no model holds together are
     translated through the common space.
+
+    Options:
+        -o, --output MANY: The model folder to write.
+        --force --json
     """
     check_readable(*models)
-    check_output(output, force, models)
-    from bilex.cli.console import progress, warn
-    from bilex.model import Translator
+    check_model_output(output, force, *models)
     from bilex.model.many.joining import join
 
     listener = progress()
-    opened = {model: Translator.load(model) for model in dict.fromkeys(models)}
+    opened = {model: bilex.Translator.load(model) for model in dict.fromkeys(models)}
     pairs: dict[frozenset[str], str] = {}
     for model, translator in opened.items():
         first = pairs.setdefault(frozenset(translator.language_codes), model)
@@ -40,4 +33,4 @@ def command(models: tuple[str, ...], output: str, force: bool, as_json: bool) ->
             warn(f"{first} and {model} are models of the same two languages: usually one of them is enough.")
     many = join(opened)
     many.save(output, progress=listener)
-    report_many(many, output, as_json)
+    report_many(many, output, json)

@@ -4,109 +4,75 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import click
 
-from bilex.cli.dictionaries import FormatName
-from bilex.cli.model_options import (
-    DictionaryOutput,
-    Filters,
-    SeveralValues,
-    dictionary_output_options,
-    filter_options,
-    from_option,
-    ranks_of_text,
-    to_languages_option,
-)
-from bilex.cli.options import (
-    check_device,
-    check_readable,
-    device_option,
-    direction_options,
-    examples,
-    model_only_option,
-    retrieval_option,
-)
+import bilex
+from bilex.cli import options as opt
+from bilex.cli.console import note, progress
 from bilex.core.errors import BilexError
-from bilex.core.text import escape_control_characters
-
-if TYPE_CHECKING:
-    from bilex.lexicon.entries import Languages
-    from bilex.model.space import Direction
+from bilex.core.files import check_writable
+from bilex.core.languages import code_of
 
 
-@click.command(
-    cls=SeveralValues,
-    epilog=examples(
-        "bilex lexicon en-fi -o en-fi.tsv",
-        "bilex lexicon en-fi --mutual --min-confidence 0.5 -o sure.tsv",
-        "bilex lexicon en-fi -k 3 --ranks 1-20000 -o frequent.jsonl",
-        "bilex lexicon en-fi --direction both --format csv > both.csv",
-        "bilex lexicon en-fi --no-numbers --stop-words stop.txt -o words.tsv",
-        "bilex lexicon en-fi --lemmas -k 5 -o entries.csv",
-        "bilex lexicon en-fi -o en-fi.ifo                  (StarDict)",
-        "bilex lexicon en-fi -o glossary.csv --format deepl --skip-unfit",
-        "bilex lexicon many --from en --to fi ru fr -o polyglot.tsv   (a model of several languages)",
-    ),
+class SeveralLanguages(opt.Command):
+    """A command whose `--to` takes several languages: `--to fi ru fr`, where click has `--to fi --to ru`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the option before each further language."""
+        return super().parse_args(ctx, spread(args, "--to"))
+
+
+def spread(arguments: Sequence[str], option: str) -> list[str]:
+    """Arguments with an option repeated before each of its values that follow the first."""
+    result: list[str] = []
+    expecting, taking = False, False
+    for argument in arguments:
+        if expecting:
+            values = [value for value in argument.split(",") if value]
+            result += [part for value in values for part in (option, value)][1:]
+            expecting, taking = False, True
+        elif taking and code_of(argument) is not None:
+            result += [option, argument]
+        else:
+            taking, expecting = False, argument == option
+            result.append(argument)
+    return result
+
+
+@opt.as_command(
+    "bilex lexicon en-fi -o en-fi.tsv",
+    "bilex lexicon en-fi --mutual --min-confidence 0.5 -o sure.tsv",
+    "bilex lexicon en-fi -k 3 --ranks 1-20000 -o frequent.jsonl",
+    "bilex lexicon en-fi --direction both --format csv > both.csv",
+    "bilex lexicon en-fi --no-numbers --stop-words stop.txt -o words.tsv",
+    "bilex lexicon en-fi --lemmas -k 5 -o entries.csv",
+    "bilex lexicon en-fi -o en-fi.ifo                  (StarDict)",
+    "bilex lexicon en-fi -o glossary.csv --format deepl --skip-unfit",
+    "bilex lexicon many --from en --to fi ru fr -o polyglot.tsv   (a model of several languages)",
+    cls=SeveralLanguages,
 )
-@click.argument("model", type=click.Path())
-@click.option("-o", "--output", metavar="FILE", help="The file to write; stdout if it is left out.")
-@click.option(
-    "--format",
-    "form",
-    type=FormatName(writable=True),
-    help="The format; by default what the file's name says, else tsv.",
-)
-@click.option(
-    "-k", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Translations per word."
-)
-@direction_options("forward", "backward", "both")
-@from_option
-@to_languages_option
-@retrieval_option
-@click.option("--mutual", is_flag=True, help="Only pairs in which each word is the other's first answer.")
-@click.option(
-    "--min-score", type=float, help="Of pairs that are not known, only those that score at least this."
-)
-@click.option(
-    "--min-confidence",
-    type=click.FloatRange(0, 1),
-    help="Of pairs that are not known, only those of at least this confidence.",
-)
-@click.option(
-    "--ranks",
-    default="1-",
-    show_default=True,
-    help="Translate only words of these frequency ranks; 1-20000 are the 20,000 most frequent.",
-)
-@click.option(
-    "--lemmas",
-    is_flag=True,
-    help="One entry per lemma: the votes of its forms are added, senses numbered (needs the extra lemmas).",
-)
-@model_only_option
-@filter_options
-@dictionary_output_options
-@device_option
 def command(
     model: str,
-    output: str | None,
-    form: str | None,
-    count: int,
-    direction: str,
-    source: str | None,
-    targets: tuple[str, ...],
-    retrieval: str,
-    mutual: bool,
-    min_score: float | None,
-    min_confidence: float | None,
-    ranks: str,
-    lemmas: bool,
-    model_only: bool,
-    filters: Filters,
-    writing: DictionaryOutput,
-    device: str,
+    *,
+    output: str | None = None,
+    format: opt.WrittenFormat = None,
+    k: opt.Positive = 1,
+    direction: Literal["forward", "backward", "both"] | None = None,
+    reverse: bool = False,
+    from_: str | None = None,
+    to: tuple[str, ...] = (),
+    retrieval: opt.Retrieval = "csls",
+    mutual: bool = False,
+    min_score: float | None = None,
+    min_confidence: opt.Share = None,
+    ranks: str = "1-",
+    lemmas: bool = False,
+    model_only: bool = False,
+    filters: opt.Filters,
+    writing: opt.DictionaryOutput,
+    device: str = "auto",
 ) -> None:
     """Export a dictionary from a MODEL: every word with its best translations.
 
@@ -116,59 +82,73 @@ def command(
     JSON Lines name their columns and add the words' frequency ranks. The other formats are those of
     dictionary programs, translators' tools and search engines: see docs/reference/formats.md. With several
     languages after --to there is a column for each, under a header with their codes.
+
+    Output:
+        -o, --output FILE: The file to write; stdout if it is left out.
+        --format NAME: tsv, csv, jsonl, muse, deepl, omegat, tbx, tmx, tei, stardict, apertium, synonyms,
+            anki, hunalign, bicleaner, xlsx, or one of a plugin.  [default: what the file's name says, else
+            tsv]
+        --languages --defuse-formulas --skip-unfit
+    Translations:
+        -k --direction --reverse --from
+        --to LANGUAGE…: The language to translate to, or several.
+        --lemmas: One entry per lemma: the votes of its forms are added, senses numbered (needs the extra
+            lemmas).
+    Leave out:
+        --mutual: Only pairs in which each word is the other's first answer.
+        --min-confidence: Of pairs that are not known, only those of at least this confidence.
+        --min-score: Of pairs that are not known, only those that score at least this.
+        --ranks FIRST-LAST: Translate only words of these frequency ranks; 1-20000 are the 20,000 most
+            frequent.
+        --no-numbers --no-names --stop-words --tags --pos
     """
-    wanted = ranks_of_text(ranks, "--ranks")
-    check_device(device)
-    check_readable(*filters.stop_words, *filters.tags)
-    from bilex.cli.console import progress
-    from bilex.core.files import check_writable
+    options: dict[str, Any] = {
+        "k": k,
+        "retrieval": retrieval,
+        "mutual": mutual,
+        "min_score": min_score,
+        "min_confidence": min_confidence,
+        "ranks": opt.ranks_of_text(ranks, "--ranks"),
+        "model_only": model_only,
+    }
+    way = opt.one_direction(direction, reverse)
+    opt.check_device(device)
+    opt.check_readable(*filters.stop_words, *filters.tags)
     from bilex.lexicon.formats import format_of
     from bilex.model.many.core import open_pair
 
     if output is not None:
         check_writable(output)
-    written = format_of(output or "-", form)
+    written = format_of(output or "-", format)
     if output is None and written.pieces is None:
-        raise BilexError(f"{written.noun} is no text; name a file to write with -o.")
-    options: dict[str, Any] = {
-        "k": count,
-        "retrieval": retrieval,
-        "mutual": mutual,
-        "min_score": min_score,
-        "min_confidence": min_confidence,
-        "ranks": wanted,
-        "model_only": model_only,
-        "progress": progress(),
-    }
-    if len(targets) > 1:
+        raise BilexError(f"{written.noun} is not text; name a file to write with -o.")
+    options["progress"] = progress()
+    if len(to) > 1:
         if lemmas:
             raise BilexError("a dictionary by lemmas has one target language; name one with --to.")
-        write_polyglot(
-            model, source, targets, device, output, written.name, {**options, "keep_of": filters.of}
-        )
+        _write_polyglot(model, from_, to, device, output, written.name, {**options, "keep_of": filters.of})
         return
-    way: Direction = "backward" if direction == "backward" else "forward"
-    translator, way = open_pair(model, source, targets[0] if targets else None, device, way)
-    given = writing.languages
+    both = way == "both"
+    target = to[0] if to else None
+    translator, way = open_pair(model, from_, target, device, "forward" if both else way)
     found = translator.lexicon(
-        direction="both" if direction == "both" else way,
+        direction="both" if both else way,
         keep=filters.of(translator),
-        lemmas=given if lemmas and given[0] else lemmas,  # type: ignore[arg-type]
+        lemmas=(writing.languages or True) if lemmas else False,
         **options,
     )
-    languages: Languages = given if given[0] else translator.provenance.languages
+    languages = writing.languages or translator.provenance.languages
     if output is None:
         sys.stdout.write(found.text(written.name, languages=languages, options=writing.options))
         return
     report = found.save(output, written.name, languages=languages, options=writing.options)
     seeds = sum(entry.known for entry in found)
-    wrote = f"Wrote {report.written:,} pairs to {output}, {seeds:,} of them known from the seeds."
-    sys.stderr.write(escape_control_characters(wrote) + "\n")
+    note(f"Wrote {report.written:,} pairs to {output}, {seeds:,} of them known from the seeds.")
     if report.left_out:
-        sys.stderr.write(escape_control_characters(report.sentence()) + "\n")
+        note(report.sentence())
 
 
-def write_polyglot(
+def _write_polyglot(
     model: str,
     source: str | None,
     targets: Sequence[str],
@@ -178,13 +158,12 @@ def write_polyglot(
     options: dict[str, Any],
 ) -> None:
     """Write every word of a language with its translations into several others."""
-    from bilex.model import Translator
     from bilex.model.many.core import open_model
     from bilex.model.many.polyglot import check_form
 
     check_form(form)
     opened = open_model(model, device)
-    if isinstance(opened, Translator):
+    if isinstance(opened, bilex.Translator):
         raise BilexError(
             f"{model}: holds two languages, and {len(targets)} were named after --to; join models with "
             "'bilex join' first."
@@ -198,4 +177,4 @@ def write_polyglot(
         sys.stdout.write(found.text(form))
         return
     found.save(output, form)
-    sys.stderr.write(f"Wrote {len(found):,} words in {1 + len(targets)} languages to {output}.\n")
+    note(f"Wrote {len(found):,} words in {1 + len(targets)} languages to {output}.")

@@ -1,148 +1,374 @@
-"""Options that several commands share, and reading what they name."""
+"""Commands made from functions, the options that several of them share, and reading what those name.
+
+The docstring of a command is its manual: after the text come sections of options, as they are shown. Names,
+types and defaults of their values are those of the function's parameters. A parameter without an option is
+an argument of the command line. Options that are described in `_SHARED` need no text of their own.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import inspect
 import json
+import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import click
+from click import IntRange
 
+import bilex
+from bilex.cli.console import warn
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
+from bilex.core.languages import code_of
 from bilex.core.text import encodable
+from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from bilex.core.progress import Progress
     from bilex.lexicon import Coverage, Lexicon
+    from bilex.model import Translator
+    from bilex.model.filters import WordFilter
     from bilex.vectors import WordVectors
 
+Languages = tuple[str | None, str | None]
+_HARDLY_ANY, FEW = 0.02, 0.5  # shares of pairs that the vectors cover
 
-_HARDLY_ANY = 0.02
-_FEW = 0.5
+_SHARED = """
+Advanced:
+    --answer-ranks FIRST-LAST: Only answers of these frequency ranks, such as 1-20000.
+    --calibrate/--no-calibrate: Learn confidences on held-out seeds, in the trial that also chooses what is
+        auto.
+    --checkpoint FOLDER: Keep the state here, and resume from it if it is there.
+    --columns A,B: Columns of a dictionary's source and target words: numbers from 1, or names of its first
+        line.
+    --defuse-formulas: In tsv, csv and xlsx: keep spreadsheets from computing words such as =1+1.
+    --delimiter CHAR: What divides the columns.  [default: detected automatically]
+    --device auto|cpu|cuda: Where to compute; auto takes a GPU if there is one.
+    --dictionary-format NAME: The format of a dictionary.  [default: detected automatically]
+    --direction: Whose words are translated: the source language's (forward) or the target language's
+        (backward).  [default: forward]
+    --force: Replace an earlier model of that name.
+    --from LANGUAGE: The language of the words, by code or name, such as en.
+    --json: Write JSON to stdout, for programs.
+    -k: Translations per word.
+    --languages A,B: Codes of the two languages, such as en,fi, for files that mark words with them.
+    --limit: Read only so many of the most frequent words of each language.
+    --method: How to align; see 'bilex methods'.
+    --model-only: The model's own opinion: known translations do not come first, rejected ones are not left
+        out.
+    --no-names: Leave out names; for models made with --keep-case.
+    --no-numbers: Leave out words with a digit.
+    --pos TAGS: With --tags: only words of these, such as NOUN,VERB.
+    --random-seed INTEGER: Fixes what is random.
+    --retrieval: Rank by CSLS, or by plain similarity.
+    --reverse: Short for --direction backward.
+    --skip-unfit: Leave out pairs that the format cannot hold, and count them; else the first is an error.
+    --split CHARS: Characters between several translations in one cell, such as ';/'.
+    --stop-words FILE: Leave out these words, one per line.
+    --tags FILE: Parts of speech: one word, a tab and its tag per line.
+    --to LANGUAGE: The language to translate to.
+"""
 
-device_option = click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    metavar="auto|cpu|cuda",
-    help="Where to compute; auto takes a GPU if there is one.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout, for programs.")
+
+class _Described(NamedTuple):
+    flags: list[str]
+    metavar: str | None
+    help: str
 
 
-class Grouped(click.Command):
-    """A command whose help lists its options in groups, everyday ones first.
+def _manual(text: str) -> tuple[str, dict[str, dict[str, _Described]]]:
+    """The text of a manual, and its options by section and parameter."""
+    prose, *sections = re.split(r"^([A-Z][\w ]*):\n(?= +-)", text, flags=re.M)
+    found: dict[str, dict[str, _Described]] = {}
+    for title, listed in zip(sections[::2], sections[1::2], strict=True):
+        found[title] = {}
+        for entry in re.split(r"^ {4}(?=-)", listed, flags=re.M)[1:]:
+            spec, colon, said = entry.partition(": ")
+            flags = [word.rstrip(",") for word in spec.split() if word.startswith("-")]
+            metavars = [word for word in spec.split() if not word.startswith("-")]
+            if not colon:  # options that are described among the shared ones
+                found[title] |= {_name(flag): _shared()[_name(flag)] for flag in flags}
+                continue
+            words = re.sub(r"\n *", " ", said).strip()
+            found[title][_name(max(flags, key=len))] = _Described(flags, (*metavars, None)[0], words)
+    return prose.strip(), found
 
-    Args:
-        groups: The names of the parameters of each group, by its title; all others are "Advanced".
-        rest: As for any command.
-    """
 
-    def __init__(self, *, groups: Mapping[str, Sequence[str]], **rest: Any) -> None:
-        super().__init__(**rest)
-        self.groups = groups
+def _name(flag: str) -> str:
+    return flag.split("/", maxsplit=1)[0].lstrip("-").replace("-", "_")
+
+
+@functools.cache
+def _shared() -> dict[str, _Described]:
+    return _manual(_SHARED)[1]["Advanced"]
+
+
+class Command(click.Command):
+    """A command whose help lists its options in sections."""
+
+    sections: dict[str, list[str]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one section per group."""
-        options = (param for param in self.get_params(ctx) if isinstance(param, click.Option))
+        """Write one list per section; what is in none is "Advanced", or "Options" if there are no others."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         records = {option.name: option.get_help_record(ctx) for option in options}
-        grouped = {name for names in self.groups.values() for name in names}
-        rest = [name for name in records if name not in grouped]
-        for title, names in {**self.groups, "Advanced": rest}.items():
+        rest = [name for name in records if not any(name in names for names in self.sections.values())]
+        last = "Advanced" if self.sections else "Options"
+        for title, names in {**self.sections, last: [*self.sections.get(last, ()), *rest]}.items():
             shown = [record for name in names if (record := records.get(name)) is not None]
             if shown:
                 with formatter.section(title):
                     formatter.write_dl(shown)
 
 
-class _RandomSeed(click.ParamType):  # type: ignore[type-arg]
-    """A whole number; a file's name in its place is a slip of `--seeds`."""
+def as_command(*lines: str, cls: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
+    """A command from a function with a manual; `lines` are the examples at the end of its help."""
 
-    name = "integer"
+    def made(function: Callable[..., Any]) -> Command:
+        prose, sections = _manual(inspect.cleandoc(function.__doc__ or ""))
+        described = {name: said for section in sections.values() for name, said in section.items()}
+        hints = get_type_hints(function, include_extras=True)
+        gathered: dict[str, Any] = {
+            name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)
+        }
+        params = []
+        for name, given in inspect.signature(function).parameters.items():
+            if name not in gathered:
+                params.append(_parameter(name, hints[name], given.default, described))
+                continue
+            kinds = get_type_hints(gathered[name], include_extras=True)
+            for field in dataclasses.fields(gathered[name]):
+                params.append(_parameter(field.name, kinds[field.name], field.default, described))
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number, or a hint."""
-        try:
-            return int(value)
-        except ValueError:
-            hint = f" Did you mean --seeds {value}?" if _looks_like_file(str(value)) else ""
-            self.fail(
-                f"'{value}' is not a whole number; --random-seed fixes what is random.{hint}", param, ctx
-            )
-
-
-def _looks_like_file(text: str) -> bool:
-    return Path(text).suffix != "" or Path(text).exists()
-
-
-seed_option = click.option(
-    "--random-seed",
-    "seed",
-    type=_RandomSeed(),
-    default=0,
-    show_default=True,
-    help="Fixes what is random.",
-)
-
-
-def limit_option(help: str, *, default: int | None = None, least: int = 1) -> Any:
-    """`--limit`."""
-    return click.option(
-        "--limit",
-        type=click.IntRange(min=least),
-        default=default,
-        show_default=default is not None,
-        help=help,
-    )
-
-
-words_limit_option = limit_option(
-    "Read only so many of the most frequent words of each language.", default=200_000
-)
-retrieval_option = click.option(
-    "--retrieval",
-    type=click.Choice(["csls", "nn"]),
-    default="csls",
-    show_default=True,
-    help="Rank by CSLS, or by plain similarity.",
-)
-
-
-model_only_option = click.option(
-    "--model-only",
-    is_flag=True,
-    help="The model's own opinion: known translations do not come first, rejected ones are not left out.",
-)
-
-
-def direction_options(*directions: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--direction` and `--reverse`, which is short for `--direction backward`."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option(
-            "--direction",
-            type=click.Choice(directions),
-            help="Whose words are translated: the source language's (forward) or the target language's "
-            "(backward).  [default: forward]",
-        )
-        @click.option("--reverse", is_flag=True, help="Short for --direction backward.")
         @functools.wraps(function)
-        def wrapped(*args: Any, direction: str | None, reverse: bool, **rest: Any) -> Any:
-            if reverse and direction not in (None, "backward"):
-                raise BilexError(
-                    f"--reverse means --direction backward, not {direction}; give one of the two."
-                )
-            chosen = "backward" if reverse else direction or "forward"
-            return function(*args, direction=chosen, **rest)
+        def callback(**values: Any) -> Any:
+            for name, kind in gathered.items():
+                values[name] = kind(**{f.name: values.pop(f.name) for f in dataclasses.fields(kind)})
+            return function(**values)
 
-        return wrapped
+        command = cls(None, callback=callback, params=params, help=prose, epilog=examples(*lines))
+        names = {(param.name or "").rstrip("_"): param.name or "" for param in params}
+        command.sections = {title: [names[name] for name in found] for title, found in sections.items()}
+        return command
 
-    return decorate
+    return made
+
+
+def _parameter(name: str, hint: Any, default: Any, described: dict[str, _Described]) -> click.Parameter:
+    """The option that is described under a parameter's name, or an argument."""
+    kind, rest = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, {})
+    if type(None) in get_args(kind):
+        kind = get_args(kind)[0]
+    missing, several = default is inspect.Parameter.empty, get_origin(kind) is tuple
+    rest = {
+        "required": missing,
+        **({} if missing or default is None or default is False or default == () else {"default": default}),
+        **rest,
+    }
+    said = described.get(name.rstrip("_")) or _shared().get(name.rstrip("_"))
+    if said is None:
+        return click.Argument([name], **{"type": click.Path(), "nargs": -1 if several else 1, **rest})
+    if "type" not in rest and get_origin(kind) is Literal:
+        rest["type"] = click.Choice(get_args(kind))
+    elif "type" not in rest and kind in (int, float):
+        rest["type"] = kind
+    if rest.get("prompt"):
+        rest["prompt"] = said.help.rstrip(".")
+    number = "N" if isinstance(rest.get("type"), (IntRange, click.FloatRange)) else None
+    shown = {"help": said.help, "metavar": said.metavar or number, "show_default": True}
+    rest = {"is_flag": kind is bool, "multiple": kind == tuple[str, ...], **shown, **rest}
+    return click.Option([*said.flags, name], **rest)
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: commands to copy."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def limit_option(help: str) -> Any:
+    """`--limit`, for commands that are decorated by `click.option`."""
+    return click.option("--limit", type=IntRange(min=1), help=help)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help=_shared()["json"].help)  # likewise
+
+
+def _random_seed(text: str) -> int:
+    """A whole number; a file's name in its place is a slip of `--seeds`."""
+    try:
+        return int(text)
+    except ValueError:
+        hint = f" Did you mean --seeds {text}?" if Path(text).suffix or Path(text).exists() else ""
+        raise click.BadParameter(
+            f"'{text}' is not a whole number; --random-seed fixes what is random.{hint}"
+        ) from None
+
+
+def _methods(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The methods whose names begin as what was typed."""
+    from click.shell_completion import CompletionItem
+
+    from bilex.aligners import method_names
+
+    return [CompletionItem(name) for name in method_names() if name.startswith(typed)]
+
+
+def _presets(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The presets of the method on the line, or of the default one."""
+    from click.shell_completion import CompletionItem
+
+    from bilex.aligners import get_method, method_names
+
+    method = context.params.get("method") or DEFAULT_METHOD
+    presets = get_method(method).presets if method in method_names() else {}
+    return [CompletionItem(name, help=said) for name, said in presets.items() if name.startswith(typed)]
+
+
+class FormatName(click.Choice):  # type: ignore[type-arg]
+    """The name of a dictionary format, also one that an installed plugin registers."""
+
+    def __init__(self, *, writable: bool = False) -> None:
+        super().__init__(())
+        self.writable = writable
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names; the formats are imported when the option is used, not for the help."""
+        from bilex.lexicon.formats import all_formats
+
+        return tuple(form.name for form in all_formats() if form.writable or not self.writable)
+
+    @choices.setter
+    def choices(self, choices: Sequence[str]) -> None:
+        """What the base class sets has no use."""
+
+
+def _columns(text: str) -> tuple[str, str]:
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names):
+        raise BilexError(
+            f"--columns {text}: name two columns, source word's first, for example 1,3 or en,fi."
+        )
+    return names[0], names[1]
+
+
+def _two_codes(text: str) -> tuple[str, str]:
+    codes = [code_of(code) or code.strip().lower() for code in text.split(",")]
+    if len(codes) != 2 or not all(codes) or codes[0] == codes[1]:
+        raise BilexError(f"--languages {text}: name two languages, the source first, for example en,fi.")
+    return codes[0], codes[1]
+
+
+Columns = Annotated[tuple[str, str] | None, {"type": _columns}]
+Direction = Literal["forward", "backward"] | None
+METHODS = {"shell_complete": _methods}
+Method = Annotated[str, METHODS]
+Positive = Annotated[int, {"type": IntRange(min=1)}]
+PositiveOrNone = Annotated[int | None, {"type": IntRange(min=1)}]
+Preset = Annotated[str | None, {"shell_complete": _presets}]
+RandomSeed = Annotated[int, {"type": _random_seed}]
+ReadFormat = Annotated[str | None, {"type": FormatName()}]
+Retrieval = Literal["csls", "nn"]
+Share = Annotated[float | None, {"type": click.FloatRange(0, 1)}]
+Words = Annotated[tuple[str, ...], {"type": str}]
+WrittenFormat = Annotated[str | None, {"type": FormatName(writable=True)}]
+
+
+@dataclass(frozen=True)
+class DictionaryLayout:
+    """How the dictionaries of a command line are laid out, where they do not say so themselves."""
+
+    dictionary_format: ReadFormat = None
+    columns: Columns = None
+    delimiter: str | None = None
+    split: str | None = None
+
+    def read(
+        self, path: str, lowercase: bool, languages: Languages = (None, None), *, verdicts: bool = False
+    ) -> Lexicon:
+        """Read a dictionary and warn of what was odd about it."""
+        lexicon = bilex.Lexicon.load(
+            path,
+            self.dictionary_format,
+            lowercase=lowercase,
+            columns=self.columns,
+            delimiter=self.delimiter,
+            split=self.split,
+            languages=languages,
+            verdicts=verdicts,
+        )
+        report = lexicon.report
+        extra = report is not None and report.extra_columns and not verdicts
+        if report and (report.broken or extra or report.several[0]):
+            warn(report.sentence())
+        return lexicon
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a command line asked to leave out."""
+
+    no_numbers: bool = False
+    no_names: bool = False
+    stop_words: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    pos: str | None = None
+
+    def of(self, translator: Translator) -> WordFilter | None:
+        """The filter for a model; None where nothing is left out."""
+        from bilex.model.filters import read_tags, read_words, word_filter
+
+        return word_filter(
+            translator,
+            numbers=not self.no_numbers,
+            names=not self.no_names,
+            stop_words=frozenset().union(*(read_words(path) for path in self.stop_words)),
+            tagger=read_tags(*self.tags) if self.tags else None,
+            parts_of_speech=[tag.strip() for tag in self.pos.split(",") if tag.strip()] if self.pos else (),
+        )
+
+
+@dataclass(frozen=True)
+class DictionaryOutput:
+    """What a command line says about the dictionary to write."""
+
+    languages: Annotated[tuple[str, str] | None, {"type": _two_codes}] = None
+    defuse_formulas: bool = False
+    skip_unfit: bool = False
+
+    @property
+    def options(self) -> Any:
+        """The same for a writer."""
+        from bilex.lexicon.formats import WriteOptions
+
+        return WriteOptions(defuse_formulas=self.defuse_formulas, skip_unfit=self.skip_unfit)
+
+
+def one_direction(direction: str | None, reverse: bool) -> Any:
+    """What --direction and --reverse say together."""
+    if reverse and direction not in (None, "backward"):
+        raise BilexError(f"--reverse means --direction backward, not {direction}; give one of the two.")
+    return "backward" if reverse else direction or "forward"
+
+
+def ranks_of_text(text: str, option: str) -> tuple[int, int | None]:
+    """'1-20000', '500-' or '2000' (the first 2000) as a first and a last rank."""
+    first, dash, last = text.replace("_", "").replace(",", "").partition("-")
+    try:
+        if not dash:
+            return 1, int(first)
+        return int(first or 1), int(last) if last else None
+    except ValueError:
+        raise BilexError(f"{option} {text}: write it as FIRST-LAST, for example 1-20000.") from None
 
 
 def write_json_line(value: Any, *, indent: int | None = None) -> None:
@@ -153,19 +379,37 @@ def write_json_line(value: Any, *, indent: int | None = None) -> None:
 
 def check_device(device: str) -> None:
     """Fail at once, not after minutes of reading, if a device is not there."""
-    if device in ("auto", "cpu"):
-        return
-    from bilex.core.device import resolve_device
+    if device not in ("auto", "cpu"):
+        from bilex.core.device import resolve_device
 
-    resolve_device(device)
+        resolve_device(device)
+
+
+def check_readable(*paths: str | None) -> None:
+    """Name the first file that is not there or none to be read, before any work starts."""
+    for path in filter(None, paths):
+        if not Path(path).exists():
+            raise BilexError(f"{path}: there is no such file; check the name.")
+        check_ordinary(path)
+
+
+def check_model_output(output: str, force: bool, *inputs: str) -> None:
+    """Make sure, before the work, that a model may be written, and that nobody else writes it meanwhile."""
+    from bilex.core.files import check_not_an_input, check_writable
+    from bilex.core.locks import exclusive_lock
+    from bilex.model.storage import check_destination, holds_model
+
+    check_not_an_input(output, *inputs)
+    check_writable(output)
+    click.get_current_context().with_resource(exclusive_lock(output))
+    check_destination(output)
+    if holds_model(output) and not force:
+        raise BilexError(f"{output}: is a model already; choose another name, or replace it with --force.")
 
 
 def read_vectors(path: str, limit: int | None, lowercase: bool, progress: Progress) -> WordVectors:
     """Read a vector file and warn of all that was left out of it."""
-    from bilex.cli.console import warn
-    from bilex.vectors import WordVectors
-
-    vectors = WordVectors.load(path, limit=limit, lowercase=lowercase, progress=progress)
+    vectors = bilex.WordVectors.load(path, limit=limit, lowercase=lowercase, progress=progress)
     for sentence in vectors.report.sentences() if vectors.report else []:
         warn(sentence)
     return vectors
@@ -173,15 +417,13 @@ def read_vectors(path: str, limit: int | None, lowercase: bool, progress: Progre
 
 def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -> Coverage:
     """Stop if a dictionary and two vocabularies cannot belong together; warn if few pairs are covered."""
-    from bilex.cli.console import warn
-
     lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
     coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
     advice = coverage.advice()
     if coverage.fraction < _HARDLY_ANY or (coverage.is_low and advice):
         hint = advice or " Check that the dictionary belongs to these two languages, source word first."
         raise BilexError(f"{lexicon.name}: only {coverage.sentence()}.{hint}")
-    if coverage.fraction < _FEW and coverage.frequent_missing:
+    if coverage.fraction < FEW and coverage.frequent_missing:
         warn(f"{lexicon.name}: only {coverage.sentence()}.{advice}")
     return coverage
 
@@ -189,17 +431,3 @@ def check_coverage(lexicon: Lexicon, source: WordVectors, target: WordVectors) -
 def command_line() -> str:
     """The command line that is being run, as it can be typed again."""
     return shlex.join(["bilex", *(click.get_current_context().find_root().obj or ())])
-
-
-def examples(*lines: str) -> str:
-    """The end of a command's help: commands to copy."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def check_readable(*paths: str | None) -> None:
-    """Name the first file that is not there or none to be read, before any work starts."""
-    for path in paths:
-        if path is not None and not Path(path).exists():
-            raise BilexError(f"{path}: there is no such file; check the name.")
-        if path is not None:
-            check_ordinary(path)

@@ -18,7 +18,12 @@ from bilex.encoders.presets import OFFLINE_ENCODER, PRESETS
 if TYPE_CHECKING:
     from bilex.aligners import Aligner
 
-_TRUE, _FALSE, _NONE = ("true", "yes", "on", "1"), ("false", "no", "off", "0"), ("none", "null")
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+_HUB_ADDRESS = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+|[\w.-]+)/?")
+_HUB_SECONDS = 5
 
 
 def parse_settings(method: type[Aligner], given: Sequence[str]) -> dict[str, Any]:
@@ -37,62 +42,49 @@ def parse_settings(method: type[Aligner], given: Sequence[str]) -> dict[str, Any
                 f"it has {', '.join(known)}.{nearest_name(name, known)}"
             )
         try:
-            settings[name] = typed(value.strip(), kinds[name])
+            settings[name] = _typed(value.strip(), kinds[name])
         except ValueError as error:
             raise BilexError(f"--set {text}: {error}.") from error
     return settings
 
 
-def typed(text: str, kind: Any) -> Any:
-    """The value that a text stands for."""
-    origin = get_origin(kind)
+def _typed(text: str, kind: Any) -> Any:
+    """The value of a type that a text stands for."""
+    origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return _one_of(text, get_args(kind))
-    if origin is Literal:
-        return _choice(text, get_args(kind))
+        if type(None) in parts and text.lower() in ("none", "null"):
+            return None
+        return _first_typed(text, sorted(parts, key=lambda part: part is str))
     if origin is tuple:
-        return tuple(typed(part.strip(), get_args(kind)[0]) for part in text.split(",") if part.strip())
-    if kind is bool:
-        return _truth(text)
-    if kind in (int, float):
+        return tuple(_typed(part.strip(), parts[0]) for part in text.split(",") if part.strip())
+    if origin is Literal:
+        values: dict[str, Any] = {str(part): part for part in parts}
+        wrong = f"not one of {', '.join(values)}"
+    elif kind is bool:
+        values, wrong, text = _TRUTHS, "neither true nor false", text.lower()
+    elif kind not in (int, float):
+        return text
+    else:
+        wrong = "not a whole number" if kind is int else "not a number"
         try:
-            return kind(text.replace("_", ""))
+            values = {text: kind(text.replace("_", ""))}
         except ValueError:
-            wanted = "a whole number" if kind is int else "a number"
-            raise ValueError(f"'{text}' is not {wanted}") from None
-    return text
+            values = {}
+    if text not in values:
+        raise ValueError(f"'{text}' is {wrong}")
+    return values[text]
 
 
-def _one_of(text: str, kinds: tuple[Any, ...]) -> Any:
-    if type(None) in kinds and text.lower() in _NONE:
-        return None
-    kinds_given = [kind for kind in kinds if kind is not type(None)]
+def _first_typed(text: str, kinds: list[Any]) -> Any:
+    """The value of the first type that fits."""
     faults = []
-    for kind in sorted(kinds_given, key=lambda kind: kind is str):
-        try:
-            return typed(text, kind)
-        except ValueError as fault:
-            faults.append(str(fault))
+    for kind in kinds:
+        if kind is not type(None):
+            try:
+                return _typed(text, kind)
+            except ValueError as fault:
+                faults.append(str(fault))
     raise ValueError(" and ".join(faults))
-
-
-def _choice(text: str, choices: tuple[Any, ...]) -> Any:
-    for choice in choices:
-        if text == str(choice):
-            return choice
-    raise ValueError(f"'{text}' is not one of {', '.join(map(str, choices))}")
-
-
-def _truth(text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise ValueError(f"'{text}' is neither true nor false")
-
-
-_HUB_ADDRESS = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+|[\w.-]+)/?")
-_HUB_SECONDS = 5
 
 
 def check_lm(name: str) -> None:
@@ -103,17 +95,13 @@ def check_lm(name: str) -> None:
         raise BilexError(f"--lm {name}: an address cannot be opened; give the model's name alone, as {hint}.")
     if name == OFFLINE_ENCODER or Path(name).is_dir():
         return
-    if _is_path(name):
+    if name.startswith((".", "/", "~")) or name.endswith("/") or "\\" in name or name.count("/") > 1:
         raise BilexError(
             f"--lm {name}: there is no such folder; check the path, or give a name on the Hugging Face hub."
         )
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
         raise BilexError(f"--lm {name}: is neither a folder here nor a name that the hub could have.")
     _ask_hub(name)
-
-
-def _is_path(name: str) -> bool:
-    return name.startswith((".", "/", "~")) or name.endswith("/") or "\\" in name or name.count("/") > 1
 
 
 def _ask_hub(name: str) -> None:
@@ -126,8 +114,7 @@ def _ask_hub(name: str) -> None:
     with contextlib.suppress(*failures):
         transformers.AutoConfig.from_pretrained(name, local_files_only=True)
         return
-    hub = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-    address = urllib.parse.urlsplit(hub)
+    address = urllib.parse.urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
     try:  # once, where the library would try for a minute
         socket.create_connection((address.hostname or "", address.port or 443), _HUB_SECONDS).close()
     except OSError as error:

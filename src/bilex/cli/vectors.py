@@ -3,125 +3,102 @@
 from __future__ import annotations
 
 import os
-import sys
+from typing import Annotated, Literal
 
-import click
+from click import FloatRange, IntRange
 
-from bilex.cli.options import (
-    check_readable,
-    examples,
-    json_option,
-    limit_option,
-    seed_option,
-    write_json_line,
-)
+from bilex.cli import options as opt
+from bilex.cli.console import note, progress, warn
 from bilex.core.errors import BilexError
+from bilex.core.languages import code_of, language_of_file
 
-_SUBWORDS_NONE = "none"
 _LONGEST_RANGE = 20  # characters
 
 
-@click.command(
-    epilog=examples(
-        "bilex vectors english.txt -o en.bin",
-        "bilex vectors part1.txt.gz part2.txt.gz -o fi.vec --language fi",
-        "bilex vectors pages.jsonl --field body -o ja --language ja   (a folder; needs the extra segment)",
-        "bilex vectors english.txt -o en.bin --dim 100 --epochs 20 --threads 1 --random-seed 7",
-    )
+def _ngrams(text: str) -> tuple[int, int]:
+    """The lengths that --subwords names."""
+    if text == "none":
+        return 0, 0
+    shortest, _, longest = text.partition("-")
+    if not (shortest.isdecimal() and longest.isdecimal() and len(text) <= _LONGEST_RANGE):
+        raise BilexError(f"--subwords {text[:_LONGEST_RANGE]}: give two lengths such as 3-6, or none.")
+    return int(shortest), int(longest)
+
+
+@opt.as_command(
+    "bilex vectors english.txt -o en.bin",
+    "bilex vectors part1.txt.gz part2.txt.gz -o fi.vec --language fi",
+    "bilex vectors pages.jsonl --field body -o ja --language ja   (a folder; needs the extra segment)",
+    "bilex vectors english.txt -o en.bin --dim 100 --epochs 20 --threads 1 --random-seed 7",
 )
-@click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    required=True,
-    help="What to write: .bin (fastText's model), .vec or .txt, .npy, or a folder.",
-)
-@click.option(
-    "--language", metavar="CODE", help="The language, such as fr; by default what names of files say."
-)
-@click.option("--field", metavar="NAME", help="The texts' field in JSON Lines.  [default: text, for .jsonl]")
-@click.option("--keep-case", is_flag=True, help="Do not lower-case words.")
-@click.option("--tokenised", is_flag=True, help="Words are divided by spaces already; cut nowhere else.")
-@click.option(
-    "--phrase-passes",
-    type=click.IntRange(0, 4),
-    default=2,
-    show_default=True,
-    help="How often neighbours are joined to phrases; 0 for never.",
-)
-@click.option(
-    "--phrase-score",
-    type=click.FloatRange(-1, 1),
-    default=0.5,
-    show_default=True,
-    help="Join neighbours whose normalised mutual information is at least this.",
-)
-@click.option(
-    "--architecture", type=click.Choice(["skipgram", "cbow"]), default="skipgram", show_default=True
-)
-@click.option("--dim", type=click.IntRange(1, 4096), help="Dimension.  [default: 100 to 300, by size]")
-@click.option(
-    "--epochs", type=click.IntRange(min=1), help="Passes over the text.  [default: 20 to 5, by size]"
-)
-@click.option(
-    "--min-count",
-    type=click.IntRange(min=1),
-    help="Leave out words that occur less often.  [default: 2 to 10, by size]",
-)
-@limit_option("At most so many words, the most frequent.", default=200_000, least=2)
-@click.option(
-    "--window", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbours to each side."
-)
-@click.option(
-    "--subwords", default="3-6", show_default=True, metavar="A-B|none", help="Lengths of character n-grams."
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    help="Threads that train; with 1 the result is reproducible.  [default: all cores]",
-)
-@seed_option
-@json_option
 def command(
-    corpora: tuple[str, ...],
+    corpora: Annotated[tuple[str, ...], {"metavar": "CORPUS..."}],
+    *,
     output: str,
-    language: str | None,
-    field: str | None,
-    keep_case: bool,
-    tokenised: bool,
-    phrase_passes: int,
-    phrase_score: float,
-    architecture: str,
-    dim: int | None,
-    epochs: int | None,
-    min_count: int | None,
-    limit: int,
-    window: int,
-    subwords: str,
-    threads: int | None,
-    seed: int,
-    as_json: bool,
+    language: str | None = None,
+    field: str | None = None,
+    keep_case: bool = False,
+    tokenised: bool = False,
+    phrase_passes: Annotated[int, {"type": IntRange(0, 4)}] = 2,
+    phrase_score: Annotated[float, {"type": FloatRange(-1, 1)}] = 0.5,
+    architecture: Literal["skipgram", "cbow"] = "skipgram",
+    dim: Annotated[int | None, {"type": IntRange(1, 4096)}] = None,
+    epochs: opt.PositiveOrNone = None,
+    min_count: opt.PositiveOrNone = None,
+    limit: Annotated[int, {"type": IntRange(min=2)}] = 200_000,
+    window: opt.Positive = 5,
+    subwords: str = "3-6",
+    threads: opt.PositiveOrNone = None,
+    random_seed: opt.RandomSeed = 0,
+    json: bool = False,
 ) -> None:
-    """Train fastText word vectors from text: CORPUS files of plain text or JSON Lines, also packed.
+    """Train fastText word vectors from text: CORPUS files of plain text or JSON Lines, also compressed.
 
     Text is brought into Unicode form NFC, lower-cased and cut into words; neighbours that belong together
     become phrases, such as new_york. Chinese, Japanese, Thai, Lao, Khmer and Burmese are cut by ICU (extra
     segment). Training needs the extra train.
+
+    Input:
+        --language CODE: The language, such as fr.  [default: taken from the files' names]
+        --field NAME: The texts' field in JSON Lines.  [default: text, for .jsonl]
+        --keep-case: Do not lower-case words.
+        --tokenised: Words are divided by spaces already; cut nowhere else.
+    Output:
+        -o, --output FILE: What to write: .bin (fastText's model), .vec or .txt, .npy, or a folder.
+        --limit: At most so many words, the most frequent.
+        --json
+    Training:
+        --dim: Dimension.  [default: 100 to 300, by size]
+        --epochs: Passes over the text.  [default: 20 to 5, by size]
+        --min-count: Leave out words that occur less often.  [default: 2 to 10, by size]
+        --threads: Threads that train; with 1 the result is reproducible.  [default: all cores]
+        --random-seed
+    Advanced:
+        --phrase-passes: How often neighbours are joined into phrases; 0 for never.
+        --phrase-score: Join neighbours whose normalised mutual information is at least this.
+        --architecture: How fastText trains.
+        --window: Neighbours to each side.
+        --subwords A-B|none: Lengths of character n-grams.
     """
-    check_readable(*corpora)
+    opt.check_readable(*corpora)
     ngrams = _ngrams(subwords)
-    from bilex.cli.console import progress, warn
+    code = code_of(language) if language else None
+    if language and code is None:
+        raise BilexError(f"--language {language}: is not known; give a code such as fi.")
+    named = {language_of_file(name) for name in (*corpora, output)} - {None}
+    if not language and len(named) == 1:
+        code = named.pop()
     from bilex.corpus import Preparation, TrainingSettings, train_vectors
     from bilex.corpus.tokens import Tokeniser
 
-    tokeniser = Tokeniser(_language(language, (*corpora, output)), not keep_case, tokenised)
     report = train_vectors(
         corpora,
         output,
-        preparation=Preparation(tokeniser, field, phrase_passes, phrase_score),
+        preparation=Preparation(
+            Tokeniser(code, not keep_case, tokenised), field, phrase_passes, phrase_score
+        ),
         settings=TrainingSettings(
-            architecture=architecture,  # type: ignore[arg-type]
+            architecture=architecture,
             dim=dim,
             epochs=epochs,
             min_count=min_count,
@@ -129,7 +106,7 @@ def command(
             window=window,
             ngrams=ngrams,
             threads=threads or os.cpu_count() or 1,
-            random_seed=seed,
+            random_seed=random_seed,
         ),
         progress=progress(),
     )
@@ -138,29 +115,7 @@ def command(
             f"{report.uncut:.1%} of the characters belong to a script that is written without spaces and "
             "were not cut into words; install the extra segment to cut them."
         )
-    if as_json:
-        write_json_line(report.as_dict())
+    if json:
+        opt.write_json_line(report.as_dict())
         return
-    sys.stderr.write(f"Wrote {output}: {report.sentence()}\n")
-
-
-def _language(given: str | None, names: tuple[str, ...]) -> str | None:
-    """The code of the language: as given, or what the names of the files agree on."""
-    from bilex.core.languages import code_of, language_of_file
-
-    if given is not None:
-        code = code_of(given)
-        if code is None:
-            raise BilexError(f"--language {given}: is not known; give a code such as fi.")
-        return code
-    found = {language_of_file(name) for name in names} - {None}
-    return found.pop() if len(found) == 1 else None
-
-
-def _ngrams(text: str) -> tuple[int, int]:
-    if text == _SUBWORDS_NONE:
-        return 0, 0
-    shortest, _, longest = text.partition("-")
-    if not (shortest.isdecimal() and longest.isdecimal() and len(text) <= _LONGEST_RANGE):
-        raise BilexError(f"--subwords {text[:_LONGEST_RANGE]}: give two lengths such as 3-6, or none.")
-    return int(shortest), int(longest)
+    note(f"Wrote {output}: {report.sentence()}")
