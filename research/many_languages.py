@@ -30,9 +30,9 @@ from bilex.evaluation import evaluate
 from bilex.evaluation.matrix import evaluate_pairs, heat_map
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
-from bilex.model.many.core import ManyLanguages
-from bilex.model.many.fitting import FREQUENT, align_languages
-from bilex.model.many.joining import join
+from bilex.model.joining import join
+from bilex.model.jointly import FREQUENT, align_languages
+from bilex.model.many import ManyLanguages
 from bilex.model.provenance import JointReport
 from bilex.model.space import Direction, Retrieval, Space
 from bilex.vectors import WordVectors

@@ -30,8 +30,7 @@ from bilex.core.files import write_json
 from bilex.encoders.combine import Combination, Floats, mixed_views, unit_rows
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import positive_pairs
-from bilex.encoders.presets import OFFLINE_ENCODER, TuningPreset
-from bilex.encoders.settings import C2
+from bilex.encoders.settings import C2, OFFLINE_ENCODER, TuningPreset
 from bilex.encoders.stage import run_stage_c2
 from bilex.evaluation import evaluate
 from bilex.fit.trial import MIXING_GRID as GRID

@@ -11,7 +11,7 @@ from bilex.aligners import get_method
 from bilex.encoders.combine import Combination, unit_rows
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import training_pairs
-from bilex.encoders.presets import OFFLINE_ENCODER, EncoderPreset, Reading, lightened
+from bilex.encoders.settings import OFFLINE_ENCODER, EncoderPreset, Reading, lightened
 from bilex.encoders.tuning import Tuner
 from research.packed import read_dictionary, read_vectors
 
@@ -50,9 +50,7 @@ def timing(options: argparse.Namespace) -> None:
         tokens = [encoder.tokenise(side.index_to_key) for side in (source, target)]
         clock.lap("tokenising")
         report = Tuner(encoder, tokens[0], tokens[1], pairs, settings).run()
-        clock.lap(
-            f"TUNING (losses {[round(x, 3) for x in report.losses]}, {report.replayed} updates replayed)"
-        )
+        clock.lap(f"TUNING (losses {[round(x, 3) for x in report.losses]})")
         for warning in report.warnings:
             print(f"           {warning}")
         raw = [encoder.encode(table) for table in tokens]

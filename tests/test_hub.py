@@ -9,8 +9,8 @@ import pytest
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError
 from bilex.model import Translator
+from bilex.model.joining import join
 from bilex.model.many import ManyLanguages
-from bilex.model.many.joining import join
 from hub_server import running_hub
 from planted import planted
 

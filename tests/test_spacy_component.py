@@ -12,7 +12,7 @@ from bilex.aligners import get_method
 from bilex.core.errors import BilexError
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
-from bilex.model.many.joining import join
+from bilex.model.joining import join
 from bilex.vectors import WordVectors
 from planted import Planted, planted
 

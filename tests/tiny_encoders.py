@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
+from bilex.encoders.settings import EncoderPreset, Reading, TuningSettings
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 

@@ -32,8 +32,7 @@ from bilex.aligners.checkpoint import Checkpoint
 from bilex.core.errors import BilexError
 from bilex.core.manifest import verify_manifest
 from bilex.encoders.model import WordEncoder, encode_cached
-from bilex.encoders.presets import EncoderPreset, Reading, TuningSettings
-from bilex.encoders.settings import C2
+from bilex.encoders.settings import C2, EncoderPreset, Reading, TuningSettings
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.vectors import WordVectors

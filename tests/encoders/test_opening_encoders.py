@@ -13,7 +13,7 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.presets import PRESETS, Reading, TuningSettings, lightened, preset_for
+from bilex.encoders.settings import PRESETS, Reading, TuningSettings, lightened, preset_for
 
 
 @pytest.mark.parametrize("kind", ["bert", "mt5"])

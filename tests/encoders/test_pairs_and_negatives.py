@@ -9,7 +9,7 @@ from bilex.core.errors import BilexError
 from bilex.encoders import pairs as pairs_module
 from bilex.encoders.combine import unit_rows
 from bilex.encoders.pairs import hard_negatives, interleaved, positive_pairs, training_pairs
-from bilex.encoders.presets import TuningSettings
+from bilex.encoders.settings import TuningSettings
 
 
 def planted(words: int = 60, dim: int = 12) -> tuple[np.ndarray, np.ndarray]:

@@ -13,8 +13,7 @@ from bilex.aligners import get_method
 from bilex.core.errors import BilexError
 from bilex.encoders import stage as stage_module
 from bilex.encoders.model import WordEncoder, encode_cached
-from bilex.encoders.presets import TuningSettings
-from bilex.encoders.settings import C2
+from bilex.encoders.settings import C2, TuningSettings
 from bilex.encoders.stage import run_stage_c2
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors

@@ -9,7 +9,7 @@ import bilex
 from bilex import C1, C2, Lexicon, Translator
 from bilex.aligners.procrustes import Procrustes
 from bilex.core.errors import BilexError
-from bilex.encoders.presets import TuningSettings
+from bilex.encoders.settings import TuningSettings
 from bilex.fit import fit
 from planted import planted
 

@@ -65,8 +65,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("mixing", [0.4, "auto"])
 def test_both_stages_fit_save_and_load(tiny: Path, tmp_path: Path, mixing: Any) -> None:
-    from bilex.encoders.presets import TuningSettings
-    from bilex.encoders.settings import C2
+    from bilex.encoders.settings import C2, TuningSettings
 
     world = planted(500, 16, 0.6)
     tuning = TuningSettings(negatives=2, epochs=1, batch_size=50, induced=0)

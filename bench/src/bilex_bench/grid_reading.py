@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError, nearest_name
-from bilex.encoders.presets import TuningSettings, lightened
+from bilex.encoders.settings import TuningSettings, lightened
 from bilex_bench.grid import Grid
 from bilex_bench.grid_schema import (
     ALL,

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError
-from bilex.encoders.presets import DEFAULT_MIXING
+from bilex.encoders.settings import DEFAULT_MIXING
 from bilex_bench.setups import Mixing
 
 ALL = "all"

@@ -17,7 +17,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import read_json, write_json
 from bilex.core.manifest import manifest_folder, verify_manifest
 from bilex.core.progress import Progress
-from bilex.encoders.presets import TuningSettings, lightened
+from bilex.encoders.settings import TuningSettings, lightened
 from bilex.fit import FitResult, fit
 from bilex.vectors import WordVectors
 from bilex_bench.fits import NAME_LETTERS, UNREADABLE, Problem

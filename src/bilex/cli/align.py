@@ -20,7 +20,7 @@ from bilex.cli.settings import check_lm, parse_settings
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.languages import language_name, two_languages
-from bilex.encoders.presets import DEFAULT_MIXING
+from bilex.encoders.settings import DEFAULT_MIXING
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:

@@ -71,8 +71,8 @@ def command(
     opt.check_device(device)
     opt.check_model_output(output, force, *vectors, seeds_dir)
     from bilex.aligners.advanced import check_connected
-    from bilex.model.many.core import read_dictionaries
-    from bilex.model.many.fitting import align_languages
+    from bilex.model.jointly import align_languages
+    from bilex.model.many import read_dictionaries
 
     if checkpoint:
         check_writable(Path(checkpoint) / "aligner")

@@ -78,7 +78,7 @@ def command(
     elif test_dictionary is None:
         _show_judgement(model, from_, to, words, device, json)
     else:
-        from bilex.model.many.core import open_pair
+        from bilex.model.many import open_pair
 
         translator, direction = open_pair(model, from_, to, device)
         one, other = translator.provenance.languages
@@ -125,7 +125,7 @@ def _show_matrix(
 ) -> None:
     """Every pair of a model of many languages that there is a test dictionary of."""
     from bilex.evaluation.matrix import evaluate_pairs, heat_map
-    from bilex.model.many.core import open_model, read_dictionaries
+    from bilex.model.many import open_model, read_dictionaries
 
     many = open_model(model, device)
     if isinstance(many, bilex.Translator):
@@ -147,7 +147,7 @@ def _show_judgement(
     """What can be known without a test dictionary: of two languages, or of every two that had seeds."""
     from bilex.evaluation.without_gold import judge
     from bilex.model.filters import read_words
-    from bilex.model.many.core import open_model, open_pair
+    from bilex.model.many import open_model, open_pair
 
     opened = open_model(model, device)
     direction: Direction = "forward"

@@ -37,7 +37,7 @@ def command(
         --force: Replace files that are there already.
     """
     check_readable(model)
-    from bilex.model.many.core import open_model
+    from bilex.model.many import open_model
     from bilex.vectors.formats import files_written
 
     opened = open_model(model)

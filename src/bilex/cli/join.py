@@ -22,7 +22,7 @@ def command(models: tuple[str, ...], *, output: str, force: bool = False, json: 
     """
     check_readable(*models)
     check_model_output(output, force, *models)
-    from bilex.model.many.joining import join
+    from bilex.model.joining import join
 
     listener = progress()
     opened = {model: bilex.Translator.load(model) for model in dict.fromkeys(models)}

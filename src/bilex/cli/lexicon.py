@@ -115,7 +115,7 @@ def command(
     opt.check_device(device)
     opt.check_readable(*filters.stop_words, *filters.tags)
     from bilex.lexicon.formats import format_of
-    from bilex.model.many.core import open_pair
+    from bilex.model.many import open_pair
 
     if output is not None:
         check_writable(output)
@@ -158,8 +158,7 @@ def _write_polyglot(
     options: dict[str, Any],
 ) -> None:
     """Write every word of a language with its translations into several others."""
-    from bilex.model.many.core import open_model
-    from bilex.model.many.polyglot import check_form
+    from bilex.model.many import check_form, open_model
 
     check_form(form)
     opened = open_model(model, device)

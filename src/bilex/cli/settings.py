@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from bilex.core.errors import BilexError, nearest_name
-from bilex.encoders.presets import OFFLINE_ENCODER, PRESETS
+from bilex.encoders.settings import OFFLINE_ENCODER, PRESETS
 
 if TYPE_CHECKING:
     from bilex.aligners import Aligner

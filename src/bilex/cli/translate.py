@@ -82,7 +82,7 @@ def command(
     wanted = opt.ranks_of_text(answer_ranks, "--answer-ranks")
     way = opt.one_direction(direction, reverse)
     opt.check_device(device)
-    from bilex.model.many.core import open_pair
+    from bilex.model.many import open_pair
 
     translator, way = open_pair(model, from_, to, device, way)
     chosen = "jsonl" if json else format or ("table" if sys.stdout.isatty() else "tsv")

@@ -12,8 +12,7 @@ from bilex.core.lazy import lazy_exports
 if TYPE_CHECKING:
     from bilex.encoders.combine import Combination
     from bilex.encoders.model import WordEncoder
-    from bilex.encoders.presets import PRESETS, EncoderPreset, Reading, TuningSettings
-    from bilex.encoders.settings import C2
+    from bilex.encoders.settings import C2, PRESETS, EncoderPreset, Reading, TuningSettings
     from bilex.encoders.stage import StageResult, run_stage_c2
 
 __all__ = [
@@ -33,10 +32,10 @@ __getattr__, __dir__ = lazy_exports(
     {
         "Combination": "bilex.encoders.combine",
         "WordEncoder": "bilex.encoders.model",
-        "PRESETS": "bilex.encoders.presets",
-        "EncoderPreset": "bilex.encoders.presets",
-        "Reading": "bilex.encoders.presets",
-        "TuningSettings": "bilex.encoders.presets",
+        "PRESETS": "bilex.encoders.settings",
+        "EncoderPreset": "bilex.encoders.settings",
+        "Reading": "bilex.encoders.settings",
+        "TuningSettings": "bilex.encoders.settings",
         "C2": "bilex.encoders.settings",
         "StageResult": "bilex.encoders.stage",
         "run_stage_c2": "bilex.encoders.stage",

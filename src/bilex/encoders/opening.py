@@ -12,7 +12,7 @@ import torch
 
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json
-from bilex.encoders.presets import OFFLINE_ENCODER
+from bilex.encoders.settings import OFFLINE_ENCODER
 
 _NO_CODE = {"trust_remote_code": False}  # without it the library asks on the terminal whether to run code
 

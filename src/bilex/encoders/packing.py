@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from bilex.encoders.presets import Pooling
+from bilex.encoders.settings import Pooling
 
 Integers = npt.NDArray[np.int64]
 _TOKENS_PER_ROW = 64  # what a GPU's attention kernels do at once; on a CPU 16 or 32 are no faster
@@ -43,10 +43,6 @@ class TokenTable:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def take(self, rows: Integers) -> TokenTable:
-        """Some of the words, in the order of `rows`."""
-        return TokenTable(self.ids[rows], self.lengths[rows])
-
     @staticmethod
     def join(first: TokenTable, second: TokenTable) -> TokenTable:
         """The words of two tables of one encoder, one after the other."""
@@ -62,8 +58,7 @@ class PackedWords:
     Args:
         tokens: Of shape (3, rows, tokens per row): token numbers; the place of each token in its word,
             from 0; the number of the word that it belongs to. Padding has token 0, place 0 and word −1.
-        starts: For each word the place of its first token, counted through all rows; room that no word takes
-            is filled with 0, and what comes out there means nothing.
+        starts: For each word the place of its first token, counted through all rows.
         counts: How many words there are of each length: (length, words), the shortest first.
     """
 
@@ -94,17 +89,8 @@ def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def pack(
-    table: TokenTable, rows: Integers, device: torch.device, capacity: int | None = None
-) -> tuple[PackedWords, Integers]:
-    """Lay out the words `rows` of `table`, none of which may be empty, on a device.
-
-    With a `capacity`, so many words have a place and empty rows are added up to a round number, so that
-    batches of about one size have one shape.
-
-    Returns:
-        The packed words, and their rows in the order in which they are numbered.
-    """
+def pack(table: TokenTable, rows: Integers, device: torch.device) -> tuple[PackedWords, Integers]:
+    """The words `rows` of `table`, none empty, laid out on a device; and `rows` in the packed order."""
     rows = rows[np.argsort(table.lengths[rows], kind="stable")]
     lengths = table.lengths[rows].astype(np.int64)
     found = zip(*np.unique(lengths, return_counts=True), strict=True)
@@ -113,8 +99,6 @@ def pack(
     width = max(longest, min(_TOKENS_PER_ROW, int(lengths.sum())))
     width += -width % 8  # kernels want masks in multiples of 8
     starts, used_rows = _starts(counts, width)
-    if capacity is not None:
-        used_rows = round_up(used_rows)
     places = np.arange(longest)
     used = places < lengths[:, None]
     flat = (starts[:, None] + places)[used]
@@ -123,16 +107,8 @@ def pack(
     tokens[0, flat] = table.ids[rows, :longest][used]
     tokens[1, flat] = np.broadcast_to(places, used.shape)[used]
     tokens[2, flat] = np.repeat(np.arange(len(rows)), lengths)
-    if capacity is not None:
-        starts = np.pad(starts, (0, capacity - len(starts)))
     laid_out = to_device(torch.from_numpy(tokens.reshape(3, used_rows, width)), device)
     return PackedWords(laid_out, to_device(torch.from_numpy(starts), device), counts), rows
-
-
-def round_up(count: int) -> int:
-    """The next number of at most five binary digits before its zeros: never 7 % more, few different ones."""
-    step = 1 << max(0, count.bit_length() - 5)
-    return -(-count // step) * step
 
 
 def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, int]:

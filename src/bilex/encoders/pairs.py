@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.induction import induce_pairs, without_pairs, without_words_of
-from bilex.encoders.presets import TuningSettings
+from bilex.encoders.settings import TuningSettings
 from bilex.search import top_k
 
 Floats = npt.NDArray[np.float32]

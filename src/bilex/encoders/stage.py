@@ -16,9 +16,8 @@ from bilex.encoders.combine import Both, Combination, aligned_views, unit_rows
 from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.packing import TokenTable
 from bilex.encoders.pairs import TrainingPairs, training_pairs
-from bilex.encoders.report import StageReport
-from bilex.encoders.settings import C2
-from bilex.encoders.tuning import Pace, Tuner
+from bilex.encoders.settings import C2, StageReport
+from bilex.encoders.tuning import Tuner
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
@@ -99,7 +98,12 @@ def _run(
     progress: Progress,
     checkpoint: Path | None,
 ) -> StageResult:
-    clock = _Clock()
+    times = [time.monotonic()]
+
+    def lap() -> float:
+        times.append(time.monotonic())
+        return round(times[-1] - times[-2], 2)
+
     encoder = stage.open(progress)
     mixing, settings = stage.mixing_for(encoder), stage.settings_for(encoder)
     static = aligned_views(aligner, source, target)
@@ -123,13 +127,20 @@ def _run(
         induced_pairs=len(pairs) - pairs.seeds,
     )
     words = (source.index_to_key, target.index_to_key)
-    clock.lap()
+    lap()
     tokens = (encoder.tokenise(words[0]), encoder.tokenise(words[1]))
-    _report_unreadable(words, tokens, report, progress)
-    report.tokenise_seconds = clock.lap()
+    sides = zip(words, tokens, strict=True)
+    empty = [side[row] for side, table in sides for row in np.flatnonzero(table.lengths == 0)]
+    report.unreadable_words = len(empty)
+    if empty:
+        progress.say(
+            f"The tokenizer of {encoder.name} turns {len(empty)} words into nothing (the first is "
+            f"'{empty[0]}'): they keep their static vectors alone."
+        )
+    report.tokenise_seconds = lap()
     if stage.tune:
         _tune(encoder, tokens, pairs, stage, report, progress, checkpoint / "tuning" if checkpoint else None)
-        report.tune_seconds = clock.lap()
+        report.tune_seconds = lap()
     raw = encode_cached(
         encoder,
         list(zip(words, tokens, strict=True)),
@@ -138,26 +149,12 @@ def _run(
         progress=progress,
     )
     encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
-    report.encode_seconds = clock.lap()
+    report.encode_seconds = lap()
     combination = Combination.fit(static, encoded, pairs.positives, mixing)
     combined = combination.vocabularies(words, static, encoded)
-    report.combine_seconds = clock.lap()
-    report.seconds = clock.total()
+    report.combine_seconds = lap()
+    report.seconds = round(times[-1] - times[0], 2)
     return StageResult(encoder, combination, static, encoded, *combined, report)
-
-
-class _Clock:
-    """Seconds since the last lap, and in all."""
-
-    def __init__(self) -> None:
-        self.started = self.last = time.monotonic()
-
-    def lap(self) -> float:
-        before, self.last = self.last, time.monotonic()
-        return round(self.last - before, 2)
-
-    def total(self) -> float:
-        return round(time.monotonic() - self.started, 2)
 
 
 def _tune(
@@ -171,13 +168,13 @@ def _tune(
 ) -> None:
     settings = stage.settings_for(encoder)
 
-    def announce_light(pace: Pace) -> None:
+    def announce_light(seconds: float, per_token: float) -> None:
         """Say that and how the tuning is light, and what is left to wait for."""
         all_tokens = sum(int(table.lengths.sum()) for table in tokens)
         progress.say(
             f"No GPU here, so the light tuning of {encoder.name} is taken ({len(pairs):,} pairs, "
             f"{settings.negatives} negatives per side, {settings.epochs} epochs): about "
-            f"{duration(pace.seconds)}, and {duration(pace.per_token * all_tokens * _FORWARD_SHARE)} to "
+            f"{duration(seconds)}, and {duration(per_token * all_tokens * _FORWARD_SHARE)} to "
             "encode all words; --tuning paper is the paper's."
         )
 
@@ -189,28 +186,7 @@ def _tune(
     done = tuner.run()
     report.tuning = settings
     report.arithmetic = str(tuner.dtype).removeprefix("torch.")
-    report.losses, report.warnings = done.losses, done.warnings
-    report.unreadable_pairs, report.replayed_updates = done.dropped, done.replayed
-
-
-def _report_unreadable(
-    words: tuple[list[str], list[str]],
-    tokens: tuple[TokenTable, TokenTable],
-    report: StageReport,
-    progress: Progress,
-) -> None:
-    """Name words that the tokenizer turns into nothing."""
-    empty = [
-        side[row]
-        for side, table in zip(words, tokens, strict=True)
-        for row in np.flatnonzero(table.lengths == 0)
-    ]
-    report.unreadable_words = len(empty)
-    if empty:
-        progress.say(
-            f"The tokenizer of {report.encoder} turns {len(empty)} words into nothing (the first is "
-            f"'{empty[0]}'): they keep their static vectors alone."
-        )
+    report.losses, report.warnings, report.unreadable_pairs = done.losses, done.warnings, done.dropped
 
 
 def _card_text(encoder: WordEncoder, report: StageReport) -> str:

@@ -13,7 +13,7 @@ import bilex
 from bilex.aligners.report import AlignerReport, StoredReport
 from bilex.core.machine import processor
 from bilex.core.typed_json import as_json, from_json
-from bilex.encoders.report import StageReport
+from bilex.encoders.settings import StageReport
 from bilex.fit.expectation import NOT_MEASURED, Expectation
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors

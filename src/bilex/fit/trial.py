@@ -6,7 +6,7 @@ itself what may be chosen (`Aligner.choices`) and how it is shortened (`Aligner.
 choice that it took part in: the held-out words are cut in two halves, each half is asked of what the other
 half chose, and confidences come from these answers. Test data are never looked at.
 
-`Trial` chooses; what is fitted and asked is that of two languages here, and of many in `bilex.model.many`.
+`Trial` chooses; what is fitted and asked is that of two languages here, and of many in `bilex.model.jointly`.
 """
 
 from __future__ import annotations

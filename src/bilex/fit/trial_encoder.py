@@ -10,8 +10,7 @@ from bilex.aligners.base import Aligner, Pairs
 from bilex.core.progress import Progress
 from bilex.encoders.combine import Both, Combination, aligned_views, mixed_views
 from bilex.encoders.pairs import ENOUGH_SEEDS
-from bilex.encoders.presets import TuningPreset, TuningSettings
-from bilex.encoders.settings import C2
+from bilex.encoders.settings import C2, TuningPreset, TuningSettings
 from bilex.encoders.stage import run_stage_c2
 from bilex.fit.held_out import WordScores, word_scores
 from bilex.fit.trial import MIXING_GRID

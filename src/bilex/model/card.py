@@ -11,7 +11,7 @@ from bilex.core.text import escape_control_characters
 from bilex.fit.expectation import Expectation
 
 if TYPE_CHECKING:
-    from bilex.model.many.core import ManyLanguages
+    from bilex.model.many import ManyLanguages
     from bilex.model.provenance import Provenance
     from bilex.model.translator import Translator
 

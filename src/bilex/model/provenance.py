@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import bilex
 from bilex.core.languages import language_name
+from bilex.core.typed_json import as_json
 from bilex.fit.report import FitReport, TrialReport, now
 from bilex.model.space import Direction
 
@@ -152,3 +153,7 @@ class ManyProvenance:
     bilex_version: str = bilex.__version__
     python_version: str = field(default_factory=platform.python_version)
     made: str = field(default_factory=now)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return as_json(self)

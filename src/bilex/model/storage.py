@@ -18,10 +18,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -42,7 +40,7 @@ from bilex.core.files import (
 from bilex.core.languages import code_of
 from bilex.core.manifest import CARD, CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
-from bilex.core.typed_json import as_json, from_json
+from bilex.core.typed_json import from_json
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
 from bilex.model.phrases import without_phrases
@@ -52,7 +50,7 @@ from bilex.model.unknown import load_source, load_subwords, save_subwords
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from bilex.model.many.core import ManyLanguages
+    from bilex.model.many import ManyLanguages
     from bilex.model.translator import Translator
 
 FORMAT, FORMAT_VERSION = "bilex-translator", 2
@@ -61,27 +59,9 @@ CONFIG, MAPS = "config.json", "maps.safetensors"
 _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS = "languages", "seeds", "unknown", "subwords"
 _PARTS = (CONFIG, MAPS, _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS, "seeds.json", "source", "target")
 _SIDES: tuple[Side, Side] = ("source", "target")
-_CODE = re.compile("[A-Za-z0-9_]+")
-_DAMAGE = (AttributeError, LookupError, TypeError, ValueError, OverflowError, OSError)
 
 Two = tuple[str, str]
 Terms = tuple[Floats, Floats]
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """What the folders of all models hold, by language and by two languages."""
-
-    vocabularies: Mapping[str, WordVectors]
-    maps: Mapping[str, Map]
-    terms: Mapping[Two, Terms]
-    seeds: Mapping[Two, Lexicon]
-    calibrations: Mapping[Two, Calibration]
-    lowercase: bool
-    metric: str = "cosine"
-    csls_neighbours: int = CSLS_NEIGHBOURS
-
-
 Made = TypeVar("Made", Provenance, ManyProvenance)
 
 
@@ -105,27 +85,27 @@ class Description(Generic[Made]):
 def save_translator(translator: Translator, folder: str | Path) -> None:
     """Write a translator."""
     from bilex.model.card import card
+    from bilex.model.many import CODE, ManyLanguages
 
     check_destination(folder)
     space, made = translator.whole_space, translator.provenance
-    two = _folder_names(made.languages)
-    parts = _Parts(
+    source, target = made.languages
+    two: Two = _SIDES
+    if source and target and CODE.fullmatch(source) and CODE.fullmatch(target):
+        two = source, target
+    model = ManyLanguages(
         dict(zip(two, (space.source, space.target), strict=True)),
         dict(zip(two, (translator.source_map, translator.target_map), strict=True)),
-        {two: space.neighbourhoods()},
         {two: translator.seeds},
         {two: translator.calibration},
-        translator.lowercase,
-        space.metric,
+        lowercase=translator.lowercase,
     )
-
-    def write_readers(path: Path) -> None:
+    model.csls_terms[two] = space.neighbourhoods()
+    more = {"unknown": [reader.kind for reader in translator.unknown], **made.as_dict()}
+    with _written(model, folder, more, card(translator), space.metric) as path:
         for reader in translator.unknown:
             (path / _UNKNOWN / reader.kind).mkdir(parents=True)
             reader.save(path / _UNKNOWN / reader.kind)
-
-    more = {"unknown": [reader.kind for reader in translator.unknown], **made.as_dict()}
-    _write(folder, parts, more, card(translator), write_readers)
 
 
 def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
@@ -133,62 +113,53 @@ def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILE
     from bilex.model.card import many_card
 
     check_destination(folder)
-    terms: dict[Two, Terms] = {}
     with progress.task("Measuring neighbourhoods", len(many.language_pairs)) as task:
         for two in many.language_pairs:
-            terms[two] = many.terms(two)
+            many.terms(two)
             task.advance()
-    parts = _Parts(many.vocabularies, many.maps, terms, many.seeds, many.calibrations, many.lowercase)
-
-    def write_subwords(path: Path) -> None:
+    with _written(many, folder, many.provenance.as_dict(), many_card(many)) as path:
         for language, ngrams in many.subwords.items():
             save_subwords(ngrams, path / _SUBWORDS / language)
 
-    _write(folder, parts, as_json(many.provenance), many_card(many), write_subwords)
 
-
-def _write(
-    folder: str | Path,
-    parts: _Parts,
-    more: Mapping[str, Any],
-    card: str,
-    write_readers: Callable[[Path], None],
-) -> None:
-    """Write a model's folder, all of it or nothing."""
+@contextlib.contextmanager
+def _written(
+    model: ManyLanguages, folder: str | Path, more: Mapping[str, Any], card: str, metric: str = "cosine"
+) -> Iterator[Path]:
+    """Write a model's folder, with what the block adds to it, all of it or nothing."""
     from safetensors.numpy import save_file
 
+    states = {language: into.state(f"map.{language}") for language, into in model.maps.items()}
     tensors: dict[str, Any] = {}
-    steps: dict[str, list[str]] = {}
-    for language, into in parts.maps.items():
-        steps[language], state = into.state(f"map.{language}")
+    for _, state in states.values():
         tensors |= state
-    for two, terms in parts.terms.items():
-        for side, means in zip(_SIDES, terms, strict=True):
-            tensors[f"terms.{_named(two)}.{side}"] = np.ascontiguousarray(means)
+    for two in model.language_pairs:
+        for side, means in zip(_SIDES, model.terms(two), strict=True):
+            tensors[f"terms.{'-'.join(two)}.{side}"] = np.ascontiguousarray(means)
     content = card.encode("utf-8")
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "languages": list(parts.vocabularies),
-        "words": {language: len(words) for language, words in parts.vocabularies.items()},
-        "metric": parts.metric,
-        "dim": next(iter(parts.vocabularies.values())).dim,
-        "lowercase": parts.lowercase,
-        "csls_neighbours": parts.csls_neighbours,
-        "maps": steps,
-        "calibrations": {_named(two): found.as_dict() for two, found in parts.calibrations.items()},
+        "languages": model.languages,
+        "words": {language: len(words) for language, words in model.vocabularies.items()},
+        "metric": metric,
+        "dim": model.vocabularies[model.languages[0]].dim,
+        "lowercase": model.lowercase,
+        "csls_neighbours": CSLS_NEIGHBOURS,
+        "maps": {language: steps for language, (steps, _) in states.items()},
+        "calibrations": {"-".join(two): found.as_dict() for two, found in model.calibrations.items()},
         **more,
         "card_sha256": hashlib.sha256(content).hexdigest(),
     }
     with atomic_folder(folder, own_files=own_files) as path:
-        for language, words in parts.vocabularies.items():
+        for language, words in model.vocabularies.items():
             words.save(path / _LANGUAGES / language, "safetensors")
         save_file(tensors, path / MAPS)
         (path / _SEEDS).mkdir()
-        for two, seeds in parts.seeds.items():
+        for two, seeds in model.seeds.items():
             pairs = {"name": seeds.name, "pairs": list(seeds.pairs), "rejected": list(seeds.rejected)}
-            (path / _SEEDS / f"{_named(two)}.json").write_text(json_text(pairs), encoding="utf-8")
-        write_readers(path)
+            (path / _SEEDS / f"{'-'.join(two)}.json").write_text(json_text(pairs), encoding="utf-8")
+        yield path
         (path / CONFIG).write_text(json_text(config), encoding="utf-8")
         (path / CARD).write_bytes(content)
         write_checksums(path)
@@ -197,20 +168,16 @@ def _write(
 def replace_calibration(folder: str | Path, calibration: Calibration, more: dict[str, Any]) -> None:
     """Give a saved model of two languages other confidences; it is always the old model or the new one.
 
-    Its large files are taken over as they are, by a link where the disk can do that.
-
-    Args:
-        folder: The model.
-        calibration: Its new confidences.
-        more: What its configuration says about them besides.
+    Its large files are taken over as they are, by a link where the disk can do that. `more` is what its
+    configuration says about the confidences besides.
     """
     path = Path(folder)
-    opened = _opened_two(path)
+    opened = _Opened.of(path, many=False)
     config = {**read_json(path / CONFIG), **more}
     if "calibration" in config:  # the first version
         config["calibration"] = calibration.as_dict()
     else:
-        config["calibrations"] = {_named(opened.pair): calibration.as_dict()}
+        config["calibrations"] = {"-".join(opened.languages): calibration.as_dict()}
     files = opened.files()
     files.compare(path)
     taken_over = {name: digest for name, digest in files.expected.items() if name != CONFIG}
@@ -231,65 +198,47 @@ def load_translator(
     from bilex.model.translator import Translator
 
     path = Path(folder)
-    restore(path)
     if languages is not None and is_many(path):
         return load_many(path, verify=verify, device=device).pair(*languages)
-    opened = _opened_two(path)
+    opened = _Opened.of(path, many=False)
     files = opened.files() if verify else ModelFiles(path)
     files.compare(path, but=path / _UNKNOWN)
-    config, two = opened.config, opened.pair
     with fitting_together(path):
-        parts = opened.parts()
-        provenance = Provenance.from_dict(config)
-        if languages is not None and tuple(code_of(n) or n for n in languages) != provenance.languages:
-            one, other = provenance.language_names()
+        model, config = opened.model(device), opened.config
+        made = Provenance.from_dict(config)
+        if languages is not None and tuple(code_of(n) or n for n in languages) != made.languages:
+            one, other = made.language_names()
             raise BilexError(f"{path}: translates from {one} to {other}, not from {' to '.join(languages)}.")
-        source, target = (parts.vocabularies[name] for name in two)
+        (two,) = model.language_pairs
+        source, target = model.vocabularies.values()
         whole = Space(source, target, config["metric"], device)
-        whole.keep_neighbourhoods(*parts.terms[two], config["csls_neighbours"])
-        maps: dict[Side, Map] = {side: parts.maps[name] for side, name in zip(_SIDES, two, strict=True)}
+        whole.keep_neighbourhoods(*model.csls_terms[two], config["csls_neighbours"])
+        maps = dict(zip(_SIDES, model.maps.values(), strict=True))
         return Translator.of_parts(
-            without_phrases(whole, provenance.composed),
+            without_phrases(whole, made.composed),
             maps["source"],
             maps["target"],
-            parts.calibrations[two],
+            model.calibrations[two],
             [load_source(kind, path / _UNKNOWN / kind, maps, device, files) for kind in config["unknown"]],
-            parts.seeds[two],
-            provenance,
-            parts.lowercase,
+            model.seeds[two],
+            made,
+            model.lowercase,
             whole,
         )
 
 
 def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages:
     """Open a model of many languages; the arguments are those of `ManyLanguages.load`."""
-    from bilex.model.many.core import ManyLanguages
-
-    path = Path(folder)
-    restore(path)
-    opened = _opened_many(path)
+    opened = _Opened.of(Path(folder), many=True)
     if verify:
-        opened.files().compare(path)
-    with fitting_together(path):
-        parts = opened.parts()
-        ngrams = {
-            code: load_subwords(path / _SUBWORDS / code)
-            for code in parts.vocabularies
-            if (path / _SUBWORDS / code).is_dir()
-        }
-        many = ManyLanguages(
-            dict(parts.vocabularies),
-            dict(parts.maps),
-            dict(parts.seeds),
-            dict(parts.calibrations),
-            ngrams,
-            from_json(ManyProvenance, opened.config),
-            parts.lowercase,
-            device,
-        )
-        for two, terms in parts.terms.items():
-            many.keep_terms(two, terms)
-        return many
+        opened.files().compare(opened.path)
+    with fitting_together(opened.path):
+        model = opened.model(device)
+        model.provenance = from_json(ManyProvenance, opened.config)
+        for code in model.languages:
+            if (opened.path / _SUBWORDS / code).is_dir():
+                model.subwords[code] = load_subwords(opened.path / _SUBWORDS / code)
+        return model
 
 
 def describe(folder: str | Path, *, verify: bool) -> Description[Provenance]:
@@ -298,14 +247,20 @@ def describe(folder: str | Path, *, verify: bool) -> Description[Provenance]:
     The files that are read are compared with their checksums; all others must be there and listed, and files
     of tensors as long as their headers say. `verify` compares all files, which reads the whole model.
     """
-    restore(Path(folder))
-    return _opened_two(Path(folder)).described(Provenance.from_dict, verify)
+    opened = _Opened.of(Path(folder), many=False)
+    facts = ("dim", "metric", "lowercase", "unknown")
+    found = opened.described(verify)
+    with fitting_together(opened.path):
+        config = {name: opened.config[name] for name in facts}
+        return Description(Provenance.from_dict(opened.config), *found, config)
 
 
 def describe_many(folder: str | Path, *, verify: bool) -> Description[ManyProvenance]:
     """Read what a model of many languages says about itself; as `describe`."""
-    restore(Path(folder))
-    return _opened_many(Path(folder)).described(partial(from_json, ManyProvenance), verify)
+    opened = _Opened.of(Path(folder), many=True)
+    found = opened.described(verify)
+    with fitting_together(opened.path):
+        return Description(from_json(ManyProvenance, opened.config), *found)
 
 
 @dataclass(frozen=True)
@@ -317,11 +272,17 @@ class _Opened:
 
     path: Path
     config: dict[str, Any]
-    first: bool = field(default=False)
+    first: bool = False
 
     @classmethod
-    def of(cls, path: Path) -> _Opened:
-        """The folder, its format and version checked."""
+    def of(cls, path: Path, *, many: bool) -> _Opened:
+        """The folder of a model of two languages or of many, its format and version checked."""
+        restore(path)
+        if many and not is_many(path):
+            raise BilexError(
+                f"{path}: is not a model of several languages; make one with 'bilex join' or "
+                "'bilex align-many'."
+            )
         if not path.exists():
             raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
         if not (path / CONFIG).is_file():
@@ -341,53 +302,42 @@ class _Opened:
                 f"{path}: has model format version {version}, and this bilex reads up to {FORMAT_VERSION}; "
                 "install a newer bilex."
             )
+        if not many and is_many(path):
+            raise BilexError(
+                f"{path}: is a model of several languages; name two of them (--from and --to, or "
+                "the argument languages of Translator.load)."
+            )
         with fitting_together(path):
             if config["format"] == _FIRST_MANY:
                 return cls(path, _with_words(path, config))
             return cls(path, _upgraded(config), first=True) if version == 1 else cls(path, config)
 
     @property
-    def many(self) -> bool:
-        """Whether it was saved as a model of many languages."""
-        return "unknown" not in self.config
-
-    @property
     def languages(self) -> list[str]:
         """The names of the languages' folders."""
         return [str(language) for language in self.config["languages"]]
-
-    @property
-    def pair(self) -> Two:
-        """The two languages of a model of two."""
-        source, target = self.languages
-        return source, target
 
     def files(self) -> ModelFiles:
         """The files, which must all be there and listed with their checksums."""
         return ModelFiles.listed(self.path, _PARTS)
 
-    def described(self, read: Callable[[dict[str, Any]], Made], verify: bool) -> Description[Made]:
-        """What the model says about itself; `read` gives its provenance."""
+    def described(self, verify: bool) -> tuple[dict[str, int], dict[Two, Lexicon], dict[Two, Calibration]]:
+        """The number of words of each language, and the seeds and confidences, their files compared."""
         files = self.files()
         if verify:
             files.compare(self.path)
         else:
             files.compare(*(self.path / name for name in (CONFIG, _SEEDS, "seeds.json")))
-            _check_lengths(self.path / name for name in files.expected if name.endswith(".safetensors"))
+            for name in files.expected:
+                _check_length(self.path / name)
         with fitting_together(self.path):
             words = {name: int(self.config["words"][name]) for name in self.languages}
-            seeds, calibrations = self.seeds(), self.calibrations()
-            facts: dict[str, Any] = {}
-            if not self.many:
-                two = self.pair
-                seeds, calibrations = {two: seeds[two]}, {two: calibrations[two]}
-                facts = {name: self.config[name] for name in ("dim", "metric", "lowercase", "unknown")}
-            return Description(read(self.config), words, seeds, calibrations, facts)
+            return words, self.seeds(), self.calibrations()
 
     def seeds(self) -> dict[Two, Lexicon]:
         """The word pairs that the model was learned from, by two languages."""
         if self.first:
-            return {self.pair: _read_seeds(self.path / "seeds.json")}
+            return {_SIDES: _read_seeds(self.path / "seeds.json")}
         files = sorted((self.path / _SEEDS).glob("*.json"))
         return {_two(file.stem): _read_seeds(file) for file in files}
 
@@ -396,54 +346,31 @@ class _Opened:
         stored = self.config["calibrations"]
         return {_two(name): Calibration.from_dict(found) for name, found in stored.items()}
 
-    def parts(self) -> _Parts:
-        """Everything but what reads unknown words; vectors are memory-mapped."""
+    def model(self, device: str) -> ManyLanguages:
+        """Everything but the provenance and what reads unknown words; vectors are memory-mapped."""
         from safetensors.numpy import load_file
+
+        from bilex.model.many import ManyLanguages
 
         config, tensors = self.config, load_file(self.path / MAPS)
         folder = self.path if self.first else self.path / _LANGUAGES
-        maps = {
-            code: Map.from_state(
-                f"{code}_map" if self.first else f"map.{code}", config["maps"][code], tensors.__getitem__
-            )
-            for code in self.languages
-        }
-        if self.first:
-            terms = {self.pair: (tensors["r_source"], tensors["r_target"])}
-        else:
-            pairs = {name.split(".")[1] for name in tensors if name.startswith("terms.")}
-            terms = {
-                _two(pair): (tensors[f"terms.{pair}.source"], tensors[f"terms.{pair}.target"])
-                for pair in sorted(pairs)
-            }
-        return _Parts(
+        map_of, terms_of = ("{}_map", "r_{1}") if self.first else ("map.{}", "terms.{0}.{1}")
+        model = ManyLanguages(
             {code: WordVectors.load(folder / code, lowercase=False, verify=False) for code in self.languages},
-            maps,
-            terms,
+            {
+                code: Map.from_state(map_of.format(code), config["maps"][code], tensors.__getitem__)
+                for code in self.languages
+            },
             self.seeds(),
             self.calibrations(),
-            bool(config["lowercase"]),
+            lowercase=bool(config["lowercase"]),
+            device=device,
         )
-
-
-def _opened_two(path: Path) -> _Opened:
-    """The folder of a model of two languages."""
-    opened = _Opened.of(path)
-    if opened.many:
-        raise BilexError(
-            f"{path}: is a model of several languages; name two of them (--from and --to, or "
-            "the argument languages of Translator.load)."
-        )
-    return opened
-
-
-def _opened_many(path: Path) -> _Opened:
-    """The folder of a model of many languages."""
-    if not is_many(path):
-        raise BilexError(
-            f"{path}: is not a model of several languages; make one with 'bilex join' or 'bilex align-many'."
-        )
-    return _Opened.of(path)
+        stored = {name.split(".")[1] for name in tensors if name.startswith("terms.")}
+        for pair in ["-".join(_SIDES)] if self.first else sorted(stored):
+            source, target = (tensors[terms_of.format(pair, side)] for side in _SIDES)
+            model.csls_terms[_two(pair)] = source, target
+        return model
 
 
 def _upgraded(config: dict[str, Any]) -> dict[str, Any]:
@@ -453,7 +380,7 @@ def _upgraded(config: dict[str, Any]) -> dict[str, Any]:
         "languages": list(_SIDES),
         "words": {side: config[f"{side}_words"] for side in _SIDES},
         "maps": {side: config[f"{side}_map"] for side in _SIDES},
-        "calibrations": {_named(_SIDES): config["calibration"]},
+        "calibrations": {"-".join(_SIDES): config["calibration"]},
     }
 
 
@@ -467,8 +394,7 @@ def _with_words(path: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 def is_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved model of two languages, of whatever version."""
-    config = _config_or_none(folder)
-    return config is not None and config["format"] == FORMAT and not is_many(folder)
+    return holds_model(folder) and not is_many(folder)
 
 
 def is_many(folder: str | Path) -> bool:
@@ -504,13 +430,10 @@ def check_destination(folder: str | Path) -> None:
 
 def read_config(path: Path) -> dict[str, Any]:
     """The configuration of a model of two languages, in the present version's shape."""
-    opened = _opened_two(path)
+    opened = _Opened.of(path, many=False)
     with fitting_together(path):
-        words = {
-            f"{side}_words": opened.config["words"][name]
-            for side, name in zip(_SIDES, opened.pair, strict=True)
-        }
-        return {**opened.config, **words}
+        words = zip(_SIDES, opened.languages, strict=True)
+        return {**opened.config, **{f"{side}_words": opened.config["words"][name] for side, name in words}}
 
 
 def read_provenance(path: Path) -> Provenance:
@@ -525,32 +448,24 @@ def fitting_together(path: Path) -> Iterator[None]:
     """Turn what goes wrong while the parts of a model are put together into one sentence."""
     from safetensors import SafetensorError
 
+    damage = AttributeError, LookupError, TypeError, ValueError, OverflowError, OSError, SafetensorError
     try:
         yield
-    except (
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        OverflowError,
-        OSError,
-        SafetensorError,
-    ) as why:
+    except damage as why:
         raise BilexError(f"{path}: the model's files do not fit together ({why}); make it again.") from why
 
 
-def _check_lengths(files: Iterable[Path]) -> None:
-    """Make sure that files of tensors are as long as their headers say; nothing else of them is read."""
+def _check_length(file: Path) -> None:
+    """Make sure that a file of tensors is as long as its header says; nothing else of it is read."""
     from safetensors import SafetensorError, safe_open
 
-    for file in files:
-        try:
-            with safe_open(file, framework="numpy"):
-                pass
-        except (SafetensorError, OSError, ValueError) as error:
-            raise BilexError(
-                f"{file}: is cut off or damaged ({error}); copy or make the model again."
-            ) from error
+    if file.suffix != ".safetensors":
+        return
+    try:
+        with safe_open(file, framework="numpy"):
+            pass
+    except (SafetensorError, OSError, ValueError) as error:
+        raise BilexError(f"{file}: is cut off or damaged ({error}); copy or make the model again.") from error
 
 
 def _read_seeds(path: Path) -> Lexicon:
@@ -570,19 +485,6 @@ def _config_or_none(folder: str | Path) -> dict[str, Any] | None:
         return None
     ours = isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
     return config if ours else None
-
-
-def _folder_names(languages: tuple[str | None, str | None]) -> Two:
-    """The codes of two languages, or the names of the sides where one cannot be a folder's name."""
-    source, target = languages
-    if source and target and _CODE.fullmatch(source) and _CODE.fullmatch(target):
-        return source, target
-    return _SIDES
-
-
-def _named(two: Two) -> str:
-    """Two languages in the name of a file or a tensor."""
-    return "-".join(two)
 
 
 def _two(name: str) -> Two:

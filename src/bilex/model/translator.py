@@ -422,14 +422,24 @@ class Translator(OnTheHub):
                 the lemmas of the model's two languages, or codes of these, as ("en", "fi").
             progress: Receives how far the work is.
         """
-        from bilex.model.lexicon import LexiconOptions, induce, induce_by_lemma
+        from bilex.model.lexicon import Induction
 
-        options = LexiconOptions(
-            k, direction, retrieval, mutual, min_score, min_confidence, ranks, model_only, keep
+        induction = Induction(
+            translator=self,
+            k=k,
+            direction=direction,
+            retrieval=retrieval,
+            mutual=mutual,
+            min_score=min_score,
+            min_confidence=min_confidence,
+            ranks=ranks,
+            model_only=model_only,
+            keep=keep,
+            progress=progress,
         )
-        if lemmas:
-            return induce_by_lemma(self, options, None if isinstance(lemmas, bool) else lemmas, progress)
-        return induce(self, options, progress)
+        if not lemmas:
+            return induction.by_word()
+        return induction.by_lemma(None if isinstance(lemmas, bool) else lemmas)
 
     @overload
     def map_vectors(self, vectors: Floats, side: Side) -> Floats: ...

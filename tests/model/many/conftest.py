@@ -6,8 +6,8 @@ import pytest
 
 from bilex.aligners.procrustes import Procrustes
 from bilex.model import Translator
+from bilex.model.joining import join
 from bilex.model.many import ManyLanguages
-from bilex.model.many.joining import join
 from many_planted import PlantedMany, planted_many
 
 

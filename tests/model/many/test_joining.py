@@ -5,8 +5,8 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.model import Translator
+from bilex.model.joining import join
 from bilex.model.many import ManyLanguages
-from bilex.model.many.joining import join
 from bilex.model.provenance import Provenance
 from many_planted import PlantedMany, share_right
 

@@ -10,8 +10,8 @@ from bilex.aligners.c1 import C1
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Silent
 from bilex.lexicon import Lexicon
+from bilex.model.jointly import ManyTrial, align_languages, fit_jointly, split_together
 from bilex.model.many import ManyLanguages
-from bilex.model.many.fitting import ManyTrial, align_languages, fit_jointly, split_together
 from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
 from many_planted import PlantedMany, planted_many, share_right

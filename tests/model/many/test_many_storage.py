@@ -11,8 +11,8 @@ import pytest
 from bilex.aligners.c1 import C1
 from bilex.core.errors import BilexError
 from bilex.model import Translator
+from bilex.model.jointly import align_languages
 from bilex.model.many import ManyLanguages
-from bilex.model.many.fitting import align_languages
 from bilex.model.storage import Description, describe_many
 from bilex.vectors import Subwords
 from many_planted import PlantedMany

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 
 import bilex
 from bilex.aligners.registry import method_names, methods
-from bilex.encoders.presets import OFFLINE_ENCODER
+from bilex.encoders.settings import OFFLINE_ENCODER
 from bilex.fit import DEFAULT_METHOD
 from bilex_workbench import interface as i
 from bilex_workbench.lookup import neighbourhood_map, suggest, translations, why

@@ -1,38 +1,41 @@
-"""Any number of languages in one space, and a translator for every two of them."""
+"""Any number of languages in one space, a translator for every two of them, and dictionaries of several."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError, nearest_name
+from bilex.core.files import atomic_file
 from bilex.core.hub import OnTheHub
 from bilex.core.languages import code_of
 from bilex.core.progress import SILENT, Progress
 from bilex.fit.expectation import from_calibration
-from bilex.lexicon import Lexicon
+from bilex.lexicon import Entry, Lexicon
 from bilex.model import Answer, Calibration, Translator
 from bilex.model.provenance import ManyProvenance, Provenance
 from bilex.model.space import Direction, Side, Space
-from bilex.model.storage import Terms, Two, is_many
+from bilex.model.storage import Terms, Two, is_many, load_many, save_many
 from bilex.model.unknown import FromSubwords
 from bilex.vectors import Subwords, WordVectors
+from bilex.vectors.phrases import words_of
 
 if TYPE_CHECKING:
     from bilex.model.filters import Keep
-    from bilex.model.many.polyglot import Polyglot
 
 
 T = TypeVar("T")
-_CODE = re.compile("[A-Za-z0-9_]+")
+CODE = re.compile("[A-Za-z0-9_]+")
 _TWO_CODES = re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9_]+)-([A-Za-z0-9_]+)(?![A-Za-z0-9])")
 _NO_CONFIDENCES = Calibration(note="not calibrated: no seeds of these two languages were held out")
 _SIDES: tuple[Side, Side] = ("source", "target")
+_FORMS = ("tsv", "csv", "jsonl")
 
 
 @dataclass(eq=False, repr=False)
@@ -63,14 +66,14 @@ class ManyLanguages(OnTheHub):
     provenance: ManyProvenance = field(default_factory=ManyProvenance)
     lowercase: bool = True
     device: str = "auto"
-    _terms: dict[Two, Terms] = field(init=False, default_factory=dict)
+    csls_terms: dict[Two, Terms] = field(init=False, default_factory=dict)
     _translators: dict[Two, Translator] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.vocabularies) < 2:
             raise BilexError("at least two languages are needed for a space of many.")
         for code in self.vocabularies:
-            if not _CODE.fullmatch(code):
+            if not CODE.fullmatch(code):
                 raise BilexError(f"'{code}' cannot be a language's code; use letters, digits and _ alone.")
         if set(self.maps) != set(self.vocabularies):
             raise BilexError("every language needs a map and a vocabulary.")
@@ -82,14 +85,10 @@ class ManyLanguages(OnTheHub):
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = True, device: str = "auto") -> ManyLanguages:
         """Open a saved model of many languages; the arguments are those of `Translator.load`."""
-        from bilex.model.storage import load_many
-
         return load_many(folder, verify=verify, device=device)
 
     def save(self, folder: str | Path, *, progress: Progress = SILENT) -> None:
         """Write a folder that `load` opens, all of it or nothing; only an earlier model is replaced."""
-        from bilex.model.storage import save_many
-
         save_many(self, folder, progress)
 
     @property
@@ -97,10 +96,7 @@ class ManyLanguages(OnTheHub):
         """The codes of the languages."""
         return list(self.vocabularies)
 
-    @property
-    def language_codes(self) -> list[str]:
-        """The same, for the card of a repository."""
-        return self.languages
+    language_codes = languages  # for the card of a repository
 
     @property
     def language_pairs(self) -> list[Two]:
@@ -137,7 +133,7 @@ class ManyLanguages(OnTheHub):
     def _translator(self, two: Two) -> Translator:
         a, b = two
         space = Space(self.vocabularies[a], self.vocabularies[b], "cosine", self.device)
-        space.keep_neighbourhoods(*self.terms(two, space))
+        space.keep_neighbourhoods(*self.terms(two))
         maps = dict(zip(_SIDES, (self.maps[a], self.maps[b]), strict=True))
         ngrams = {side: self.subwords[c] for side, c in zip(_SIDES, two, strict=True) if c in self.subwords}
         made, seeds, calibration = self.provenance, self.seeds_of(two), self.calibration_of(two)
@@ -160,18 +156,13 @@ class ManyLanguages(OnTheHub):
             space, self.maps[a], self.maps[b], calibration, unknown, seeds, provenance, self.lowercase
         )
 
-    def terms(self, two: Two, space: Space | None = None) -> Terms:
+    def terms(self, two: Two) -> Terms:
         """CSLS's mean similarities of the words of two languages; computed once, then kept."""
-        found = _either_way(self._terms, two, lambda terms: terms[::-1])
+        found = _either_way(self.csls_terms, two, lambda terms: terms[::-1])
         if found is None:
             source, target = (self.vocabularies[code] for code in two)
-            found = (space or Space(source, target, "cosine", self.device)).neighbourhoods()
-            self._terms[two] = found
+            found = self.csls_terms[two] = Space(source, target, "cosine", self.device).neighbourhoods()
         return found
-
-    def keep_terms(self, two: Two, terms: Terms) -> None:
-        """Take over the mean similarities of a model that is loaded."""
-        self._terms[two] = terms
 
     def seeds_of(self, two: Two) -> Lexicon:
         """The seeds of two languages, the first language's word first; empty if there were none."""
@@ -205,7 +196,7 @@ class ManyLanguages(OnTheHub):
         progress: Progress = SILENT,
         **options: Any,
     ) -> Polyglot:
-        """A dictionary of several languages: every word of one with its best translation into each other.
+        """A dictionary of several languages: every word of one with its best translations into each other.
 
         Args:
             source: The code or name of the language whose words are translated.
@@ -215,9 +206,24 @@ class ManyLanguages(OnTheHub):
             options: `k`, `mutual`, `min_score`, `min_confidence`, `ranks`, `retrieval` and `model_only` of
                 `Translator.lexicon`; they hold for each language by itself.
         """
-        from bilex.model.many.polyglot import polyglot
-
-        return polyglot(self, source, targets, keep_of, {**options, "progress": progress})
+        codes = [self.code(target) for target in targets]
+        if not codes:
+            raise BilexError("name at least one language to translate to.")
+        if self.code(source) in codes:
+            raise BilexError(f"the words are of the language '{self.code(source)}'; name others after --to.")
+        for code in codes:
+            if codes.count(code) > 1:
+                raise BilexError(f"'{code}' is named twice after --to; name each language once.")
+        rows: dict[int, PolyglotEntry] = {}
+        for code in codes:
+            translator = self.pair(source, code)
+            keep = keep_of(translator) if keep_of else None
+            ranks = translator.space.source.key_to_index
+            for entry in translator.lexicon(keep=keep, progress=progress, **options):
+                rank = ranks[entry.source] + 1
+                row = rows.setdefault(rank, PolyglotEntry(entry.source, rank, {}))
+                row.translations[code] = (*row.translations.get(code, ()), entry)
+        return Polyglot(tuple(rows[rank] for rank in sorted(rows)), self.code(source), tuple(codes))
 
 
 def _either_way(found: Mapping[Two, T], two: Two, swapped: Callable[[T], T]) -> T | None:
@@ -227,9 +233,97 @@ def _either_way(found: Mapping[Two, T], two: Two, swapped: Callable[[T], T]) -> 
     return swapped(found[two[::-1]]) if two[::-1] in found else None
 
 
-def pair_name(two: Two) -> str:
-    """Two languages in the name of a file or an entry: "en-fi"."""
-    return "-".join(two)
+@dataclass(frozen=True)
+class PolyglotEntry:
+    """A word and what it is in other languages; a language without an answer that may stand is left out."""
+
+    word: str
+    rank: int
+    translations: dict[str, tuple[Entry, ...]]
+
+
+@dataclass(frozen=True, repr=False)
+class Polyglot:
+    """Words of one language with their translations into several, most frequent word first."""
+
+    entries: tuple[PolyglotEntry, ...]
+    source: str
+    targets: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[PolyglotEntry]:
+        return iter(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Polyglot({self.source} to {', '.join(self.targets)}, {len(self):,} words)"
+
+    def text(self, form: str) -> str:
+        """The whole dictionary as text.
+
+        Args:
+            form: "tsv" or "csv" (a header with the languages' codes, a column each, several translations
+                divided by " | "), or "jsonl" (scores and confidences too).
+        """
+        from bilex.lexicon.tables import csv_line
+
+        check_form(form)
+        if form == "jsonl":
+            return "".join(json.dumps(self._record(entry), ensure_ascii=False) + "\n" for entry in self)
+        rows = [(self.source, *self.targets), *(self._cells(entry) for entry in self)]
+        if form == "csv":
+            return "".join(csv_line(row) for row in rows)
+        for cell in (cell for row in rows for cell in row):
+            if any(character in cell for character in "\t\n\r"):
+                raise BilexError(
+                    f"the word {cell!r} does not fit into a TSV file; write .csv or .jsonl instead."
+                )
+        return "".join("\t".join(row) + "\n" for row in rows)
+
+    def save(self, path: str | Path, form: str | None = None) -> None:
+        """Write the dictionary, atomically, in the format named or the one that the file's name says."""
+        from bilex.lexicon.formats import format_of
+
+        text = self.text(format_of(path, form).name)
+        with atomic_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="")
+
+    def _cells(self, entry: PolyglotEntry) -> tuple[str, ...]:
+        found = (entry.translations.get(language, ()) for language in self.targets)
+        return (_spaced(entry.word), *(" | ".join(_spaced(pair.target) for pair in pairs) for pairs in found))
+
+    def _record(self, entry: PolyglotEntry) -> dict[str, Any]:
+        def translation(pair: Entry) -> dict[str, Any]:
+            return {
+                "word": _spaced(pair.target),
+                "score": pair.score,
+                "confidence": pair.confidence,
+                "rank": pair.target_rank,
+                "known": pair.known,
+            }
+
+        found = {language: list(map(translation, pairs)) for language, pairs in entry.translations.items()}
+        return {
+            "word": _spaced(entry.word),
+            "language": self.source,
+            "rank": entry.rank,
+            "translations": found,
+        }
+
+
+def check_form(form: str) -> None:
+    """Make sure that a format has columns for several languages."""
+    if form not in _FORMS:
+        raise BilexError(
+            f"format '{form}' holds two languages at a time; write several as {', '.join(_FORMS)}, or name "
+            "one language after --to."
+        )
+
+
+def _spaced(word: str) -> str:
+    """A word as people write it: "new york" for the unit "new_york"."""
+    return " ".join(words_of(word)) or word
 
 
 def open_model(model: str, device: str = "auto") -> Translator | ManyLanguages:

@@ -20,7 +20,7 @@ from bilex.core.errors import BilexError
 from bilex.core.languages import is_code
 from bilex.lexicon import Lexicon
 from bilex.model import Calibration, Translator
-from bilex.model.many.core import ManyLanguages
+from bilex.model.many import ManyLanguages
 from bilex.model.provenance import JoinReport, ManyProvenance
 from bilex.model.space import Floats, Side
 from bilex.model.storage import Two

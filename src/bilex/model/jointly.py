@@ -35,7 +35,7 @@ from bilex.fit.calibration import FEWEST_WORDS, Calibration, Records, ask, learn
 from bilex.fit.held_out import HELD_OUT_AT_LEAST, HELD_OUT_AT_MOST, WordScores, halves, word_scores
 from bilex.fit.trial import Decisions, Trial
 from bilex.lexicon import Lexicon
-from bilex.model.many.core import ManyLanguages, pair_name
+from bilex.model.many import ManyLanguages
 from bilex.model.provenance import JointReport, ManyProvenance
 from bilex.model.space import Space, map_words
 from bilex.vectors import WordVectors
@@ -150,7 +150,7 @@ def fit_jointly(
         state = Checkpoint(checkpoint, identity, progress)
         device = resolve_device(c1.device)
         maps: Maps | None = None
-        done, losses, last, stopped = 0, [], dict.fromkeys(map(pair_name, known), 0), ""
+        done, losses, last, stopped = 0, [], dict.fromkeys(map("-".join, known), 0), ""
         if (kept := state.load()) is not None:
             maps = {language: kept.tensors[language].to(device) for language in words}
             done, losses, last = int(kept.state["done"]), kept.state["losses"], kept.state["pairs"]
@@ -161,16 +161,16 @@ def fit_jointly(
         rounds = c1.algorithm_1(rows, known, first, constants, maps, None, titles, progress)
         for maps, dictionary, found, broke in rounds:
             losses.append(list(found.loss))
-            last = {pair_name(two): len(pairs) for two, pairs in dictionary.items() if len(pairs)}
+            last = {"-".join(two): len(pairs) for two, pairs in dictionary.items() if len(pairs)}
             if broke:
                 stopped = broke
                 progress.say(f"{broke}; the maps before it are kept; try a lower learning_rate.")
                 break
             state.save(maps, done=len(losses), losses=losses, pairs=last)
     report = JointReport(
-        seed_pairs={pair_name(two): len(own.seeds) - len(composed[two]) for two, own in known.items()},
+        seed_pairs={"-".join(two): len(own.seeds) - len(composed[two]) for two, own in known.items()},
         pairs_of_the_last_round=last,
-        composed_pairs={pair_name(two): len(found) for two, found in composed.items() if len(found)},
+        composed_pairs={"-".join(two): len(found) for two, found in composed.items() if len(found)},
         losses=tuple(map(tuple, losses)),
         stopped=stopped,
     )
