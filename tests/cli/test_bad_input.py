@@ -182,7 +182,11 @@ def test_a_closed_pipe_is_quiet(files: Files) -> None:
     read, written = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [*BILEX, "lexicon", str(files.model)], stdout=written, stderr=subprocess.PIPE, text=True, check=False
+        [*BILEX, "translate", str(files.model), "x", "--json"],
+        stdout=written,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     os.close(written)
     assert done.returncode == 141

@@ -155,7 +155,7 @@ def test_output_that_does_not_fit_is_no_success(tmp_path: Path, unbuffered: str)
 
     with (tmp_path / "out").open("wb") as out:
         ended = subprocess.run(
-            [sys.executable, "-m", "bilex", "methods", "c1", "--json"],
+            [sys.executable, "-m", "bilex", "--help"],
             stdout=out,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
