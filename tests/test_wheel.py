@@ -18,7 +18,11 @@ import bilex
 
 pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[1]
-FOLDERS = {"bilex": REPOSITORY, "bilex_bench": REPOSITORY / "bench"}
+FOLDERS = {
+    "bilex": REPOSITORY,
+    "bilex_bench": REPOSITORY / "bench",
+    "bilex_workbench": REPOSITORY / "workbench",
+}
 UNREACHABLE = ("Temporary failure in name resolution", "Failed to establish a new connection")
 
 

@@ -174,10 +174,11 @@ def test_training_ends_when_its_command_is_killed(tmp_path: Path) -> None:
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         child = psutil.Process(int(parent.stdout.readline()))
-        time.sleep(3)  # it has read its settings and trains
-        assert child.status() != psutil.STATUS_ZOMBIE, "it ended by itself"
+        while str(text) not in {file.path for file in child.open_files()}:  # until it trains
+            assert child.status() != psutil.STATUS_ZOMBIE, "it ended by itself"
+            time.sleep(0.02)
     finally:
         parent.kill()
         parent.communicate()
-    gone, _ = psutil.wait_procs([child], timeout=10)
+    gone, _ = psutil.wait_procs([child], timeout=60)
     assert gone

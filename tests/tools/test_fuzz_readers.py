@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -28,15 +27,6 @@ def test_a_short_run_over_all_readers_finds_nothing() -> None:
     assert "2,800 inputs, 0 failures" in done.stdout
     rows = [line.split() for line in done.stdout.splitlines()[1:-1]]
     assert all("0" not in (row[-5], row[-4]) for row in rows), "a reader read or refused all inputs"
-
-
-def test_a_run_goes_on_from_its_state(tmp_path: Path) -> None:
-    state = tmp_path / "state.json"
-    for inputs in ("30", "50"):
-        done = run("--reader", "tei", "--reader", "corpus", "--inputs", inputs, "--state", str(state))
-        assert done.returncode == 0, done.stdout + done.stderr
-    counts = {tally["reader"]: tally["read"] + tally["refused"] for tally in json.loads(state.read_text())}
-    assert counts == {"tei": 50, "corpus": 50}
 
 
 class Reader:

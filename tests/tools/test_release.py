@@ -1,4 +1,4 @@
-"""What a release says about itself in several places is the same, and the site's links lead somewhere."""
+"""What a release says in several places is the same, and the site's links lead somewhere."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tools.build_session import STEPS
 
 import bilex
 import bilex_bench
+import bilex_workbench
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +29,8 @@ def links() -> ModuleType:
 def test_one_version_everywhere() -> None:
     citation = re.search(r'^version: "(.+)"$', (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert citation is not None
-    assert bilex.__version__ == bilex_bench.__version__ == citation[1]
+    versions = {package.__version__ for package in (bilex, bilex_bench, bilex_workbench)}
+    assert versions == {citation[1]}
 
 
 def test_links_out_of_the_docs_lead_to_the_repository(links: ModuleType) -> None:
@@ -48,3 +51,9 @@ def test_every_page_is_in_the_list_of_pages() -> None:
     pages = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - {"README.md"}
     listed = (ROOT / "docs" / "README.md").read_text()
     assert not {page for page in pages if f"]({page})" not in listed}
+
+
+def test_the_first_session_shows_the_commands_of_its_program() -> None:
+    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    shown = [line[2:] for line in page.splitlines() if line.startswith("$ ")]
+    assert shown[-len(STEPS) :] == [command for _, command in STEPS]
