@@ -452,10 +452,9 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
         word, late = bench.engine.space.source.index_to_key[0], bench.engine.space.source.index_to_key[100]
         if operation == "learn":
             assert client.post("/api/learn", json={"updates": 1}).status_code == 202
-            seen, job = -1, bench.jobs.describe()
-            while job and job["state"] == "running" and job["phase"] != phase:
-                seen, job = bench.jobs.wait_for_change(seen, 5)
-            if job and job["state"] != "running":
+            while (job := bench.jobs.describe()) and job.state == "running" and job.phase != phase:
+                time.sleep(0.001)
+            if job and job.state != "running":
                 phase += ", not met"
         _fill(filler, free)
         answer = None if operation == "learn" else client.post(_PATHS[operation])
@@ -495,10 +494,10 @@ def _outcome(bench: Workbench, answer: Any) -> tuple[bool, str | None]:
         worked = answer.status_code == 200
         assert worked or (answer.status_code in (400, 409, 503) and _is_sentence(said)), answer.text
         return worked, said
-    while (job := bench.jobs.describe()) and job["state"] == "running":
+    while (job := bench.jobs.describe()) and job.state == "running":
         time.sleep(0.02)
-    assert job and (job["state"] == "done" or _is_sentence(job["detail"])), job
-    return job["state"] == "done", job["detail"]
+    assert job and (job.state == "done" or _is_sentence(job.detail)), job
+    return job.state == "done", job.detail
 
 
 def _fill(filler: Path, free: int) -> None:

@@ -94,6 +94,6 @@ def test_the_review_goes_on_after_a_restart_and_with_another_model(back, bench, 
     bench.stop()
     again = Workbench(Settings(work=tmp_path), model)
     again.wait_until_ready()
-    assert again.describe()["backward"]["complete"]
+    assert again.describe().backward.complete
     assert again.books["backward"].store.number("SELECT count(*) FROM decisions") == 1
     again.stop()

@@ -12,11 +12,11 @@ from bilex.core.errors import BilexError
 from bilex.model import Translator
 from bilex.model.storage import replace_calibration
 from bilex_workbench import retraining
-from bilex_workbench.problems import ProblemError
-from bilex_workbench.recalibration import apply_to_model
+from bilex_workbench.audit import apply_recalibration
+from bilex_workbench.interface import ProblemError
 from bilex_workbench.retraining import earlier_models, fingerprint, previous_folder, retrained_folder
 from bilex_workbench.state import Settings, Workbench
-from bilex_workbench.uploads import Uploads
+from bilex_workbench.uploads import UploadIn, Uploads
 from workbench_server import serving
 
 
@@ -63,11 +63,11 @@ def test_applying_twice_is_applying_once(waiting):
     engine = bench.engine
     word = engine.space.source.index_to_key[300]
     before = [found.confidence for found in engine.translate(word, 3)]
-    apply_to_model(bench)
+    apply_recalibration(bench)
     bench.wait_until_ready()
     once = fingerprint(folder)
     bench._engine = engine  # a second request that began before the first had ended
-    apply_to_model(bench)
+    apply_recalibration(bench)
     bench.wait_until_ready()
     assert fingerprint(folder) == once
     served = [found.confidence for found in bench.engine.translate(word, 3)]
@@ -96,7 +96,7 @@ def test_a_damaged_retrained_model_is_not_kept(waiting):
     before = fingerprint(folder)
     flip(retrained_folder(folder))
     with pytest.raises(BilexError, match="checksum"):
-        retraining.keep(bench)
+        retraining.keep_model(bench)
     assert fingerprint(folder) == before
 
 
@@ -130,7 +130,10 @@ def test_a_replacement_that_is_killed_is_finished_at_the_next_start(
         during.setattr(retraining, moment, killed)
         bench.settings = Settings(work=tmp_path, fill=False, earlier=2)
         with pytest.raises(KeyboardInterrupt):
-            retraining.keep(bench) if operation == "keep" else retraining.restore(bench, 1)
+            if operation == "keep":
+                retraining.keep_model(bench)
+            else:
+                retraining.restore_model(bench, retraining.RestoreIn(number=1))
     bench.stop()
     again = Workbench(Settings(work=tmp_path, fill=False, earlier=1 if moment != "exchange" else 5), folder)
     again.wait_until_ready()
@@ -141,7 +144,7 @@ def test_a_replacement_that_is_killed_is_finished_at_the_next_start(
     else:
         assert fingerprint(folder) == new and fingerprints(folder) == [old]
         assert not retrained_folder(folder).exists() and retraining.waiting(again) is None
-        (model,) = retraining.models(again)["earlier"]
+        (model,) = retraining.model_versions(again)["earlier"]
         assert ("retraining" if operation == "keep" else "restored") in model["reason"]
     again.stop()
 
@@ -168,7 +171,7 @@ def test_only_the_last_models_are_kept(waiting, made_model, tmp_path):
     bench, folder = waiting
     for number in range(1, 6):
         shutil.copytree(made_model, previous_folder(folder) / str(number))
-    retraining.keep(bench)
+    retraining.keep_model(bench)
     bench.wait_until_ready()
     assert list(earlier_models(folder)) == [6, 5, 4, 3, 2]
 
@@ -179,7 +182,7 @@ def test_the_earlier_model_of_an_older_version_can_be_restored(waiting, made_mod
     shutil.copytree(made_model, previous_folder(folder))
     again = Workbench(Settings(work=tmp_path, fill=False), folder)
     again.wait_until_ready()
-    (model,) = retraining.models(again)["earlier"]
+    (model,) = retraining.model_versions(again)["earlier"]
     assert model["number"] == 1 and "earlier version" in model["reason"]
     again.stop()
 
@@ -210,7 +213,7 @@ def test_discard_leaves_a_recalibration_that_was_not_applied(waiting):
     bench, _ = waiting
     before = bench.store.fact("recalibration")
     assert before is not None and bench.engine.recalibration.decisions
-    retraining.discard(bench)
+    retraining.discard_model(bench)
     assert bench.store.fact("recalibration") == before
 
 
@@ -246,13 +249,13 @@ def test_the_server_notices_that_its_model_is_replaced_or_gone(waiting, made_mod
 
 def test_a_piece_that_could_not_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
     uploads = Uploads(tmp_path / "uploads", 1 << 20)
-    number = uploads.start("a.vec", 30)["id"]
+    number = uploads.start(UploadIn(name="a.vec", size=30)).id
     uploads.add(number, 0, b"x" * 10)
     path = uploads._found[number].path
     with path.open("ab") as file:
         file.write(b"half of a piece")  # what a full disk took before it refused the rest
     uploads.add(number, 10, b"y" * 10)
-    assert uploads.add(number, 20, b"z" * 10)["complete"]
+    assert uploads.add(number, 20, b"z" * 10).complete
     assert uploads.path(number).read_bytes() == b"x" * 10 + b"y" * 10 + b"z" * 10
     path.write_bytes(b"?" * 30)
     with pytest.raises(BilexError, match="damaged"):
@@ -261,8 +264,8 @@ def test_a_piece_that_could_not_be_written_leaves_nothing_behind(tmp_path, monke
 
 def test_uploads_of_a_killed_server_are_removed(tmp_path):
     killed, alive = Uploads(tmp_path / "u", 100), Uploads(tmp_path / "u", 100)
-    killed.start("a.vec", 3)
-    alive.start("b.vec", 3)
+    killed.start(UploadIn(name="a.vec", size=3))
+    alive.start(UploadIn(name="b.vec", size=3))
     killed._held.release()  # as the system does when a process ends
     Uploads(tmp_path / "u", 100)
     assert [path.suffix for path in (tmp_path / "u").glob("*/*.vec")] == [".vec"]

@@ -115,8 +115,8 @@ def test_decisions_of_every_earlier_version_are_kept(tmp_path, monkeypatch, vers
     (decision,) = decisions_about(store, "talo")
     assert (decision.accepted, decision.rejected, decision.unsure) == (("house",), ("barn",), ())
     with store.writing() as connection:
-        assert refresh(connection, "talo").status == "corrected"
+        refresh(connection, "talo")
         keep_article(connection, "talo", Article(part_of_speech="noun"), "a")
     assert article_of(store, "talo").part_of_speech == "noun"
-    assert store.one("SELECT noted, kind, fresh FROM entries")["noted"] == 1
+    assert tuple(store.one("SELECT status, noted FROM entries")) == ("corrected", 1)
     store.close()

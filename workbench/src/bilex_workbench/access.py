@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
 from starlette.exceptions import HTTPException
 
-from bilex_workbench.problems import CONTROL
+from bilex_workbench.interface import CONTROL
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

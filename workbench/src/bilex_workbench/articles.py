@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import APIRouter
+from pydantic import AfterValidator, Field, StringConstraints
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import EXAMPLE, FORBIDDEN, Entry
-from bilex_workbench.problems import LONGEST_WORD
+from bilex_workbench.entries import known_entry
+from bilex_workbench.interface import (
+    LONGEST_WORD,
+    Answer,
+    Body,
+    Name,
+    ProblemError,
+    Word,
+    answer,
+    problems,
+)
+from bilex_workbench.state import BookOf
 from bilex_workbench.store import Store, now
 
+router = APIRouter(tags=["table"])
 _MOST_DIGITS = 9  # of a number that a person writes
 _MOST = 50  # senses of an entry, translations or examples of a sense
 
@@ -35,11 +48,7 @@ Line = _text(1000)
 Sentence = _text(2000)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
-
-
-class TranslationOf(_Part):
+class TranslationOf(Answer):
     """A translation of a sense."""
 
     target: _text(LONGEST_WORD, 1)  # type: ignore[valid-type]
@@ -47,14 +56,19 @@ class TranslationOf(_Part):
     labels: list[Label] = Field(default_factory=list, max_length=_MOST)  # type: ignore[valid-type]
 
 
-class Example(_Part):
+class Example(Answer):
     """A sentence with the source word, one with its translation, or both."""
 
     source: Sentence = ""  # type: ignore[valid-type]
     target: Sentence = ""  # type: ignore[valid-type]
 
+    @property
+    def text(self) -> str:
+        """Both, with a mark between them."""
+        return f"{self.source}{EXAMPLE}{self.target}" if self.target else self.source
 
-class Sense(_Part):
+
+class Sense(Answer):
     """One sense of a source word."""
 
     gloss: Line = ""  # type: ignore[valid-type]
@@ -63,7 +77,7 @@ class Sense(_Part):
     examples: list[Example] = Field(default_factory=list, max_length=_MOST)
 
 
-class Article(_Part):
+class Article(Answer):
     """What an entry says beside its translations; all of it is optional."""
 
     part_of_speech: Label = ""  # type: ignore[valid-type]
@@ -80,15 +94,59 @@ class Article(_Part):
         return self.senses[0]
 
 
+class SkipIn(Body):
+    """A word, and who does something about it."""
+
+    source: Word
+    reviewer: Name
+
+
+class ArticleIn(SkipIn):
+    """The structure of an entry, in place of the one it has."""
+
+    article: Article
+
+
+class ExampleIn(SkipIn):
+    """An example for the sense that a translation belongs to."""
+
+    target: Word
+    example: Example
+
+
+ArticleAnswer = answer("ArticleAnswer", article=Article)
+
+
+@router.put("/api/entry/article", response_model=ArticleAnswer, responses=problems(404))
+def write_article(book: BookOf, body: ArticleIn) -> Any:
+    """Keep part of speech, senses, labels, comments, examples and notes of an entry."""
+    known_entry(book.store, body.source)
+    with book.store.writing() as connection:
+        keep_article(connection, body.source, body.article, body.reviewer)
+    return {"article": body.article}
+
+
+@router.post("/api/entry/example", response_model=ArticleAnswer, responses=problems(404))
+def choose_example(book: BookOf, body: ExampleIn) -> Any:
+    """Add a sentence to an entry."""
+    known_entry(book.store, body.source)
+    if not body.example.source and not body.example.target:
+        raise ProblemError(400, "The example is empty; give a sentence.")
+    with book.store.writing() as connection:
+        article = article_of(connection, body.source)
+        sense = article.sense_of(body.target)
+        if body.example not in sense.examples and len(sense.examples) < _MOST:
+            sense.examples.append(body.example)
+        keep_article(connection, body.source, article, body.reviewer)
+    return {"article": article}
+
+
 def article_of(connection: sqlite3.Connection | Store, source: str) -> Article:
     """The article of a word; an empty one if nobody wrote it."""
     query = "SELECT article FROM articles WHERE source = ? ORDER BY id DESC LIMIT 1"
-    row = (
-        connection.one(query, source)
-        if isinstance(connection, Store)
-        else connection.execute(query, (source,)).fetchone()
-    )
-    return Article() if row is None else Article.model_validate_json(row["article"])
+    for row in connection.execute(query, (source,)):
+        return Article.model_validate_json(row["article"])
+    return Article()
 
 
 def all_articles(store: Store) -> dict[str, Article]:
@@ -104,18 +162,6 @@ def keep_article(connection: sqlite3.Connection, source: str, article: Article, 
         "INSERT INTO articles (source, article, reviewer, at) VALUES (?, ?, ?, ?)",
         (source, json.dumps(article.model_dump(), ensure_ascii=False), reviewer, now()),
     )
-
-
-def add_example(
-    connection: sqlite3.Connection, source: str, target: str, example: Example, reviewer: str
-) -> Article:
-    """Add an example to the sense that a translation belongs to."""
-    article = article_of(connection, source)
-    sense = article.sense_of(target)
-    if example not in sense.examples and len(sense.examples) < _MOST:
-        sense.examples.append(example)
-    keep_article(connection, source, article, reviewer)
-    return article
 
 
 def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
@@ -151,20 +197,10 @@ def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
     return checked.model_dump() != before
 
 
-def with_articles(
-    entries: Iterable[tuple[Entry, bool]], articles: dict[str, Article]
-) -> Iterator[tuple[Entry, bool]]:
-    """Pairs with what their articles say: one for each sense that has the translation."""
-    for entry, confirmed in entries:
-        article = articles.get(entry.source)
-        if article is None:
-            yield entry, confirmed
-        else:
-            yield from ((one, confirmed) for one in described(entry, article))
-
-
-def described(entry: Entry, article: Article) -> Sequence[Entry]:
-    """A pair with what its article says."""
+def described(entry: Entry, article: Article | None) -> Sequence[Entry]:
+    """A pair with what its article says: one entry for each sense that has the translation."""
+    if article is None:
+        return [entry]
     entry = replace(entry, part_of_speech=article.part_of_speech)
     own = [
         (number, sense, translation)
@@ -181,16 +217,8 @@ def described(entry: Entry, article: Article) -> Sequence[Entry]:
             gloss=sense.gloss,
             labels=", ".join([*sense.labels, *translation.labels]),
             comment=translation.comment,
-            example=_example(sense.examples),
+            example=sense.examples[0].text if sense.examples else "",
         )
         for number, sense, translation in own
     ]
     return made or [entry]
-
-
-def _example(examples: Sequence[Example]) -> str:
-    """The first example, the two languages with a mark between them."""
-    if not examples:
-        return ""
-    first = examples[0]
-    return EXAMPLE.join([first.source, first.target]) if first.target else first.source

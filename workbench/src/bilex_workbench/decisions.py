@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
-from bilex_workbench.problems import ANSWERED, ProblemError
+from bilex_workbench.interface import ANSWERED, ProblemError
 from bilex_workbench.store import Store, now
 
 Verdict = Literal["accept", "none", "skip"]
-Kind = Literal["review", "audit", "import", "resolution"]
 Status = Literal["unreviewed", "accepted", "corrected", "rejected", "skipped", "disagreement", "covered"]
 STATUSES: tuple[str, ...] = get_args(Status)
 DECIDED = "status IN ('accepted', 'corrected', 'rejected', 'disagreement')"
@@ -22,36 +21,24 @@ DECIDED = "status IN ('accepted', 'corrected', 'rejected', 'disagreement')"
 class Decision:
     """One decision of one person about one source word.
 
-    Attributes:
-        source: The source word.
-        reviewer: Who decided.
-        verdict: "accept" some translations, "none" of those shown is right, or "skip": left for later,
-            perhaps with verdicts about some candidates.
-        accepted: Translations that are right; free text is allowed.
-        rejected: Translations that are wrong.
-        candidates: What was shown, in that order.
-        best: The model's first translation at that time.
-        note: A remark.
-        kind: Where it came from.
-        at: When.
-        undone: When it was taken back; None if it stands.
-        id: Its number in the file; 0 before it is there.
-        unsure: Translations that the person could not judge. Others that were shown are unknown.
+    The verdict is to "accept" some translations, that "none" of those shown is right, or "skip": left for
+    later, perhaps with verdicts about some candidates. Candidates that were shown and stand in none of the
+    three lists are unknown.
     """
 
     __pydantic_config__: ClassVar[Any] = ANSWERED
     source: str
     reviewer: str
     verdict: Verdict
-    accepted: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()  # free text is allowed
     rejected: tuple[str, ...] = ()
-    candidates: tuple[str, ...] = ()
-    best: str | None = None
+    candidates: tuple[str, ...] = ()  # what was shown, in that order
+    best: str | None = None  # the model's first translation at that time
     note: str = ""
-    kind: Kind = "review"
+    kind: Literal["review", "audit", "import", "resolution"] = "review"
     at: str = ""
-    undone: str | None = None
-    id: int = 0
+    undone: str | None = None  # when it was taken back
+    id: int = 0  # its number in the file; 0 before it is there
     unsure: tuple[str, ...] = ()
 
     @classmethod
@@ -62,32 +49,18 @@ class Decision:
             values[name] = tuple(json.loads(values[name]))
         return cls(**values)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The decision for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """What all standing decisions about a word come to.
-
-    Attributes:
-        status: One of `STATUSES`.
-        accepted: The confirmed translations.
-        rejected: Translations that are confirmed to be wrong.
-        reviewers: Who decided.
-        decisions: How many people did.
-        decided: When the newest decision was made.
-        fresh: Whether the model's first translation is one that nobody was shown yet.
-    """
+    """What all standing decisions about a word come to."""
 
     status: str = "unreviewed"
     accepted: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
-    decisions: int = 0
-    decided: str | None = None
-    fresh: bool = False
+    decisions: int = 0  # how many people decided
+    decided: str | None = None  # when the newest decision was made
+    fresh: bool = False  # whether the model's first translation is one that nobody was shown yet
 
 
 def standing(decisions: Iterable[Decision]) -> list[Decision]:
@@ -134,39 +107,29 @@ def decisions_about(connection: sqlite3.Connection | Store, source: str) -> list
     return [Decision.from_row(row) for row in rows]
 
 
-def refresh(connection: sqlite3.Connection, source: str) -> Outcome:
+def refresh(connection: sqlite3.Connection, source: str) -> None:
     """Bring a word's row of the table, and those of its forms, up to date with the decisions about it."""
     row = connection.execute(
         "SELECT row, target, answer, headword FROM entries WHERE source = ?", (source,)
     ).fetchone()
-    found = outcome(
-        decisions_about(connection, source), row["target"] if row else None, row["answer"] if row else None
-    )
-    noted = connection.execute("SELECT 1 FROM notes WHERE source = ? LIMIT 1", (source,)).fetchone()
+    if row is None:  # the model does not have the word
+        return
+    found = outcome(decisions_about(connection, source), row["target"], row["answer"])
+    people, decided = _json(found.reviewers), found.decided
     connection.execute(
-        "UPDATE entries SET status = ?, accepted = ?, reviewers = ?, decisions = ?, decided = ?, noted = ?, "
-        "fresh = ? WHERE source = ?",
-        (
-            found.status,
-            _json(found.accepted),
-            _json(found.reviewers),
-            found.decisions,
-            found.decided,
-            int(noted is not None),
-            int(found.fresh),
-            source,
-        ),
+        "UPDATE entries SET status = ?, accepted = ?, reviewers = ?, decisions = ?, decided = ?, fresh = ?, "
+        "noted = EXISTS (SELECT 1 FROM notes WHERE notes.source = entries.source) WHERE row = ?",
+        (found.status, _json(found.accepted), people, found.decisions, decided, found.fresh, row["row"]),
     )
-    if row is not None and row["headword"] == source:
+    if row["headword"] == source:
         connection.execute(
             f"UPDATE entries SET status = CASE WHEN (SELECT {DECIDED} FROM entries WHERE source = ?1) "
             "THEN 'covered' ELSE 'unreviewed' END "
             "WHERE headword = ?1 AND source <> ?1 AND status IN ('unreviewed', 'covered')",
             (source,),
         )
-    elif row is not None:
+    else:
         cover_forms(connection, row["row"], row["row"])
-    return found
 
 
 def cover_forms(connection: sqlite3.Connection, first: int, last: int) -> None:
@@ -181,55 +144,44 @@ def cover_forms(connection: sqlite3.Connection, first: int, last: int) -> None:
 
 def record(connection: sqlite3.Connection, decision: Decision) -> Decision:
     """Add a decision, within a transaction."""
-    at = decision.at or now()
+    decision = replace(decision, at=decision.at or now())
+    values = {
+        name: _json(value) if isinstance(value, tuple) else value
+        for name, value in vars(decision).items()
+        if name not in ("id", "undone")
+    }
     cursor = connection.execute(
-        "INSERT INTO decisions "
-        "(source, reviewer, verdict, accepted, rejected, unsure, candidates, best, note, kind, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            decision.source,
-            decision.reviewer,
-            decision.verdict,
-            _json(decision.accepted),
-            _json(decision.rejected),
-            _json(decision.unsure),
-            _json(decision.candidates),
-            decision.best,
-            decision.note,
-            decision.kind,
-            at,
-        ),
+        f"INSERT INTO decisions ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+        tuple(values.values()),
     )
     if decision.note:
         set_note(connection, decision.source, decision.reviewer, decision.note)
     refresh(connection, decision.source)
-    row = connection.execute("SELECT * FROM decisions WHERE id = ?", (cursor.lastrowid,)).fetchone()
-    return Decision.from_row(row)
+    return replace(decision, id=cursor.lastrowid or 0)
 
 
-def undo(connection: sqlite3.Connection, reviewer: str, kind: Kind | None = None) -> Decision:
-    """Take back a person's newest decision that stands."""
-    which = "kind = ?" if kind else "kind <> ?"
+def undo(connection: sqlite3.Connection, reviewer: str) -> Decision:
+    """Take back a person's newest decision that stands, those of audits apart."""
     row = connection.execute(
-        f"SELECT * FROM decisions WHERE reviewer = ? AND undone IS NULL AND {which} ORDER BY id DESC LIMIT 1",
-        (reviewer, kind or "audit"),
+        "SELECT id FROM decisions WHERE reviewer = ? AND undone IS NULL AND kind <> 'audit' "
+        "ORDER BY id DESC LIMIT 1",
+        (reviewer,),
     ).fetchone()
     if row is None:
         raise ProblemError(409, f"'{reviewer}' has no decision left to take back.")
-    return take_back(connection, int(row["id"]))
+    return take_back(connection, row["id"])
 
 
 def take_back(connection: sqlite3.Connection, number: int) -> Decision:
     """Mark a decision as taken back."""
     connection.execute("UPDATE decisions SET undone = ? WHERE id = ?", (now(), number))
     row = connection.execute("SELECT * FROM decisions WHERE id = ?", (number,)).fetchone()
-    decision = Decision.from_row(row)
-    refresh(connection, decision.source)
-    return decision
+    refresh(connection, row["source"])
+    return Decision.from_row(row)
 
 
 def set_note(connection: sqlite3.Connection, source: str, reviewer: str, note: str) -> None:
-    """Keep one note a person and word; an empty one removes it."""
+    """Keep one note per person and word; an empty one removes it."""
     if note:
         connection.execute(
             "INSERT OR REPLACE INTO notes (source, reviewer, note, at) VALUES (?, ?, ?, ?)",
@@ -251,12 +203,10 @@ def all_outcomes(store: Store) -> dict[str, Outcome]:
     about: dict[str, list[Decision]] = {}
     for row in store.all("SELECT * FROM decisions ORDER BY id"):
         about.setdefault(row["source"], []).append(Decision.from_row(row))
-    targets = {
-        row["source"]: (row["target"], row["answer"])
-        for row in store.all(
-            "SELECT source, target, answer FROM entries WHERE source IN (SELECT source FROM decisions)"
-        )
-    }
+    found = store.all(
+        "SELECT source, target, answer FROM entries WHERE source IN (SELECT source FROM decisions)"
+    )
+    targets = {row["source"]: (row["target"], row["answer"]) for row in found}
     return {
         source: outcome(decisions, *targets.get(source, (None, None))) for source, decisions in about.items()
     }

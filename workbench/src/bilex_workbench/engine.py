@@ -1,4 +1,4 @@
-"""An open model in either direction: translations from the stored candidates, or by searches."""
+"""An open model: translations in both directions, from the stored candidates or by searches."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bilex.core.files import sha256
 from bilex.core.manifest import CHECKSUMS
 from bilex.model import Answer, Translator
 from bilex.model.answers import Translation
-from bilex.model.known import Proposals, Proposer, doubtful_seeds
-from bilex.model.space import Direction, Floats, Retrieval, Rows, SearchableKeys, Space
+from bilex.model.space import Direction, Floats, Retrieval, Rows, SearchableKeys, Side, Space
 from bilex.vectors import WordVectors
-from bilex_workbench.problems import LONGEST_WORD
+from bilex_workbench.interface import LONGEST_WORD
 from bilex_workbench.recalibration import UNCHANGED, Lineage, Recalibration
 from bilex_workbench.searching import Searches
 from bilex_workbench.store import Store
@@ -34,8 +34,9 @@ STORED_CANDIDATES = 10
 STORED = np.dtype([("row", "<i4"), ("score", "<f4"), ("confidence", "<f4"), ("known", "?")])
 _BUSY_SECONDS, _ALONE_SECONDS = 0.5, 10.0
 _MOST_COMPLETIONS = 20_000
-_KEY_SIDES = {"forward": "target", "backward": "source"}
-_OTHER: dict[Direction, Direction] = {"forward": "backward", "backward": "forward"}
+DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
+QUERIES: dict[Direction, Side] = {"forward": "source", "backward": "target"}
+_KEYS: dict[Direction, Side] = {"forward": "target", "backward": "source"}
 
 
 class Keys:
@@ -69,11 +70,14 @@ class Keys:
 class ServedSpace(Space):
     """A `Space` whose searches share prepared keys, so that one query costs milliseconds."""
 
+    lowercase = False
+
     @classmethod
-    def of(cls, space: Space) -> ServedSpace:
+    def of(cls, space: Space, lowercase: bool) -> ServedSpace:
         """The same vocabularies and CSLS terms, for serving."""
         served = cls(space.source, space.target, space.metric, "cpu")
         served.keep_neighbourhoods(*space.neighbourhoods())
+        served.lowercase = lowercase
         return served
 
     @cached_property
@@ -86,8 +90,19 @@ class ServedSpace(Space):
         """The same space read from target to source, with the same keys."""
         made = ServedSpace(self.target, self.source, self.metric, "cpu")
         made.keep_neighbourhoods(*self.neighbourhoods()[::-1])
+        made.lowercase = self.lowercase
         made.__dict__["keys"] = {"source": self.keys["target"], "target": self.keys["source"]}
         return made
+
+    def words(self, side: Side) -> WordVectors:
+        """The vocabulary of one language."""
+        return self.source if side == "source" else self.target
+
+    def row(self, word: str, side: Side = "source") -> int | None:
+        """The row of a word, looked up as it is and then lower-cased."""
+        rows = self.words(side).key_to_index
+        found = rows.get(word)
+        return rows.get(word.lower()) if found is None and self.lowercase else found
 
     def give_back_pages(self) -> None:
         """Let go of what was read of the vectors' files; searches touch only a few rows of them."""
@@ -95,10 +110,10 @@ class ServedSpace(Space):
             give_back_pages(np.asarray(words.vectors))
 
     def _keys(self, direction: Direction, penalty: Floats | None) -> SearchableKeys:
-        return _Searched(self.keys[_KEY_SIDES[direction]], penalised=penalty is not None)
+        return _Searched(self.keys[_KEYS[direction]], penalised=penalty is not None)
 
     def _mean_of_best(self, vectors: Floats, direction: Direction, neighbours: int) -> Floats:
-        near, _ = self.keys[_KEY_SIDES[direction]].top_k(vectors, neighbours, penalised=False)
+        near, _ = self.keys[_KEYS[direction]].top_k(vectors, neighbours, penalised=False)
         return np.asarray(near.mean(axis=1, dtype=np.float64), dtype=np.float32)
 
 
@@ -141,20 +156,23 @@ class Completions:
 
 
 class Engine:
-    """A model that is open, with its review file.
+    """A model that is open, with the review file that keeps its candidates.
 
     All confidences that are searched and stored are those of the model before audits changed them;
     `change` is applied to what is shown. So applying a change to the model rewrites nothing that is stored.
     """
 
-    own_candidates = True
-
     def __init__(self, folder: Path, store: Store) -> None:
         self.folder, self.store = folder, store
         self.fingerprint = sha256(folder / CHECKSUMS)
         opened = Translator.load(folder, verify=False, device="cpu")
-        words = ServedSpace.of(opened.space)
-        whole = words if opened.whole_space is opened.space else ServedSpace.of(opened.whole_space)
+        words = ServedSpace.of(opened.space, opened.lowercase)
+        # The phrases of the seeds stand behind the words.
+        whole = words
+        if opened.whole_space is not opened.space:
+            whole = ServedSpace.of(opened.whole_space, opened.lowercase)
+        self.space = whole
+        self.spaces: dict[Direction, ServedSpace] = {"forward": whole, "backward": whole.reversed()}
         lineage = Lineage.of(folder, self.fingerprint, opened.calibration)
         self.base, self.applied = lineage.base, lineage.applied
         self.translator = opened.with_parts(space=words, whole_space=whole, calibration=lineage.calibration)
@@ -174,13 +192,6 @@ class Engine:
         return self.recalibration.after(self.applied)
 
     @property
-    def space(self) -> ServedSpace:
-        """The two vocabularies, the phrases of the seeds behind the words."""
-        space = self.translator.whole_space
-        assert isinstance(space, ServedSpace)
-        return space
-
-    @property
     def busy(self) -> bool:
         """Whether somebody asked for something just now, so that work in the background should wait."""
         return time.monotonic() - self._asked < _BUSY_SECONDS
@@ -194,36 +205,6 @@ class Engine:
         """Somebody asks for something now."""
         self._asked = time.monotonic()
 
-    @property
-    def languages(self) -> tuple[str | None, str | None]:
-        """The codes of the two languages, where they are known."""
-        return self.translator.provenance.languages
-
-    def propose(self, direction: Direction) -> Proposer:
-        """What finds the candidates of some rows."""
-        return self.translator.proposer(direction, "csls")
-
-    def doubtful(self, count: int) -> list[str]:
-        """The words of seeds that the model itself answers otherwise, the least likely first."""
-        return [one.source for one in doubtful_seeds(self.translator, count)]
-
-    def first_answers(self, direction: Direction) -> Rows:
-        """The row of each word's first stored candidate; -1 where there is none."""
-        first = np.full(len(self.space.sides(direction)[0]), -1, np.int64)
-        query = "SELECT row, answers FROM candidates WHERE direction = ?"
-        for row, answers in self.store.rows(query, direction_number(direction)):
-            if answers:
-                first[row] = int.from_bytes(answers[:4], "little", signed=True)
-        return first
-
-    def row(self, word: str, direction: Direction) -> int | None:
-        """The row of a word of the query language, looked up as it is and then lower-cased."""
-        rows = self.space.sides(direction)[0].key_to_index
-        found = rows.get(word)
-        if found is None and self.translator.lowercase:
-            found = rows.get(word.lower())
-        return found
-
     def translate(
         self, word: str, k: int, direction: Direction = "forward", retrieval: Retrieval = "csls"
     ) -> Answer:
@@ -233,12 +214,10 @@ class Engine:
             found = self._searches.ask(word, k, direction, retrieval)
         return self._finished(found, direction, retrieval)
 
-    async def answer(
-        self, word: str, k: int, direction: Direction = "forward", retrieval: Retrieval = "csls"
-    ) -> Answer:
+    async def answer(self, word: str, k: int, direction: Direction, retrieval: Retrieval) -> Answer:
         """The same for the server's event loop, which serves others until the search is done."""
         found = self._looked_up(word, k, direction, retrieval)
-        if found is None and not self.encoder_open and self.row(word, direction) is None:
+        if found is None and not self.encoder_open and self.space.row(word, QUERIES[direction]) is None:
             await asyncio.to_thread(self.open_encoder)
         if found is None:
             found = await self._searches.answer(word, k, direction, retrieval)
@@ -248,11 +227,24 @@ class Engine:
         """An answer that the table has already."""
         if retrieval != "csls" or k > STORED_CANDIDATES:
             return None
-        row = self.row(word, direction)
+        row = self.space.row(word, QUERIES[direction])
         if row is None or row >= self.stored[direction]:
             return None
-        stored = self._stored(row, direction)
-        return None if stored is None else Answer(word, tuple(stored[:k]), "vocabulary")
+        stored = self.candidates(row, direction)
+        if stored is None:
+            return None
+        words = self.space.words(_KEYS[direction]).index_to_key
+        found = (
+            Translation(words[at], score, None if np.isnan(sure) else sure, at + 1, known)
+            for at, score, sure, known in stored[:k].tolist()
+        )
+        return Answer(word, tuple(found), "vocabulary")
+
+    def candidates(self, row: int, direction: Direction) -> npt.NDArray[Any] | None:
+        """The stored candidates of a row; None where none are stored yet."""
+        query = "SELECT answers FROM candidates WHERE direction = ? AND row = ?"
+        found = self.store.one(query, DIRECTIONS.index(direction), row)
+        return None if found is None else np.frombuffer(found["answers"], STORED)
 
     def open_encoder(self) -> None:
         """Open the language model, however long that takes, if it is not open yet."""
@@ -287,24 +279,6 @@ class Engine:
         self.note_request()
         self.space.give_back_pages()
 
-    def _stored(self, row: int, direction: Direction) -> list[Translation] | None:
-        found = self.store.one(
-            "SELECT answers FROM candidates WHERE direction = ? AND row = ?", direction_number(direction), row
-        )
-        if found is None:
-            return None
-        words = self.space.sides(direction)[1].index_to_key
-        return [
-            Translation(
-                words[int(one["row"])],
-                float(one["score"]),
-                None if np.isnan(one["confidence"]) else float(one["confidence"]),
-                int(one["row"]) + 1,
-                bool(one["known"]),
-            )
-            for one in np.frombuffer(found["answers"], STORED)
-        ]
-
     def _finished(self, answer: Answer, direction: Direction, retrieval: Retrieval) -> Answer:
         """An answer without words too long to show, and recalibrated where audits say something about it."""
         audited = (direction, retrieval) == ("forward", "csls")
@@ -315,99 +289,3 @@ class Engine:
             if len(found.word) <= LONGEST_WORD
         )
         return replace(answer, translations=shown)
-
-
-class Backward(Engine):
-    """The same model read from target to source, for a review of its own.
-
-    It has no candidates of its own: it reads those that the model's review file keeps of target words.
-    Audits change no confidences in this direction.
-    """
-
-    own_candidates = False
-
-    def __init__(self, engine: Engine, store: Store) -> None:
-        self._engine, self.store = engine, store
-        self.folder, self.fingerprint, self.base = engine.folder, engine.fingerprint, engine.base
-        self.recalibration = self.applied = UNCHANGED
-        self.translator = engine.translator
-        self.stored = {"forward": 0, "backward": 0}
-        self._space = engine.space.reversed()
-
-    @property
-    def space(self) -> ServedSpace:
-        """The two vocabularies, in this direction."""
-        return self._space
-
-    @property
-    def busy(self) -> bool:
-        """Whether somebody asked for something just now."""
-        return self._engine.busy
-
-    @property
-    def alone(self) -> bool:
-        """Whether nobody asked for anything for a while."""
-        return self._engine.alone
-
-    @property
-    def ready(self) -> bool:
-        """Whether the candidates of all words are stored."""
-        return bool(self._engine.store.fact("entries_complete") == self.base)
-
-    @property
-    def languages(self) -> tuple[str | None, str | None]:
-        """The codes of the two languages, in this direction."""
-        source, target = self._engine.languages
-        return target, source
-
-    def propose(self, direction: Direction) -> Proposer:
-        """What reads the stored candidates of some rows."""
-        store, number = self._engine.store, direction_number(_OTHER[direction])
-        query = "SELECT answers FROM candidates WHERE direction = ? AND row = ?"
-
-        def read(queries: Rows | Floats, k: int) -> Proposals:
-            found = Proposals.blank(len(queries), k)
-            for place, row in enumerate(queries.tolist()):
-                kept = store.one(query, number, row)
-                answers = np.frombuffer(kept["answers"] if kept else b"", STORED)[:k]
-                parts: tuple[Any, ...] = (found.rows, found.scores, found.confidence, found.known)
-                for part, name in zip(parts, STORED.names or (), strict=True):
-                    part[place, : len(answers)] = answers[name]
-            return found
-
-        return read
-
-    def doubtful(self, count: int) -> list[str]:
-        """The target words of doubtful seeds."""
-        return [one.target for one in doubtful_seeds(self.translator, count)]
-
-    def first_answers(self, direction: Direction) -> Rows:
-        """The row of each word's first stored candidate."""
-        return self._engine.first_answers(_OTHER[direction])
-
-    def row(self, word: str, direction: Direction) -> int | None:
-        """The row of a word of the query language."""
-        return self._engine.row(word, _OTHER[direction])
-
-    def translate(
-        self, word: str, k: int, direction: Direction = "forward", retrieval: Retrieval = "csls"
-    ) -> Answer:
-        """The best translations of a word."""
-        return self._engine.translate(word, k, _OTHER[direction], retrieval)
-
-    def close(self) -> None:
-        """Nothing runs here."""
-
-
-def direction_number(direction: Direction) -> int:
-    """How a direction stands in the table of candidates."""
-    return 0 if direction == "forward" else 1
-
-
-def packed(proposals: Proposals) -> list[bytes]:
-    """Each query's proposals as the table of candidates keeps them."""
-    made = np.empty(proposals.rows.shape, STORED)
-    made["row"], made["score"] = proposals.rows, proposals.scores
-    made["confidence"], made["known"] = proposals.confidence, proposals.known
-    there = proposals.rows >= 0
-    return [row[kept].tobytes() for row, kept in zip(made, there, strict=True)]

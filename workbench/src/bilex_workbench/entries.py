@@ -1,44 +1,36 @@
 """The dictionary as a table: filters, sorting, pages, and what can be done to many entries at once."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from bilex_workbench.decisions import STATUSES, Decision, Verdict, record, refresh, take_back
-from bilex_workbench.intervals import Band
-from bilex_workbench.kinds import KINDS
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field, StringConstraints, field_validator
+
+from bilex_workbench.decisions import STATUSES, Decision, Status, Verdict, record, refresh, take_back
+from bilex_workbench.interface import (
+    Answer,
+    Body,
+    Limit,
+    Name,
+    Offset,
+    ProblemError,
+    Share,
+    TextQuery,
+    Word,
+    answer,
+    problems,
+)
+from bilex_workbench.intervals import FrequencyBand
+from bilex_workbench.kinds import KINDS, Kind
 from bilex_workbench.priority import in_queue_as
-from bilex_workbench.problems import ProblemError
+from bilex_workbench.state import BookOf
 from bilex_workbench.store import Store, now
 
-COLUMNS = (
-    "source",
-    "target",
-    "score",
-    "confidence",
-    "source_rank",
-    "target_rank",
-    "mutual",
-    "identical",
-    "known",
-    "status",
-    "accepted",
-    "reviewers",
-    "decisions",
-    "decided",
-    "noted",
-    "kind",
-    "headword",
-    "answer",
-    "forms",
-    "fresh",
-    "assignee",
-)
+router = APIRouter(tags=["table"])
 _SORTS = {
     "source_rank": "row",
     "target_rank": "target_rank",
@@ -57,34 +49,39 @@ _ENTRY = (
     "WHERE form.headword = entries.source AND form.row <> entries.row) forms "
     "FROM entries"
 )
+_MATCHES = {"contains": "instr({0}, ?) > 0", "prefix": "({0} >= ? AND {0} < ?)", "exact": "{0} = ?"}
 _KEYS = {"both": ("source_key", "target_key"), "source": ("source_key",), "target": ("target_key",)}
+
+
+_MOST_FORMS = 200
+Rank = Annotated[int | None, Query(ge=1)]
 
 
 @dataclass(frozen=True)
 class Filter:
     """Which entries are wanted; the fields are the parameters of `GET /api/entries`."""
 
-    q: str = ""
-    within: str = "both"
+    q: TextQuery = ""
+    within: Annotated[str, Query(alias="in")] = "both"
     match: str = "contains"
-    min_confidence: float | None = None
-    max_confidence: float | None = None
-    min_rank: int | None = None
-    max_rank: int | None = None
+    min_confidence: Share = None
+    max_confidence: Share = None
+    min_rank: Rank = None
+    max_rank: Rank = None
     status: str = ""
     mutual: bool | None = None
     identical: bool | None = None
     noted: bool | None = None
-    reviewer: str = ""
+    reviewer: TextQuery = ""
     kind: str = ""
     known: bool | None = None
     doubtful: bool | None = None
     fresh: bool | None = None
     heads: bool | None = None
-    headword: str = ""
-    assignee: str = ""
+    headword: TextQuery = ""
+    assignee: TextQuery = ""
 
-    def within_band(self, name: str | None, bands: list[Band]) -> Filter:
+    def within_band(self, name: str | None, bands: list[FrequencyBand]) -> "Filter":
         """The same filter, within a frequency band."""
         if not name:
             return self
@@ -96,64 +93,163 @@ class Filter:
 
     def condition(self) -> tuple[str, list[Any]]:
         """The filter as a condition of SQL with its values."""
-        parts: list[str] = []
-        values: list[Any] = []
-
-        def add(part: str, *given: Any) -> None:
-            parts.append(part)
-            values.extend(given)
-
-        self._search(add)
-        bounds = (
-            ("confidence >= ?", self.min_confidence),
-            ("confidence <= ?", self.max_confidence),
-            ("row >= ?", None if self.min_rank is None else self.min_rank - 1),
-            ("row <= ?", None if self.max_rank is None else self.max_rank - 1),
-        )
-        for part, bound in bounds:
-            if bound is not None:
-                add(part, bound)
+        found = [*self._search(), *self._choices()]
+        bounds = {
+            "confidence >= ?": self.min_confidence,
+            "confidence <= ?": self.max_confidence,
+            "row >= ?": None if self.min_rank is None else self.min_rank - 1,
+            "row <= ?": None if self.max_rank is None else self.max_rank - 1,
+        }
+        found += [(part, [bound]) for part, bound in bounds.items() if bound is not None]
         for name in ("mutual", "identical", "noted", "known", "fresh"):
-            wanted = getattr(self, name)
-            if wanted is not None:
-                add(f"{name} = ?", int(wanted))
-        self._lists(add)
-        if self.reviewer:
-            add(
-                "source IN (SELECT source FROM decisions WHERE reviewer = ? AND undone IS NULL)",
-                self.reviewer,
-            )
-        return (" AND ".join(parts) or "1", values)
+            if getattr(self, name) is not None:
+                found.append((f"{name} = ?", [getattr(self, name)]))
+        if self.doubtful is not None:  # seeds have priority 0 unless something speaks against them
+            found.append((f"{'' if self.doubtful else 'NOT '}(known = 1 AND priority > 0)", []))
+        if self.heads is not None:
+            found.append((f"headword {'=' if self.heads else '<>'} source", []))
+        return " AND ".join(part for part, _ in found) or "1", [one for _, given in found for one in given]
 
-    def _lists(self, add: Any) -> None:
+    def _choices(self) -> list[tuple[str, list[Any]]]:
+        found: list[tuple[str, list[Any]]] = []
         for name, allowed in (("status", STATUSES), ("kind", KINDS)):
             if getattr(self, name):
                 chosen = _listed(getattr(self, name), name, allowed)
-                add(f"{name} IN ({', '.join('?' * len(chosen))})", *chosen)
-        if self.doubtful is not None:  # seeds have priority 0 unless something speaks against them
-            add(f"{'' if self.doubtful else 'NOT '}(known = 1 AND priority > 0)")
-        if self.heads is not None:
-            add(f"headword {'=' if self.heads else '<>'} source")
+                found.append((f"{name} IN ({', '.join('?' * len(chosen))})", chosen))
         for name in ("headword", "assignee"):
             if getattr(self, name):
-                add(f"{name} = ?", getattr(self, name))
+                found.append((f"{name} = ?", [getattr(self, name)]))
+        if self.reviewer:
+            decided = "SELECT source FROM decisions WHERE reviewer = ? AND undone IS NULL"
+            found.append((f"source IN ({decided})", [self.reviewer]))
+        return found
 
-    def _search(self, add: Any) -> None:
+    def _search(self) -> list[tuple[str, list[Any]]]:
         if not self.q:
-            return
+            return []
         wanted = self.q.casefold()
-        keys = _KEYS.get(self.within)
-        if keys is None:
+        if self.within not in _KEYS:
             raise ProblemError(400, f"Searching in '{self.within}' is not known; use both, source or target.")
-        if self.match == "contains":
-            add("(" + " OR ".join(f"instr({key}, ?) > 0" for key in keys) + ")", *[wanted] * len(keys))
-        elif self.match == "exact":
-            add("(" + " OR ".join(f"{key} = ?" for key in keys) + ")", *[wanted] * len(keys))
-        elif self.match == "prefix":
-            ranges = [f"({key} >= ? AND {key} < ?)" for key in keys]
-            add("(" + " OR ".join(ranges) + ")", *[wanted, wanted + "\U0010ffff"] * len(keys))
-        else:
-            raise ProblemError(400, f"Match '{self.match}' is not known; use contains, prefix or exact.")
+        if self.match not in _MATCHES:
+            raise ProblemError(400, f"Match '{self.match}' is not known; use {', '.join(_MATCHES)}.")
+        values = [wanted, wanted + "\U0010ffff"] if self.match == "prefix" else [wanted]
+        parts = [_MATCHES[self.match].format(key) for key in _KEYS[self.within]]
+        return [(f"({' OR '.join(parts)})", values * len(parts))]
+
+
+def _within_band(book: BookOf, wanted: Annotated[Filter, Depends()], band: str | None = None) -> Filter:
+    return wanted.within_band(band, book.bands)
+
+
+Wanted = Annotated[Filter, Depends(_within_band)]
+
+
+class Row(Answer):
+    """An entry: a source word with the model's best translation and what people decided."""
+
+    source: str
+    target: str | None
+    score: float | None
+    confidence: float | None
+    source_rank: int
+    target_rank: int | None
+    mutual: bool | None
+    identical: bool
+    known: bool
+    status: Status
+    accepted: list[str]
+    reviewers: list[str]
+    decisions: int
+    decided: str | None
+    noted: bool
+    kind: Kind
+    headword: str
+    answer: str | None
+    forms: int
+    fresh: bool
+    assignee: str
+
+
+class ManyIn(Body):
+    """Which entries a bulk action is about: those named, or all that the filter of the address finds."""
+
+    reviewer: Name
+    sources: Annotated[list[Word], Field(max_length=10_000)] | None = None
+
+    def condition(self, wanted: Filter) -> tuple[str, list[Any]]:
+        """The choice as a condition of SQL with its values."""
+        if self.sources is None:
+            return wanted.condition()
+        return "source IN (SELECT value FROM json_each(?))", [json.dumps(self.sources)]
+
+
+class MarkIn(ManyIn):
+    """A kind or an assignee for many entries; null leaves it as it is."""
+
+    kind: Kind | None = None
+    assignee: Annotated[str, StringConstraints(max_length=60, strip_whitespace=True)] | None = None
+
+
+class AssignIn(ManyIn):
+    """Among whom entries are divided, and how."""
+
+    people: list[Name] = Field(min_length=1, max_length=50)
+    by: Literal["even", "range", "letter", "kind"] = "even"
+
+    @field_validator("people")
+    @classmethod
+    def _different(cls, people: list[str]) -> list[str]:
+        if len(set(people)) < len(people):
+            raise ValueError("a person is named twice")
+        return people
+
+
+class DecideManyIn(ManyIn):
+    """A verdict about the first answer of many entries."""
+
+    verdict: Verdict
+
+
+class BatchIn(Body):
+    """Which bulk action to take back."""
+
+    batch: int = Field(ge=1, le=2**53)
+
+
+class BatchAnswer(Answer):
+    """A bulk action: its number, for undo, and how many entries it changed."""
+
+    batch: int
+    changed: int
+
+
+class PersonShare(Answer):
+    """How many entries somebody got."""
+
+    name: str
+    entries: int
+
+
+class AssignedAnswer(BatchAnswer):
+    """A division of entries among people."""
+
+    people: list[PersonShare]
+
+
+class Batch(BatchAnswer):
+    """A bulk action: who did it, when, and when it was taken back."""
+
+    at: str
+    reviewer: str
+    action: Literal["mark", "decide"]
+    undone: str | None
+
+
+COLUMNS = tuple(Row.model_fields)
+BatchesAnswer = answer("BatchesAnswer", batches=list[Batch])
+EntryPage = answer(
+    "EntryPage", total=int, offset=int, limit=int, complete=bool, columns=list[str], rows=list[Row]
+)
 
 
 def _listed(text: str, name: str, allowed: Sequence[str]) -> list[str]:
@@ -170,54 +266,47 @@ def kinds_named(text: str) -> list[str]:
     return _listed(text, "kind", KINDS) if text else []
 
 
-def order_by(sort: str) -> str:
-    """The ORDER BY of a sort parameter, as the indices have it."""
-    name, falling = sort.removeprefix("-"), sort.startswith("-")
+@router.get("/api/entries", response_model=EntryPage)
+def entries(
+    book: BookOf, wanted: Wanted, offset: Offset = 0, limit: Limit = 100, sort: str = "source_rank"
+) -> Any:
+    """A page of the table; entries without a value in the column that it is sorted by come last."""
+    store, (condition, values) = book.store, wanted.condition()
+    name, way = sort.removeprefix("-"), "DESC" if sort.startswith("-") else "ASC"
     if name not in _SORTS:
         raise ProblemError(400, f"The table cannot be sorted by '{name}'; use {', '.join(_SORTS)}.")
     column = _SORTS[name]
-    way = "DESC" if falling else "ASC"
-    return f"row {way}" if column == "row" else f"{column} {way}, row {way}"
-
-
-def page(
-    store: Store, wanted: Filter, sort: str, offset: int, limit: int
-) -> tuple[int, list[dict[str, Any]]]:
-    """How many entries a filter finds, and some of them in order; those without a value come last."""
-    condition, values = wanted.condition()
-    order = order_by(sort)
+    order = f"row {way}" if column == "row" else f"{column} {way}, row {way}"  # as the indices have it
     total = store.counted(f"SELECT count(*) FROM entries WHERE {condition}", *values)
     parts = [(condition, total)]
-    column = order.split()[0]
-    if column in _MAY_BE_EMPTY and "DESC" not in order:  # SQLite has empty values first
-        full = store.counted(
-            f"SELECT count(*) FROM entries WHERE {condition} AND {column} IS NOT NULL", *values
-        )
-        parts = [
-            (f"{condition} AND {column} IS NOT NULL", full),
-            (f"{condition} AND {column} IS NULL", total - full),
-        ]
+    if column in _MAY_BE_EMPTY and way == "ASC":  # SQLite has empty values first
+        some, none = f"{condition} AND {column} IS NOT NULL", f"{condition} AND {column} IS NULL"
+        full = store.counted(f"SELECT count(*) FROM entries WHERE {some}", *values)
+        parts = [(some, full), (none, total - full)]
     rows: list[int] = []
+    skipped = offset
     for part, count in parts:
         missing = limit - len(rows)
-        if missing and offset < count:
+        if missing and skipped < count:
             query = f"SELECT row FROM entries WHERE {part} ORDER BY {order} LIMIT ? OFFSET ?"
-            rows += [row["row"] for row in store.all(query, *values, missing, offset)]
-        offset = max(0, offset - count)
-    return total, [entry_by_row(store, row) for row in rows]
-
-
-def entry_by_row(store: Store, row: int) -> dict[str, Any]:
-    """One row of the table."""
-    found = store.one(f"{_ENTRY} WHERE row = ?", row)
-    assert found is not None
-    return as_row(found)
+            rows += [row["row"] for row in store.all(query, *values, missing, skipped)]
+        skipped = max(0, skipped - count)
+    query = f"{_ENTRY} WHERE row IN (SELECT value FROM json_each(?))"
+    found = {row["row"]: _as_row(row) for row in store.all(query, json.dumps(rows))}
+    return {
+        "total": total,
+        "offset": offset,
+        "limit": limit,
+        "complete": book.filled.complete,
+        "columns": COLUMNS,
+        "rows": [found[row] for row in rows],
+    }
 
 
 def entry(store: Store, source: str) -> dict[str, Any] | None:
     """The row of a source word; None if it has none."""
     found = store.one(f"{_ENTRY} WHERE source = ?", source)
-    return None if found is None else as_row(found)
+    return None if found is None else _as_row(found)
 
 
 def known_entry(store: Store, source: str) -> dict[str, Any]:
@@ -228,77 +317,75 @@ def known_entry(store: Store, source: str) -> dict[str, Any]:
     return found
 
 
-def as_row(found: sqlite3.Row) -> dict[str, Any]:
-    """A row as the interface answers it."""
-    values: dict[str, Any] = dict(found)
+def _as_row(found: sqlite3.Row) -> dict[str, Any]:
+    values = dict(found)
     values["source_rank"] = found["row"] + 1
+    values["headword"] = found["headword"] or found["source"]
     for name in ("accepted", "reviewers"):
-        values[name] = json.loads(values[name])
-    for name in ("identical", "known", "noted", "fresh"):
-        values[name] = bool(values[name])
-    values["mutual"] = None if values["mutual"] is None else bool(values["mutual"])
-    values["headword"] = values["headword"] or values["source"]
+        values[name] = json.loads(found[name])
     return {name: values[name] for name in COLUMNS}
 
 
-def mark(
-    store: Store,
-    sources: Sequence[str] | Filter,
+def forms_of(store: Store, source: str) -> list[str]:
+    """The other forms that are listed under a headword, most frequent first."""
+    query = "SELECT source FROM entries WHERE headword = ?1 AND source <> ?1 ORDER BY row LIMIT ?2"
+    return [row["source"] for row in store.all(query, source, _MOST_FORMS)]
+
+
+@router.post("/api/entries/mark", response_model=BatchAnswer)
+def mark_entries(book: BookOf, wanted: Wanted, body: MarkIn) -> Any:
+    """Correct the kind of many entries, or assign them to somebody."""
+    if body.kind is None and body.assignee is None:
+        raise ProblemError(400, "Nothing is to be changed; name a kind or an assignee.")
+    with book.store.writing() as connection:
+        rows = _with_marks(connection, body, wanted, "row")
+        return _mark(connection, rows, body.reviewer, body.kind, [body.assignee] * len(rows))
+
+
+@router.post("/api/entries/assign", response_model=AssignedAnswer)
+def assign_entries(book: BookOf, wanted: Wanted, body: AssignIn) -> Any:
+    """Divide many entries among people: evenly, by frequency range, by letter or by kind."""
+    with book.store.writing() as connection:
+        rows = _with_marks(connection, body, wanted, _PART_ORDERS[body.by])
+        chosen = _divided([row[_PART_KEYS[body.by]] for row in rows], len(body.people), body.by)
+        batch = _mark(connection, rows, body.reviewer, None, [body.people[place] for place in chosen])
+    people = [{"name": name, "entries": chosen.count(place)} for place, name in enumerate(body.people)]
+    return {**batch, "people": people}
+
+
+_PART_ORDERS = {"even": "priority DESC", "range": "row", "letter": "source_key", "kind": "now"}
+_PART_KEYS = {"even": "row", "range": "row", "letter": "letter", "kind": "now"}
+
+
+def _with_marks(
+    connection: sqlite3.Connection, body: ManyIn, wanted: Filter, order: str
+) -> list[sqlite3.Row]:
+    """The chosen entries with what people said of them beside decisions."""
+    condition, values = body.condition(wanted)
+    return connection.execute(
+        "SELECT row, chosen.source, now, letter, marks.kind, marks.assignee FROM "
+        "(SELECT row, source, kind now, source_key, substr(source_key, 1, 1) letter, priority "
+        f"FROM entries WHERE {condition}) chosen LEFT JOIN marks ON marks.source = chosen.source "
+        f"ORDER BY {order}, row",
+        values,
+    ).fetchall()
+
+
+def _mark(
+    connection: sqlite3.Connection,
+    rows: Sequence[sqlite3.Row],
     reviewer: str,
-    kind: str | None = None,
-    assignee: str | None = None,
-) -> dict[str, Any]:
-    """Set the kind or the assignee of many entries at once."""
-    with store.writing() as connection:
-        condition, values = _where(sources)
-        rows = connection.execute(
-            "SELECT entries.row, entries.source, entries.kind now, priority, marks.kind, marks.assignee "
-            "FROM entries LEFT JOIN marks ON marks.source = entries.source "
-            f"WHERE entries.row IN (SELECT row FROM entries WHERE {condition})",
-            values,
-        ).fetchall()
-        before = [[row["source"], row["kind"], row["assignee"] or "", row["now"]] for row in rows]
-        for row in rows:
-            _set_mark(
-                connection,
-                row["source"],
-                row["kind"] if kind is None else kind,
-                row["assignee"] if assignee is None else assignee,
-            )
-            if kind:
-                _set_kind(connection, row["source"], kind)
-        return {"batch": _keep_batch(connection, reviewer, "mark", before), "changed": len(rows)}
-
-
-def assign(
-    store: Store, sources: Sequence[str] | Filter, reviewer: str, people: Sequence[str], by: str
-) -> dict[str, Any]:
-    """Divide many entries among people, in parts of about the same size."""
-    with store.writing() as connection:
-        condition, values = _where(sources)
-        rows = connection.execute(
-            "SELECT entries.row, entries.source, entries.kind now, source_key, marks.kind, marks.assignee "
-            "FROM entries LEFT JOIN marks ON marks.source = entries.source "
-            f"WHERE entries.row IN (SELECT row FROM entries WHERE {condition}) "
-            f"ORDER BY {_PART_ORDERS[by]}, entries.row",
-            values,
-        ).fetchall()
-        chosen = _divided([_PART_KEYS[by](row) for row in rows], len(people), by)
-        before = [[row["source"], row["kind"], row["assignee"] or "", row["now"]] for row in rows]
-        for row, place in zip(rows, chosen, strict=True):
-            _set_mark(connection, row["source"], row["kind"], people[place])
-        batch = _keep_batch(connection, reviewer, "mark", before)
-    shares = [{"name": name, "entries": chosen.count(place)} for place, name in enumerate(people)]
-    return {"batch": batch, "changed": len(rows), "people": shares}
-
-
-_PART_ORDERS = {"even": "priority DESC", "range": "entries.row", "letter": "source_key", "kind": "now"}
-_PART_KEYS: dict[str, Callable[[sqlite3.Row], Any]] = {
-    "even": lambda row: row["row"],
-    "range": lambda row: row["row"],
-    "letter": lambda row: row["source_key"][:1],
-    "kind": lambda row: row["now"],
-}
+    kind: str | None,
+    assignees: Sequence[str | None],
+) -> dict[str, int]:
+    """Set the kind or the assignees of entries; None leaves them as they are."""
+    for row, assignee in zip(rows, assignees, strict=True):
+        assigned = row["assignee"] if assignee is None else assignee
+        _set_mark(connection, row["source"], kind or row["kind"], assigned)
+        if kind:
+            _set_kind(connection, row["source"], kind)
+    before = [[row["source"], row["kind"], row["assignee"] or "", row["now"]] for row in rows]
+    return _keep_batch(connection, reviewer, "mark", before)
 
 
 def _divided(keys: Sequence[Any], people: int, by: str) -> list[int]:
@@ -320,43 +407,44 @@ def _divided(keys: Sequence[Any], people: int, by: str) -> list[int]:
     return [chosen[key] for key in keys]
 
 
-def batches(store: Store, limit: int) -> list[dict[str, Any]]:
-    """The newest bulk actions: who did what to how many entries, and whether it was taken back."""
-    rows = store.all(
+@router.get("/api/entries/batches", response_model=BatchesAnswer)
+def bulk_actions(book: BookOf, limit: Limit = 20) -> Any:
+    """The newest bulk actions, each of which can be taken back."""
+    rows = book.store.all(
         "SELECT id batch, at, reviewer, action, json_array_length(before) changed, undone FROM batches "
         "ORDER BY id DESC LIMIT ?",
         limit,
     )
-    return [dict(row) for row in rows]
+    return {"batches": [dict(row) for row in rows]}
 
 
-def decide_many(
-    store: Store, sources: Sequence[str] | Filter, reviewer: str, verdict: Verdict
-) -> dict[str, Any]:
-    """Accept or reject the first answer of many entries at once, or skip them."""
-    with store.writing() as connection:
-        condition, values = _where(sources)
+@router.post("/api/entries/decide", response_model=BatchAnswer)
+def decide_entries(book: BookOf, wanted: Wanted, body: DecideManyIn) -> Any:
+    """Accept or reject the first answer of many entries, or skip them."""
+    condition, values = body.condition(wanted)
+    with book.store.writing() as connection:
         rows = connection.execute(
             f"SELECT source, target, answer FROM entries WHERE {condition} AND target IS NOT NULL", values
         ).fetchall()
         made = []
         for row in rows:
             shown = (row["answer"] or row["target"],)
-            accepted = shown if verdict == "accept" else ()
-            wrong = shown if verdict == "none" else ()
-            one = Decision(row["source"], reviewer, verdict, accepted, wrong, shown, row["target"])
+            accepted = shown if body.verdict == "accept" else ()
+            wrong = shown if body.verdict == "none" else ()
+            one = Decision(row["source"], body.reviewer, body.verdict, accepted, wrong, shown, row["target"])
             made.append([record(connection, one).id])
-        return {"batch": _keep_batch(connection, reviewer, "decide", made), "changed": len(rows)}
+        return _keep_batch(connection, body.reviewer, "decide", made)
 
 
-def undo_batch(store: Store, number: int) -> dict[str, Any]:
-    """Take back what a batch changed."""
-    with store.writing() as connection:
-        batch = connection.execute("SELECT * FROM batches WHERE id = ?", (number,)).fetchone()
+@router.post("/api/entries/undo", response_model=BatchAnswer, responses=problems(404, 409))
+def undo_entries(book: BookOf, body: BatchIn) -> Any:
+    """Take back a bulk action."""
+    with book.store.writing() as connection:
+        batch = connection.execute("SELECT * FROM batches WHERE id = ?", (body.batch,)).fetchone()
         if batch is None:
-            raise ProblemError(404, f"There is no batch {number}.")
+            raise ProblemError(404, f"There is no batch {body.batch}.")
         if batch["undone"]:
-            raise ProblemError(409, f"Batch {number} was taken back already.")
+            raise ProblemError(409, f"Batch {body.batch} was taken back already.")
         before = json.loads(batch["before"])
         for one in before:
             if batch["action"] == "decide":
@@ -365,22 +453,18 @@ def undo_batch(store: Store, number: int) -> dict[str, Any]:
                 source, kind, assignee, shown = one
                 _set_mark(connection, source, kind, assignee)
                 _set_kind(connection, source, shown)
-        connection.execute("UPDATE batches SET undone = ? WHERE id = ?", (now(), number))
-    return {"batch": number, "changed": len(before)}
+        connection.execute("UPDATE batches SET undone = ? WHERE id = ?", (now(), body.batch))
+    return {"batch": body.batch, "changed": len(before)}
 
 
-def _where(sources: Sequence[str] | Filter) -> tuple[str, list[Any]]:
-    if isinstance(sources, Filter):
-        return sources.condition()
-    return "source IN (SELECT value FROM json_each(?))", [json.dumps(list(sources))]
-
-
-def _keep_batch(connection: sqlite3.Connection, reviewer: str, action: str, before: list[Any]) -> int:
+def _keep_batch(
+    connection: sqlite3.Connection, reviewer: str, action: str, before: list[Any]
+) -> dict[str, int]:
     cursor = connection.execute(
         "INSERT INTO batches (at, reviewer, action, before) VALUES (?, ?, ?, ?)",
         (now(), reviewer, action, json.dumps(before, ensure_ascii=False)),
     )
-    return int(cursor.lastrowid or 0)
+    return {"batch": cursor.lastrowid or 0, "changed": len(before)}
 
 
 def _set_mark(connection: sqlite3.Connection, source: str, kind: str | None, assignee: str | None) -> None:

@@ -12,10 +12,18 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from fastapi import APIRouter
+
 from bilex.core.errors import BilexError
 from bilex.core.files import temporary_file
 from bilex.core.progress import SILENT, Progress
+from bilex.model.space import Side
+from bilex_workbench.entries import forms_of
+from bilex_workbench.interface import Answer, K, ProblemError, TextQuery, WordQuery, answer
+from bilex_workbench.lookup import neighbours
+from bilex_workbench.state import Bench, Book, BookOf
 
+router = APIRouter(tags=["table"])
 SUFFIX = ".corpus.sqlite"
 _APPLICATION = 0x62697863  # "bixc"
 _SHORTEST, _LONGEST = 12, 240  # characters of a sentence that may be an example
@@ -24,6 +32,73 @@ _RANKED = 60  # sentences that are compared: each costs a read of the index
 _MOST_FORMS = 16  # of a word, the most frequent first
 _BEST_WORDS = 11
 _WORD = re.compile(r"\w+", re.UNICODE)
+
+
+class Marked(Answer):
+    """A sentence, and where the word stands in it, in characters."""
+
+    text: str
+    marks: list[tuple[int, int]]
+
+
+class SourceExample(Answer):
+    """A sentence of the source language."""
+
+    source: Marked
+
+
+class TargetExample(Answer):
+    """A sentence of the target language."""
+
+    target: Marked
+
+
+class ParallelExample(SourceExample, TargetExample):
+    """A sentence and its translation."""
+
+
+ExamplesAnswer = answer(
+    "ExamplesAnswer",
+    corpus=bool,
+    parallel=list[ParallelExample],
+    source=list[SourceExample],
+    target=list[TargetExample],
+)
+
+
+@router.get("/api/examples", response_model=ExamplesAnswer)
+def examples(bench: Bench, book: BookOf, source: WordQuery, target: TextQuery = "", k: K = 3) -> Any:
+    """Good sentences of the corpus with a word, its translation, or both; empty without a corpus."""
+    if bench.corpus is None:
+        return {"corpus": False, "parallel": [], "source": [], "target": []}
+    words = [[source, *forms_of(book.store, source)], _target_forms(book, target)]
+    near = [_neighbours(book, source, "source"), _neighbours(book, target, "target")]
+    if book.direction == "forward":
+        return {"corpus": True, **bench.corpus.examples(words, near, k)}
+    found = bench.corpus.examples(words[::-1], near[::-1], k)
+    other = {"source": "target", "target": "source", "parallel": "parallel"}
+    turned = {
+        other[name]: [{other[side]: one for side, one in row.items()} for row in rows]
+        for name, rows in found.items()
+    }
+    return {"corpus": True, **turned}
+
+
+def _target_forms(book: Book, target: str) -> list[str]:
+    """A target word with the forms that are listed under it."""
+    words = book.space.target
+    row = words.key_to_index.get(target)
+    if row is None:
+        return [target] if target else []
+    found = book.store.all("SELECT row FROM forms WHERE side = 1 AND head = ? LIMIT 50", row)
+    return [target, *(words.index_to_key[one["row"]] for one in found)]
+
+
+def _neighbours(book: Book, word: str, side: Side) -> set[str]:
+    try:
+        return {near["word"].casefold() for near in neighbours(book.space, word, side, 20)}
+    except ProblemError:  # a word that somebody typed
+        return set()
 
 
 def corpus_file(model: str | Path) -> Path:

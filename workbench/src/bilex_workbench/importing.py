@@ -10,15 +10,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import ValidationError
+from fastapi import APIRouter, Request
+from pydantic import Field, ValidationError
+from starlette.concurrency import run_in_threadpool
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.tables import restored
 from bilex_workbench.articles import article_of, keep_article, merge_row
 from bilex_workbench.decisions import Decision, Verdict, decisions_about, record, standing
-from bilex_workbench.problems import CONTROL, LONGEST_WORD
+from bilex_workbench.interface import (
+    CONTROL,
+    LONGEST_WORD,
+    Answer,
+    ProblemError,
+    ReviewerQuery,
+    body_of,
+    problems,
+)
+from bilex_workbench.state import Bench, BookOf
 from bilex_workbench.store import Store
 
+router = APIRouter(tags=["publish"])
 _YES = frozenset({"yes", "y", "1", "true", "right", "+", "x", "ok", "accept"})
 _NO = frozenset({"no", "n", "0", "false", "wrong", "-", "reject"})
 _LONGEST_NOTE = 10_000
@@ -29,32 +41,19 @@ _MOST_ROWS, _MOST_WORDS, _MOST_TRANSLATIONS = 5_000_000, 200_000, 100
 _WORDS_AT_ONCE, _PAUSE = 200, 0.01
 
 
-@dataclass
-class Imported:
-    """What came of an import.
-
-    Attributes:
-        accepted: Words for which translations were accepted.
-        rejected: Words of which all translations were rejected.
-        unchanged: Words about which this person had said the same before.
-        ignored: Rows without a verdict.
-        problems: What was wrong, by line.
-    """
+class ImportAnswer(Answer):
+    """What came of an import: how many words were taken over or known, and what was wrong, by line."""
 
     accepted: int = 0
-    rejected: int = 0
-    unchanged: int = 0
-    ignored: int = 0
-    problems: list[str] = field(default_factory=list)
+    rejected: int = 0  # words of which all translations were rejected
+    unchanged: int = 0  # words about which this person had said the same before
+    ignored: int = 0  # rows without a verdict
+    problems: list[str] = Field(default_factory=list)
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return vars(self).copy()
-
-    def add_problem(self, line: int, what: str) -> None:
+    def add_problem(self, where: str, what: str) -> None:
         """Keep a problem; of many the first."""
         if len(self.problems) < _SHOWN_PROBLEMS:
-            self.problems.append(f"line {line}: {what}.")
+            self.problems.append(f"{where}: {what}.")
 
 
 @dataclass(slots=True)
@@ -72,16 +71,15 @@ def import_sheet(
     *,
     dry_run: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Imported:
+) -> ImportAnswer:
     """Take over the verdicts of a sheet, some words at a time, so that others are served in between.
 
     What was taken over before an error or a kill stays; importing the sheet again adds the rest.
     """
     if not reviewer or len(reviewer) > _LONGEST_NAME or CONTROL.search(reviewer):
         raise BilexError("the reviewer needs a name without line breaks and control characters.")
-    imported = Imported()
-    words = _parse(text, imported)
-    todo = list(words.items())
+    imported = ImportAnswer()
+    todo = list(_parse(text, imported).items())
     for start in range(0, len(todo), _WORDS_AT_ONCE):
         part = todo[start : start + _WORDS_AT_ONCE]
         progress(start, len(todo))
@@ -94,7 +92,7 @@ def import_sheet(
     return imported
 
 
-def _parse(text: str, imported: Imported) -> dict[str, _Word]:
+def _parse(text: str, imported: ImportAnswer) -> dict[str, _Word]:
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=_delimiter(text))
     try:
         header = [cell.strip().casefold() for cell in next(reader, [])]
@@ -123,25 +121,20 @@ def _delimiter(text: str) -> str:
     return max((",", ";", "\t"), key=first.count)
 
 
-def _take(
-    row: dict[str, str],
-    line: int,
-    words: dict[str, _Word],
-    imported: Imported,
-) -> None:
+def _take(row: dict[str, str], line: int, words: dict[str, _Word], imported: ImportAnswer) -> None:
     said = row.get("verdict", "").strip().casefold()
     source, target = row.get("source", ""), row.get("target", "")
     if not said:
         imported.ignored += 1
         return
     if said not in _YES and said not in _NO:
-        imported.add_problem(line, f"'{said[:40]}' is neither yes nor no")
+        imported.add_problem(f"line {line}", f"'{said[:40]}' is neither yes nor no")
     elif not source or not target:
-        imported.add_problem(line, "the source or the target word is missing")
+        imported.add_problem(f"line {line}", "the source or the target word is missing")
     elif max(len(source), len(target)) > LONGEST_WORD:
-        imported.add_problem(line, f"a word has more than {LONGEST_WORD} characters")
+        imported.add_problem(f"line {line}", f"a word has more than {LONGEST_WORD} characters")
     elif CONTROL.search(source + target) or CONTROL.search(re.sub("[\r\n\t]", "", row.get("note", ""))):
-        imported.add_problem(line, "there are control characters in it")
+        imported.add_problem(f"line {line}", "there are control characters in it")
     else:
         word = words.setdefault(source, _Word())
         chosen = word.right if said in _YES else word.wrong
@@ -155,7 +148,7 @@ def _take(
 
 
 def _apply(
-    store: Store, connection: Any, words: list[tuple[str, _Word]], reviewer: str, imported: Imported
+    store: Store, connection: Any, words: list[tuple[str, _Word]], reviewer: str, imported: ImportAnswer
 ) -> None:
     for source, word in words:
         if connection is not None:
@@ -172,24 +165,20 @@ def _apply(
             imported.rejected += 1
         if connection is not None:
             row = connection.execute("SELECT target FROM entries WHERE source = ?", (source,)).fetchone()
-            best = row["target"] if row else None
-            verdict: Verdict = "accept" if right else "none"
-            shown = (*right, *wrong)
-            record(
-                connection,
-                Decision(source, reviewer, verdict, right, wrong, shown, best, word.note, "import"),
-            )
+            best, shown = row["target"] if row else None, (*right, *wrong)
+            said: Verdict = "accept" if right else "none"
+            made = Decision(source, reviewer, said, right, wrong, shown, best, word.note, "import")
+            record(connection, made)
 
 
-def _keep_structure(connection: Any, source: str, reviewer: str, word: _Word, imported: Imported) -> None:
+def _keep_structure(connection: Any, source: str, reviewer: str, word: _Word, imported: ImportAnswer) -> None:
     """Take over part of speech, senses, labels, comments and examples of a word."""
     article = article_of(connection, source)
     try:
         new = [merge_row(article, target, row) for target, row in word.cells]
     except (ValidationError, BilexError) as error:
         what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        if len(imported.problems) < _SHOWN_PROBLEMS:
-            imported.problems.append(f"'{source[:40]}': {what}; its structure is left out.")
+        imported.add_problem(f"'{source[:40]}'", f"{what}; its structure is left out")
         return
     if any(new):
         keep_article(connection, source, article, reviewer)
@@ -206,3 +195,30 @@ def _said_already(
     if own:
         return set(own[-1].accepted) == set(right) and set(wrong) <= rejected
     return bool(judged) and accepted == set(right) and set(wrong) <= rejected
+
+
+@router.post(
+    "/api/publish/import",
+    response_model=ImportAnswer,
+    responses=problems(409),
+    openapi_extra=body_of("text/csv"),
+)
+async def import_verdicts(
+    bench: Bench, book: BookOf, request: Request, reviewer: ReviewerQuery, dry_run: bool = False
+) -> Any:
+    """Take over the verdicts of a filled-in sheet."""
+    try:
+        text = (await request.body()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProblemError(400, "The sheet is not UTF-8; save it as 'CSV UTF-8'.") from error
+
+    def progress(done: int, total: int) -> None:
+        bench.progress = done, total
+
+    def imported() -> ImportAnswer:
+        if dry_run:
+            return import_sheet(book.store, text, reviewer, dry_run=True)
+        with bench.exclusive("import"):
+            return import_sheet(book.store, text, reviewer, progress=progress)
+
+    return await run_in_threadpool(imported)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,13 +13,7 @@ Z = 1.959963984540054
 
 @dataclass(frozen=True)
 class Stratum:
-    """What was found in one stratum.
-
-    Attributes:
-        entries: How many entries it has.
-        decided: How many of those were drawn and decided.
-        right: How many of these are right.
-    """
+    """How many entries a stratum has, how many of those were drawn and decided, and how many are right."""
 
     entries: int
     decided: int
@@ -112,11 +107,12 @@ def allocate(entries: Sequence[int], size: int, least: int = 2) -> list[int]:
 
 
 _CUTS = (1_000, 5_000, 20_000, 50_000, 100_000)
-CONFIDENCE_CUTS = (0.2, 0.5, 0.8)
+_CONFIDENCE_CUTS = (0.2, 0.5, 0.8)
+CONFIDENCE_BANDS = [f"{low:g}-{high:g}" for low, high in pairwise((0, *_CONFIDENCE_CUTS, 1))]
 
 
 @dataclass(frozen=True)
-class Band:
+class FrequencyBand:
     """A range of frequency ranks, both ends included."""
 
     name: str
@@ -124,16 +120,16 @@ class Band:
     last: int
 
 
-def frequency_bands(words: int) -> list[Band]:
+def frequency_bands(words: int) -> list[FrequencyBand]:
     """The bands of a vocabulary; the last ends with its last word."""
     found, first = [], 1
     for cut in (*(cut for cut in _CUTS if cut < words), words):
-        found.append(Band(f"{first}-{cut}", first, cut))
+        found.append(FrequencyBand(f"{first}-{cut}", first, cut))
         first = cut + 1
     return found
 
 
-def band_of(rank: int, bands: list[Band]) -> str:
+def band_of(rank: int, bands: list[FrequencyBand]) -> str:
     """The name of the band that a rank is in."""
     return next((band.name for band in bands if rank <= band.last), bands[-1].name)
 
@@ -142,14 +138,4 @@ def confidence_band(confidence: float | None) -> str:
     """The name of a confidence's band, such as "0.5-0.8"; "none" without a confidence."""
     if confidence is None:
         return "none"
-    ends = (0.0, *CONFIDENCE_CUTS, 1.0)
-    for low, high in pairwise(ends):
-        if confidence < high or high == 1.0:
-            return f"{low:g}-{high:g}"
-    raise AssertionError
-
-
-def confidence_bands() -> list[str]:
-    """All names, lowest first."""
-    ends = (0.0, *CONFIDENCE_CUTS, 1.0)
-    return [f"{low:g}-{high:g}" for low, high in pairwise(ends)]
+    return CONFIDENCE_BANDS[bisect_right(_CONFIDENCE_CUTS, confidence)]

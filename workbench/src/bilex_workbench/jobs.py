@@ -10,48 +10,52 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
-from bilex_workbench.problems import ProblemError
+from pydantic import Field
+
+from bilex_workbench.interface import Answer, ProblemError
 from bilex_workbench.store import now
 
 if TYPE_CHECKING:
     from bilex_workbench.state import Workbench
 
-Finish = Callable[[dict[str, Any]], None]
+Kind = Literal["learn", "fit"]
 _WAIT_FOR_END = 10.0
 
 
-@dataclass
-class Job:
-    """What is known about the work.
+class JobAnswer(Answer):
+    """A long piece of work."""
 
-    Attributes:
-        kind: "learn" or "fit".
-        finish: Called with the result when the work is done, before the state says so.
-    """
-
-    kind: str
-    finish: Finish
-    id: str = field(default_factory=lambda: secrets.token_hex(4))
-    state: str = "running"
-    finishing: bool = False
+    id: str = Field(default_factory=lambda: secrets.token_hex(4))
+    kind: Kind
+    state: Literal["running", "done", "failed", "cancelled"] = "running"
     phase: str = "starting"
     done: float = 0
     total: float | None = None
     message: str = ""
     detail: str | None = None
-    started: str = field(default_factory=now)
-    began: float = field(default_factory=time.monotonic)
-    ended: float | None = None
-    version: int = 0
+    started: str = Field(default_factory=now)
+    seconds: float = 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """The job for JSON."""
-        shown = ("id", "kind", "state", "phase", "done", "total", "message", "detail", "started")
-        seconds = round((self.ended or time.monotonic()) - self.began, 1)
-        return {**{name: getattr(self, name) for name in shown}, "seconds": seconds}
+
+class _Job:
+    """The work, its process, and what is called with its result before the state says that it is done."""
+
+    def __init__(self, kind: Kind, finish: Callable[[dict[str, Any]], None]) -> None:
+        self.shown, self.finish, self.finishing = JobAnswer(kind=kind), finish, False
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bilex_workbench.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def describe(self) -> JobAnswer:
+        if self.shown.state == "running":
+            self.shown.seconds = round(time.monotonic() - self.began, 1)
+        return self.shown.model_copy()
 
 
 class Jobs:
@@ -59,121 +63,91 @@ class Jobs:
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
-        self._job: Job | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._changed = threading.Condition()
+        self._job: _Job | None = None
+        self._lock = threading.Lock()
 
-    def describe(self) -> dict[str, Any] | None:
+    def describe(self) -> JobAnswer | None:
         """The present or last job; None if there was none."""
-        return None if self._job is None else self._job.as_dict()
+        return None if self._job is None else self._job.describe()
 
-    @property
-    def running(self) -> bool:
-        """Whether a job runs now."""
-        return self._job is not None and self._job.state == "running"
-
-    def start(self, kind: str, order: dict[str, Any], finish: Finish) -> dict[str, Any]:
+    def start(self, kind: Kind, order: dict[str, Any], finish: Callable[[dict[str, Any]], None]) -> JobAnswer:
         """Start the work in a process of its own."""
         self._bench.begin(kind)
         try:
-            job = Job(kind, finish)
-            process = subprocess.Popen(
-                [sys.executable, "-m", "bilex_workbench.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            job = self._job = _Job(kind, finish)
         except BaseException:
             self._bench.end()
             raise
-        with self._changed:
-            self._job, self._process = job, process
-        watch = threading.Thread(target=self._watch, args=(job, process, order), name="job", daemon=True)
-        watch.start()
-        return job.as_dict()
+        threading.Thread(target=self._watch, args=(job, order), name="job", daemon=True).start()
+        return job.describe()
 
-    def cancel(self) -> dict[str, Any]:
+    def cancel(self) -> JobAnswer:
         """End the work; nothing of it is kept."""
-        with self._changed:
-            job, process = self._job, self._process
-            if job is None or not self.running or job.finishing:
+        with self._lock:
+            job = self._job
+            if job is None or job.shown.state != "running" or job.finishing:
                 raise ProblemError(409, "No job runs that could be cancelled.")
-            self._end(job, "cancelled")
-        _kill(process)
+            job.describe()
+            job.shown.state = "cancelled"
+        job.process.terminate()
+        try:
+            job.process.wait(_WAIT_FOR_END)
+        except subprocess.TimeoutExpired:
+            job.process.kill()
         self._bench.end()
-        return job.as_dict()
+        return job.describe()
 
     def stop(self) -> None:
         """End the work when the server ends."""
         with contextlib.suppress(ProblemError):
             self.cancel()
 
-    def wait_for_change(self, version: int, seconds: float) -> tuple[int, dict[str, Any] | None]:
-        """The job when it differs from a version that was seen, or after some seconds."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._job is None or self._job.version != version, seconds)
-            return (-1 if self._job is None else self._job.version), self.describe()
-
-    def _watch(self, job: Job, process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
+    def _watch(self, job: _Job, order: dict[str, Any]) -> None:
         result: dict[str, Any] = {}
+        process, shown = job.process, job.shown
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             process.stdin.write(json.dumps(order).encode() + b"\n")
             process.stdin.flush()  # it stays open: the process ends when the server does
-            result = self._follow(job, process.stdout)
+            result = _follow(shown, process.stdout)
         except (OSError, ValueError) as error:
-            job.detail = f"The work ended unexpectedly ({error})."
+            shown.detail = f"The work ended unexpectedly ({error})."
         code = process.wait()
         process.stdout.close()
         with contextlib.suppress(OSError):
             process.stdin.close()
-        with self._changed:
-            if job.state != "running":
+        with self._lock:
+            if shown.state != "running":
                 return
             job.finishing = True
-        if job.detail is None and (code or not result):
-            job.detail = f"The work ended unexpectedly (exit code {code}); try fewer words or another method."
-        if job.detail is None:
+        if shown.detail is None and (code or not result):
+            shown.detail = (
+                f"The work ended unexpectedly (exit code {code}); try fewer words or another method."
+            )
+        if shown.detail is None:
             try:
                 job.finish(result)
             except Exception as error:
-                job.detail = str(error)
+                shown.detail = str(error)
         self._bench.end()
-        with self._changed:
-            self._end(job, "failed" if job.detail else "done")
-
-    def _follow(self, job: Job, lines: IO[bytes]) -> dict[str, Any]:
-        """Take over what the process reports; its result is put together and returned."""
-        result: dict[str, Any] = {}
-        changes: list[Any] = []
-        for line in lines:
-            said = json.loads(line)
-            if "error" in said:
-                job.detail = said["error"]
-            elif "result" in said:
-                result = {**said["result"], "changes": changes}
-            elif "changes" in said:
-                changes.extend(said["changes"])
-            else:
-                with self._changed:
-                    for name, value in said.items():
-                        setattr(job, name, value)
-                    job.version += 1
-                    self._changed.notify_all()
-        return result
-
-    def _end(self, job: Job, state: str) -> None:
-        job.state, job.ended = state, time.monotonic()
-        job.version += 1
-        self._changed.notify_all()
+        job.describe()
+        shown.state = "failed" if shown.detail else "done"
 
 
-def _kill(process: subprocess.Popen[bytes] | None) -> None:
-    if process is None:
-        return
-    process.terminate()
-    try:
-        process.wait(_WAIT_FOR_END)
-    except subprocess.TimeoutExpired:
-        process.kill()
+def _follow(shown: JobAnswer, lines: IO[bytes]) -> dict[str, Any]:
+    """Take over what the process reports; its result is put together and returned."""
+    result: dict[str, Any] = {}
+    changes: list[Any] = []
+    for line in lines:
+        said = json.loads(line)
+        if "error" in said:
+            shown.detail = said["error"]
+        elif "result" in said:
+            result = {**said["result"], "changes": changes}
+        elif "changes" in said:
+            changes.extend(said["changes"])
+        else:
+            for name, value in said.items():
+                setattr(shown, name, value)
+    return result

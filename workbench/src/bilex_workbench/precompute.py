@@ -13,63 +13,42 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
-import numpy.typing as npt
 
-from bilex.model.known import Proposals, Proposer
-from bilex.model.space import Direction
+from bilex.model.known import Proposals, Proposer, doubtful_seeds
+from bilex.model.space import Direction, Floats, Rows
 from bilex_workbench.decisions import cover_forms, refresh
-from bilex_workbench.engine import STORED_CANDIDATES, Backward, Engine, direction_number, packed
+from bilex_workbench.engine import DIRECTIONS, STORED, STORED_CANDIDATES, Engine
+from bilex_workbench.interface import LONGEST_WORD
 from bilex_workbench.kinds import Kinds
 from bilex_workbench.priority import Priorities, in_queue, sample_rows
-from bilex_workbench.problems import LONGEST_WORD
-from bilex_workbench.store import remember
+from bilex_workbench.recalibration import UNCHANGED
+from bilex_workbench.store import Store, remember
 
 _BLOCK = 256  # words that are written at a time
 _SEARCHED, _SEARCHED_ALONE = 32, 128  # words that are searched at a time, and if nobody was here for a while
 _PAUSE, _LOOK_EVERY = 0.01, 0.2
-_DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 _BUSY_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-_ROWS_A_TRANSACTION = 1024
+_ROWS_PER_TRANSACTION = 8192
 _KIND_CANDIDATES = 5
 _DOUBTFUL = 500  # seeds that are offered for another look
-
 _PARTS = tuple(field.name for field in fields(Proposals))
-_FROM_MODEL = (
-    "source",
-    "target",
-    "source_key",
-    "target_key",
-    "score",
-    "model_confidence",
-    "confidence",
-    "target_rank",
-    "identical",
-    "known",
-    "priority",
-    "shuffled",
-    "kind",
-    "headword",
-    "answer",
-    "assignee",
-)
-_INSERT = (
-    f"INSERT INTO entries (row, {', '.join(_FROM_MODEL)}) VALUES (?{', ?' * len(_FROM_MODEL)}) "
-    f"ON CONFLICT (row) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _FROM_MODEL)}, "
-    "mutual = NULL"
-)
 
 
 class Precompute(threading.Thread):
-    """Translates all words of an open model, both ways, into its review file."""
+    """Translates all words of an open model into a review file.
 
-    def __init__(self, engine: Engine) -> None:
+    That of source words keeps the candidates of both languages; that of target words reads them there.
+    """
+
+    def __init__(self, engine: Engine, store: Store | None = None, direction: Direction = "forward") -> None:
         super().__init__(name="filling", daemon=True)
-        self.engine, self.store = engine, engine.store
-        self.total = len(engine.space.source)
+        self.engine, self.direction = engine, direction
+        self.store = store or engine.store
+        self.space = engine.spaces[direction]
+        self.total = len(self.space.source)
         self._stopped = threading.Event()
         self._priorities: Priorities | None = None
         self._kinds: Kinds | None = None
@@ -77,14 +56,13 @@ class Precompute(threading.Thread):
 
     @property
     def done(self) -> int:
-        """How many source words have their entry."""
+        """How many words have their entry."""
         return min(self.total, int(self.store.fact("entries_done", 0)))
 
     @property
     def complete(self) -> bool:
-        """Whether every word of both languages is done."""
-        fact = self.store.fact("entries_complete")
-        return bool(fact == self.engine.base)
+        """Whether every word is done."""
+        return bool(self.store.fact("entries_complete") == self.engine.base)
 
     def stop(self) -> None:
         """End after the present block."""
@@ -95,41 +73,49 @@ class Precompute(threading.Thread):
     def run(self) -> None:
         """Fill what is missing."""
         try:
-            while isinstance(self.engine, Backward) and not self.engine.ready:
+            while self._reads and self.engine.store.fact("entries_complete") != self.engine.base:
                 if self._stopped.wait(_LOOK_EVERY):
                     return
             self._prepare()
-            done = self._side("forward", "entries_done", self.total)
-            if done and self.engine.own_candidates:
-                done = self._side("backward", "answers_done", len(self.engine.space.target))
+            done = self._side(self.direction, "entries_done", self.total)
+            if done and not self._reads:
+                done = self._side("backward", "answers_done", len(self.space.target))
             if done:
                 self._mark_mutual()
         except (sqlite3.Error, OSError, ValueError, RuntimeError) as error:  # also where the process ends
             self.error = f"The table could not be filled ({error}); start the server again."
 
+    @property
+    def _reads(self) -> bool:
+        """Whether candidates are read that another table keeps."""
+        return self.direction == "backward"
+
     def _prepare(self) -> None:
         """Start from nothing if the file was filled from another model."""
         if self.store.fact("entries_of") == self.engine.base:
             return
+        digest = hashlib.sha256()  # says whether rows still mean the same words
+        for word in self.space.source.index_to_key:
+            digest.update(word.encode("utf-8", "surrogatepass") + b"\n")
+        vocabulary = digest.hexdigest()
         with self.store.writing() as connection:
             connection.execute("DELETE FROM candidates")
             connection.execute("DELETE FROM entries WHERE row >= ?", (self.total,))
-            if self.store.fact("vocabulary") != self._vocabulary():
+            if self.store.fact("vocabulary") != vocabulary:
                 connection.execute("DELETE FROM entries")
-            remember(connection, "vocabulary", self._vocabulary())
-            remember(connection, "entries_of", self.engine.base)
-            for name in ("entries_done", "answers_done"):
-                remember(connection, name, 0)
-            remember(connection, "entries_complete", None)
-            remember(connection, "lemmatised", None)
+            facts = {"vocabulary": vocabulary, "entries_of": self.engine.base, "entries_done": 0}
+            empty = {"answers_done": 0, "entries_complete": None, "lemmatised": None}
+            for name, value in (facts | empty).items():
+                remember(connection, name, value)
 
     def _find_kinds(self) -> Kinds:
         """What tells kinds and headwords; the headwords are kept, so that later starts need no tables."""
-        kinds = Kinds(self.engine.space, self.engine.languages)
+        source, target = self.engine.translator.provenance.languages
+        kinds = Kinds(self.space, (target, source) if self._reads else (source, target))
         if self.store.fact("lemmatised") is None:
             with self.store.writing() as connection:
                 connection.execute("DELETE FROM forms")
-                for side, words in enumerate((self.engine.space.source, self.engine.space.target)):
+                for side, words in enumerate((self.space.source, self.space.target)):
                     heads = ((row, kinds.head(side, row)) for row in range(len(words)))
                     connection.executemany(
                         "INSERT INTO forms VALUES (?, ?, ?)",
@@ -138,43 +124,48 @@ class Precompute(threading.Thread):
                 remember(connection, "lemmatised", kinds.lemmatised)
         return kinds
 
-    def _vocabulary(self) -> str:
-        """A checksum that says whether rows still mean the same source words."""
-        digest = hashlib.sha256()
-        for word in self.engine.space.source.index_to_key:
-            digest.update(word.encode("utf-8", "surrogatepass") + b"\n")
-        return digest.hexdigest()
-
     def _side(self, direction: Direction, fact: str, total: int) -> bool:
         """Translate all words of one language; whether the end was reached is returned."""
-        propose = self.engine.propose(direction)
-        self.engine.stored[direction] = done = int(self.store.fact(fact, 0))
-        if direction == "forward" and done < total:
+        propose = self._stored if self._reads else self.engine.translator.proposer(direction, "csls")
+        done = int(self.store.fact(fact, 0))
+        if not self._reads:
+            self.engine.stored[direction] = done
+        if direction == self.direction and done < total:
             self._kinds = self._find_kinds()
-            if not self._measure_sample(propose):
+            sample = self._searched(propose, sample_rows(self.total))  # what the queue's order compares with
+            if sample is None:
                 return False
+            self._priorities = Priorities.of(sample)
         while done < total:
             queries = np.arange(done, min(done + _BLOCK, total), dtype=np.int64)
             proposals = self._searched(propose, queries)
             if proposals is None:
                 return False
+            done = int(queries[-1]) + 1
             with self.store.writing() as connection:
-                self._write(connection, direction, queries, proposals)
-                done = int(queries[-1]) + 1
+                if not self._reads:
+                    _keep_candidates(connection, direction, queries, proposals)
+                if direction == self.direction:
+                    self._write_entries(connection, queries, proposals)
                 remember(connection, fact, done)
-            self.engine.stored[direction] = done
-            self.engine.space.give_back_pages()
+            if not self._reads:
+                self.engine.stored[direction] = done
+            self.space.give_back_pages()
             time.sleep(_PAUSE)  # lets decisions that wait for the file go first
         return True
 
-    def _measure_sample(self, propose: Proposer) -> bool:
-        """Measure what the order of the queue compares entries with; False if this is to end."""
-        found = self._searched(propose, sample_rows(self.total))
-        if found is not None:
-            self._priorities = Priorities.of(found)
-        return found is not None
+    def _stored(self, queries: Rows | Floats, k: int) -> Proposals:
+        """The stored candidates of some rows."""
+        found = Proposals.blank(len(queries), k)
+        for place, row in enumerate(queries.tolist()):
+            answers = self.engine.candidates(row, self.direction)
+            if answers is not None:
+                parts = (found.rows, found.scores, found.confidence, found.known)
+                for name, part in zip(STORED.names or (), parts, strict=True):
+                    part[place, : len(answers)] = answers[name][:k]  # type: ignore[index]
+        return found
 
-    def _searched(self, propose: Proposer, queries: npt.NDArray[np.int64]) -> Proposals | None:
+    def _searched(self, propose: Proposer, queries: Rows) -> Proposals | None:
         """The answers of some words; None if this is to end."""
         found, start = [], 0
         while start < len(queries):
@@ -192,108 +183,121 @@ class Precompute(threading.Thread):
         while self.engine.busy and time.monotonic() < end and not self._stopped.wait(_BUSY_PAUSE):
             pass
 
-    def _write(
-        self,
-        connection: sqlite3.Connection,
-        direction: Direction,
-        queries: npt.NDArray[np.int64],
-        proposals: Proposals,
-    ) -> None:
-        if self.engine.own_candidates:
-            connection.executemany(
-                "INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)",
-                [
-                    (direction_number(direction), row, answers)
-                    for row, answers in zip(queries.tolist(), packed(proposals), strict=True)
-                ],
-            )
-        if direction == "forward":
-            self._write_entries(connection, queries.tolist(), proposals)
-
-    def _write_entries(
-        self, connection: sqlite3.Connection, rows: Sequence[int], proposals: Proposals
-    ) -> None:
-        space, change = self.engine.space, self.engine.change
-        own = proposals.confidence[:, 0]
-        new = change.of_all(own)
-        known = proposals.known[:, 0]
+    def _write_entries(self, connection: sqlite3.Connection, queries: Rows, proposals: Proposals) -> None:
+        words, answers = self.space.source.index_to_key, self.space.target.index_to_key
+        change = UNCHANGED if self._reads else self.engine.change
+        new = change.of_all(proposals.confidence[:, 0])
         assert self._priorities is not None and self._kinds is not None
-        queries = np.array(rows, np.int64)
         pays = self._priorities(queries, proposals)
         kinds = self._kinds.of(queries, proposals.rows[:, :_KIND_CANDIDATES])
-        marks = {
-            mark["source"]: mark
-            for mark in connection.execute(
-                "SELECT * FROM marks WHERE source IN (SELECT value FROM json_each(?))",
-                (json.dumps([space.source.index_to_key[row] for row in rows]),),
-            )
-        }
+        rows = queries.tolist()
+        found = connection.execute(
+            "SELECT * FROM marks WHERE source IN (SELECT value FROM json_each(?))",
+            (json.dumps([words[row] for row in rows]),),
+        )
+        marks = {mark["source"]: mark for mark in found}
         values = []
         for number, row in enumerate(rows):
-            source = space.source.index_to_key[row]
-            answer = int(proposals.rows[number, 0])
-            target = space.target.index_to_key[answer] if answer >= 0 else None
+            source, answer = words[row], int(proposals.rows[number, 0])
+            target = answers[answer] if answer >= 0 else None
             if len(source) > LONGEST_WORD:
                 continue
             if len(target or "") > LONGEST_WORD:
                 target = None
             mark = marks.get(source)
-            kind = mark["kind"] if mark and mark["kind"] else kinds[number]
-            head = row if kind != "inflected" and mark and mark["kind"] else self._kinds.head(0, row)
-            headword = space.source.index_to_key[head]
-            lemma = space.target.index_to_key[self._kinds.head(1, answer)] if target else None
+            marked = mark["kind"] if mark else None
+            kind = marked or kinds[number]
+            head = row if marked and kind != "inflected" else self._kinds.head(0, row)
+            lemma = answers[self._kinds.head(1, answer)] if target else None
             values.append(
-                (
-                    row,
-                    source,
-                    target,
-                    source.casefold(),
-                    target.casefold() if target else None,
-                    float(proposals.scores[number, 0]) if target else None,
-                    _or_none(own[number]),
-                    _or_none(new[number]),
-                    answer + 1 if target else None,
-                    int(source == target),
-                    int(known[number]),
-                    in_queue(float(pays[number]), kind),
-                    random.Random(row).getrandbits(31),
-                    kind,
-                    headword if len(headword) <= LONGEST_WORD else source,
-                    lemma if lemma and len(lemma) <= LONGEST_WORD and head == row else target,
-                    mark["assignee"] if mark else "",
-                )
+                {
+                    "row": row,
+                    "source": source,
+                    "target": target,
+                    "source_key": source.casefold(),
+                    "target_key": target.casefold() if target else None,
+                    "score": float(proposals.scores[number, 0]) if target else None,
+                    "model_confidence": _or_none(proposals.confidence[number, 0]),
+                    "confidence": _or_none(new[number]),
+                    "target_rank": answer + 1 if target else None,
+                    "identical": source == target,
+                    "known": bool(proposals.known[number, 0]),
+                    "priority": in_queue(float(pays[number]), kind),
+                    "shuffled": random.Random(row).getrandbits(31),
+                    "kind": kind,
+                    "headword": words[head] if len(words[head]) <= LONGEST_WORD else source,
+                    "answer": lemma if lemma and len(lemma) <= LONGEST_WORD and head == row else target,
+                    "assignee": mark["assignee"] if mark else "",
+                }
             )
-        connection.executemany(_INSERT, values)
-        for table in ("decisions", "notes"):
-            query = (
-                f"SELECT DISTINCT source FROM {table} WHERE source IN "
-                "(SELECT source FROM entries WHERE row BETWEEN ? AND ?)"
+        if values:
+            given = ", ".join(f":{name}" for name in values[0])
+            updates = ", ".join(f"{name} = excluded.{name}" for name in values[0])
+            connection.executemany(
+                f"INSERT INTO entries ({', '.join(values[0])}) VALUES ({given}) "
+                f"ON CONFLICT (row) DO UPDATE SET {updates}, mutual = NULL",
+                values,
             )
-            for found in connection.execute(query, (rows[0], rows[-1])).fetchall():
-                refresh(connection, found["source"])
+        decided = connection.execute(
+            "SELECT source FROM entries WHERE row BETWEEN ? AND ? AND "
+            "(EXISTS (SELECT 1 FROM decisions WHERE decisions.source = entries.source) "
+            "OR EXISTS (SELECT 1 FROM notes WHERE notes.source = entries.source))",
+            (rows[0], rows[-1]),
+        )
+        for one in decided.fetchall():
+            refresh(connection, one["source"])
         cover_forms(connection, rows[0], rows[-1])
 
     def _mark_mutual(self) -> None:
         """Say of every pair whether each word is the other's first answer."""
         if self.complete:
             return
-        best, forward = (self.engine.first_answers(direction) for direction in _DIRECTIONS[::-1])
+        forward, best = (
+            self._first_answers(self.direction),
+            self._first_answers(DIRECTIONS[self.direction == "forward"]),
+        )
         rows = np.arange(self.total)
         mutual = np.where(forward >= 0, best[np.maximum(forward, 0)] == rows, False)
-        for start in range(0, self.total, _ROWS_A_TRANSACTION * 8):
-            part = range(start, min(start + _ROWS_A_TRANSACTION * 8, self.total))
+        for start in range(0, self.total, _ROWS_PER_TRANSACTION):
+            part = range(start, min(start + _ROWS_PER_TRANSACTION, self.total))
             with self.store.writing() as connection:
                 connection.executemany(
                     "UPDATE entries SET mutual = ? WHERE row = ?", [(int(mutual[row]), row) for row in part]
                 )
             time.sleep(_PAUSE)
-        doubtful = dict.fromkeys(self.engine.doubtful(_DOUBTFUL))
+        seeds = doubtful_seeds(self.engine.translator, _DOUBTFUL)  # that the model answers otherwise
+        doubtful = dict.fromkeys(one.target if self._reads else one.source for one in seeds)
         with self.store.writing() as connection:
             connection.executemany(  # seeds have priority 0, doubtful ones less than any content word
                 "UPDATE entries SET priority = ? WHERE source = ? AND known = 1",
                 [(0.4 * (1 - place / len(doubtful)), source) for place, source in enumerate(doubtful)],
             )
             remember(connection, "entries_complete", self.engine.base)
+
+    def _first_answers(self, direction: Direction) -> Rows:
+        """The row of each word's first stored candidate; -1 where there is none."""
+        first = np.full(len(self.engine.spaces[direction].source), -1, np.int64)
+        query = "SELECT row, answers FROM candidates WHERE direction = ?"
+        for row, answers in self.engine.store.rows(query, DIRECTIONS.index(direction)):
+            if answers:
+                first[row] = int.from_bytes(answers[:4], "little", signed=True)
+        return first
+
+
+def _keep_candidates(
+    connection: sqlite3.Connection, direction: Direction, queries: Rows, proposals: Proposals
+) -> None:
+    made = np.empty(proposals.rows.shape, STORED)
+    made["row"], made["score"] = proposals.rows, proposals.scores
+    made["confidence"], made["known"] = proposals.confidence, proposals.known
+    there = proposals.rows >= 0
+    connection.executemany(
+        "INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)",
+        [
+            (DIRECTIONS.index(direction), row, answers[kept].tobytes())
+            for row, answers, kept in zip(queries.tolist(), made, there, strict=True)
+        ],
+    )
 
 
 def _or_none(value: float) -> float | None:

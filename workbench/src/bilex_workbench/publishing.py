@@ -1,28 +1,31 @@
 """Handing the result on: dictionaries, the change log, and the sheet that people fill in without a server."""
 
-from __future__ import annotations
-
 import io
 import json
+import re
 import sqlite3
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
 
 from bilex.lexicon.entries import Dictionary, Entry, Languages
-from bilex.lexicon.formats import DictionaryFormat, WriteOptions, all_formats, format_of, write
+from bilex.lexicon.formats import WriteOptions, all_formats, format_of, write
 from bilex.lexicon.tables import csv_line, defused
-from bilex_workbench.articles import all_articles, described, with_articles
+from bilex_workbench.articles import all_articles, described
 from bilex_workbench.decisions import Decision, Outcome, all_outcomes
-from bilex_workbench.entries import Filter, kinds_named
-from bilex_workbench.problems import ProblemError
+from bilex_workbench.entries import Filter, Wanted, kinds_named
+from bilex_workbench.interface import Answer, ProblemError, Share, answer, files, problems
 from bilex_workbench.site import Cover, ontolex, site
+from bilex_workbench.state import Bench, Book, BookOf
 from bilex_workbench.store import Store
 
-WHICH = ("confirmed", "confident", "all")
+router = APIRouter(tags=["publish"])
 SHEET = ("source", "target", "confidence", "source_rank", "verdict", "note", "reviewer", "decided")
 STRUCTURE = ("part_of_speech", "sense", "gloss", "labels", "comment", "example")
 _OWN = {
@@ -39,47 +42,32 @@ _MEDIA = {
 }
 
 
-@dataclass(frozen=True)
-class Exported:
-    """A file to hand on.
+class Format(Answer):
+    """A format of exports."""
 
-    Attributes:
-        content: What is in it.
-        suffix: How its name ends.
-        media_type: What a browser calls it.
-    """
-
-    content: bytes
+    name: str
+    label: str
     suffix: str
     media_type: str
 
 
-def formats() -> list[dict[str, str]]:
-    """The formats in which a dictionary can be exported: those of `bilex lexicon`."""
-    found = [form for form in all_formats() if form.writable]
-    own = [
-        {"name": name, "label": label, "suffix": suffix, "media_type": _media_type(suffix)}
-        for name, (label, suffix) in _OWN.items()
+FormatsAnswer = answer("FormatsAnswer", formats=list[Format])
+PreviewAnswer = answer(
+    "PreviewAnswer", pairs=int, confirmed=int, first=list[tuple[str, str]], problem=str | None
+)
+
+
+def all_export_formats() -> list[Format]:
+    """The formats in which a dictionary can be exported: those of `bilex lexicon`, and some of its own."""
+    others = {
+        form.name: (form.description, form.suffixes[0] if form.suffixes else ".txt")
+        for form in all_formats()
+        if form.writable
+    }
+    return [
+        Format(name=name, label=label, suffix=suffix, media_type=_media_type(suffix))
+        for name, (label, suffix) in (_OWN | others).items()
     ]
-    return own + [
-        {
-            "name": form.name,
-            "label": form.description,
-            "suffix": _suffix(form),
-            "media_type": _media_type(_suffix(form)),
-        }
-        for form in found
-    ]
-
-
-def media_types() -> list[str]:
-    """All media types that exports have; text is UTF-8."""
-    return sorted({one["media_type"] for one in formats()} | {_media_type(".zip")})
-
-
-def _suffix(form: DictionaryFormat) -> str:
-    """How files of a format usually end; some formats have no suffix of their own."""
-    return form.suffixes[0] if form.suffixes else ".txt"
 
 
 def _media_type(suffix: str) -> str:
@@ -88,32 +76,26 @@ def _media_type(suffix: str) -> str:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which entries to publish.
+    """Which entries to publish, as parameters.
 
-    Attributes:
-        which: "confirmed" (accepted pairs), "confident" (those, and undecided entries of at least a
-            confidence), or "all" (every entry but rejected ones and disagreements).
-        min_confidence: For "confident".
-        without: Kinds that are left out, with commas between them.
-        by: "lemma" for headwords, and those of their forms that somebody decided on, or "form" for all.
+    "confirmed" are accepted pairs; "confident" those, and undecided entries of at least `min_confidence`;
+    "all" every entry but rejected ones and disagreements. `without` names kinds that are left out. By "lemma"
+    are headwords, and those of their forms that somebody decided on; by "form" are all.
     """
 
-    which: str = "confirmed"
-    min_confidence: float | None = None
+    which: Literal["confirmed", "confident", "all"] = "confirmed"
+    min_confidence: Share = None
     without: str = ""
     by: str = "lemma"
 
     def check(self) -> None:
         """Refuse a choice that makes no sense."""
-        if self.which not in WHICH:
-            raise ProblemError(400, f"Which entries '{self.which}' are is not known; use {', '.join(WHICH)}.")
         if self.which == "confident" and self.min_confidence is None:
             raise ProblemError(
                 400, "Name the least confidence (min_confidence) of entries that nobody confirmed."
             )
         if self.by not in ("lemma", "form"):
             raise ProblemError(400, f"Entries cannot be exported by '{self.by[:100]}'; use lemma or form.")
-        kinds_named(self.without)
 
     def takes(self, row: sqlite3.Row, entry: Entry, found: Outcome | None) -> bool:
         """Whether an entry that nobody decided on is published."""
@@ -165,41 +147,35 @@ def chosen_entries(store: Store, choice: Choice) -> Iterator[tuple[Entry, bool]]
             yield Entry(source, word, None, None, None, ranks.get(word), True), True
 
 
-def export(
-    store: Store,
-    form: str,
-    choice: Choice,
-    languages: Languages = (None, None),
-    cover: Cover = Cover(),  # noqa: B008
-) -> Exported:
-    """A dictionary in any format of `bilex lexicon`; several files come in one zip archive.
+def export(store: Store, form: str, choice: Choice, languages: Languages, cover: Cover) -> tuple[bytes, str]:
+    """A dictionary in any format of `bilex lexicon`, and how the file's name ends; several files in one zip.
 
     Pairs that a format cannot hold are left out. In CSV, cells that a spreadsheet would run are defused.
     """
+    articles = all_articles(store)
     entries = [
-        replace(entry, known=entry.known or confirmed, status="accepted" if confirmed else "")
-        for entry, confirmed in with_articles(chosen_entries(store, choice), all_articles(store))
+        replace(one, known=one.known or confirmed, status="accepted" if confirmed else "")
+        for entry, confirmed in chosen_entries(store, choice)
+        for one in described(entry, articles.get(entry.source))
     ]
     if not entries:
         raise ProblemError(409, nothing_to_export(store, choice.which))
-    if form in _OWN:
-        suffix = _OWN[form][1]
-        dictionary = Dictionary(entries, languages)
-        made = site(store, dictionary, cover, _forms(store)) if form == "site" else ontolex(dictionary, cover)
-        return Exported(made, suffix, _media_type(suffix))
-    chosen = format_of("dictionary", form)
+    if form == "site":
+        return site(store, Dictionary(entries, languages), cover, _forms(store)), ".zip"
+    if form == "ontolex":
+        return ontolex(Dictionary(entries, languages), cover), ".ttl"
+    suffix = (*format_of("dictionary", form).suffixes, ".txt")[0]
     options = WriteOptions(defuse_formulas=form == "csv", skip_unfit=True)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"dictionary{_suffix(chosen)}"
-        write(path, Dictionary(entries, languages, units=True), form, options)
-        files = sorted(one for one in Path(folder).rglob("*") if one.is_file())
-        if len(files) == 1:
-            return Exported(files[0].read_bytes(), _suffix(chosen), _media_type(_suffix(chosen)))
+        write(Path(folder) / f"dictionary{suffix}", Dictionary(entries, languages, units=True), form, options)
+        made = sorted(one for one in Path(folder).rglob("*") if one.is_file())
+        if len(made) == 1:
+            return made[0].read_bytes(), suffix
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for one in files:
+            for one in made:
                 archive.write(one, one.relative_to(folder).as_posix())
-        return Exported(packed.getvalue(), ".zip", _media_type(".zip"))
+        return packed.getvalue(), ".zip"
 
 
 def _forms(store: Store) -> dict[str, list[str]]:
@@ -220,45 +196,22 @@ def nothing_to_export(store: Store, which: str) -> str:
     return "No entry is left; ask for a lower confidence, or leave out fewer kinds."
 
 
-def preview(store: Store, choice: Choice) -> dict[str, Any]:
-    """How large an export will be, and its beginning."""
-    pairs, confirmed = 0, 0
-    first: list[list[str]] = []
-    for entry, by_people in chosen_entries(store, choice):
-        pairs += 1
-        confirmed += by_people
-        if len(first) < 10:
-            first.append([entry.source, entry.target])
-    problem = None if pairs else nothing_to_export(store, choice.which)
-    return {"pairs": pairs, "confirmed": confirmed, "first": first, "problem": problem}
-
-
 def change_log(store: Store, form: str) -> str:
     """Who decided what, when; decisions that were taken back included."""
     if form not in ("csv", "jsonl"):
         raise ProblemError(400, f"The change log is written as csv or jsonl, not '{form}'.")
     decisions = [Decision.from_row(row) for row in store.all("SELECT * FROM decisions ORDER BY id")]
     if form == "jsonl":
-        return "".join(json.dumps(one.as_dict(), ensure_ascii=False) + "\n" for one in decisions)
-    header = (
-        *("id", "at", "reviewer", "source", "verdict", "accepted", "rejected", "unsure"),
-        *("note", "kind", "undone"),
-    )
+        return "".join(json.dumps(vars(one), ensure_ascii=False) + "\n" for one in decisions)
+    before, after = ("id", "at", "reviewer", "source", "verdict"), ("note", "kind", "undone")
+    lists = ("accepted", "rejected", "unsure")
     return _csv_text(
-        header,
+        (*before, *lists, *after),
         (
             (
-                one.id,
-                one.at,
-                one.reviewer,
-                one.source,
-                one.verdict,
-                " | ".join(one.accepted),
-                " | ".join(one.rejected),
-                " | ".join(one.unsure),
-                one.note,
-                one.kind,
-                one.undone or "",
+                *(getattr(one, name) for name in before),
+                *(" | ".join(getattr(one, name)) for name in lists),
+                *(getattr(one, name) or "" for name in after),
             )
             for one in decisions
         ),
@@ -294,12 +247,11 @@ def sheet(store: Store, wanted: Filter, limit: int | None) -> str:
             rows.append((row["source"], target, sure, row["row"] + 1, verdict, note, *who))
     if not articles:
         return _csv_text(SHEET, rows)
-    filled = []
-    for cells in rows:
-        pair = Entry(cells[0], cells[1])
-        article = articles.get(pair.source)
-        for one in described(pair, article) if article else [pair]:
-            filled.append((*cells, *(getattr(one, name) or "" for name in STRUCTURE)))
+    filled = [
+        (*cells, *(getattr(one, name) or "" for name in STRUCTURE))
+        for cells in rows
+        for one in described(Entry(cells[0], cells[1]), articles.get(cells[0]))
+    ]
     return _csv_text((*SHEET, *STRUCTURE), filled)
 
 
@@ -309,3 +261,82 @@ def _csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     for row in rows:
         lines.append(csv_line([defused(cell) if isinstance(cell, str) else cell for cell in row]))
     return "".join(lines)
+
+
+# Operations.
+
+CoverText = Annotated[str, Query(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+FormatQuery = Annotated[str, Query(alias="format")]
+Chosen = Annotated[Choice, Depends()]
+
+
+def _file(book: Book, content: str | bytes, what: str, suffix: str) -> Response:
+    """A file whose name says which model it is of, in characters that every system takes."""
+    model = book.bench.folder.name if book.bench.folder else "bilex"
+    way = "" if book.direction == "forward" else "-backward"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{model}-{what}{way}{suffix}")
+    body = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+    media_type = _media_type(suffix)
+    if media_type.startswith("text/"):
+        media_type += "; charset=utf-8"
+    return Response(body, 200, {"Content-Disposition": f'attachment; filename="{name}"'}, media_type)
+
+
+@router.get("/api/publish/formats", response_model=FormatsAnswer)
+def formats(bench: Bench) -> Any:
+    """The formats of exports."""
+    return {"formats": all_export_formats()}
+
+
+@router.get(
+    "/api/publish/export",
+    name="export",
+    response_class=Response,
+    responses=files(*sorted({one.media_type for one in all_export_formats()})) | problems(409),
+)
+def export_dictionary(
+    book: BookOf,
+    choice: Chosen,
+    form: FormatQuery = "csv",
+    title: CoverText = "",
+    authors: CoverText = "",
+    licence: CoverText = "",
+) -> Response:
+    """The dictionary as a file; title, authors and licence stand on the cover of a site."""
+    content, suffix = export(book.store, form, choice, book.languages, Cover(title, authors, licence))
+    return _file(book, content, "site" if form == "site" else "dictionary", suffix)
+
+
+@router.get("/api/publish/preview", response_model=PreviewAnswer)
+def preview(book: BookOf, choice: Chosen) -> Any:
+    """How large an export will be, and its beginning."""
+    pairs, confirmed = 0, 0
+    first: list[tuple[str, str]] = []
+    for entry, by_people in chosen_entries(book.store, choice):
+        pairs += 1
+        confirmed += by_people
+        if len(first) < 10:
+            first.append((entry.source, entry.target))
+    problem = None if pairs else nothing_to_export(book.store, choice.which)
+    return {"pairs": pairs, "confirmed": confirmed, "first": first, "problem": problem}
+
+
+@router.get(
+    "/api/publish/changes",
+    name="change_log",
+    response_class=Response,
+    responses=files("text/csv", "application/x-ndjson"),
+)
+def changes(book: BookOf, form: FormatQuery = "csv") -> Response:
+    """Who decided what, when."""
+    return _file(book, change_log(book.store, form), "changes", f".{form}")
+
+
+@router.get("/api/publish/sheet", name="sheet", response_class=Response, responses=files("text/csv"))
+def review_sheet(
+    book: BookOf,
+    wanted: Wanted,
+    limit: Annotated[int | None, Query(ge=1, le=1_000_000_000)] = None,
+) -> Response:
+    """Entries as CSV to fill in without a server."""
+    return _file(book, sheet(book.store, wanted, limit), "review", ".csv")

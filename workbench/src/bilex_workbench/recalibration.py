@@ -11,18 +11,14 @@ import hashlib
 import math
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bilex.core.errors import BilexError
 from bilex.core.manifest import checksums
 from bilex.fit.calibration import Calibration, Logistic, Numbers, Truths, expected_calibration_error
 from bilex.model.storage import read_config, replace_calibration
-from bilex_workbench.problems import ANSWERED, ProblemError
-
-if TYPE_CHECKING:
-    from bilex_workbench.state import Workbench
+from bilex_workbench.interface import ANSWERED
 
 FEWEST_DECISIONS = 30
 _CONFIG = "config.json"
@@ -32,26 +28,16 @@ _PENALTY = 1.0
 
 @dataclass(frozen=True)
 class Recalibration:
-    """New confidence = logistic(shift + slope · logit of the model's own).
-
-    Attributes:
-        slope: How much the model's differences count; never negative, so that the order stays.
-        shift: What is added for all.
-        decisions: How many audited entries it was learned on; 0 for none.
-        error_before: Calibration error of the model's own confidences on them.
-        error_after: That of the new ones, by cross-validation.
-        at: When.
-        model: The fingerprint of the model whose confidences are meant; None in files of older versions.
-    """
+    """New confidence = logistic(shift + slope · logit of the model's own)."""
 
     __pydantic_config__: ClassVar[Any] = ANSWERED
-    slope: float = 1.0
+    slope: float = 1.0  # never negative, so that the order stays
     shift: float = 0.0
-    decisions: int = 0
-    error_before: float | None = None
-    error_after: float | None = None
+    decisions: int = 0  # audited entries that it was learned on; 0 for none
+    error_before: float | None = None  # calibration error of the model's own confidences on them
+    error_after: float | None = None  # that of the new ones, by cross-validation
     at: str | None = None
-    model: str | None = None
+    model: str | None = None  # whose confidences are meant; None in files of older versions
 
     def __call__(self, confidence: float | None) -> float | None:
         """The new confidence of one entry."""
@@ -94,15 +80,8 @@ def learn(confidences: Numbers, right: Truths, at: str, model: str | None = None
         shift, slope = _fit(confidences[folds != fold], right[folds != fold])
         after[folds == fold] = _logistic(shift + slope * logit(confidences[folds == fold]))
     shift, slope = _fit(confidences, right)
-    return Recalibration(
-        slope,
-        shift,
-        len(right),
-        expected_calibration_error(confidences, right),
-        expected_calibration_error(after, right),
-        at,
-        model,
-    )
+    old, new = (expected_calibration_error(said, right) for said in (confidences, after))
+    return Recalibration(slope, shift, len(right), old, new, at, model)
 
 
 def logit(confidences: Numbers) -> Numbers:
@@ -136,17 +115,11 @@ def _fit(confidences: Numbers, right: Truths) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Lineage:
-    """The model before audits changed its confidences.
+    """The model before audits changed its confidences."""
 
-    Attributes:
-        base: Its fingerprint, under which the review file knows it.
-        calibration: Its confidences.
-        applied: What changed them since.
-    """
-
-    base: str
+    base: str  # its fingerprint, under which the review file knows it
     calibration: Calibration
-    applied: Recalibration
+    applied: Recalibration  # what changed its confidences since
 
     @classmethod
     def of(cls, folder: Path, fingerprint: str, calibration: Calibration) -> Lineage:
@@ -161,27 +134,10 @@ class Lineage:
         return cls(str(told["base"]), earlier, change) if true else cls(fingerprint, calibration, UNCHANGED)
 
 
-def apply_to_model(bench: Workbench) -> Recalibration:
-    """Make the recalibrated confidences the model's own."""
-    with bench.exclusive("apply"):
-        engine = bench.engine
-        change = engine.recalibration
-        if not change.decisions:
-            raise ProblemError(409, "The confidences were not recalibrated; do that first.")
-        own = engine.translator.calibration
-        told = {
-            **engine.change.as_dict(),
-            "base": engine.base,
-            "files": _files(engine.folder),
-            "calibration": own.as_dict(),
-        }
-        try:
-            new = recalibrated(own, engine.change)
-            replace_calibration(engine.folder, new, {"recalibrated": told})
-        except BilexError as error:
-            raise ProblemError(409, str(error)) from error
-        bench.load()
-        return change
+def write_into(folder: Path, base: str, own: Calibration, change: Recalibration) -> None:
+    """Make changed confidences those of the model, whose own before all changes are `own`."""
+    told = {**change.as_dict(), "base": base, "files": _files(folder), "calibration": own.as_dict()}
+    replace_calibration(folder, recalibrated(own, change), {"recalibrated": told})
 
 
 def _files(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The server's side of retraining: what is learned from, the result that waits, and earlier models.
+"""Learning: the job, what a retraining learns from, the result that waits, and earlier models.
 
 Keep and restore replace the model by another one that lies beside it. What will be replaced by what is
 written down first; then the two folders are exchanged in one step; the rest, `settle`, is done again after a
@@ -7,33 +7,212 @@ kill or a full disk, however far it had come.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import StreamingResponse
 
 from bilex.core.errors import BilexError
 from bilex.core.files import ASIDE, exchange, sha256, sync_folder, temporary_folder
 from bilex.core.locks import hidden_name
 from bilex.core.manifest import CHECKSUMS
+from bilex.model.refine import Refinement
 from bilex.model.storage import describe, is_model, own_files, read_provenance
 from bilex_workbench.decisions import Outcome, all_outcomes
-from bilex_workbench.problems import ProblemError
+from bilex_workbench.interface import (
+    ANSWERED,
+    Answer,
+    Body,
+    Limit,
+    Offset,
+    ProblemError,
+    RandomSeed,
+    TextQuery,
+    answer,
+    problems,
+)
+from bilex_workbench.jobs import JobAnswer, Jobs
+from bilex_workbench.state import Bench, ModelAnswer, WatchedBench, Workbench
 from bilex_workbench.store import Store, now, remember
 
-if TYPE_CHECKING:
-    from bilex_workbench.state import Workbench
-
-EARLIER_MODELS = 5  # that are kept, unless the server was started with another number
+router = APIRouter(tags=["learn"])
 _QUERIES, _LEAST_SECONDS = 256, 3.0
 # Queries per compared word in a retraining, and how much slower its searches are than a plain product.
 _PASSES, _SEARCH_COST = 4.0, 3.0
 _MOST_COMPARED = 50_000
+_LOOK_EVERY, _SIGN_OF_LIFE = 0.15, 10.0
+_EVENTS = {"text/event-stream": {"schema": {"type": "string"}}}
+
+
+class LearnIn(Body):
+    """How to retrain."""
+
+    updates: int | None = Field(None, ge=0, le=2_000)
+    held_out: float = Field(0.1, ge=0, le=0.5)
+    random_seed: RandomSeed = 1
+
+
+class RestoreIn(Body):
+    """Which earlier model to restore."""
+
+    number: int = Field(ge=1, le=1_000_000_000)
+
+
+class _Stored(BaseModel):
+    """What was kept by this or another version: names that it does not have are passed over."""
+
+    model_config = ConfigDict(extra="ignore", json_schema_serialization_defaults_required=True)
+
+
+class LearnedFrom(_Stored):
+    """How many pairs a retraining learned from."""
+
+    seeds: int
+    accepted: int
+    rejected: int
+
+
+class HeldOut(_Stored):
+    """Accuracy before and after on words that the retraining did not learn from, with 95 % intervals."""
+
+    words: int
+    before: float | None
+    after: float | None
+    before_interval: tuple[float, float] | None = None
+    after_interval: tuple[float, float] | None = None
+    gained: int = 0
+    lost: int = 0
+    verdict: Literal["better", "worse", "too few to tell"] = "too few to tell"
+    by: str = ""
+
+
+class RefinementAnswer(Refinement):
+    """What a retraining did to the space."""
+
+    __pydantic_config__: ClassVar[Any] = ANSWERED
+
+
+class Comparison(_Stored):
+    """A retrained model that waits, compared with the present one."""
+
+    seconds: float | None = None
+    learned_from: LearnedFrom | None = None
+    refinement: RefinementAnswer | None = None
+    held_out: HeldOut | None = None
+    changed: int = 0
+    compared: int = 0
+    made: str | None = None
+
+
+class Change(Answer):
+    """An entry whose first translation changed."""
+
+    source: str
+    source_rank: int
+    before: str | None
+    after: str | None
+    confidence_before: float | None
+    confidence_after: float | None
+    reason: str
+    near: str | None
+    similarity: float | None
+    decided: list[str] | None
+
+
+class EstimateAnswer(Answer):
+    """How long a retraining will take, and what it would learn from, in numbers and as a sentence."""
+
+    seconds: float
+    basis: Literal["last run", "measurement"]
+    accepted: int
+    rejected: int
+    held_out: int
+    sentence: str
+
+
+class Accuracy(_Stored):
+    """The share of right first answers on words that were held out, with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+    words: int
+    at: str | None = None
+
+
+class ModelVersion(Answer):
+    """A model: when it was made, how many decided pairs it learned from, and what was measured."""
+
+    made: str | None
+    method: str | None
+    learned_pairs: int
+    bytes: int
+    accuracy: Accuracy | None
+
+
+class EarlierModel(ModelVersion):
+    """A model that was replaced: when and why."""
+
+    number: int
+    replaced: str | None
+    reason: str
+
+
+JobOf = answer("JobOf", job=JobAnswer | None)
+StartedJob = answer("StartedJob", job=JobAnswer)
+WaitingAnswer = answer("WaitingAnswer", waiting=Comparison | None)
+ChangesAnswer = answer("ChangesAnswer", total=int, rows=list[Change])
+ModelsAnswer = answer("ModelsAnswer", current=ModelVersion, earlier=list[EarlierModel], kept=int)
+KeptAnswer = answer("KeptAnswer", model=ModelAnswer)
+
+
+@router.get("/api/job", response_model=JobOf)
+def job(bench: WatchedBench) -> Any:
+    """The present or last job."""
+    return {"job": bench.jobs.describe()}
+
+
+@router.get(
+    "/api/job/events",
+    response_class=StreamingResponse,
+    responses={200: {"description": "Events with a job as their data.", "content": _EVENTS}},
+)
+async def job_events(bench: Bench, request: Request) -> StreamingResponse:
+    """The job at every change, as server-sent events."""
+    return StreamingResponse(_events(bench.jobs, request), media_type="text/event-stream")
+
+
+async def _events(jobs: Jobs, request: Request) -> AsyncIterator[str]:
+    seen, alive = None, time.monotonic()
+    while not await request.is_disconnected():
+        found = jobs.describe()
+        data = "null" if found is None else found.model_dump_json()
+        state = "" if found is None else found.model_dump_json(exclude={"seconds"})
+        if state != seen:
+            seen, alive = state, time.monotonic()
+            yield f"event: job\ndata: {data}\n\n"
+        if found is None or found.state != "running":
+            yield f"event: end\ndata: {data}\n\n"
+            return
+        if time.monotonic() - alive > _SIGN_OF_LIFE:
+            alive = time.monotonic()
+            yield ": still running\n\n"
+        await asyncio.sleep(_LOOK_EVERY)
+
+
+@router.post("/api/job/cancel", response_model=StartedJob, responses=problems(409))
+def cancel_job(bench: Bench) -> Any:
+    """End the job; nothing of it is kept."""
+    return {"job": bench.jobs.cancel()}
 
 
 def retrained_folder(model: Path) -> Path:
@@ -48,7 +227,7 @@ def previous_folder(model: Path) -> Path:
 
 def earlier_models(model: Path) -> dict[int, Path]:
     """The earlier models by number, the newest first."""
-    there = previous_folder(model).glob("[0-9]*") if previous_folder(model).is_dir() else ()
+    there = previous_folder(model).glob("[0-9]*")
     found = {int(one.name): one for one in there if one.name.isdecimal() and len(one.name) < 10}
     return dict(sorted(found.items(), reverse=True))
 
@@ -74,8 +253,7 @@ def material(bench: Workbench, share: float) -> dict[str, Any]:
         wrong |= {(source, word): None for word in found.rejected}
         if found.accepted and (audited or is_held_out(source, share)):
             held_out[source] = list(found.accepted)
-    backward = bench.books["backward"]
-    for target, found, audited in _decided(backward.store) if backward.exists else ():
+    for target, found, audited in _decided(bench.backward.store) if bench.backward.exists else ():
         if not audited:
             right |= {(word, target): None for word in found.accepted}
             wrong |= {(word, target): None for word in found.rejected}
@@ -94,27 +272,20 @@ def _decided(store: Store) -> Iterator[tuple[str, Outcome, bool]]:
             yield source, found, source in audited
 
 
-def start(bench: Workbench, updates: int | None, held_out: float, random_seed: int) -> dict[str, Any]:
-    """Start a retraining."""
-    learned = material(bench, held_out)
+@router.post("/api/learn", status_code=202, response_model=StartedJob, responses=problems(409))
+def learn(bench: Bench, body: LearnIn) -> Any:
+    """Start a retraining in a process of its own."""
+    learned = material(bench, body.held_out)
     if not learned["accepted"] and not learned["rejected"]:
         raise ProblemError(409, "Nothing was decided yet; review some entries first.")
-    assert bench.folder is not None
+    store, folder, size = bench.store, bench.model_folder, bench.book.words + bench.backward.words
     with bench.exclusive("learn"):
-        settle(bench.store, bench.folder, bench.settings.earlier)
-        begun = bench.store.fact("replacing")
-        if begun and fingerprint(bench.folder) == begun["to"]:
+        settle(store, folder, bench.settings.earlier)
+        begun = store.fact("replacing")
+        if begun and fingerprint(folder) == begun["to"]:
             raise ProblemError(503, "The model before could not be put away yet; is the disk full?")
-    order = {
-        "kind": "learn",
-        "model": str(bench.folder),
-        "output": str(retrained_folder(bench.folder)),
-        "updates": updates,
-        "random_seed": random_seed,
-        **learned,
-    }
-    store, folder, size = bench.store, bench.folder, bench.size
-    return bench.jobs.start("learn", order, lambda result: _finish(store, folder, size, result))
+    order = {"kind": "learn", "model": str(folder), "output": str(retrained_folder(folder)), **learned}
+    return {"job": bench.jobs.start("learn", order, lambda result: _finish(store, folder, size, result))}
 
 
 def _finish(store: Store, folder: Path, size: int, result: dict[str, Any]) -> None:
@@ -131,12 +302,14 @@ def _finish(store: Store, folder: Path, size: int, result: dict[str, Any]) -> No
         remember(connection, "last_learning", {"seconds": result["seconds"], "size": size})
 
 
-def estimate(bench: Workbench, held_out: float = 0.1) -> dict[str, Any]:
-    """How long a retraining will take: as the last one, or by the time of a small search now."""
-    learned = material(bench, held_out)
+@router.get("/api/learn/estimate", response_model=EstimateAnswer)
+def estimate_learning(bench: Bench) -> Any:
+    """How long a retraining will take, before it is started: as the last one, or by a small search now."""
+    learned = material(bench, 0.1)
     last = bench.store.fact("last_learning")
     if last and last["size"]:
-        seconds, basis = last["seconds"] * bench.size / last["size"], "last run"
+        size = bench.book.words + bench.backward.words
+        seconds, basis = last["seconds"] * size / last["size"], "last run"
         why = f"the last one took {duration(last['seconds'])}"
     else:
         space = bench.engine.space
@@ -170,39 +343,37 @@ def duration(seconds: float) -> str:
     return f"{minutes} minutes" if minutes < 90 else f"{round(minutes / 60)} hours"
 
 
+@router.get("/api/learn", response_model=WaitingAnswer)
+def waiting_model(bench: Bench) -> Any:
+    """The retrained model that waits for keep or discard."""
+    return {"waiting": waiting(bench)}
+
+
 def waiting(bench: Workbench) -> dict[str, Any] | None:
     """The comparison of a retrained model that waits for keep or discard; None if none does."""
     found = bench.store.fact("waiting")
-    if found is None or bench.folder is None or not is_model(retrained_folder(bench.folder)):
+    folder = retrained_folder(bench.model_folder)
+    if found is None or not is_model(folder):
         return None
-    if found.get("model") not in (None, fingerprint(retrained_folder(bench.folder))):
-        return None  # of a job that was killed before it had compared
-    return dict(found)
+    ours = found.get("model") in (
+        None,
+        fingerprint(folder),
+    )  # not of a job that was killed before it compared
+    return dict(found) if ours else None
 
 
-def changes(store: Store, q: str, offset: int, limit: int) -> dict[str, Any]:
-    """Entries whose first translation changed, most frequent first, with the reason."""
-    condition = "instr(source, ?) > 0 OR instr(before, ?) > 0 OR instr(after, ?) > 0" if q else "1"
-    values = (q, q, q) if q else ()
-    total = store.number(f"SELECT count(*) FROM changes WHERE {condition}", *values)
-    rows = store.all(
-        f"SELECT * FROM changes WHERE {condition} ORDER BY source_rank LIMIT ? OFFSET ?",
-        *values,
-        limit,
-        offset,
-    )
-    decided = all_outcomes(store) if rows else {}
-    return {
-        "total": total,
-        "rows": [
-            {
-                **{name: value for name, value in dict(row).items() if name != "number"},
-                "reason": _reason(row),
-                "decided": list(decided[row["source"]].accepted) if row["source"] in decided else None,
-            }
-            for row in rows
-        ],
-    }
+@router.get("/api/learn/changes", response_model=ChangesAnswer)
+def changed_entries(bench: Bench, offset: Offset = 0, limit: Limit = 100, q: TextQuery = "") -> Any:
+    """Entries whose first translation changed, with the decision that each change is near."""
+    where = "FROM changes WHERE instr(source, ?1) > 0 OR instr(before, ?1) > 0 OR instr(after, ?1) > 0"
+    rows = bench.store.all(f"SELECT * {where} ORDER BY source_rank LIMIT ?2 OFFSET ?3", q, limit, offset)
+    decided = all_outcomes(bench.store) if rows else {}
+    shown = []
+    for row in rows:
+        known = decided.get(row["source"])
+        one = {**dict(row), "reason": _reason(row), "decided": known and list(known.accepted)}
+        shown.append({name: one[name] for name in Change.model_fields})
+    return {"total": bench.store.number(f"SELECT count(*) {where}", q), "rows": shown}
 
 
 def _reason(row: sqlite3.Row) -> str:
@@ -213,37 +384,36 @@ def _reason(row: sqlite3.Row) -> str:
     return f"near the decision on '{row['near']}' (similarity {row['similarity']:.2f})"
 
 
-def keep(bench: Workbench) -> None:
+@router.post("/api/learn/keep", response_model=KeptAnswer, responses=problems(409))
+def keep_model(bench: Bench) -> Any:
     """Put the retrained model in the place of the present one, which becomes an earlier model."""
     with bench.exclusive("keep"):
-        folder = _checked(bench)
-        new = retrained_folder(folder)
-        found = waiting(bench) or {}
+        found = _checked(bench)
         learned = found.get("learned_from") or {}
         pairs = learned.get("accepted", 0) + learned.get("rejected", 0)
         reason = f"replaced by a retraining with {pairs:,} decided pairs"
-        _replace(bench, folder, new, reason, _measured(found))
+        _replace(bench, retrained_folder(bench.model_folder), reason, _measured(found))
+    return {"model": bench.describe()}
 
 
-def restore(bench: Workbench, number: int) -> None:
+@router.post("/api/models/restore", response_model=KeptAnswer, responses=problems(404, 409))
+def restore_model(bench: Bench, body: RestoreIn) -> Any:
     """Put an earlier model in the place of the present one, which becomes an earlier model itself."""
     with bench.exclusive("restore"):
-        if bench.folder is None:
-            raise ProblemError(409, "No model is open.")
-        settle(bench.store, bench.folder, bench.settings.earlier)
+        settle(bench.store, bench.model_folder, bench.settings.earlier)
         if waiting(bench) is not None:
             raise ProblemError(409, "A retrained model waits; keep or discard it first.")
-        place = earlier_models(bench.folder).get(number)
+        place = earlier_models(bench.model_folder).get(body.number)
         if place is None or not is_model(place):
-            raise ProblemError(404, f"There is no earlier model {number}.")
+            raise ProblemError(404, f"There is no earlier model {body.number}.")
         made = (read_provenance(place).made or "")[:16].replace("T", " ")
-        _replace(bench, bench.folder, place, f"replaced when the model made at {made} was restored", {})
+        _replace(bench, place, f"replaced when the model made at {made} was restored", {})
+    return {"model": bench.describe()}
 
 
-def _replace(
-    bench: Workbench, folder: Path, place: Path, reason: str, measured: dict[str, dict[str, Any]]
-) -> None:
+def _replace(bench: Workbench, place: Path, reason: str, measured: dict[str, dict[str, Any]]) -> None:
     """Exchange the model with the one at `place`; a kill leaves all as it was, or is settled later."""
+    folder = bench.model_folder
     _check_ours(place)
     if previous_folder(folder).is_file():
         raise BilexError(f"{previous_folder(folder)}: is in the way of earlier models; move it away.")
@@ -269,7 +439,7 @@ def _replace(
     bench.load()
 
 
-def settle(store: Store, folder: Path, limit: int = EARLIER_MODELS) -> None:
+def settle(store: Store, folder: Path, limit: int) -> None:
     """Finish a replacement whose models were exchanged: the model before gets its place and its number.
 
     What cannot be written, as on a full disk, is done before the next operation or at the next start.
@@ -315,36 +485,31 @@ def _adopt_previous(folder: Path) -> None:
         moved.replace(previous / str(max(earlier_models(folder), default=0) + 1))
 
 
-def discard(bench: Workbench) -> None:
+@router.post("/api/learn/discard", response_model=WaitingAnswer, responses=problems(409))
+def discard_model(bench: Bench) -> Any:
     """Remove the retrained model; the decisions stay."""
     with bench.exclusive("discard"):
-        _remove_model(retrained_folder(_checked(bench)))
+        _checked(bench)
+        _remove_model(retrained_folder(bench.model_folder))
         with contextlib.suppress(ProblemError), bench.store.writing() as connection:
             connection.execute("DELETE FROM changes")  # a comparison without its model counts for nothing
             remember(connection, "waiting", None)
+    return {"waiting": None}
 
 
-def models(bench: Workbench) -> dict[str, Any]:
-    """The present model and the earlier ones, each with its date, its reason and what was measured."""
-    assert bench.folder is not None
+@router.get("/api/models", response_model=ModelsAnswer)
+def model_versions(bench: Bench) -> Any:
+    """The present model and the earlier ones that can be restored."""
+    folder = bench.engine.folder  # 503 where no model is open
     about, measured = bench.store.fact("earlier", {}), bench.store.fact("measured", {})
     earlier = []
-    for number, place in earlier_models(bench.folder).items():
+    for number, place in earlier_models(folder).items():
         with contextlib.suppress(BilexError, OSError):
             known = about.get(str(number), {})
-            earlier.append(
-                {
-                    "number": number,
-                    "replaced": known.get("replaced"),
-                    "reason": known.get("reason", "kept by an earlier version of bilex"),
-                    **_described(place, measured),
-                }
-            )
-    return {
-        "current": _described(bench.folder, measured),
-        "earlier": earlier,
-        "kept": bench.settings.earlier,
-    }
+            reason = known.get("reason", "kept by an earlier version of bilex")
+            why = {"number": number, "replaced": known.get("replaced"), "reason": reason}
+            earlier.append({**why, **_described(place, measured)})
+    return {"current": _described(folder, measured), "earlier": earlier, "kept": bench.settings.earlier}
 
 
 def _described(folder: Path, measured: dict[str, Any]) -> dict[str, Any]:
@@ -383,12 +548,13 @@ def fingerprint(folder: Path) -> str | None:
         return None
 
 
-def _checked(bench: Workbench) -> Path:
-    if bench.folder is not None:
-        settle(bench.store, bench.folder, bench.settings.earlier)
-    if waiting(bench) is None or bench.folder is None:
+def _checked(bench: Workbench) -> dict[str, Any]:
+    """The comparison of the model that waits; what was left of an earlier replacement is finished first."""
+    settle(bench.store, bench.model_folder, bench.settings.earlier)
+    found = waiting(bench)
+    if found is None:
         raise ProblemError(409, "No retrained model waits; start a retraining first.")
-    return bench.folder
+    return found
 
 
 def _check_ours(folder: Path) -> None:

@@ -1,24 +1,55 @@
-"""The review queue, how far a review is, and how far people agree."""
-
-from __future__ import annotations
+"""The review queue, decisions, how far a review is, and how far people agree."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from bilex.core.typed_json import as_json
-from bilex_workbench.decisions import DECIDED, STATUSES, Decision, decisions_about, notes_of, standing
-from bilex_workbench.engine import STORED_CANDIDATES, Engine
-from bilex_workbench.entries import kinds_named, known_entry
-from bilex_workbench.intervals import Band
-from bilex_workbench.lookup import neighbours
-from bilex_workbench.problems import LONGEST_WORD, ProblemError
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field
+
+from bilex_workbench import decisions
+from bilex_workbench.articles import Article, SkipIn, article_of
+from bilex_workbench.decisions import (
+    DECIDED,
+    STATUSES,
+    Decision,
+    Status,
+    Verdict,
+    decisions_about,
+    notes_of,
+    standing,
+)
+from bilex_workbench.engine import STORED_CANDIDATES
+from bilex_workbench.entries import Row, entry, forms_of, kinds_named, known_entry
+from bilex_workbench.interface import (
+    LONGEST_WORD,
+    Answer,
+    Body,
+    Limit,
+    Name,
+    Note,
+    Offset,
+    ProblemError,
+    ReviewerQuery,
+    TextQuery,
+    UndoIn,
+    Word,
+    WordQuery,
+    Words,
+    answer,
+    problems,
+)
+from bilex_workbench.intervals import FrequencyBand
+from bilex_workbench.kinds import Kind
+from bilex_workbench.lookup import TranslationAnswer, neighbours
+from bilex_workbench.state import Book, BookOf
 from bilex_workbench.store import Store
 
+table = APIRouter(tags=["table"])
+router = APIRouter(tags=["review"])
 CANDIDATES = 9
-_MOST_FORMS = 200
 _ORDERS = {
     "queue": "priority DESC, row",
     "frequency": "row",
@@ -27,9 +58,8 @@ _ORDERS = {
     "random": "shuffled, row",
     "alphabet": "source_key, row",
 }
-_OTHERS_ONLY = (
-    "source NOT IN (SELECT source FROM decisions WHERE reviewer = ? AND undone IS NULL AND verdict <> 'skip')"
-)
+_JUDGED = "undone IS NULL AND verdict <> 'skip'"
+_OTHERS_ONLY = f"source NOT IN (SELECT source FROM decisions WHERE reviewer = ? AND {_JUDGED})"
 _MODES = {
     "first": ("fresh = 1", "status = 'unreviewed' AND fresh = 0", "status = 'skipped' AND fresh = 0"),
     "second": (f"decisions = 1 AND status IN ('accepted', 'corrected', 'rejected') AND {_OTHERS_ONLY}",),
@@ -40,35 +70,104 @@ _MODES = {
 }
 
 
-@dataclass(frozen=True)
-class Queue:
-    """Which words are asked for, and in which order.
+class DecisionIn(Body):
+    """A decision about a word."""
 
-    Attributes:
-        reviewer: Who reviews.
-        order: One of the orders that the interface names.
-        mode: "first", "second", "disagreements", "skipped", "seeds" or "doubtful".
-        kinds: Kinds of entries, with commas between them; "" for all.
-        assignee: Only entries that are assigned to this person; "" for all.
-    """
+    source: Word
+    reviewer: Name
+    verdict: Verdict
+    accepted: Words = Field(default_factory=list)
+    candidates: Words = Field(default_factory=list)
+    rejected: Words | None = None
+    unsure: Words = Field(default_factory=list)
+    note: Note = ""
+    kind: Literal["review", "resolution"] = "review"
+
+
+class NoteIn(SkipIn):
+    """A remark about a word."""
+
+    note: Note
+
+
+class Candidate(TranslationAnswer):
+    """A candidate; of a headword, together with its other forms."""
+
+    forms: list[str]
+
+
+class NoteAnswer(Answer):
+    """A remark."""
 
     reviewer: str
+    note: str
+    at: str
+
+
+class EntryAnswer(Row):
+    """An entry with candidates, forms, notes, article and history."""
+
+    candidates: list[Candidate]
+    other_forms: list[str]
+    history: list[Decision]
+    notes: list[NoteAnswer]
+    article: Article
+
+
+class Item(Answer):
+    """A word with all that a reviewer needs to decide."""
+
+    source: str
+    source_rank: int
+    status: Status
+    priority: float
+    kind: Kind
+    headword: str
+    forms: list[str]
+    candidates: list[Candidate]
+    notes: list[NoteAnswer]
+    neighbours: list[str]
+    decided_by: list[str]
+    decisions: list[Decision]
+
+
+class Disagreement(Answer):
+    """An entry on which people disagree, with the decision of each."""
+
+    source: str
+    source_rank: int
+    candidates: list[str]
+    decisions: list[Decision]
+
+
+_COUNTS = {"left": int, "decided": int, "decided_by_you": int}
+QueueAnswer = answer("QueueAnswer", **_COUNTS, items=list[Item])
+DecidedAnswer = answer("DecidedAnswer", **_COUNTS, decision=Decision, entry=Row)
+UndoneAnswer = answer("UndoneAnswer", **_COUNTS, undone=Decision, entry=Row | None, item=Item | None)
+NotedAnswer = answer("NotedAnswer", entry=Row)
+DisagreementsAnswer = answer("DisagreementsAnswer", total=int, rows=list[Disagreement])
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Which words are asked for, and in which order: the parameters of `GET /api/review/next`."""
+
+    reviewer: ReviewerQuery
     order: str = "queue"
     mode: str = "first"
-    kinds: str = ""
-    assignee: str = ""
+    kind: str = ""
+    assignee: TextQuery = ""
 
     def parts(self) -> list[tuple[str, list[str]]]:
         """Conditions of SQL with their values, one after the other; each has an index."""
         if self.mode not in _MODES:
             raise ProblemError(400, f"Mode '{self.mode}' is not known; use {', '.join(_MODES)}.")
-        more, wanted = "", []
-        if self.kinds:
-            wanted = kinds_named(self.kinds)
+        more, wanted = "", kinds_named(self.kind)
+        if wanted:
             more = f" AND kind IN ({', '.join('?' * len(wanted))})"
         if self.assignee:
             more += " AND assignee = ?"
-            wanted = [*wanted, self.assignee]
+            wanted.append(self.assignee)
         return [
             (part + more, [*([self.reviewer] if "?" in part else []), *wanted]) for part in _MODES[self.mode]
         ]
@@ -85,58 +184,47 @@ class Queue:
                 for null in ("NOT", "")
             ]
         found: list[str] = []
-        wanted = count + len(exclude)
         for part, values in parts:
             query = f"SELECT source FROM entries WHERE {part} ORDER BY {_ORDERS[self.order]} LIMIT ?"
-            found += [row["source"] for row in store.all(query, *values, wanted)]
+            found += [row["source"] for row in store.all(query, *values, count + len(exclude))]
         held = set(exclude)
         return [source for source in dict.fromkeys(found) if source not in held][:count]
 
-    def left(self, store: Store) -> int:
-        """How many words it still has."""
-        return sum(
-            store.number(f"SELECT count(*) FROM entries WHERE {part}", *values)
-            for part, values in self.parts()
-        )
-
     def counts(self, store: Store) -> dict[str, int]:
         """How far the review is, for all and for one person."""
+        counted = "SELECT count(*) FROM entries WHERE"
         return {
-            "left": self.left(store),
-            "decided": store.number(f"SELECT count(*) FROM entries WHERE {DECIDED}"),
+            "left": sum(store.number(f"{counted} {part}", *values) for part, values in self.parts()),
+            "decided": store.number(f"{counted} {DECIDED}"),
             "decided_by_you": store.number(
-                "SELECT count(DISTINCT source) FROM decisions "
-                "WHERE reviewer = ? AND undone IS NULL AND verdict <> 'skip'",
+                f"SELECT count(DISTINCT source) FROM decisions WHERE reviewer = ? AND {_JUDGED}",
                 self.reviewer,
             ),
         }
 
 
-def candidates(engine: Engine, source: str, k: int = CANDIDATES) -> list[dict[str, Any]]:
+def candidates(book: Book, source: str, k: int = CANDIDATES) -> list[dict[str, Any]]:
     """The candidates of a word; of a headword, those that are forms of one target word stand together.
 
     Such a group is named by its headword, has the numbers of its best form, and lists its `forms`.
     """
-    store = engine.store
-    found = [vars(one) | {"forms": []} for one in engine.translate(source, STORED_CANDIDATES)]
-    entry = store.one("SELECT headword FROM entries WHERE source = ?", source)
-    if entry is None or entry["headword"] != source:
+    store = book.store
+    answers = book.engine.translate(source, STORED_CANDIDATES, book.direction)
+    found = [vars(one) | {"forms": []} for one in answers]
+    if not store.number("SELECT headword = source FROM entries WHERE source = ?", source):
         return found[:k]
-    heads = {
-        row["row"]: row["head"]
-        for row in store.all(
-            "SELECT row, head FROM forms WHERE side = 1 AND row IN (SELECT value FROM json_each(?))",
-            json.dumps([one["rank"] - 1 for one in found if one["rank"]]),
-        )
-    }
-    words = engine.space.target.index_to_key
+    rows = store.all(
+        "SELECT row, head FROM forms WHERE side = 1 AND row IN (SELECT value FROM json_each(?))",
+        json.dumps([one["rank"] - 1 for one in found if one["rank"]]),
+    )
+    heads = {row["row"] + 1: row["head"] for row in rows}
+    words = book.space.target.index_to_key
     groups: dict[str, dict[str, Any]] = {}
     for one in found:
-        head = heads.get((one["rank"] or 0) - 1)
-        word = one["word"] if head is None else words[head]
-        if head is not None and len(word) > LONGEST_WORD:
-            head, word = None, one["word"]
-        rank = one["rank"] if head is None else head + 1
+        word, rank = one["word"], one["rank"]
+        head = heads.get(rank)
+        if head is not None and len(words[head]) <= LONGEST_WORD:
+            word, rank = words[head], head + 1
         group = groups.setdefault(word, {**one, "word": word, "rank": rank, "forms": []})
         if one["word"] != word:
             group["forms"].append(one["word"])
@@ -144,208 +232,219 @@ def candidates(engine: Engine, source: str, k: int = CANDIDATES) -> list[dict[st
     return list(groups.values())[:k]
 
 
-def item(engine: Engine, source: str, mode: str = "first") -> dict[str, Any]:
-    """A word with all that a reviewer needs to decide; in a second review, without what others said."""
-    found = known_entry(engine.store, source)
-    blind = mode == "second"
-    stands = [] if blind else standing(decisions_about(engine.store, source))
+@table.get("/api/entry", response_model=EntryAnswer, responses=problems(404))
+def one_entry(book: BookOf, source: WordQuery) -> Any:
+    """One source word with candidates, forms, notes and the history of decisions."""
     return {
-        "source": source,
-        "source_rank": found["source_rank"],
+        **known_entry(book.store, source),
+        "candidates": candidates(book, source),
+        "other_forms": forms_of(book.store, source),
+        "history": decisions_about(book.store, source)[::-1],
+        "notes": notes_of(book.store, source),
+        "article": article_of(book.store, source),
+    }
+
+
+def item(book: Book, source: str, mode: str = "first") -> dict[str, Any]:
+    """A word with all that a reviewer needs to decide; in a second review, without what others said."""
+    store, found = book.store, known_entry(book.store, source)
+    blind = mode == "second"
+    stands = [] if blind else standing(decisions_about(store, source))
+    priority = store.one("SELECT priority FROM entries WHERE source = ?", source)
+    return {
+        **{name: found[name] for name in ("source", "source_rank", "kind", "headword")},
         "status": "unreviewed" if blind else found["status"],
-        "priority": engine.store.one("SELECT priority FROM entries WHERE source = ?", source)[0],  # type: ignore[index]
-        "kind": found["kind"],
-        "headword": found["headword"],
-        "forms": forms_of(engine.store, source),
-        "candidates": candidates(engine, source),
-        "notes": [] if blind else notes_of(engine.store, source),
-        "neighbours": [near["word"] for near in neighbours(engine, source, "source", 5)],
+        "priority": priority and priority[0],
+        "forms": forms_of(store, source),
+        "candidates": candidates(book, source),
+        "notes": [] if blind else notes_of(store, source),
+        "neighbours": [near["word"] for near in neighbours(book.space, source, "source", 5)],
         "decided_by": [decision.reviewer for decision in stands],
         "decisions": stands,
     }
 
 
-def forms_of(store: Store, source: str) -> list[str]:
-    """The other forms that are listed under a headword, most frequent first."""
-    rows = store.all(
-        "SELECT source FROM entries WHERE headword = ? AND source <> ? ORDER BY row LIMIT ?",
-        source,
-        source,
-        _MOST_FORMS,
-    )
-    return [row["source"] for row in rows]
+@router.get("/api/review/next", response_model=QueueAnswer)
+def next_items(
+    book: BookOf,
+    queue: Annotated[Queue, Depends()],
+    count: Annotated[int, Query(ge=1, le=10)] = 3,
+    exclude: Annotated[list[str], Query(max_length=50)] = [],  # noqa: B006
+) -> Any:
+    """The next words of the queue."""
+    sources = queue.following(book.store, count, exclude)
+    return {"items": [item(book, source, queue.mode) for source in sources], **queue.counts(book.store)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class BandStatus:
-    """How far the review of one frequency band is.
+@router.post("/api/review/decide", response_model=DecidedAnswer, responses=problems(404))
+def decide(book: BookOf, body: DecisionIn) -> Any:
+    """Keep a decision; it is on the disk when this answers."""
+    if body.verdict == "accept" and not body.accepted:
+        raise ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
+    if body.verdict != "accept" and body.accepted:
+        raise ProblemError(400, "Only a decision that accepts can name translations that are right.")
+    wrong = body.rejected
+    if wrong is None:  # unchosen is unknown, unless somebody says that none is right
+        wrong = body.candidates if body.verdict == "none" else []
+    judged = [dict.fromkeys(words) for words in (body.accepted, wrong, body.unsure)]
+    if len({word for words in judged for word in words}) < sum(map(len, judged)):
+        raise ProblemError(400, "A translation can be right, wrong or unsure, and only one of them.")
+    lists = zip(("accepted", "rejected", "unsure"), map(tuple, judged), strict=True)
+    given = body.model_dump() | {"candidates": tuple(body.candidates), **dict(lists)}
+    return _recorded(book, Decision(**given))
 
-    Attributes:
-        band: Its name.
-        total: Its entries.
-        decided: Of these, those with a decision.
-    """
+
+@router.post("/api/review/skip", response_model=DecidedAnswer, responses=problems(404))
+def skip(book: BookOf, body: SkipIn) -> Any:
+    """Leave a word for later."""
+    return _recorded(book, Decision(body.source, body.reviewer, "skip"))
+
+
+def _recorded(book: Book, decision: Decision) -> dict[str, Any]:
+    best = known_entry(book.store, decision.source)["target"]
+    with book.store.writing() as connection:
+        kept = decisions.record(connection, replace(decision, best=best))
+    return {
+        "decision": kept,
+        "entry": entry(book.store, decision.source),
+        **Queue(decision.reviewer).counts(book.store),
+    }
+
+
+@router.post("/api/review/note", response_model=NotedAnswer, responses=problems(404))
+def write_note(book: BookOf, body: NoteIn) -> Any:
+    """Keep a remark; an empty one removes it."""
+    known_entry(book.store, body.source)
+    with book.store.writing() as connection:
+        decisions.set_note(connection, body.source, body.reviewer, body.note)
+    return {"entry": entry(book.store, body.source)}
+
+
+@router.post("/api/review/undo", response_model=UndoneAnswer, responses=problems(409))
+def undo(book: BookOf, body: UndoIn) -> Any:
+    """Take back a person's newest decision that stands."""
+    with book.store.writing() as connection:
+        undone = decisions.undo(connection, body.reviewer)
+    found = entry(book.store, undone.source)
+    return {
+        "undone": undone,
+        "entry": found,
+        "item": item(book, undone.source) if found else None,
+        **Queue(body.reviewer).counts(book.store),
+    }
+
+
+class BandStatus(Answer):
+    """How far the review of one frequency band is."""
 
     band: str
     total: int
     decided: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reviewer:
-    """Somebody who decided something, or to whom entries are assigned.
-
-    Attributes:
-        name: Who.
-        decisions: How many decisions.
-        last: When the last one was; None without any.
-        accepted: Of the decisions, those that accept a translation.
-        rejected: Those that reject all candidates.
-        assigned: Entries that are assigned to this person.
-        done: Of these, those that the person decided.
-    """
+class Reviewer(Answer):
+    """Somebody who decided something, or to whom entries are assigned."""
 
     name: str
     decisions: int = 0
-    last: str | None = None
-    accepted: int = 0
-    rejected: int = 0
-    assigned: int = 0
-    done: int = 0
+    last: str | None = None  # when the newest decision was made
+    accepted: int = 0  # decisions that accept a translation
+    rejected: int = 0  # decisions that reject all candidates
+    assigned: int = 0  # entries
+    done: int = 0  # of these, those that the person decided
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReviewStatus:
-    """How far the review is.
-
-    Attributes:
-        total: All entries.
-        by_status: Entries by status; every status is there.
-        twice: Entries with more than one decision.
-        decisions: All decisions.
-        by_band: By frequency.
-        by_reviewer: By person.
-    """
-
-    total: int
-    by_status: Mapping[str, int]
-    twice: int
-    decisions: int
-    by_band: list[BandStatus]
-    by_reviewer: list[Reviewer]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON, each status an entry of its own."""
-        stored = as_json(self)
-        return {**stored.pop("by_status"), **stored}
+PeopleAnswer = answer("PeopleAnswer", reviewers=list[Reviewer])
+StatusAnswer = answer(
+    "StatusAnswer",
+    **dict.fromkeys(STATUSES, int),
+    total=int,
+    twice=int,
+    decisions=int,
+    by_band=list[BandStatus],
+    by_reviewer=list[Reviewer],
+)
 
 
-def status(store: Store, bands: list[Band]) -> ReviewStatus:
+@router.get("/api/review/reviewers", response_model=PeopleAnswer)
+def people(book: BookOf) -> Any:
+    """Everybody who decided something or has entries assigned, and how far each is."""
+    return {"reviewers": reviewers(book.store)}
+
+
+@router.get("/api/review/status", response_model=StatusAnswer)
+def review_status(book: BookOf) -> Any:
+    """How far the review is."""
+    return status(book.store, book.bands)
+
+
+def status(store: Store, bands: list[FrequencyBand]) -> dict[str, Any]:
     """How far the review is, by status, frequency and person."""
-    found = {
-        row["status"]: row["n"] for row in store.all("SELECT status, count(*) n FROM entries GROUP BY status")
+    found = {row[0]: row[1] for row in store.all("SELECT status, count(*) FROM entries GROUP BY status")}
+    by_band = []
+    for band in bands:
+        query = "SELECT count(*) total, sum(decisions > 0) decided FROM entries WHERE row BETWEEN ? AND ?"
+        ((total, decided),) = store.all(query, band.first - 1, band.last - 1)
+        by_band.append({"band": band.name, "total": total, "decided": decided or 0})
+    return {
+        **{name: found.get(name, 0) for name in STATUSES},
+        "total": sum(found.values()),
+        "twice": store.number("SELECT count(*) FROM entries WHERE decisions > 1"),
+        "decisions": store.number(f"SELECT count(*) FROM decisions WHERE {_JUDGED}"),
+        "by_band": by_band,
+        "by_reviewer": reviewers(store),
     }
-    by_band = [
-        BandStatus(
-            band=band.name,
-            total=store.number(
-                "SELECT count(*) FROM entries WHERE row BETWEEN ? AND ?", band.first - 1, band.last - 1
-            ),
-            decided=store.number(
-                "SELECT count(*) FROM entries WHERE row BETWEEN ? AND ? AND decisions > 0",
-                band.first - 1,
-                band.last - 1,
-            ),
-        )
-        for band in bands
-    ]
-    return ReviewStatus(
-        total=sum(found.values()),
-        by_status={name: found.get(name, 0) for name in STATUSES},
-        twice=store.number("SELECT count(*) FROM entries WHERE decisions > 1"),
-        decisions=store.number("SELECT count(*) FROM decisions WHERE undone IS NULL AND verdict <> 'skip'"),
-        by_band=by_band,
-        by_reviewer=reviewers(store),
-    )
 
 
-def disagreements(store: Store, offset: int, limit: int) -> dict[str, Any]:
-    """Entries on which people disagree, most frequent first, with everybody's standing decision."""
-    where = "FROM entries WHERE status = 'disagreement'"
+@router.get("/api/review/disagreements", response_model=DisagreementsAnswer)
+def disagreeing(book: BookOf, offset: Offset = 0, limit: Limit = 100) -> Any:
+    """Entries on which people disagree, with what each of them decided and when."""
+    store, where = book.store, "FROM entries WHERE status = 'disagreement'"
     found = []
     for row in store.all(f"SELECT source, row {where} ORDER BY row LIMIT ? OFFSET ?", limit, offset):
         about = standing(decisions_about(store, row["source"]))
         shown = dict.fromkeys(word for one in about for word in (*one.candidates, *one.accepted))
+        rank = row["row"] + 1
         found.append(
-            {
-                "source": row["source"],
-                "source_rank": row["row"] + 1,
-                "candidates": list(shown),
-                "decisions": about,
-            }
+            Disagreement(source=row["source"], source_rank=rank, candidates=list(shown), decisions=about)
         )
     return {"total": store.number(f"SELECT count(*) {where}"), "rows": found}
 
 
-def reviewers(store: Store) -> list[Reviewer]:
+def reviewers(store: Store) -> list[dict[str, Any]]:
     """Everybody who decided something or has something assigned, with how far each is."""
-    judged = "undone IS NULL AND verdict <> 'skip'"
     found: dict[str, dict[str, Any]] = {}
     for row in store.all(
         "SELECT reviewer name, count(*) decisions, sum(verdict = 'accept') accepted, "
         "sum(verdict = 'none') rejected, at last, max(id) newest "  # `at` is that of the newest
-        f"FROM decisions WHERE {judged} GROUP BY reviewer"
+        f"FROM decisions WHERE {_JUDGED} GROUP BY reviewer"
     ):
-        found[row["name"]] = {name: row[name] for name in row.keys() if name != "newest"}  # noqa: SIM118
+        found[row["name"]] = {name: value for name, value in dict(row).items() if name != "newest"}
     for row in store.all(
         "SELECT assignee name, count(*) assigned, sum(EXISTS (SELECT 1 FROM decisions "
-        f"WHERE decisions.source = entries.source AND reviewer = assignee AND {judged})) done "
+        f"WHERE decisions.source = entries.source AND reviewer = assignee AND {_JUDGED})) done "
         "FROM entries WHERE assignee <> '' GROUP BY assignee"
     ):
         found.setdefault(row["name"], {}).update(dict(row))
-    return [Reviewer(**one) for _, one in sorted(found.items())]
+    return [Reviewer(**one).model_dump() for _, one in sorted(found.items())]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Alike:
-    """How often two people judged alike.
-
-    Attributes:
-        entries: Entries that both decided on.
-        agreed: Of these, those on which they agree.
-        share: The share of these; None without entries.
-        kappa: Cohen's κ; None where it is undefined.
-    """
+class Alike(Answer):
+    """How often people judged alike; share and Cohen's κ are null where they are undefined."""
 
     entries: int
     agreed: int
     share: float | None
     kappa: float | None
 
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Alike:
-        """Counted from the two answers about each entry."""
-        agreed = sum(a == b for a, b in pairs)
-        share = agreed / len(pairs) if pairs else None
-        return cls(entries=len(pairs), agreed=agreed, share=share, kappa=kappa(pairs))
+
+class AlikePair(Alike):
+    """The same for two people."""
+
+    reviewers: tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Agreement of every two people who decided on the same words.
-
-    Attributes:
-        pairs: By the names of two people.
-        overall: All such pairs together.
-    """
-
-    pairs: Mapping[tuple[str, str], Alike]
-    overall: Alike
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        pairs = [{"reviewers": list(names), **as_json(alike)} for names, alike in self.pairs.items()]
-        return {"pairs": pairs, "overall": as_json(self.overall)}
+AgreementAnswer = answer("AgreementAnswer", pairs=list[AlikePair], overall=Alike)
 
 
 def kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
@@ -359,25 +458,31 @@ def kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
     return None if at_random == 1 else (agreed - at_random) / (1 - at_random)
 
 
-def agreement(store: Store) -> Agreement:
+@router.get("/api/review/agreement", response_model=AgreementAnswer)
+def review_agreement(book: BookOf) -> Any:
+    """Agreement between reviewers: shares and Cohen's κ."""
+    return agreement(book.store)
+
+
+def agreement(store: Store) -> dict[str, Any]:
     """Agreement of every two people who decided on the same words, and of all such pairs together."""
-    answers: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
-    for decisions in _by_source(store):
-        judged = {d.reviewer: _says_right(d) for d in standing(decisions) if d.verdict != "skip"}
-        for one, other in combinations(sorted(judged), 2):
-            answers.setdefault((one, other), []).append((judged[one], judged[other]))
-    everything = [pair for pairs in answers.values() for pair in pairs]
-    by_people = {names: Alike.of(pairs) for names, pairs in sorted(answers.items())}
-    return Agreement(by_people, Alike.of(everything))
-
-
-def _says_right(decision: Decision) -> bool:
-    return decision.verdict == "accept" and decision.best in decision.accepted
-
-
-def _by_source(store: Store) -> Iterable[list[Decision]]:
     about: dict[str, list[Decision]] = {}
-    rows = store.all("SELECT * FROM decisions WHERE undone IS NULL AND kind <> 'resolution' ORDER BY id")
-    for row in rows:
+    for row in store.all("SELECT * FROM decisions WHERE undone IS NULL AND kind <> 'resolution' ORDER BY id"):
         about.setdefault(row["source"], []).append(Decision.from_row(row))
-    return about.values()
+    answers: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+    for one in about.values():
+        judged = {  # whether each person says that the model's first answer is right
+            decision.reviewer: decision.verdict == "accept" and decision.best in decision.accepted
+            for decision in standing(one)
+            if decision.verdict != "skip"
+        }
+        for names in combinations(sorted(judged), 2):
+            answers.setdefault(names, []).append((judged[names[0]], judged[names[1]]))
+    pairs = [{"reviewers": names, **_alike(said)} for names, said in sorted(answers.items())]
+    return {"pairs": pairs, "overall": _alike([one for said in answers.values() for one in said])}
+
+
+def _alike(pairs: Sequence[tuple[bool, bool]]) -> dict[str, Any]:
+    agreed = sum(a == b for a, b in pairs)
+    share = agreed / len(pairs) if pairs else None
+    return {"entries": len(pairs), "agreed": agreed, "share": share, "kappa": kappa(pairs)}

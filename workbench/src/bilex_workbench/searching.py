@@ -18,7 +18,7 @@ from typing import Any
 
 from bilex.model import Answer, Translator
 from bilex.model.space import Direction, Retrieval
-from bilex_workbench.problems import ProblemError
+from bilex_workbench.interface import ProblemError
 
 LONGEST_WAIT = 30.0
 _MOST_AT_ONCE = 64

@@ -19,10 +19,21 @@ from starlette.staticfiles import StaticFiles
 import bilex
 from bilex.core.errors import BilexError
 from bilex.model.space import Direction, Retrieval
+from bilex_workbench import (
+    articles,
+    audit,
+    entries,
+    examples,
+    importing,
+    lookup,
+    publishing,
+    retraining,
+    reviewing,
+    uploads,
+)
 from bilex_workbench.access import HEALTH, AccessPolicy, Safety
+from bilex_workbench.interface import LONGEST_WORD, MOST_ANSWERS, SAID, ProblemError
 from bilex_workbench.lookup import translations
-from bilex_workbench.problems import LONGEST_WORD, MOST_ANSWERS, ProblemError
-from bilex_workbench.routes import SAID, learn, model, publish, review
 from bilex_workbench.state import Workbench
 from bilex_workbench.uploads import Uploads
 
@@ -32,13 +43,8 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).with_name("page")
 _UPLOADS = ".bilex-uploads"
 _ROUTERS = (
-    model.look,
-    review.table,
-    review.router,
-    review.audits,
-    learn.router,
-    publish.router,
-    model.setup,
+    *(lookup.router, entries.router, reviewing.table, articles.router, examples.router, reviewing.router),
+    *(audit.router, retraining.router, publishing.router, importing.router, uploads.router),
 )
 _PROBLEM = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _SECURITY = {
@@ -59,13 +65,13 @@ _WITHOUT_MODEL = ("/api/health", "/api/model", "/api/job", "/api/setup")
 
 def application(bench: Workbench, policy: AccessPolicy) -> Safety:
     """The whole server as an ASGI application."""
-    uploads = Uploads(bench.settings.work / _UPLOADS, bench.settings.upload_limit)
+    files = Uploads(bench.settings.work / _UPLOADS, bench.settings.upload_limit)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         bench.stop()
-        uploads.clear()
+        files.clear()
 
     app = FastAPI(
         title="bilex workbench",
@@ -76,7 +82,7 @@ def application(bench: Workbench, policy: AccessPolicy) -> Safety:
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.bench, app.state.uploads = bench, uploads
+    app.state.bench, app.state.uploads = bench, files
     for router in _ROUTERS:
         app.include_router(router)
     describe = app.openapi

@@ -32,13 +32,7 @@ _SPEECH = {"noun", "verb", "adjective", "adverb", "pronoun", "preposition", "con
 
 @dataclass(frozen=True)
 class Cover:
-    """What stands on the cover.
-
-    Attributes:
-        title: The dictionary's name; its languages by default.
-        authors: Who made it.
-        licence: Under which terms it may be used.
-    """
+    """What stands on the cover; the title is by default that of the languages."""
 
     title: str = ""
     authors: str = ""
@@ -91,10 +85,10 @@ def _audited(store: Store) -> str:
     found = audited_precision(store)
     if found is None:
         return "not audited"
-    decided, precision, low, high = found
+    decided, precision = found
     return (
-        f"audited: {precision:.0%} of the entries are right "
-        f"(95 % interval {low:.0%} to {high:.0%}, {decided:,} entries judged)"
+        f"audited: {precision.share:.0%} of the entries are right "
+        f"(95 % interval {precision.low:.0%} to {precision.high:.0%}, {decided:,} entries judged)"
     )
 
 

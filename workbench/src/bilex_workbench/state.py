@@ -8,26 +8,30 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import filelock
+from fastapi import Depends, Query, Request
+from pydantic import Field
 
 from bilex.core.errors import BilexError
 from bilex.core.files import restore
 from bilex.core.languages import language_name
 from bilex.core.manifest import CHECKSUMS
 from bilex.model.provenance import Provenance
-from bilex.model.space import Direction, Side
+from bilex.model.space import Direction
 from bilex.model.storage import describe, read_config, read_provenance
-from bilex_workbench import retraining
-from bilex_workbench.engine import Backward, Engine
-from bilex_workbench.examples import Corpus
-from bilex_workbench.intervals import Band, frequency_bands
+from bilex_workbench.engine import QUERIES, Engine, ServedSpace
+from bilex_workbench.interface import Answer, ProblemError
+from bilex_workbench.intervals import FrequencyBand, frequency_bands
+from bilex_workbench.jobs import JobAnswer, Jobs
 from bilex_workbench.precompute import Precompute
-from bilex_workbench.problems import ProblemError, not_ready
 from bilex_workbench.schema import lock as take_lock
 from bilex_workbench.schema import review_file
 from bilex_workbench.store import Store
+
+if TYPE_CHECKING:
+    from bilex_workbench.examples import Corpus
 
 RIGHT_TO_LEFT = frozenset(
     {"ar", "arz", "azb", "ckb", "dv", "fa", "he", "mzn", "pnb", "ps", "sd", "ug", "ur", "yi"}
@@ -50,21 +54,62 @@ _DOING = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a server was started.
+    """How a server was started."""
 
-    Attributes:
-        folder: Where files may be chosen from and models are made; None for no choice.
-        work: Where uploads and new models are kept.
-        fill: Whether the table is filled in the background.
-        upload_limit: The most bytes of one upload.
-        earlier: How many earlier models are kept.
-    """
+    folder: Path | None = None  # where files may be chosen from and models are made; None for no choice
+    work: Path = field(default_factory=Path.cwd)  # where uploads and new models are kept
+    fill: bool = True  # whether the table is filled in the background
+    upload_limit: int = 4 << 30  # bytes of all uploads
+    earlier: int = 5  # how many earlier models are kept
 
-    folder: Path | None = None
-    work: Path = field(default_factory=Path.cwd)
-    fill: bool = True
-    upload_limit: int = 4 << 30
-    earlier: int = retraining.EARLIER_MODELS
+
+class Language(Answer):
+    """A language of the model."""
+
+    code: str | None
+    name: str
+    words: int
+    rtl: bool
+
+
+class Filled(Answer):
+    """How far the table is filled."""
+
+    done: int
+    total: int
+    complete: bool
+
+
+class Lemmatised(Answer):
+    """Whether each language has a lemmatiser."""
+
+    source: bool
+    target: bool
+
+
+class ModelAnswer(Answer):
+    """The model that is open; null where there is none."""
+
+    state: Literal["none", "loading", "ready", "failed"]
+    operation: str | None
+    progress: tuple[int, int] | None
+    detail: str | None
+    generation: int
+    job: JobAnswer | None
+    name: str | None = None
+    folder: str | None = None
+    source: Language | None = None
+    target: Language | None = None
+    method: str | None = None
+    language_model: str | None = None
+    confidences: bool = False
+    seeds: int | None = None
+    made: str | None = None
+    bands: list[FrequencyBand] = Field(default_factory=list)
+    lemmas: Lemmatised | None = None
+    corpus: bool = False
+    entries: Filled | None = None
+    backward: Filled | None = None
 
 
 class Book:
@@ -75,83 +120,86 @@ class Book:
     """
 
     def __init__(self, bench: Workbench, direction: Direction) -> None:
-        self._bench, self.direction = bench, direction
-        self._store: Store | None = None
-        self._engine: Engine | None = None
-        self._filling: Precompute | None = None
-        self._lock = threading.Lock()
+        self.bench, self.direction = bench, direction
+        self.opened: Store | None = None
+        self.filling: Precompute | None = None
+        self._lock = threading.RLock()
 
     @property
     def store(self) -> Store:
         """The review file."""
-        if self.direction == "forward":
-            return self._bench.store
         with self._lock:
-            if self._store is None:
-                self._bench.store  # noqa: B018 - 503 where there is no model
-                assert self._bench.folder is not None
-                self._store = Store(review_file(self._bench.folder, self.direction))
-            return self._store
+            if self.opened is None:
+                if self.direction == "forward" or self.bench.book.opened is None:
+                    raise _not_ready()
+                self.opened = Store(review_file(self.bench.model_folder, self.direction))
+            return self.opened
 
     @property
     def engine(self) -> Engine:
-        """The open model, read in this direction."""
-        engine, store = self._bench.engine, self.store
-        if self.direction == "forward":
-            return engine
+        """The open model; the table is filled from it."""
+        engine = self.bench.engine
+        if self.direction == "backward":
+            with self._lock:
+                if self.filling is None or self.filling.engine is not engine:
+                    self.fill(engine)
+        return engine
+
+    def fill(self, engine: Engine) -> None:
+        """Fill the table from a model that was opened."""
         with self._lock:
-            if self._engine is None or self._engine.fingerprint != engine.fingerprint:
-                if self._filling is not None:
-                    self._filling.stop()
-                self._engine = Backward(engine, store)
-                self._filling = Precompute(self._engine)
-                if self._bench.settings.fill:
-                    self._filling.start()
-            return self._engine
+            if self.filling is not None:
+                self.filling.stop()
+            self.filling = Precompute(engine, self.store, self.direction)
+            if self.bench.settings.fill:
+                self.filling.start()
+
+    @property
+    def space(self) -> ServedSpace:
+        """The two vocabularies, in this direction."""
+        return self.engine.spaces[self.direction]
 
     @property
     def exists(self) -> bool:
         """Whether somebody asked for this direction, now or earlier."""
-        folder = self._bench.folder
-        return folder is not None and review_file(folder, self.direction).is_file()
+        return self.bench.folder is not None and review_file(self.bench.folder, self.direction).is_file()
 
     @property
-    def bands(self) -> list[Band]:
+    def words(self) -> int:
+        """How many words are asked about; 0 where there is no model."""
+        return int(self.bench.config.get(f"{QUERIES[self.direction]}_words", 0))
+
+    @property
+    def bands(self) -> list[FrequencyBand]:
         """The frequency bands of the vocabulary that is asked about."""
-        return self._bench.bands_of("source" if self.direction == "forward" else "target")
+        return frequency_bands(self.words) if self.words else []
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
-        """The codes of the two languages, in this direction."""
-        source, target = self._bench.languages
+        """The codes of the two languages, in this direction, where they are known."""
+        source, target = self.bench.provenance.languages
         return (source, target) if self.direction == "forward" else (target, source)
 
     @property
-    def filling(self) -> Precompute | None:
-        """What fills the table."""
-        return self._bench.filling if self.direction == "forward" else self._filling
-
-    @property
-    def filled(self) -> bool:
-        """Whether the table is complete."""
-        return self.filling is not None and self.filling.complete
+    def filled(self) -> Filled:
+        """How far the table is filled."""
+        done, complete = (self.filling.done, self.filling.complete) if self.filling else (0, False)
+        return Filled(done=done, total=self.words, complete=complete)
 
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            if self._filling is not None:
-                self._filling.stop()
-            if self._store is not None:
-                self._store.close()
-            self._store = self._engine = self._filling = None
+            if self.filling is not None:
+                self.filling.stop()
+            if self.opened is not None:
+                self.opened.close()
+            self.opened = self.filling = None
 
 
 class Workbench:
     """One server's state."""
 
     def __init__(self, settings: Settings, model: Path | None = None) -> None:
-        from bilex_workbench.jobs import Jobs
-
         self.settings = settings
         self.generation = 0
         self.state = "none"
@@ -160,18 +208,17 @@ class Workbench:
         self.progress: tuple[int, int] | None = None
         self.folder: Path | None = None
         self.corpus: Corpus | None = None
-        self._config: dict[str, Any] = {}
-        self._provenance = Provenance()
+        self.config: dict[str, Any] = {}
+        self.provenance = Provenance()
         self._operation_lock = threading.Lock()
         self._loaded: tuple[int, ...] | None = None  # which folder was opened
         self._tried: tuple[int, ...] | None = None  # and which was tried last
         self._next_look = 0.0
         self._engine: Engine | None = None
-        self._store: Store | None = None
-        self._filling: Precompute | None = None
         self._lock: filelock.BaseFileLock | None = None
         self._changing = threading.RLock()
-        self.books: dict[Direction, Book] = {name: Book(self, name) for name in get_args(Direction)}
+        self.book, self.backward = Book(self, "forward"), Book(self, "backward")
+        self.books: dict[Direction, Book] = {"forward": self.book, "backward": self.backward}
         self.jobs = Jobs(self)
         if model is not None:
             self.take(model)
@@ -203,6 +250,8 @@ class Workbench:
 
     def take(self, model: Path) -> None:
         """Make a model this server's own: check it, lock its review file, and load it in the background."""
+        from bilex_workbench.retraining import settle
+
         with self._changing:
             folder = model.resolve()
             restore(folder)
@@ -215,9 +264,9 @@ class Workbench:
                 lock.release()
                 raise
             self.close()
-            retraining.settle(store, folder, self.settings.earlier)
-            self._config, self._provenance = config, provenance
-            self.folder, self._store, self._lock = folder, store, lock
+            settle(store, folder, self.settings.earlier)
+            self.config, self.provenance = config, provenance
+            self.folder, self.book.opened, self._lock = folder, store, lock
             self.load()
 
     def load(self) -> None:
@@ -226,7 +275,7 @@ class Workbench:
         threading.Thread(target=self._load, name="loading", daemon=True).start()
 
     def _load(self) -> None:
-        folder, store = self.folder, self._store
+        folder, store = self.folder, self.book.opened
         if folder is None or store is None:
             return
         self._tried = _identity(folder)
@@ -239,20 +288,16 @@ class Workbench:
             self.state, self.detail = "failed", str(error) or type(error).__name__
             return
         with self._changing:
-            if self._store is not store:  # the server took another model or ended meanwhile
+            if self.book.opened is not store:  # the server took another model or ended meanwhile
                 engine.close()
                 return
             earlier, self._engine = self._engine, engine
-            if self._filling is not None:
-                self._filling.stop()
+            self.config, self.provenance, self._loaded = config, provenance, self._tried
+            self.book.fill(engine)
             if earlier is not None:
                 earlier.close()
-            self._config, self._provenance, self._loaded = config, provenance, self._tried
-            self._filling = Precompute(engine)
             self.generation += 1
             self.state, self.detail = "ready", None
-            if self.settings.fill:
-                self._filling.start()
 
     def _look_at_folder(self) -> None:
         """Notice, at most once per second, that somebody replaced or removed the model's folder."""
@@ -273,10 +318,15 @@ class Workbench:
 
     @property
     def store(self) -> Store:
-        """The review file."""
-        if self._store is None:
-            raise not_ready()
-        return self._store
+        """The review file of source words."""
+        return self.book.store
+
+    @property
+    def model_folder(self) -> Path:
+        """Where the model lies."""
+        if self.folder is None:
+            raise _not_ready()
+        return self.folder
 
     @property
     def engine(self) -> Engine:
@@ -285,7 +335,7 @@ class Workbench:
         if self.state == "failed":
             raise ProblemError(503, self.detail or "The model could not be opened.")
         if self._engine is None:
-            raise not_ready()
+            raise _not_ready()
         return self._engine
 
     def note_request(self) -> None:
@@ -294,33 +344,9 @@ class Workbench:
             self._engine.note_request()
 
     @property
-    def size(self) -> int:
-        """How many words both vocabularies have together."""
-        return int(self._config["source_words"]) + int(self._config["target_words"]) if self._config else 0
-
-    @property
     def encoder_opens(self) -> bool:
         """Whether the model has a language model that is not open yet, so that requests may wait for it."""
         return self._engine is not None and not self._engine.encoder_open
-
-    def bands_of(self, side: Side) -> list[Band]:
-        """The frequency bands of a vocabulary."""
-        return frequency_bands(int(self._config[f"{side}_words"])) if self._config else []
-
-    @property
-    def filling(self) -> Precompute | None:
-        """What fills the table of source words."""
-        return self._filling
-
-    @property
-    def languages(self) -> tuple[str | None, str | None]:
-        """The codes of the two languages, where they are known."""
-        return self._provenance.languages
-
-    @property
-    def filled(self) -> bool:
-        """Whether the table is complete."""
-        return self._filling is not None and self._filling.complete
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
         """Wait for the model, and where the table is filled, for all of it (for scripts and tests)."""
@@ -328,78 +354,61 @@ class Workbench:
         while time.monotonic() < end:
             if self.state == "failed":
                 raise BilexError(self.detail or "the model could not be opened")
-            done = self.state == "ready" and (not self.settings.fill or self.filled)
-            if done or (self._filling is not None and self._filling.error):
+            done = self.state == "ready" and (not self.settings.fill or self.book.filled.complete)
+            if done or (self.book.filling is not None and self.book.filling.error):
                 return
             time.sleep(0.02)
         raise BilexError("the model was not ready in time.")
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> ModelAnswer:
         """What `GET /api/model` answers."""
         self._look_at_folder()
-        found: dict[str, Any] = {
-            "state": self.state,
-            "operation": self.operation,
-            "progress": self.progress,
-            "detail": self.detail or (self._filling.error if self._filling else None),
-            "generation": self.generation,
-            "job": self.jobs.describe(),
-        }
+        filling = self.book.filling
+        found = ModelAnswer(
+            state=self.state,  # type: ignore[arg-type]
+            operation=self.operation,
+            progress=self.progress,
+            detail=self.detail or (filling.error if filling else None),
+            generation=self.generation,
+            job=self.jobs.describe(),
+        )
         if self.folder is None:
             return found
-        config, made = self._config, self._provenance
-        return {
-            **found,
+        made = self.provenance
+        lemmas = self.book.opened.fact("lemmatised") if self.book.opened else None
+        more = {
             "name": self.folder.name,
             "folder": str(self.folder),
-            "source": _language("source", made.source_language, config["source_words"]),
-            "target": _language("target", made.target_language, config["target_words"]),
+            "source": _language("source", made.source_language, self.book.words),
+            "target": _language("target", made.target_language, self.backward.words),
             "method": made.method,
             "language_model": None if made.language_model is None else made.language_model.lm,
-            "confidences": any("forward csls" in part for part in config["calibrations"].values()),
+            "confidences": any("forward csls" in part for part in self.config["calibrations"].values()),
             "seeds": made.seed_pairs,
             "made": made.made,
-            "bands": [vars(band) for band in self.bands_of("source")],
-            "lemmas": self._lemmas(),
+            "bands": self.book.bands,
+            "lemmas": lemmas and Lemmatised(source=lemmas[0], target=lemmas[1]),
             "corpus": self.corpus is not None,
-            "entries": {
-                "done": self._filling.done if self._filling else 0,
-                "total": int(config["source_words"]),
-                "complete": self.filled,
-            },
-            "backward": self._backward(),
+            "entries": self.book.filled,
         }
-
-    def _backward(self) -> dict[str, Any] | None:
-        """How far the table of target words is filled; None if nobody asked for it yet."""
-        book = self.books["backward"]
-        if not book.exists:
-            return None
-        with contextlib.suppress(BilexError):  # the model is not open
-            book.engine  # noqa: B018 - goes on where it was
-            assert book.filling is not None
-            total = int(self._config["target_words"])
-            return {"done": book.filling.done, "total": total, "complete": book.filled}
-        return None
-
-    def _lemmas(self) -> dict[str, bool] | None:
-        """Whether each language has a lemmatiser; None while that is not known."""
-        found = self._store.fact("lemmatised") if self._store else None
-        return None if found is None else {"source": found[0], "target": found[1]}
+        if self.backward.exists:
+            with contextlib.suppress(BilexError):  # the model is not open
+                self.backward.engine  # noqa: B018 - goes on where it was
+                more["backward"] = self.backward.filled
+        return found.model_copy(update=more)
 
     def close(self) -> None:
         """Let go of the model; what was decided is on the disk already."""
-        self.books["backward"].close()
-        if self._filling is not None:
-            self._filling.stop()
+        self.backward.close()
+        if self.book.filling is not None:
+            self.book.filling.stop()
         if self._engine is not None:
             self._engine.close()
-        if self._store is not None:
-            self._store.close()
+        self.book.close()
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._lock.release()
-        self._engine = self._store = self._filling = self._lock = self._loaded = None
+        self._engine = self._lock = self._loaded = None
         self.state = "none"
 
     def stop(self) -> None:
@@ -407,6 +416,10 @@ class Workbench:
         self.jobs.stop()
         with self._changing:
             self.close()
+
+
+def _not_ready() -> ProblemError:
+    return ProblemError(503, "No model is open yet; wait until it is loaded, or make one first.")
 
 
 def _identity(folder: Path) -> tuple[int, ...] | None:
@@ -418,10 +431,31 @@ def _identity(folder: Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, listed.st_ino, listed.st_mtime_ns
 
 
-def _language(side: str, code: str | None, words: int) -> dict[str, Any]:
-    return {
-        "code": code,
-        "name": language_name(code) if code else side,
-        "words": words,
-        "rtl": code in RIGHT_TO_LEFT,
-    }
+def _language(side: str, code: str | None, words: int) -> Language:
+    name = language_name(code) if code else side
+    return Language(code=code, name=name, words=words, rtl=code in RIGHT_TO_LEFT)
+
+
+# What operations depend on.
+
+
+async def _watched(request: Request) -> Workbench:
+    """The workbench, for a request that the page makes again and again to see how far something is."""
+    bench: Workbench = request.app.state.bench
+    return bench
+
+
+async def _bench(request: Request) -> Workbench:
+    bench = await _watched(request)
+    bench.note_request()
+    return bench
+
+
+async def _book(request: Request, direction: Annotated[Direction, Query()] = "forward") -> Book:
+    """The dictionary in the direction that is asked for."""
+    return (await _bench(request)).books[direction]
+
+
+Bench = Annotated[Workbench, Depends(_bench)]
+BookOf = Annotated[Book, Depends(_book)]
+WatchedBench = Annotated[Workbench, Depends(_watched)]

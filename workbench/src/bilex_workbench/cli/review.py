@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -16,7 +16,6 @@ from bilex.core.errors import BilexError
 from bilex.core.text import escape_control_characters
 
 if TYPE_CHECKING:
-    from bilex_workbench.reviewing import Alike
     from bilex_workbench.store import Store
 
 # \b is how click leaves the lines of a paragraph as they are.
@@ -111,7 +110,7 @@ def export(
     model: str,
     direction: str,
     what: str,
-    which: str,
+    which: Literal["confirmed", "confident", "all"],
     min_confidence: float | None,
     without: str,
     by: str,
@@ -144,7 +143,7 @@ def export(
         else:
             choice = publishing.Choice(which, min_confidence, without, by)
             cover = Cover(title, authors, licence)
-            content = publishing.export(store, chosen or "csv", choice, languages, cover).content
+            content, _ = publishing.export(store, chosen or "csv", choice, languages, cover)
     if output is None:
         sys.stdout.buffer.write(content)
         return
@@ -202,6 +201,7 @@ def import_sheet_file(model: str, direction: str, sheet: str, reviewer: str, dry
 def show_status(model: str, direction: str, as_json: bool) -> None:
     """Show how far the review of MODEL's dictionary is, by status, frequency and person."""
     from bilex.model.storage import read_config
+    from bilex_workbench.decisions import STATUSES
     from bilex_workbench.intervals import frequency_bands
     from bilex_workbench.reviewing import status
 
@@ -210,12 +210,13 @@ def show_status(model: str, direction: str, as_json: bool) -> None:
     with _opened(model, direction) as store:
         found = status(store, bands)
     if as_json:
-        write_json_line(found.as_dict())
+        write_json_line(found)
         return
-    lines = [f"{found.total:,} entries, {found.decisions:,} decisions, {found.twice:,} decided twice"]
-    lines += [f"  {name:<13}{count:>10,}" for name, count in found.by_status.items()]
-    lines += [f"  ranks {one.band:<16}{one.decided:>7,} of {one.total:,}" for one in found.by_band]
-    lines += [f"  by {one.name:<19}{one.decisions:>7,}" for one in found.by_reviewer]
+    counts = (found["total"], found["decisions"], found["twice"])
+    lines = ["{:,} entries, {:,} decisions, {:,} decided twice".format(*counts)]
+    lines += [f"  {name:<13}{found[name]:>10,}" for name in STATUSES]
+    lines += ["  ranks {band:<16}{decided:>7,} of {total:,}".format(**one) for one in found["by_band"]]
+    lines += ["  by {name:<19}{decisions:>7,}".format(**one) for one in found["by_reviewer"]]
     sys.stdout.write("\n".join(lines) + "\n")
 
 
@@ -243,19 +244,17 @@ def show_agreement(model: str, direction: str, as_json: bool) -> None:
     with _opened(model, direction) as store:
         found = agreement(store)
     if as_json:
-        write_json_line(found.as_dict())
+        write_json_line(found)
         return
-    if not found.pairs:
+    if not found["pairs"]:
         sys.stdout.write("No entry was decided by two people yet.\n")
         return
-    for names, alike in found.pairs.items():
-        sys.stdout.write(_line(escape_control_characters(" and ".join(names)), alike))
-    sys.stdout.write(_line("all together", found.overall))
-
-
-def _line(who: str, found: Alike) -> str:
-    kappa = "undefined" if found.kappa is None else f"{found.kappa:.2f}"
-    return f"{who}: {found.agreed:,} of {found.entries:,} alike ({found.share:.0%}), kappa {kappa}\n"
+    everybody = {"reviewers": ("all together",), **found["overall"]}
+    for one in (*found["pairs"], everybody):
+        who = escape_control_characters(" and ".join(one["reviewers"]))
+        kappa = "undefined" if one["kappa"] is None else f"{one['kappa']:.2f}"
+        alike = "{agreed:,} of {entries:,} alike ({share:.0%})".format(**one)
+        sys.stdout.write(f"{who}: {alike}, kappa {kappa}\n")
 
 
 _COMMANDS = {one.name: one for one in (export, import_sheet_file, show_status, repair_file, show_agreement)}
