@@ -11,16 +11,16 @@ import asyncio
 import hashlib
 import hmac
 import html
-import json
 import secrets
 import time
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote_to_bytes, urlsplit
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from bilex_workbench.interface import CONTROL
 
@@ -52,6 +52,17 @@ _FEWEST_BYTES = 50_000  # of a body per second, once it has taken as long as a r
 _CODE_SECONDS = 120.0
 _SAFE_LENGTH = 20  # of a token that nobody guesses, however often
 _MOST_WRONG, _WRONG_SECONDS, _MOST_PEERS = 20, 60.0, 1_000
+
+
+# A page without script that asks for the token or password.
+_FORM = (
+    '<!doctype html><html lang="en"><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width"><title>bilex workbench</title>'
+    "<main><h1>bilex workbench</h1><p>{}</p>"
+    '<form method="post" action="/"><label>Token or password '
+    '<input type="password" name="token" autocomplete="current-password" autofocus></label> '
+    "<button>Open</button></form></main></html>"
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,7 @@ class _Guesses:
         """Refuse a peer that gave too many wrong tokens."""
         count, since = self._wrong.get(peer, (0, 0.0))
         if count >= _MOST_WRONG and time.monotonic() - since < _WRONG_SECONDS:
-            raise AccessDeniedError(429, "Too many wrong tokens came from there; try again in a minute.")
+            raise HTTPException(429, "Too many wrong tokens came from there; try again in a minute")
 
     def note(self, peer: str) -> None:
         """A wrong token came."""
@@ -98,16 +109,8 @@ class _Guesses:
             del self._wrong[next(iter(self._wrong))]
 
 
-class AccessDeniedError(Exception):
-    """A request that is answered here."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence = status, sentence
-
-
 class Safety:
-    """The middleware that applies a `AccessPolicy` to every request."""
+    """The middleware that applies an `AccessPolicy` to every request."""
 
     def __init__(
         self, app: ASGIApp, policy: AccessPolicy, unhurried: Callable[[str], bool] = lambda path: False
@@ -131,113 +134,97 @@ class Safety:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = _headers(scope)
         sender = _WithHeaders(send)
+        request = Request(scope, _limited(receive, _FORM_LIMIT, _FORM_SECONDS))
         try:
-            self._check_site(headers, scope)
-            if await self._logged_in(scope, headers, receive, sender):
+            self._check_site(request)
+            response = await self._logged_in(request)
+            if response is None:
+                self._check_token(request)
+                await self._serve(request, receive, sender)
                 return
-            self._check_token(scope, headers)
-            limit = _body_limit(scope["path"])
-            if _length(headers) > limit:
-                raise AccessDeniedError(413, f"The body is larger than {limit:,} bytes.")
-            deadline = self._policy.seconds + _length(headers) / _FEWEST_BYTES
-            await self._serve(scope, _limited(receive, limit, deadline), sender)
-        except AccessDeniedError as refused:
-            if not sender.started:
-                await self._refuse(scope, headers, sender, refused)
+        except ClientDisconnect:
+            return
+        except HTTPException as refused:
+            if sender.started:
+                return
+            response = _refusal(request, refused)
+        await response(scope, receive, sender)
 
-    async def _serve(self, scope: Scope, receive: Receive, sender: _WithHeaders) -> None:
+    async def _serve(self, request: Request, receive: Receive, sender: _WithHeaders) -> None:
+        path, given = request.scope["path"], request.headers.get("content-length", "")
+        length = int(given) if given.isascii() and given.isdigit() and len(given) < 20 else 0
+        limits = (limit for prefix, limit in _BODY_LIMITS.items() if path.startswith(prefix))
+        limit = next(limits, _BODY_LIMIT)
+        if length > limit:
+            raise HTTPException(413, f"The body is larger than {limit:,} bytes")
+        body = _limited(receive, limit, self._policy.seconds + length / _FEWEST_BYTES)
         # What changes something is not cut off: the answer must say what was done.
-        path = scope["path"]
-        slow = scope["method"] not in ("GET", "HEAD") or path.startswith(_SLOW) or self._unhurried(path)
+        slow = request.method not in ("GET", "HEAD") or path.startswith(_SLOW) or self._unhurried(path)
         try:
             async with asyncio.timeout(None if slow else self._policy.seconds):
-                await self._app(scope, receive, sender)
+                await self._app(request.scope, body, sender)
         except TimeoutError as error:
-            raise AccessDeniedError(504, "The request took too long; ask for less.") from error
+            raise HTTPException(504, "The request took too long; ask for less") from error
 
-    def _check_site(self, headers: dict[str, str], scope: Scope) -> None:
+    def _check_site(self, request: Request) -> None:
         """Refuse a name that is not ours, and requests that a page of another site makes."""
+        headers = request.headers
         if "content-length" in headers and "transfer-encoding" in headers:
-            raise AccessDeniedError(400, "A body has a Content-Length or a Transfer-Encoding, not both.")
-        if CONTROL.search(_decoded(scope)):
-            raise AccessDeniedError(400, "The address has control characters in it.")
+            raise HTTPException(400, "A body has a Content-Length or a Transfer-Encoding, not both")
+        query = unquote_to_bytes(request.scope["query_string"]).decode("utf-8", "replace")
+        if CONTROL.search(request.scope["path"] + query):
+            raise HTTPException(400, "The address has control characters in it")
         host = headers.get("host", "")
-        if self._policy.hosts and _name_of(host) not in self._policy.hosts:
-            raise AccessDeniedError(403, "This server does not go by that host name.")
-        origin = headers.get("origin")
-        if origin is not None and _site_of(origin) != host:
-            raise AccessDeniedError(403, "Requests from pages of other sites are refused.")
-        safe_link = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
-        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not safe_link:
-            raise AccessDeniedError(403, "Requests from pages of other sites are refused.")
+        if self._policy.hosts and _split(f"//{host}").hostname not in self._policy.hosts:
+            raise HTTPException(403, "This server does not go by that host name")
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        safe_link = request.method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        if (origin is not None and _split(origin).netloc != host) or (
+            site in ("cross-site", "same-site") and not safe_link
+        ):
+            raise HTTPException(403, "Requests from pages of other sites are refused")
 
-    async def _logged_in(
-        self, scope: Scope, headers: dict[str, str], receive: Receive, send: _WithHeaders
-    ) -> bool:
+    async def _logged_in(self, request: Request) -> Response | None:
         """Answer the printed link, or the form of the page that asks for the token, with a cookie."""
-        if scope["path"] != "/":
-            return False
-        if scope["method"] == "GET":
-            query = parse_qs(scope["query_string"].decode("latin-1"))
-            given, code = query.get("token", [""])[0], query.get("code", [""])[0]
+        if request.scope["path"] != "/" or request.method not in ("GET", "POST"):
+            return None
+        if request.method == "GET":
+            query = request.query_params
+            given, code = query.get("token", ""), query.get("code", "")
             if not given and not code:
-                return False
-        elif scope["method"] == "POST":
-            body = await _whole(_limited(receive, _FORM_LIMIT, _FORM_SECONDS))
-            given, code = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0], ""
+                return None
         else:
-            return False
-        if not self._redeemed(code) and not self._admits(scope, given):
-            raise AccessDeniedError(
-                401, "That token is not right; use the link that 'bilex serve' printed last."
-            )
-        cookie = f"{_cookie_name(headers)}={self._policy.cookie}; Path=/; HttpOnly; SameSite=Strict"
-        answer = [(b"location", b"/"), (b"set-cookie", cookie.encode())]
-        await send({"type": "http.response.start", "status": 303, "headers": answer})
-        await send({"type": "http.response.body", "body": b""})
-        return True
+            body = await request.body()
+            given, code = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0], ""
+        redeemed = time.monotonic() < self._codes.pop(code, 0.0)  # a code is none afterwards
+        if not redeemed and not self._admits(request, given):
+            raise HTTPException(401, "That token is not right; use the link that 'bilex serve' printed last")
+        cookie = f"{_cookie_name(request)}={self._policy.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        return RedirectResponse("/", 303, {"Set-Cookie": cookie})
 
-    def _check_token(self, scope: Scope, headers: dict[str, str]) -> None:
+    def _check_token(self, request: Request) -> None:
         """Refuse a request without token or cookie."""
-        if scope["path"] == HEALTH and scope["method"] in ("GET", "HEAD"):
+        if request.scope["path"] == HEALTH and request.method in ("GET", "HEAD"):
             return
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if self._policy.admits_cookie(_cookie(headers)):
+        if self._policy.admits_cookie(request.cookies.get(_cookie_name(request), "")):
             return
-        if scheme.lower() == "bearer" and self._admits(scope, given.strip()):
-            return
-        raise AccessDeniedError(
-            401, "A token is needed; use the link that 'bilex serve' printed, or a bearer token."
-        )
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not self._admits(request, given.strip()):
+            raise HTTPException(
+                401, "A token is needed; use the link that 'bilex serve' printed, or a bearer token"
+            )
 
-    def _admits(self, scope: Scope, given: str) -> bool:
+    def _admits(self, request: Request, given: str) -> bool:
         """Whether this is the token; short ones may be tried a few times per minute only."""
         guessable = bool(given) and len(self._policy.token) < _SAFE_LENGTH
-        peer = str((scope.get("client") or ("",))[0])
+        peer = request.client.host if request.client else ""
         if guessable:
             self._guesses.check(peer)
         right = self._policy.admits_token(given)
         if guessable and not right:
             self._guesses.note(peer)
         return right
-
-    def _redeemed(self, code: str) -> bool:
-        """Whether this is a one-time code; it is none afterwards."""
-        return time.monotonic() < self._codes.pop(code, 0.0)
-
-    async def _refuse(
-        self, scope: Scope, headers: dict[str, str], send: _WithHeaders, refused: AccessDeniedError
-    ) -> None:
-        kind, body = "application/json", json.dumps({"detail": refused.sentence}).encode()
-        if refused.status == 401 and "text/html" in headers.get("accept", "") and scope["path"] == "/":
-            kind, body = "text/html; charset=utf-8", _form(refused.sentence)
-        answer = [(b"content-type", kind.encode())]
-        if refused.status == 401:
-            answer.append((b"www-authenticate", b"Bearer"))
-        await send({"type": "http.response.start", "status": refused.status, "headers": answer})
-        await send({"type": "http.response.body", "body": body})
 
 
 class _WithHeaders:
@@ -256,55 +243,29 @@ class _WithHeaders:
         await self._send(message)
 
 
-def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+def _refusal(request: Request, refused: HTTPException) -> Response:
+    sentence, headers = f"{refused.detail}.", {}
+    if refused.status_code == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+        if "text/html" in request.headers.get("accept", "") and request.scope["path"] == "/":
+            return HTMLResponse(_FORM.format(html.escape(sentence)), 401, headers)
+    return JSONResponse({"detail": sentence}, refused.status_code, headers)
 
 
-def _decoded(scope: Scope) -> str:
-    """The path and the query as text."""
-    query = unquote_to_bytes(scope["query_string"]).decode("utf-8", "replace")
-    return f"{scope['path']}?{query}"
-
-
-def _length(headers: dict[str, str]) -> int:
-    given = headers.get("content-length", "0")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 20 else 0
-
-
-def _site_of(origin: str) -> str | None:
+def _split(address: str) -> SplitResult:
     try:
-        return urlsplit(origin).netloc
+        return urlsplit(address)
     except ValueError:
-        return None
+        return urlsplit("")
 
 
-def _name_of(host: str) -> str:
-    """A Host header without the port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
-
-
-def _cookie_name(headers: dict[str, str]) -> str:
+def _cookie_name(request: Request) -> str:
     """Cookies know no ports, so that two servers on one machine need two names."""
     try:
-        port = urlsplit(f"//{headers.get('host', '')}").port
+        port = _split(f"//{request.headers.get('host', '')}").port
     except ValueError:
         port = None
     return f"bilex_{port or 80}"
-
-
-def _cookie(headers: dict[str, str]) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(headers))
-    except CookieError:
-        return ""
-    return found.value if found else ""
-
-
-def _body_limit(path: str) -> int:
-    return next((limit for prefix, limit in _BODY_LIMITS.items() if path.startswith(prefix)), _BODY_LIMIT)
 
 
 def _limited(receive: Receive, limit: int, seconds: float) -> Receive:
@@ -328,27 +289,3 @@ def _limited(receive: Receive, limit: int, seconds: float) -> Receive:
         return message
 
     return next_part
-
-
-async def _whole(receive: Receive) -> bytes:
-    body = b""
-    try:
-        while True:
-            message = await receive()
-            body += bytes(message.get("body", b""))
-            if not message.get("more_body"):
-                return body
-    except HTTPException as error:
-        raise AccessDeniedError(error.status_code, f"{error.detail}.") from error
-
-
-def _form(sentence: str) -> bytes:
-    """A page without script that asks for the token or password."""
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><title>bilex workbench</title>'
-        f"<main><h1>bilex workbench</h1><p>{html.escape(sentence)}</p>"
-        '<form method="post" action="/"><label>Token or password '
-        '<input type="password" name="token" autocomplete="current-password" autofocus></label> '
-        "<button>Open</button></form></main></html>"
-    ).encode()

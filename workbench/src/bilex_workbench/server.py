@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 from urllib.parse import parse_qsl
 
 from fastapi import FastAPI, Request
@@ -88,14 +88,16 @@ def application(bench: Workbench, policy: AccessPolicy) -> Safety:
     describe = app.openapi
     app.openapi = lambda: app.openapi_schema or _with_problems(describe())  # type: ignore[method-assign]
     app.add_api_route("/docs", lambda: HTMLResponse(documentation(app.openapi())), include_in_schema=False)
-    app.add_exception_handler(ProblemError, _problem)
-    app.add_exception_handler(BilexError, _problem)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(sqlite3.Error, _not_read)
-    app.add_exception_handler(OverflowError, _strange)
-    app.add_exception_handler(UnicodeError, _strange)
-    app.add_exception_handler(Exception, _unexpected)
+    for kind in (
+        BilexError,
+        RequestValidationError,
+        HTTPException,
+        sqlite3.Error,
+        OverflowError,
+        UnicodeError,
+    ):
+        app.add_exception_handler(kind, _problem)
+    app.add_exception_handler(Exception, _problem)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True))
     unhurried = ("/api/translate", "/api/why")
@@ -134,80 +136,57 @@ def _with_problems(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(request: Request, error: Exception) -> Response:
-    status = error.status if isinstance(error, ProblemError) else 400
+    """The answer to a request that was not served: a status and one sentence."""
+    status, detail, more = 500, f"An unexpected error: {type(error).__name__}.", {}
+    if isinstance(error, ProblemError):
+        status, detail, more = error.status, str(error), error.more
+    elif isinstance(error, BilexError):
+        status, detail = 400, str(error)
+    elif isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body"))
+        status, detail = 422, f"{where or 'the body'}: {first['msg']}."
+    elif isinstance(error, HTTPException):
+        status = error.status_code
+        detail = "There is no such address." if status == 404 else f"{error.detail}."
+    elif isinstance(error, sqlite3.Error):
+        status = 503
+        detail = f"The review file could not be read ({error}); try again, or start the server again."
+    elif isinstance(error, OverflowError | UnicodeError):
+        status, detail = 400, f"A number or a text cannot be stored ({error})."
     headers = {"Retry-After": "1"} if status == 503 else None
-    more = error.more if isinstance(error, ProblemError) else {}
-    return JSONResponse({"detail": str(error), **more}, status, headers)
-
-
-def _malformed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body"))
-    return JSONResponse({"detail": f"{where or 'the body'}: {first['msg']}."}, 422)
-
-
-def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    sentence = "There is no such address." if error.status_code == 404 else f"{error.detail}."
-    return JSONResponse({"detail": sentence}, error.status_code)
-
-
-def _not_read(request: Request, error: Exception) -> Response:
-    detail = f"The review file could not be read ({error}); try again, or start the server again."
-    return JSONResponse({"detail": detail}, 503, {"Retry-After": "1"})
-
-
-def _strange(request: Request, error: Exception) -> Response:
-    return JSONResponse({"detail": f"A number or a text cannot be stored ({error})."}, 400)
-
-
-def _unexpected(request: Request, error: Exception) -> Response:
-    return JSONResponse({"detail": f"An unexpected error: {type(error).__name__}."}, 500)
+    return JSONResponse({"detail": detail, **more}, status, headers)
 
 
 def documentation(described: dict[str, Any]) -> str:
     """The interface as a page without script, made from its OpenAPI description."""
-    schemas = described.get("components", {}).get("schemas", {})
+    schemas = described["components"]["schemas"]
     parts = [
-        _section(method, path, one, schemas)
+        f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
+        f"<p>{escape(one['description'])}</p>{_parameters(one, schemas)}</section>"
         for path, ways in described["paths"].items()
         for method, one in ways.items()
     ]
-    head = (
+    return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>bilex workbench: REST interface</title>'
+        f"<main><h1>REST interface</h1><p>{escape(described['info']['description'])} "
+        f'As data: <a href="/openapi.json">openapi.json</a>.</p>{"".join(parts)}</main></html>'
     )
-    intro = f"<h1>REST interface</h1><p>{escape(described['info']['description'])} "
-    link = 'As data: <a href="/openapi.json">openapi.json</a>.</p>'
-    return f"{head}<main>{intro}{link}{''.join(parts)}</main></html>"
 
 
-def _section(method: str, path: str, one: dict[str, Any], schemas: dict[str, Any]) -> str:
-    def listed(name: str, needed: bool, where: str) -> str:
-        return f"<li><code>{escape(name)}</code> ({where}{', needed' if needed else ''})</li>"
-
-    text = str(one.get("description") or one.get("summary") or "")
-    items = [listed(p["name"], p.get("required", False), p["in"]) for p in one.get("parameters", [])]
+def _parameters(one: dict[str, Any], schemas: dict[str, Any]) -> str:
+    found = [(part["name"], part["in"], part.get("required")) for part in one.get("parameters", [])]
     body = one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    schema = schemas.get(str(body.get("$ref", "")).rsplit("/", 1)[-1], {})
-    needed = schema.get("required", [])
-    items += [listed(name, name in needed, "body") for name in schema.get("properties", {})]
-    shown = f"<ul>{''.join(items)}</ul>" if items else ""
-    title = f"<h2><code>{escape(method.upper())} {escape(path)}</code></h2>"
-    return f"<section>{title}<p>{escape(text)}</p>{shown}</section>"
+    schema = schemas.get(body.get("$ref", "").rsplit("/", 1)[-1], {})
+    found += [(name, "body", name in schema.get("required", ())) for name in schema.get("properties", ())]
+    listed = (
+        f"<li><code>{escape(name)}</code> ({where}{', needed' if needed else ''})</li>"
+        for name, where, needed in found
+    )
+    return f"<ul>{''.join(listed)}</ul>" if found else ""
 
 
-_PATH = "/api/translate"
 _NUMBERS = frozenset(str(number) for number in range(1, MOST_ANSWERS + 1))
-_DIRECTIONS: dict[str, Direction] = {name: name for name in get_args(Direction)}
-_RETRIEVALS: dict[str, Retrieval] = {name: name for name in get_args(Retrieval)}
-
-
-class _Wanted(NamedTuple):
-    word: str
-    direction: Direction
-    k: int
-    retrieval: Retrieval
 
 
 class FastTranslations:
@@ -222,28 +201,25 @@ class FastTranslations:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
-        wanted = _wanted(scope)
-        if wanted is None:
-            await self._app(scope, receive, send)
-            return
-        try:
-            self._bench.note_request()
-            word, direction, k, retrieval = wanted
-            found = await translations(self._bench.engine, word, direction, k, retrieval)
-        except (BilexError, sqlite3.Error):
-            await self._app(scope, receive, send)
-            return
-        await JSONResponse(found)(scope, receive, send)
+        answer: ASGIApp = self._app
+        if scope["type"] == "http" and scope["path"] == "/api/translate" and scope["method"] == "GET":
+            given = {"direction": "forward", "retrieval": "csls", "k": "5"}
+            given |= parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+            if _well_formed(given):
+                self._bench.note_request()
+                word, direction, retrieval = given["word"], given["direction"], given["retrieval"]
+                with suppress(BilexError, sqlite3.Error):
+                    found = await translations(
+                        self._bench.engine,
+                        word,
+                        cast(Direction, direction),
+                        int(given["k"]),
+                        cast(Retrieval, retrieval),
+                    )
+                    answer = JSONResponse(found)
+        await answer(scope, receive, send)
 
 
-def _wanted(scope: Scope) -> _Wanted | None:
-    """What a request asks for; None if it is another request or not well-formed."""
-    if scope["type"] != "http" or scope["path"] != _PATH or scope["method"] != "GET":
-        return None
-    given = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-    word, k = given.get("word", ""), given.get("k", "5")
-    direction = _DIRECTIONS.get(given.get("direction", "forward"))
-    retrieval = _RETRIEVALS.get(given.get("retrieval", "csls"))
-    if direction is None or retrieval is None or not 0 < len(word) <= LONGEST_WORD or k not in _NUMBERS:
-        return None
-    return _Wanted(word, direction, int(k), retrieval)
+def _well_formed(given: dict[str, str]) -> bool:
+    right = given["direction"] in get_args(Direction) and given["retrieval"] in get_args(Retrieval)
+    return right and given["k"] in _NUMBERS and 0 < len(given.get("word", "")) <= LONGEST_WORD
