@@ -27,7 +27,7 @@ import torch
 
 from bilex.aligners import Aligner, get_method
 from bilex.core.files import write_json
-from bilex.encoders.combine import Combination, Floats, mixed_views, unit_rows
+from bilex.encoders.combine import Combination, Floats, mixed_views
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.pairs import positive_pairs
 from bilex.encoders.settings import C2, OFFLINE_ENCODER, TuningPreset
@@ -38,6 +38,7 @@ from bilex.fit.trial import decide
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
+from bilex.vectors.stored import unit_rows
 from research.packed import PAIRS, read_dictionary, read_vectors
 from research.stage_c2_timing import timing
 

@@ -213,8 +213,6 @@ def test_warnings_of_ours_are_sentences_on_the_command_line(
 class _FakeGenerator:
     """A GPU's random numbers: a recording that broke off makes them wait, until their state is replaced."""
 
-    device = torch.device("cuda")
-
     def __init__(self) -> None:
         self.waiting = False
 
@@ -239,7 +237,10 @@ def test_a_recording_that_fails_is_reported_and_the_work_goes_on(monkeypatch: py
 
     monkeypatch.setattr(replay, "new_memory", object)
     monkeypatch.setattr(replay, "record", broken)
-    step = replay.ReplayedPass(work, said.append, [generator])  # type: ignore[list-item]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "default_generators", [generator])
+    step = replay.ReplayedPass(work, said.append)
     found = [float(step(torch.full((2,), float(number)))) for number in range(4)]
     assert found == [0, 2, 4, 6] and step.replayed == 0
     assert len(said) == 1 and said[0].startswith("The GPU could not record a step (operation not permitted")

@@ -20,16 +20,6 @@ processor\t: 1
 flags\t\t: fpu
 """
 LINUX_ARM = "processor\t: 0\nFeatures\t: fp asimd evtstrm fphp asimdhp asimddp sve i8mm bf16\n"
-MAC_ARM = """hw.optional.neon: 1
-hw.optional.arm.FEAT_BF16: 1
-hw.optional.arm.FEAT_I8MM: 0
-hw.optional.arm.FEAT_DotProd: 1
-hw.optional.AdvSIMD: 1
-machdep.cpu.brand_string: Apple M2
-"""
-MAC_INTEL = """machdep.cpu.features: FPU SSE4.2 FMA AVX1.0 F16C
-machdep.cpu.leaf7_features: BMI1 AVX2 AVX512F
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -68,16 +58,16 @@ def test_no_torch_for_machine_facts() -> None:
     assert caught.stdout.strip() == "False"
 
 
-def test_instructions_have_linux_names_everywhere() -> None:
-    assert machine.named(machine._of_cpu_info(LINUX_X86)) == {
+def test_instructions_have_linux_names_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, tmp_path, LINUX_X86)
+    assert machine.processor().features == {
         *("sse4_2", "fma", "avx", "f16c", "avx2"),
         *("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_tile"),
     }
-    arm = machine.named(machine._of_cpu_info(LINUX_ARM))
-    assert arm == {"asimd", "asimdhp", "asimddp", "sve", "i8mm", "bf16"}
-    assert machine.named(machine._of_sysctl(MAC_ARM)) == {"asimd", "asimddp", "bf16"}
-    intel = machine.named(machine._of_sysctl(MAC_INTEL))
-    assert intel == {"sse4_2", "fma", "avx", "f16c", "avx2", "avx512f"}
+    assert machine.processor().name == "Some Processor"
+    pretend(monkeypatch, tmp_path, LINUX_ARM)
+    assert machine.processor().features == {"asimd", "asimdhp", "asimddp", "sve", "i8mm", "bf16"}
+    assert machine.named(["neon", "fullfp16", "dotprod", "bf16"]) == {"asimd", "asimdhp", "asimddp", "bf16"}
     llvm = ["sse4.2", "avx", "avx2", "avx512bf16", "avx512vnni", "amx-bf16", "amx-int8", "popcnt"]
     assert machine.named(llvm) == {
         *("sse4_2", "avx", "avx2", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"),
@@ -85,11 +75,13 @@ def test_instructions_have_linux_names_everywhere() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").is_file(), reason="compares Linux's list with the compiler's")
-def test_the_compiler_finds_what_the_system_lists() -> None:
-    spelled = machine._of_llvm()
-    if not spelled:
+def test_the_compiler_finds_what_the_system_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = machine.processor().features
+    monkeypatch.setattr(machine, "_CPU_INFO", Path("/nowhere"))
+    found = machine.processor().features
+    if not found:
         pytest.skip("LLVM does not know this processor")
-    assert machine.named(spelled) == machine.usable_instructions()
+    assert found == listed
 
 
 @pytest.mark.parametrize(

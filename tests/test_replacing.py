@@ -17,7 +17,6 @@ from bilex.core.files import (
     atomic_folder,
     check_not_an_input,
     check_writable,
-    nothing_of_ours,
     read_json,
     write_text,
 )
@@ -41,7 +40,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
-    with atomic_folder(tmp_path / "model", own_files=nothing_of_ours) as temporary:
+    with atomic_folder(tmp_path / "model", own_files=lambda folder: ()) as temporary:
         (temporary / "a").write_text("new")
     assert names(tmp_path / "model") == ["a"]
 
@@ -49,7 +48,7 @@ def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
 def test_a_folder_of_somebody_else_is_never_replaced(model: Path) -> None:
     with (
         pytest.raises(BilexError, match=r"model: is a folder with other things in it \('a'\)"),
-        atomic_folder(model, own_files=nothing_of_ours),
+        atomic_folder(model, own_files=lambda folder: ()),
     ):
         pytest.fail("the block must not run")
     (model / "notes").mkdir()

@@ -1,9 +1,9 @@
 """The readers of word vectors and of corpora as targets of `tools/fuzz_readers.py`.
 
-Every input is a small valid file of one of the formats with some changes, or random bytes, read in memory as
+Every input is a small valid file of one of the formats with some changes, or random bytes, read as
 text, word2vec binary, fastText .bin, npy with its word list, packed text, a safetensors folder, or
-whatever the sniffer takes it for; and, from a file, as the text that `bilex vectors` learns from. What is
-read must keep what is promised: vectors are finite and not zero, each word comes once, a report adds up.
+whatever the sniffer takes it for; and as the text that `bilex vectors` learns from. What is read
+must keep what is promised: vectors are finite and not zero, each word comes once, a report adds up.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
 from bilex.corpus.reading import LeftOut, read_texts
 from bilex.corpus.tokens import Tokeniser
-from bilex.vectors import Subwords, WordVectors, fasttext, folder, npy, word2vec
-from bilex.vectors.formats import memory_source, sniff_source
+from bilex.vectors import Subwords, WordVectors
+from bilex.vectors.formats import load
 from bilex.vectors.reading import LoadOptions
 from fuzzing import Target
 from mutations import mutated, restructured
@@ -135,12 +135,12 @@ def vector_targets(scratch: Path) -> list[Target]:
     everything = (*TEXTS, word2vec, *fasttexts, *matrices, gzip.compress(TEXTS[0]))
     chosen = (b"chosen by the reader",)
     return [
-        VectorTarget("text", _read_text, TEXTS),
-        VectorTarget("packed text", _read_packed, TEXTS),
-        VectorTarget("binary", _read_binary, (word2vec, word2vec.replace(b"\n", b"", 2))),
-        VectorTarget("fasttext", _read_fasttext, fasttexts),
-        VectorTarget("npy", _read_npy, matrices),
-        VectorTarget("sniffed vectors", _read_sniffed, everything),
+        VectorTarget("text", _reader(scratch, "text"), TEXTS),
+        VectorTarget("packed text", _reader(scratch, "text", packed=True), TEXTS),
+        VectorTarget("binary", _reader(scratch, "binary"), (word2vec, word2vec.replace(b"\n", b"", 2))),
+        VectorTarget("fasttext", _reader(scratch, "fasttext"), fasttexts),
+        VectorTarget("npy", _reader(scratch, "npy"), matrices),
+        VectorTarget("sniffed vectors", _reader(scratch, None), everything),
         VectorTarget("int8 folder", packed.read, chosen, decoded=False),
         VectorTarget("float32 folder", mapped.read, chosen, decoded=False),
         CorpusTarget(scratch),
@@ -153,46 +153,32 @@ def _changed(rng: random.Random, seeds: Sequence[bytes]) -> bytes:
     return mutated(rng, seeds, TOKENS)
 
 
-def _read_text(content: bytes, options: LoadOptions, _rng: random.Random) -> WordVectors:
-    return word2vec.read_text(memory_source(content), options)
+def _reader(scratch: Path, kind: str | None, *, packed: bool = False) -> Reader:
+    """Reads bytes as a file of a format, a matrix with a word list beside it; None for what it looks like."""
+
+    def read(content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:
+        path = scratch / "input.npy"
+        for file in (path, path.with_suffix(".txt")):
+            file.unlink(missing_ok=True)  # a mapped file is not written over
+        words = b"a\nb\nc\n" if rng.random() < 0.5 else mutated(rng, (b"a\nb\nc\n", b"a\r\nA\r\nb"), TOKENS)
+        path.with_suffix(".txt").write_bytes(words)
+        path.write_bytes(_packed(content, rng) if packed else content)
+        vectors = load(path, options, kind)
+        if vectors.subwords is not None:
+            with contextlib.suppress(KeyError):
+                vectors.subwords.vector("unknown")
+        return vectors
+
+    return read
 
 
-def _read_binary(content: bytes, options: LoadOptions, _rng: random.Random) -> WordVectors:
-    return word2vec.read_binary(memory_source(content), options)
-
-
-def _read_fasttext(content: bytes, options: LoadOptions, _rng: random.Random) -> WordVectors:
-    vectors = fasttext.parse(content, options, "memory")
-    if vectors.subwords is not None:
-        with contextlib.suppress(KeyError):
-            vectors.subwords.vector("unknown")
-    return vectors
-
-
-def _read_npy(content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:
-    words = b"a\nb\nc\n" if rng.random() < 0.5 else mutated(rng, (b"a\nb\nc\n", b"a\r\nA\r\nb"), TOKENS)
-    return npy.parse(content, words, options, "memory", "memory")
-
-
-def _read_packed(content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:
+def _packed(content: bytes, rng: random.Random) -> bytes:
     kind = rng.random()
     if kind < 0.6:
         packed = gzip.compress(content, 1, mtime=0)
     else:
         packed = bz2.compress(content, 1) if kind < 0.9 else lzma.compress(content, preset=0)
-    return word2vec.read_text(
-        memory_source(mutated(rng, (packed,), TOKENS) if rng.random() < 0.7 else packed), options
-    )
-
-
-def _read_sniffed(content: bytes, options: LoadOptions, rng: random.Random) -> WordVectors:
-    source = memory_source(content)
-    kind = sniff_source(source)
-    if kind in ("text", "binary"):
-        return (
-            word2vec.read_text(source, options) if kind == "text" else word2vec.read_binary(source, options)
-        )
-    return (_read_npy if kind == "npy" else _read_fasttext)(content, options, rng)
+    return mutated(rng, (packed,), TOKENS) if rng.random() < 0.7 else packed
 
 
 class _Folder:
@@ -208,7 +194,7 @@ class _Folder:
         changed = mutated(rng, (self.files[name],), TOKENS)
         (self.path / name).write_bytes(changed)
         try:
-            return folder.read(self.path, options)
+            return load(self.path, options)
         finally:
             (self.path / name).write_bytes(self.files[name])
 

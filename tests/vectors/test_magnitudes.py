@@ -12,7 +12,7 @@ from bilex.aligners import get_method
 from bilex.aligners.preparation import UnitRows
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
-from bilex.vectors.magnitudes import unit_rows
+from bilex.vectors.stored import unit_rows, unit_rows_float32
 from planted import planted
 
 SIZES = [1e-38, 1e-30, 1e-20, 1.0, 1e20, 1e30, 1e38]
@@ -31,14 +31,16 @@ def test_unit_rows_of_any_size() -> None:
     plain, odd = world.source, scaled(world.source)
     expected = unit_rows(plain.vectors)
     np.testing.assert_allclose(unit_rows(odd.vectors), expected, atol=1e-6)
+    np.testing.assert_allclose(unit_rows_float32(odd.vectors), expected, atol=1e-6)
     np.testing.assert_allclose(UnitRows(odd, torch.device("cpu"))[:].numpy(), expected, atol=1e-6)
     np.testing.assert_allclose(odd.preprocessed("unit").vectors, expected, atol=1e-6)
-    assert not unit_rows(np.zeros((2, 3), np.float32)).any()
+    for divided in (unit_rows, unit_rows_float32):
+        assert not divided(np.zeros((2, 3), np.float32)).any()
 
 
 def test_rows_of_usual_size_are_divided_by_their_lengths_as_ever() -> None:
     rows = planted(50, 7).source.vectors
-    assert np.array_equal(unit_rows(rows), rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    assert np.array_equal(unit_rows_float32(rows), rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("name", ["procrustes", "c1", "vecmap-supervised", "rcsls"])

@@ -151,7 +151,7 @@ def change_config(saved: Path, **changes: Any) -> None:
 
 def test_folder_from_a_newer_version(saved: Path) -> None:
     change_config(saved, version=99)
-    refused(saved, "has format version 99, this bilex reads up to 1; install a newer bilex")
+    refused(saved, "has format version 99, this bilex reads up to 2; install a newer bilex")
 
 
 def test_folder_of_something_else(saved: Path) -> None:
@@ -160,7 +160,7 @@ def test_folder_of_something_else(saved: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"words": "x"}, {"sha256": None}, {"preprocessing": ["magic"]}, {"dim": None}]
+    "changes", [{"words": "x"}, {"version": 1}, {"preprocessing": ["magic"]}, {"dim": None}]
 )
 def test_folder_with_a_config_that_lacks_something(saved: Path, changes: dict[str, Any]) -> None:
     change_config(saved, **changes)
@@ -170,10 +170,11 @@ def test_folder_with_a_config_that_lacks_something(saved: Path, changes: dict[st
 def test_folder_whose_parts_do_not_fit(saved: Path) -> None:
     change_config(saved, dim=7)
     refused(saved, "was changed or damaged")
-    config = json.loads((saved / folder.CONFIG).read_text())
-    del config["config_sha256"]  # as somebody who wants it so would
-    (saved / folder.CONFIG).write_text(json.dumps(config))
-    refused(saved, "do not fit together")
+    refused(saved, "do not fit together", verify=False)
+    (saved / "SHA256SUMS").write_text("# bilex-vectors\n" + "0" * 64 + "  config.json\n")
+    refused(saved, "its checksums are not those of its files")
+    (saved / "SHA256SUMS").unlink()
+    refused(saved, "is missing or damaged")
 
 
 def test_folder_with_damaged_parts(saved: Path) -> None:
@@ -226,7 +227,7 @@ def test_a_full_disk_leaves_nothing_behind(
     elif name == "v":
         monkeypatch.setattr("bilex.vectors.folder.write_matrix", full)
     else:
-        monkeypatch.setattr("bilex.vectors.word2vec.open_for_writing", full)
+        monkeypatch.setattr("bilex.vectors.word2vec.row_blocks", full)
     with pytest.raises(BilexError, match="the disk is full"):
         vectors.save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []

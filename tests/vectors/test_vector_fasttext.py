@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 from bilex.core.errors import BilexError
-from bilex.vectors import Subwords, WordVectors, fasttext
+from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.kernels import ngram_buckets
-from bilex.vectors.reading import LoadOptions
 
 DATA = Path(__file__).parent / "data"
 TOLERANCE = 1e-7
+
+
+def load(folder: Path, content: bytes) -> WordVectors:
+    path = folder / "x.bin"
+    path.unlink(missing_ok=True)  # a mapped file is not written over
+    path.write_bytes(content)
+    return WordVectors.load(path, format="fasttext")
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -128,14 +134,14 @@ def test_quantised_models_are_refused_in_one_sentence() -> None:
         WordVectors.load(DATA / "quantised.ftz", lowercase=False)
 
 
-def test_every_truncation_is_reported() -> None:
+def test_every_truncation_is_reported(tmp_path: Path) -> None:
     content = (DATA / "without_subwords.bin").read_bytes()
     words = len(recorded("without_subwords")["words"])
     needed = content.index(struct.pack("<?qq", False, words, 8)) + 17 + words * 8 * 4
     for length in [*range(4, needed, 37), needed - 1]:
         with pytest.raises(BilexError, match=r"is cut off after [\d,]+ bytes"):
-            fasttext.parse(content[:length], LoadOptions(), "x.bin")
-    fasttext.parse(content[:needed], LoadOptions(), "x.bin")
+            load(tmp_path, content[:length])
+    load(tmp_path, content[:needed])
 
 
 @pytest.mark.parametrize(
@@ -148,11 +154,11 @@ def test_every_truncation_is_reported() -> None:
         (8 + 56 + 4, 0, "its dictionary says"),
     ],
 )
-def test_settings_that_lie(offset: int, value: int, says: str) -> None:
+def test_settings_that_lie(offset: int, value: int, says: str, tmp_path: Path) -> None:
     content = bytearray((DATA / "skipgram.bin").read_bytes())
     struct.pack_into("<i", content, offset, value)
     with pytest.raises(BilexError, match=says):
-        fasttext.parse(bytes(content), LoadOptions(), "x.bin")
+        load(tmp_path, bytes(content))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import struct
@@ -13,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bilex.core.errors import BilexError
+from bilex.core.files import sha256
 from bilex.vectors import WordVectors, folder
-from bilex.vectors.formats import format_of_name, sniff
+from bilex.vectors.formats import format_of_name
 
 FILES = {
     "v.vec": "text",
@@ -47,7 +49,6 @@ def assert_same(found: WordVectors, expected: WordVectors) -> None:
 @pytest.mark.parametrize(("name", "kind"), FILES.items())
 def test_round_trip(vectors: WordVectors, tmp_path: Path, name: str, kind: str) -> None:
     vectors.save(tmp_path / name)
-    assert sniff(tmp_path / name) == kind
     loaded = WordVectors.load(tmp_path / name, lowercase=False)
     assert_same(loaded, vectors)
     assert loaded.report.format == kind
@@ -225,13 +226,43 @@ def test_saving_again_replaces_a_folder_but_never_a_strangers(vectors: WordVecto
 
 def test_verify_finds_a_flipped_byte(vectors: WordVectors, tmp_path: Path) -> None:
     vectors.save(tmp_path / "v")
-    folder.verify(tmp_path / "v")
-    file = tmp_path / "v" / folder.VECTORS
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(BilexError, match="was changed or damaged"):
-        folder.verify(tmp_path / "v")
+    WordVectors.load(tmp_path / "v")
+    for file in sorted((tmp_path / "v").iterdir()):
+        content = bytearray(file.read_bytes())
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(
+            BilexError, match=r"changed|damaged|another kind|not valid JSON|not those of its files"
+        ):
+            WordVectors.load(tmp_path / "v")
+        file.write_bytes(content)
+    WordVectors.load(tmp_path / "v")
+
+
+def as_the_first_version(path: Path) -> None:
+    """Turn a folder into one of version 1, which kept its checksums in config.json."""
+    config = json.loads((path / folder.CONFIG).read_text(encoding="utf-8")) | {"version": 1}
+    others = [file for file in sorted(path.iterdir()) if file.name not in (folder.CONFIG, "SHA256SUMS")]
+    config["sha256"] = {file.name: sha256(file) for file in others}
+    config["config_sha256"] = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
+    (path / folder.CONFIG).write_text(json.dumps(config), encoding="utf-8")
+    (path / "SHA256SUMS").unlink()
+
+
+def test_folders_of_the_first_version_are_read_verified_and_replaced(
+    vectors: WordVectors, tmp_path: Path
+) -> None:
+    vectors.save(tmp_path / "v")
+    as_the_first_version(tmp_path / "v")
+    assert_same(WordVectors.load(tmp_path / "v", lowercase=False), vectors)
+    for name in (folder.VECTORS, folder.CONFIG):
+        content = (tmp_path / "v" / name).read_bytes()
+        (tmp_path / "v" / name).write_bytes(content.replace(b'"dim": 5', b'"dim": 6')[:-1] + b"}")
+        with pytest.raises(BilexError, match="was changed or damaged"):
+            WordVectors.load(tmp_path / "v")
+        (tmp_path / "v" / name).write_bytes(content)
+    vectors.head(2).save(tmp_path / "v")
+    assert (tmp_path / "v" / "SHA256SUMS").read_text().startswith("# bilex-vectors\n")
+    assert len(WordVectors.load(tmp_path / "v")) == 2
 
 
 @pytest.mark.parametrize("name", ["v.doc", "v.npy.gz", "v.gz", "v.bin.xz"])
@@ -245,13 +276,13 @@ def test_config_is_readable_and_names_everything(vectors: WordVectors, tmp_path:
     config = json.loads((tmp_path / "v" / folder.CONFIG).read_text(encoding="utf-8"))
     assert config["format"] == "bilex-vectors"
     assert (config["version"], config["words"], config["dim"], config["dtype"]) == (
-        1,
+        2,
         len(WORDS),
         5,
         "float32",
     )
-    assert set(config["sha256"]) == {folder.VOCABULARY, folder.VECTORS}
     assert sorted(file.name for file in (tmp_path / "v").iterdir()) == [
+        "SHA256SUMS",
         "config.json",
         "vectors.safetensors",
         "vocabulary.txt",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,16 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors, word2vec
-from bilex.vectors.formats import memory_source
-from bilex.vectors.reading import LoadOptions
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def read(content: bytes, **options: Any) -> WordVectors:
-    return word2vec.read_text(memory_source(content, "x.vec"), LoadOptions(**options))
+    Path("x.vec").write_bytes(content)
+    return WordVectors.load("x.vec", format="text", **({"lowercase": False} | options))
 
 
 def test_with_and_without_header() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json
 from bilex.vectors.folder import CONFIG
-from bilex.vectors.formats import open_source, sniff_source
+from bilex.vectors.formats import sniff
+from bilex.vectors.reading import open_source
 
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+\d+[ \t\r]*\n")
 _UNKNOWN = 200_000
@@ -23,7 +24,7 @@ def word_count(path: Path) -> int:
         if path.is_dir():
             return int(read_json(path / CONFIG)["words"])
         with open_source(path) as source:
-            kind = sniff_source(source)
+            kind = sniff(source)
             if kind == "npy":
                 return int(np.load(path, mmap_mode="r").shape[0])
             header = _HEADER.match(source.head)

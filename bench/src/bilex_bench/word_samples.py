@@ -76,7 +76,7 @@ class Sampler:
             "combined": self.sample(space.source.vectors, space.target.vectors),
         }
         if tuned:
-            from bilex.encoders.combine import unit_rows
+            from bilex.vectors.stored import unit_rows
 
             source, target = (unit_rows(encoder.encode(list(side))) for side in self.words)
             samples["lm-tuned"] = samples["lm"]

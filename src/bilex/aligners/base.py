@@ -27,7 +27,6 @@ from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
-from bilex.vectors.magnitudes import check_finite
 
 if TYPE_CHECKING:
     from typing import Self
@@ -190,7 +189,7 @@ class Aligner(ABC):
         self.rejected_ = known.rejected_index(source.key_to_index, target.key_to_index)
         pairs = self._usable_pairs(source, target, known, progress)
         for side in (source, target):
-            check_finite(side)
+            side.check_finite()
         with exclusive_lock(checkpoint), enough_memory():
             self._fit(source, target, pairs, progress, checkpoint)
         self._refuse_not_finite()

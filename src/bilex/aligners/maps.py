@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.vectors.magnitudes import LONGEST, SHORTEST, unit_rows
-from bilex.vectors.stored import StoredRows
+from bilex.vectors.stored import LONGEST, SHORTEST, StoredRows, unit_rows_float32
 
 if TYPE_CHECKING:
     import torch
@@ -61,7 +60,7 @@ class Unit(MapStep):
 
     def __call__(self, rows: Array) -> Array:
         """Rows of length one; zero rows stay zero."""
-        return unit_rows(rows)
+        return unit_rows_float32(rows)
 
     def on_device(self, rows: torch.Tensor) -> torch.Tensor:
         """The same on a device; rows of lengths beyond float32 go by the host."""
@@ -225,7 +224,7 @@ class Local(MapStep):
 
     def shift(self, rows: Array) -> Array:
         """The weighted mean of the pulls for each row; zero for a row far from all anchors."""
-        weights = unit_rows(rows) @ self.anchors.T
+        weights = unit_rows_float32(rows) @ self.anchors.T
         far = weights < LOCAL_COSINE
         weights = np.exp((weights - 1) / self.width)
         weights[far] = 0
@@ -238,7 +237,7 @@ def moved_rows(rows: Array, shift: Array, step: float) -> Array:
     near = shift.any(axis=1)
     lengths = np.linalg.norm(rows[near], axis=1, keepdims=True)
     result = rows.copy()
-    result[near] = unit_rows(unit_rows(rows[near]) + np.float32(step) * shift[near]) * lengths
+    result[near] = unit_rows_float32(unit_rows_float32(rows[near]) + np.float32(step) * shift[near]) * lengths
     return result
 
 

@@ -13,7 +13,7 @@ from bilex.aligners.base import Pairs
 from bilex.aligners.maps import Array, Center, Map, MapStep, Unit
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
-from bilex.vectors.magnitudes import LONGEST, SHORTEST
+from bilex.vectors.stored import LONGEST, SHORTEST
 
 _BLOCK_ROWS = 16384
 
@@ -105,7 +105,7 @@ class UnitRows:
         read = torch.tensor(self._vectors[rows], dtype=torch.float32, device=self.device)
         norms = torch.linalg.vector_norm(read, dim=1, keepdim=True)
         extreme = torch.nonzero((norms[:, 0] < SHORTEST) | (norms[:, 0] > LONGEST))[:, 0]
-        if len(extreme):  # as in `magnitudes.unit_rows`
+        if len(extreme):  # as in `unit_rows_float32`
             largest = read[extreme].abs().amax(dim=1, keepdim=True)
             read[extreme] /= torch.where(largest == 0, 1, largest)
             norms[extreme] = torch.linalg.vector_norm(read[extreme], dim=1, keepdim=True)

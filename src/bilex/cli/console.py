@@ -53,7 +53,8 @@ def warn(sentence: str) -> None:
 
 def progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
     """Bars on a terminal, lines elsewhere."""
-    return Steps(BarProgress() if sys.stderr.isatty() else LineProgress(), steps, verbose=verbose)
+    kind = BarProgress if sys.stderr.isatty() else LineProgress
+    return kind(steps, verbose=verbose)
 
 
 @contextmanager

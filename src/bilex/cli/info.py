@@ -229,7 +229,7 @@ def _show_doubtful(path: str, count: int, as_json: bool) -> None:
 
 def _vectors(path: str, limit: int | None) -> dict[str, Any]:
     """Words, dimension, preprocessing, and all that the reader left out."""
-    from bilex.vectors.core import row_norms
+    from bilex.vectors.stored import row_norms
 
     vectors = opt.read_vectors(path, limit, False, progress())
     norms = row_norms(vectors.vectors)

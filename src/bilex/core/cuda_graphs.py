@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
@@ -37,29 +37,20 @@ class ReplayedPass(Generic[Batch]):
     """A pass over batches, recorded for each shape and replayed from then on.
 
     The first batch of a shape runs as usual, which loads and chooses the kernels; the second is recorded.
-    Dropout draws from torch's own generator in either case, the same numbers.
+    Dropout draws from torch's own generator in either case, the same numbers. `replayed` counts batches.
 
     Args:
         work: The pass. It must not wait for the GPU, and must write into memory that stays where it is.
         report: Called with a sentence if recording fails; from then on every batch runs as usual.
-        generators: Chance that the pass draws from, besides torch's own.
     """
 
-    def __init__(
-        self,
-        work: Callable[[Batch], torch.Tensor],
-        report: Callable[[str], None],
-        generators: Sequence[torch.Generator] = (),
-    ) -> None:
-        self._work = work
-        self._report = report
-        self._generators = generators
+    def __init__(self, work: Callable[[Batch], torch.Tensor], report: Callable[[str], None]) -> None:
+        self._work, self._report = work, report
         self._seen: set[Hashable] = set()
         self._recordings: dict[Hashable, tuple[Batch, Callable[[], None], torch.Tensor]] = {}
         self._memory: Any = None
         self._able = True
         self.replayed = 0
-        """How many batches were replayed."""
 
     def __call__(self, batch: Batch) -> torch.Tensor:
         """Do the pass over a batch; the number that it yields is good until the next call."""
@@ -80,11 +71,11 @@ class ReplayedPass(Generic[Batch]):
         try:
             if self._memory is None:
                 self._memory = new_memory()
-            replay, result = record(lambda: self._work(own), self._memory, self._generators)
+            replay, result = record(lambda: self._work(own), self._memory)
         except RuntimeError as error:
             self._able = False
             self._recordings.clear()
-            leave_recording(self._generators)
+            _leave_recording()
             self._report(
                 f"The GPU could not record a step ({str(error).splitlines()[0]}): training goes on without, "
                 "with the same results, but slower."
@@ -115,54 +106,28 @@ def new_memory() -> Any:
     return torch.cuda.graph_pool_handle()
 
 
-def record(
-    work: Callable[[], torch.Tensor], memory: Any, generators: Sequence[torch.Generator] = ()
-) -> tuple[Callable[[], None], torch.Tensor]:
-    """Record what `work` makes the GPU do, without doing it.
-
-    Args:
-        work: What is recorded.
-        memory: Where its tensors lie (`new_memory`).
-        generators: Chance that it draws from, besides torch's own.
-
-    Returns:
-        A function that does it, and the tensor where the result will be.
-    """
+def record(work: Callable[[], torch.Tensor], memory: Any) -> tuple[Callable[[], None], torch.Tensor]:
+    """Record what `work` makes the GPU do: a function that does it, and the tensor for the result."""
     graph: Any = torch.cuda.CUDAGraph()
-    for generator in generators:
-        graph.register_generator_state(generator)
     stream = torch.cuda.current_stream()
-    with (
-        no_collection(),
-        torch.cuda.graph(graph, pool=memory, stream=stream, capture_error_mode="thread_local"),
-    ):
-        result = work()
-    return graph.replay, result
-
-
-def leave_recording(generators: Sequence[torch.Generator] = ()) -> None:
-    """Make random numbers usable again after a recording that failed.
-
-    A recording that breaks off leaves each generator waiting for its end, and the next number drawn from it
-    raises torch's own error. A clone of its state stands at the same place of the stream and does not wait.
-
-    Args:
-        generators: Those of the recording, besides torch's own.
-    """
-    own = torch.cuda.default_generators[torch.cuda.current_device()] if torch.cuda.is_available() else None
-    for generator in (*generators, own):
-        if generator is not None and generator.device.type == "cuda":
-            generator.graphsafe_set_state(generator.clone_state())
-
-
-@contextlib.contextmanager
-def no_collection() -> Iterator[None]:
-    """Keep Python's collector quiet: an old recording that it frees during a new one would spoil that."""
     enabled = gc.isenabled()
     gc.collect()
-    gc.disable()
+    gc.disable()  # an old recording that the collector frees during a new one would spoil that
     try:
-        yield
+        with torch.cuda.graph(graph, pool=memory, stream=stream, capture_error_mode="thread_local"):
+            result = work()
     finally:
         if enabled:
             gc.enable()
+    return graph.replay, result
+
+
+def _leave_recording() -> None:
+    """Make random numbers usable again after a recording that failed.
+
+    A recording that breaks off leaves the generator waiting for its end, and the next number drawn from it
+    raises torch's own error. A clone of its state stands at the same place of the stream and does not wait.
+    """
+    if torch.cuda.is_available():
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        generator.graphsafe_set_state(generator.clone_state())

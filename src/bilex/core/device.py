@@ -47,16 +47,7 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
 
 
 def in_blocks(count: int, size: int, work: Callable[[slice], None]) -> None:
-    """Do something for some rows at a time; where memory runs out, for half as many, with a warning.
-
-    Args:
-        count: How many rows there are.
-        size: How many at a time, to begin with.
-        work: What is done for a block. After an error of memory it is called again for half of the block.
-
-    Raises:
-        BilexError: The memory is too small for a single row.
-    """
+    """Do `work` for `size` of `count` rows at a time; where memory runs out, for half, with a warning."""
     import torch
 
     start, size = 0, max(1, size)
@@ -71,16 +62,7 @@ def in_blocks(count: int, size: int, work: Callable[[slice], None]) -> None:
 
 
 def with_less_memory(size: int, least: int, work: Callable[[int], Result]) -> Result:
-    """Do something with buffers of so many bytes; where memory runs out, with half of it, with a warning.
-
-    Args:
-        size: How many bytes, to begin with.
-        least: With fewer it is not tried.
-        work: What is done with buffers of a size; it is called again from its beginning.
-
-    Raises:
-        BilexError: The memory is too small even so.
-    """
+    """Do `work` with buffers of so many bytes; where memory runs out, again with half, down to `least`."""
     import torch
 
     while True:
@@ -93,11 +75,7 @@ def with_less_memory(size: int, least: int, work: Callable[[int], Result]) -> Re
 
 
 def _half(size: int, unit: str, error: Exception) -> int:
-    """Half of a block that was too large, with a warning.
-
-    Raises:
-        BilexError: There is no half of it.
-    """
+    """Half of a block that was too large, with a warning; an error if there is no half of it."""
     import torch
 
     if size == 1:
@@ -114,26 +92,18 @@ def _half(size: int, unit: str, error: Exception) -> int:
 
 @contextlib.contextmanager
 def enough_memory() -> Iterator[None]:
-    """Turn the errors for a memory that is too small, of the GPU or of the machine, into one sentence.
-
-    Raises:
-        BilexError: It is.
-    """
+    """Turn the errors for a memory that is too small, of the GPU or of the machine, into one sentence."""
     try:
         yield
-    except MemoryError as error:
-        raise _machine_too_small() from error
-    except RuntimeError as error:
+    except (MemoryError, RuntimeError) as error:
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(error, torch.OutOfMemoryError):
             raise _too_small() from error
-        if _CANNOT_ALLOCATE.search(str(error)):
-            raise _machine_too_small() from error
-        raise
-
-
-def _machine_too_small() -> BilexError:
-    return BilexError("there is not enough memory for this; use --limit for fewer words or smaller settings.")
+        if isinstance(error, RuntimeError) and not _CANNOT_ALLOCATE.search(str(error)):
+            raise
+        raise BilexError(
+            "there is not enough memory for this; use --limit for fewer words or smaller settings."
+        ) from error
 
 
 def _too_small() -> BilexError:
@@ -142,29 +112,20 @@ def _too_small() -> BilexError:
     )
 
 
-class _Forks:
-    """What is done around a fork: torch's threads do not come along, and OpenMP would wait for them for ever.
+# torch's threads do not come along into a forked child, and OpenMP would wait for them for ever. A child of
+# a process with threads computes with one, which needs no others; answers stay the same. A child of a process
+# without threads is free to start as many as it likes.
+_had_threads = [True]
 
-    A child of a process with threads computes with one thread, which needs no others; answers stay the same.
-    A child of a process without threads is free to start as many as it likes.
-    """
 
-    def __init__(self) -> None:
-        self._had_threads = True
+def _before_fork() -> None:
+    _had_threads[0] = not _TASKS.is_dir() or len(list(_TASKS.iterdir())) > 1
 
-    def look(self) -> None:
-        """Before a fork: remember whether this process has threads."""
-        self._had_threads = True
-        with contextlib.suppress(OSError):
-            self._had_threads = len(list(_TASKS.iterdir())) > 1
 
-    def go_on_alone(self) -> None:
-        """After a fork, in the child."""
-        torch = sys.modules.get("torch")
-        if torch is not None and self._had_threads:
-            torch.set_num_threads(1)
+def _in_child() -> None:
+    if "torch" in sys.modules and _had_threads[0]:
+        sys.modules["torch"].set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):
-    _forks = _Forks()
-    os.register_at_fork(before=_forks.look, after_in_child=_forks.go_on_alone)
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)

@@ -34,14 +34,7 @@ _TO_FIT = ("torch", "numba", "scipy")
 
 @contextlib.contextmanager
 def fitting_libraries(what: str) -> Iterator[None]:
-    """For a block that imports what fitting needs: a missing library is named with the remedy.
-
-    Args:
-        what: What the user asked for, such as "bilex.C1".
-
-    Raises:
-        MissingLibraryError: torch, numba or scipy is not installed.
-    """
+    """For a block that imports what `what` ("bilex.C1") needs: a missing library is named with the remedy."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,7 +1,8 @@
 """Reading and writing files: whole or not at all, and never over what a command may not replace.
 
 Files and folders are written under a temporary name beside their place. A temporary has a lock that the
-system releases when its process ends; the next writer in that folder removes what nobody holds.
+system releases when its process ends; the next writer in that folder removes what nobody holds. All checks
+and writers raise a `BilexError` that says in one sentence what is wrong with which path.
 """
 
 from __future__ import annotations
@@ -27,20 +28,19 @@ from typing import Any
 from safetensors import SafetensorError
 
 from bilex.core.errors import BilexError
-from bilex.core.locks import LOCK, hidden_name, one_at_a_time, try_lock, turn_lock
+from bilex.core.locks import LOCK, WAIT_SECONDS, hidden_name, one_at_a_time, try_lock, turn_lock
 
 OwnFiles = Callable[[Path], Collection[str]]
 
 NEW, ASIDE = ".bilex-tmp", ".bilex-old"
+LISTING = "SHA256SUMS"
+FIRST_MANIFEST = "bilex-files.json"  # what earlier versions wrote in folders that bilex keeps for itself
 _SHOWN_NAME = 60
 _AT_FDCWD, _EXCHANGE = -100, 2  # of Linux's renameat2 and macOS's renamex_np
 _NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
-
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NUMPY_WROTE_LESS = re.compile(r"\d+ requested and \d+ written")  # it gives no number
 _LARGEST_JSON = 256 << 20
-LISTING = "SHA256SUMS"
-FIRST_MANIFEST = "bilex-files.json"  # what earlier versions wrote in folders that bilex keeps for itself
 _KIND_LINE = b"# bilex-"
 _REVIEWS = re.compile(r"\.review\.sqlite(-wal|-shm|-journal)?$", re.IGNORECASE)
 _SQLITE, _SQLITE_PARTS = b"SQLite format 3\0", re.compile("(.+)-(?:wal|shm|journal)")
@@ -59,11 +59,7 @@ def protected_inputs() -> Iterator[None]:
 
 
 def check_name(path: str | Path) -> None:
-    """Make sure that a path is one that the system can look up; nothing need be there.
-
-    Raises:
-        BilexError: It is too long, or holds a NUL character.
-    """
+    """Make sure that a path is one that the system can look up; nothing need be there."""
     try:
         os.lstat(path)
     except ValueError as error:
@@ -76,16 +72,9 @@ def check_name(path: str | Path) -> None:
 
 
 def check_output(path: str | Path, *, folder: bool = False) -> None:
-    """Make sure that writing a path destroys no input of this command and no part of a model.
+    """Make sure that writing a file, or a folder, destroys no input of this command and no part of a model.
 
     All writers of this module call it. Inside a folder that is being made everything may be written.
-
-    Args:
-        path: The file or folder to write.
-        folder: Whether a folder is to be written.
-
-    Raises:
-        BilexError: The path may not be written, and why.
     """
     check_name(path)
     with written_plainly(Path(path)):
@@ -95,15 +84,19 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
                 return
             if _is_ours(outer):
                 raise BilexError(f"{path}: is inside {outer}, which bilex made; choose another name.")
-        if place.name.endswith((NEW, ASIDE, LOCK)):
-            raise BilexError(f"{path}: is a name of temporary files of bilex; choose another name.")
-        if _REVIEWS.search(place.name):
-            raise BilexError(f"{path}: is the name of a review database; choose another name.")
         beside = place.suffix in _BESIDE_MODELS and (not folder or _inputs.get() is not None)
-        if beside and _is_ours(place.with_suffix("")):
-            raise BilexError(f"{path}: belongs to the model {place.stem}; choose another name.")
-        if not folder and (_is_sqlite(place) or _is_part_of_sqlite(place)):
-            raise BilexError(f"{path}: is a database, which is not replaced; choose another name.")
+        part = _SQLITE_PARTS.fullmatch(place.name)
+        fault = ""
+        if place.name.endswith((NEW, ASIDE, LOCK)):
+            fault = "is a name of temporary files of bilex"
+        elif _REVIEWS.search(place.name):
+            fault = "is the name of a review database"
+        elif beside and _is_ours(place.with_suffix("")):
+            fault = f"belongs to the model {place.stem}"
+        elif not folder and (_is_sqlite(place) or (part and _is_sqlite(place.with_name(part[1])))):
+            fault = "is a database, which is not replaced"
+        if fault:
+            raise BilexError(f"{path}: {fault}; choose another name.")
         check_not_an_input(path, *(_inputs.get() or ()))
 
 
@@ -129,19 +122,9 @@ def _is_sqlite(path: Path) -> bool:
         return file.read(len(_SQLITE)) == _SQLITE
 
 
-def _is_part_of_sqlite(path: Path) -> bool:
-    """Whether a name is that of the log or the shared memory of a database that is there."""
-    found = _SQLITE_PARTS.fullmatch(path.name)
-    return found is not None and _is_sqlite(path.with_name(found[1]))
-
-
 @contextlib.contextmanager
 def written_plainly(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusal to write `path` into one sentence.
-
-    Raises:
-        BilexError: Something in the block could not be written.
-    """
+    """Turn the operating system's refusal to write `path` into one sentence."""
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -166,9 +149,6 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
 
     After an error or Ctrl-C the temporary file is removed and an earlier `path` is as it was; after a power
     cut the old or the new content is there. What a link points to is replaced, not the link.
-
-    Raises:
-        BilexError: The file cannot be written, or is a folder, a device or a pipe.
     """
     check_output(path)
     path = _followed(Path(path))
@@ -179,15 +159,9 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary_file(path) as temporary:
             yield temporary
-            temporary.chmod(0o666 & ~_umask())
-            sync_file(temporary)
+            _complete(temporary)
             temporary.replace(path)
             sync_folder(path.parent)
-
-
-def nothing_of_ours(folder: Path) -> Collection[str]:
-    """For `atomic_folder`: no earlier folder may be replaced, except an empty one."""
-    return ()
 
 
 @contextlib.contextmanager
@@ -200,9 +174,6 @@ def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
         path: The folder to make. Where it is a link to a folder, that folder is replaced.
         own_files: From an earlier folder at `path` to the files in it that this format wrote, going by its
             own marker; it is replaced only if it holds nothing else.
-
-    Raises:
-        BilexError: The folder cannot be written, or holds what may not be replaced.
     """
     check_output(path, folder=True)
     path = _followed(Path(path))
@@ -211,8 +182,7 @@ def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(path) as temporary:
             yield temporary
-            _open_to_others(temporary)
-            _sync_tree(temporary)
+            _complete(temporary)
             with one_at_a_time(path):  # another process may end with the same name
                 check_replaceable(path, own_files)
                 _put_in_place(temporary, path)
@@ -222,32 +192,29 @@ def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
 @contextlib.contextmanager
 def temporary_file(path: Path) -> Iterator[Path]:
     """An empty file beside `path`, removed at the end of the block unless it was renamed."""
-    with _temporary_name(path) as temporary:
+    with _temporary(path) as temporary:
         temporary.touch(mode=0o600, exist_ok=False)
-        try:
-            yield temporary
-        finally:
-            temporary.unlink(missing_ok=True)
+        yield temporary
 
 
 @contextlib.contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
     """An empty folder beside `path`, removed at the end of the block unless it was renamed."""
-    with _temporary_name(path) as temporary:
+    with _temporary(path) as temporary:
         temporary.mkdir(mode=0o700)
-        try:
-            yield temporary
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        yield temporary
 
 
 @contextlib.contextmanager
-def _temporary_name(path: Path) -> Iterator[Path]:
-    """A new name beside `path` whose lock this process holds."""
+def _temporary(path: Path) -> Iterator[Path]:
+    """A new name beside `path` whose lock this process holds; what has it at the end is removed."""
     remove_abandoned(path.parent)
     temporary = path.with_name(f"{hidden_name(path)}{secrets.token_hex(4)}{NEW}")
-    with try_lock(temporary.with_suffix(LOCK)):
-        yield temporary
+    with try_lock(temporary.with_suffix(LOCK), WAIT_SECONDS):
+        try:
+            yield temporary
+        finally:
+            _remove(temporary)
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -273,11 +240,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def restore(path: Path) -> None:
-    """Move back what a killed process had put aside from `path`, if there is nothing at `path` now.
-
-    Raises:
-        BilexError: The system cannot look up the path.
-    """
+    """Move back what a killed process had put aside from `path`, if there is nothing at `path` now."""
     check_name(path)
     if os.path.lexists(path):
         return
@@ -298,7 +261,7 @@ def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def exchange(one: Path, other: Path) -> bool:
@@ -354,13 +317,6 @@ def _sync(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
-def _sync_tree(folder: Path) -> None:
-    for inner, _, files in os.walk(folder):
-        for name in files:
-            sync_file(Path(inner, name))
-        sync_folder(Path(inner))
-
-
 def link_or_copy(source: Path, destination: Path) -> None:
     """The same file under a second name: a link where the disk can do that, else a copy."""
     try:
@@ -370,15 +326,7 @@ def link_or_copy(source: Path, destination: Path) -> None:
 
 
 def check_replaceable(path: Path, own_files: OwnFiles) -> None:
-    """Make sure that a folder can be written at a path without loss of anything that is not ours.
-
-    Args:
-        path: The folder to be written.
-        own_files: As in `atomic_folder`.
-
-    Raises:
-        BilexError: There is a file, or a folder with something else in it.
-    """
+    """Make sure that a folder can be written at a path without loss of anything but `own_files`."""
     check_output(path, folder=True)
     restore(path)
     with written_plainly(path):
@@ -388,24 +336,18 @@ def check_replaceable(path: Path, own_files: OwnFiles) -> None:
             raise BilexError(f"{path}: is a file, a folder is to be written there; choose another name.")
         found = sorted(_files_in(path))
         ours = own_files(path) if found else ()
-    foreign = [name for name in found if name not in ours]
-    if foreign and not ours:
+    foreign = next((name for name in found if name not in ours), None)
+    if foreign is not None and not ours:
+        raise BilexError(f"{path}: is a folder with other things in it ('{foreign}'); choose another name.")
+    if foreign is not None:
         raise BilexError(
-            f"{path}: is a folder with other things in it ('{foreign[0]}'); choose another name."
-        )
-    if foreign:
-        raise BilexError(
-            f"{path}: holds '{foreign[0]}', which bilex did not write there; move it away or choose another "
+            f"{path}: holds '{foreign}', which bilex did not write there; move it away or choose another "
             "name."
         )
 
 
 def check_writable(path: str | Path) -> None:
-    """Make sure, before the work, that a file or folder can be written at a path.
-
-    Raises:
-        BilexError: It cannot, and why.
-    """
+    """Make sure, before the work, that a file or folder can be written at a path."""
     check_name(path)
     path = _followed(Path(path))
     check_output(path, folder=not path.is_file())
@@ -420,11 +362,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def check_not_an_input(output: str | Path, *inputs: str | Path) -> None:
-    """Make sure that a result does not overwrite what it is made from.
-
-    Raises:
-        BilexError: The output is one of the inputs, under this or another name.
-    """
+    """Make sure that a result does not overwrite what it is made from, under this or another name."""
     written = Path(output).resolve()
     for given in map(Path, inputs):
         read = given.resolve()
@@ -463,18 +401,13 @@ def _put_in_place(new: Path, path: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _open_to_others(folder: Path) -> None:
-    """Give all that is in a folder the modes that the user's umask asks for; some writers make it private."""
-    mask = _umask()
-    folder.chmod(0o777 & ~mask)
-    for path in folder.rglob("*"):
-        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
-
-
-def _umask() -> int:
+def _complete(temporary: Path) -> None:
+    """Give a private file, or all of a folder, the modes of the user's umask, and sync it to the disk."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    for path in (temporary, *temporary.rglob("*")):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+        (sync_folder if path.is_dir() else sync_file)(path)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -507,11 +440,7 @@ def _finite(value: Any) -> Any:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        BilexError: The file is missing, is not JSON, or is too large or too deep to be one of ours.
-    """
+    """Read a JSON file; one that is missing, too large or too deep to be ours, or not JSON is an error."""
     path = Path(path)
     try:
         return json.loads(read_small(path, _LARGEST_JSON).decode("utf-8"), parse_constant=_refuse_constant)
@@ -529,9 +458,6 @@ def check_ordinary(path: str | Path) -> None:
 
     Pipes and devices never end or never begin, and readers look at a file more than once. A file becomes one
     that the present command may not write (`protected_inputs`).
-
-    Raises:
-        BilexError: It is a pipe, a socket or a device, or the system cannot look it up.
     """
     check_name(path)
     try:
@@ -546,11 +472,7 @@ def check_ordinary(path: str | Path) -> None:
 
 
 def read_small(path: Path, largest: int) -> bytes:
-    """The bytes of an ordinary file that may not be larger than so many bytes.
-
-    Raises:
-        BilexError: It is missing, larger, or a folder, a device or a pipe.
-    """
+    """The bytes of an ordinary file that may not be larger than so many bytes."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -563,15 +485,8 @@ def read_small(path: Path, largest: int) -> bytes:
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        OSError: The file cannot be read, or is a folder, a device or a pipe.
-    """
-    digest = hashlib.sha256()
+    """The SHA-256 of a file, in hexadecimal; OSError for what cannot be read or is no ordinary file."""
     if not Path(path).is_file() and Path(path).exists():
         raise OSError(errno.EINVAL, "not an ordinary file", str(path))
     with Path(path).open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

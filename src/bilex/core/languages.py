@@ -40,38 +40,19 @@ uz Uzbek|vec Venetian|vi Vietnamese,Tiếng Việt|vls West Flemish|vo Volapük|
 xh Xhosa|xmf Mingrelian|yi Yiddish|yo Yoruba|yue Cantonese|zea Zeelandic|zh Chinese,中文|zu Zulu
 """
 # Codes that are English words too: in a file's name they count only where nothing else can be meant.
-_ALSO_WORDS = frozenset(
-    [
-        "am",
-        "an",
-        "as",
-        "be",
-        "ha",
-        "he",
-        "hi",
-        "id",
-        "in",
-        "io",
-        "is",
-        "it",
-        "la",
-        "li",
-        "me",
-        "mi",
-        "my",
-        "new",
-        "no",
-        "or",
-        "pa",
-        "pam",
-        "so",
-        "to",
-        "war",
-        "wa",
-        "min",
-        "bar",
-    ]
-)
+_WORDS = "am an as be ha he hi id in io is it la li me mi my new no or pa pam so to war wa min bar"
+_ALSO_WORDS = frozenset(_WORDS.split())
+# The codes of three letters (ISO 639-2 and 639-3) that FreeDict, Apertium and others use.
+_THREE_LETTERS = """
+afr-af ara-ar arg-an bel-be ben-bn bre-br bul-bg cat-ca ces-cs cze-cs cym-cy wel-cy dan-da deu-de ger-de
+ell-el gre-el eng-en epo-eo est-et eus-eu baq-eu fao-fo fas-fa per-fa fin-fi fra-fr fre-fr gla-gd gle-ga
+glg-gl heb-he hin-hi hrv-hr hun-hu hye-hy arm-hy ind-id isl-is ice-is ita-it jpn-ja kat-ka geo-ka kaz-kk
+kor-ko kur-ku lat-la lav-lv lit-lt ltz-lb mkd-mk mac-mk mlt-mt msa-ms may-ms nld-nl dut-nl nno-nn nob-nb
+nor-no oci-oc pol-pl por-pt ron-ro rum-ro rus-ru san-sa slk-sk slo-sk slv-sl sme-se spa-es sqi-sq alb-sq
+srd-sc srp-sr swa-sw swe-sv swh-sw tam-ta tat-tt tel-te tha-th tur-tr uig-ug ukr-uk urd-ur uzb-uz vie-vi
+yid-yi zho-zh chi-zh
+"""
+_TWO_LETTERS = dict(code.split("-") for code in _THREE_LETTERS.split())
 _PUBLISHED = re.compile(r"(?:wiki|cc|wiki\.multi|crawl)\.([a-z]{2,3})(?:\.\d+)?(?:\.|$)")
 _SUFFIXES = re.compile(r"(\.(vec|txt|bin|npy|gz|bz2|xz))+$")
 _TOKENS = re.compile(r"[^\W\d_]+")
@@ -88,6 +69,18 @@ for _entry in _TABLE.replace("\n", "|").split("|"):
 def language_name(code: str) -> str:
     """The English name of a language, or what was given if the code is not known."""
     return _NAMES.get(code.lower(), code)
+
+
+def short_code(code: str) -> str:
+    """A language's code in two letters where it has one: "en" for "eng" and "en-GB"."""
+    main = code.lower().replace("_", "-").split("-")[0]
+    return _TWO_LETTERS.get(main, main)
+
+
+def matching_codes(marked: str, wanted: str) -> bool:
+    """Whether a word marked "en-GB" is of the language "en"."""
+    marked, wanted = marked.lower().replace("_", "-"), wanted.lower().replace("_", "-")
+    return marked == wanted or marked.split("-")[0] == wanted or short_code(marked) == short_code(wanted)
 
 
 def is_code(text: str) -> bool:
@@ -107,10 +100,9 @@ def is_language_name(text: str) -> bool:
 
 
 def language_of_file(path: str | Path) -> str | None:
-    """The language that a file's name speaks of, as `wiki.fi.vec`, `en.vec.gz` or `finnish-vectors.txt` do.
+    """The code of the language that a file's name says, as `wiki.fi.vec` or `finnish-vectors.txt` do.
 
-    Returns:
-        Its code, or None where the name says nothing or is open to doubt, as `my-vectors.vec` is.
+    None where the name says nothing or is open to doubt, as `my-vectors.vec` is.
     """
     name = Path(path).name.casefold()
     published = _PUBLISHED.match(name)
@@ -127,19 +119,14 @@ def language_of_file(path: str | Path) -> str | None:
 
 
 def two_languages(*sides: tuple[str | None, str | Path | None]) -> tuple[str | None, str | None]:
-    """The codes of two languages: those given, else what the names of their files say.
+    """The codes of two languages: those stated, as codes or names, else what the names of their files say.
 
-    Args:
-        sides: For each language its code or name, or None; and its file, or None. A name that is not known
-            is kept as it is.
-
-    Returns:
-        Both codes, None for one that is not known, and for both if they would be the same.
+    None for one that is not known, and for both if they would be the same.
     """
     source, target = (
-        (code_of(stated) or stated)
-        if stated is not None
-        else (language_of_file(file) if file is not None else None)
+        (stated and (code_of(stated) or stated))
+        if file is None or stated is not None
+        else language_of_file(file)
         for stated, file in sides
     )
     return (None, None) if source == target else (source, target)

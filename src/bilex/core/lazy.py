@@ -11,12 +11,7 @@ from typing import Any
 def lazy_exports(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` of a package, which finds a name in its module, and its `__dir__`, for completion.
-
-    Args:
-        package: The package's name.
-        homes: The module of each name.
-    """
+    """The `__getattr__` of a package, which finds a name in its module of `homes`, and its `__dir__`."""
 
     def find(name: str) -> Any:
         if name not in homes:

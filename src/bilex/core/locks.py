@@ -16,7 +16,7 @@ from bilex.core.errors import BilexError
 
 LOCK = ".bilex-lock"
 _NAME_BYTES = 60
-_WAIT_SECONDS = 0.5  # another process looks at left-over locks for a moment only
+WAIT_SECONDS = 0.5  # another process looks at left-over locks for a moment only
 _POLL_SECONDS = 0.01
 
 
@@ -28,28 +28,18 @@ def hidden_name(path: Path) -> str:
 
 @contextlib.contextmanager
 def try_lock(lock: Path, seconds: float = 0) -> Iterator[bool | None]:
-    """Hold a lock file for a block; it is removed at the end.
+    """Hold a lock file for a block; it is made, and removed at the end.
 
-    Args:
-        lock: The file, which need not exist.
-        seconds: How long to wait for another process or thread; -1 for as long as it takes.
-
-    Yields:
-        True if this block holds it, False if another does, None where the file system has no locks.
-
-    Raises:
-        OSError: The file cannot be made.
+    `seconds` is how long to wait for others, -1 for as long as it takes. The block gets True if it holds the
+    lock, False if another process or thread does, and None where the file system has no locks.
     """
     from filelock import FileLock, Timeout  # translating with a saved model does without it
 
     held = FileLock(lock, timeout=seconds, thread_local=False)
     try:
         held.acquire(poll_interval=_POLL_SECONDS)
-    except Timeout:
-        yield False
-        return
-    except NotImplementedError:
-        yield None
+    except (Timeout, NotImplementedError) as error:
+        yield False if isinstance(error, Timeout) else None
         return
     try:
         yield True
@@ -73,10 +63,7 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exclusive_lock(path: str | Path | None) -> Iterator[None]:
-    """Use a file or folder alone for a block.
-
-    Args:
-        path: The file or folder, which need not exist; None for nothing.
+    """Use a file or folder, which need not exist, alone for a block; None is nothing to lock.
 
     Raises:
         BilexError: Another process or thread uses it, or its lock cannot be written.
@@ -90,20 +77,17 @@ def exclusive_lock(path: str | Path | None) -> Iterator[None]:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = path.with_name(f"{hidden_name(path)}in-use{LOCK}")
-            free = held.enter_context(try_lock(lock, _WAIT_SECONDS))
+            free = held.enter_context(try_lock(lock, WAIT_SECONDS))
         except OSError as error:
             raise BilexError(f"{path}: cannot be written ({error.strerror or error}).") from error
         if free is False:
-            raise BilexError(f"{path}: is in use by {_user(lock)}; wait until it has ended, or name another.")
+            user = "another process"
+            with contextlib.suppress(OSError, ValueError):
+                user += f" ({int(lock.read_text())})"
+            raise BilexError(f"{path}: is in use by {user}; wait until it has ended, or name another.")
         with contextlib.suppress(OSError):
             lock.write_text(str(os.getpid()))
         yield
     with contextlib.suppress(OSError):  # the first folder that is not empty ends it
         for folder in new:
             folder.rmdir()
-
-
-def _user(lock: Path) -> str:
-    with contextlib.suppress(OSError, ValueError):
-        return f"another process ({int(lock.read_text())})"
-    return "another process"

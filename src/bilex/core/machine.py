@@ -16,7 +16,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,51 +25,23 @@ _STATUS, _CPU_INFO = Path("/proc/self/status"), Path("/proc/cpuinfo")
 _ONLY_OURS = 0o700
 _LIBRARIES = ("numpy", "scipy", "torch", "numba", "safetensors", "transformers", "tokenizers", "ray")
 
-
-# Vector instructions under the names of Linux, whatever the system calls them.
-_AVX = ("avx",)
-_AVX2 = (*_AVX, "avx2", "f16c", "fma")
-_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
-_AVX512_VNNI = (*_AVX512, "avx512_vnni")
-_AVX512_BF16 = (*_AVX512_VNNI, "avx512_bf16")
-_AVX512_FP16 = (*_AVX512_BF16, "avx512_fp16", "avx_vnni")
-_AMX = (*_AVX512_FP16, "amx_tile", "amx_int8", "amx_bf16")
-_BEYOND_AVX512 = ("avx_vnni_int8", "amx_fp16")
-_ARM = ("asimd", "asimdhp", "asimddp", "i8mm", "bf16", "sve", "sve2", "sme")
-_X86 = ("sse4_2", *_AMX, *_BEYOND_AVX512)
-_OTHER_SPELLINGS = {
-    "avx10": "avx",  # macOS: AVX1.0
-    "neon": "asimd",
-    "advsimd": "asimd",
-    "fp16": "asimdhp",
-    "fullfp16": "asimdhp",
-    "dotprod": "asimddp",
+# Vector instructions under Linux's names. On x86, what each level of oneDNN adds to the one before.
+_LEVELS = {
+    "sse41": "sse4_2",
+    "avx": "avx",
+    "avx2": "avx2 f16c fma",
+    "avx512_core": "avx512f avx512bw avx512dq avx512vl",
+    "avx512_core_vnni": "avx512_vnni",
+    "avx512_core_bf16": "avx512_bf16",
+    "avx512_core_fp16": "avx512_fp16 avx_vnni",
+    "avx512_core_amx": "amx_tile amx_int8 amx_bf16",
+    "": "avx_vnni_int8 amx_fp16",
 }
-
-# What torch's own loops and oneDNN may still use of an x86 processor when these variables hold them back.
-_ATEN_LEVELS: Mapping[str, tuple[str, ...]] = {
-    "default": (),
-    "avx2": (*_AVX2, "avx_vnni", "avx_vnni_int8"),
-}
-_ONEDNN_LEVELS: Mapping[str, tuple[str, ...]] = {
-    "sse41": (),
-    "avx": _AVX,
-    "avx2": _AVX2,
-    "avx2_vnni": (*_AVX2, "avx_vnni"),
-    "avx2_vnni_2": (*_AVX2, "avx_vnni", "avx_vnni_int8"),
-    "avx512_core": _AVX512,
-    "avx512_core_vnni": _AVX512_VNNI,
-    "avx512_core_bf16": _AVX512_BF16,
-    "avx512_core_fp16": _AVX512_FP16,
-    "avx512_core_amx": _AMX,
-}
-# Variables that hold libraries back, and what they still use at each level where that is known.
-RESTRAINTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "ATEN_CPU_CAPABILITY": _ATEN_LEVELS,
-    "ONEDNN_MAX_CPU_ISA": _ONEDNN_LEVELS,
-    "DNNL_MAX_CPU_ISA": _ONEDNN_LEVELS,
-    "MKL_ENABLE_INSTRUCTIONS": {},
-}
+_ARM = frozenset(("asimd", "asimdhp", "asimddp", "i8mm", "bf16", "sve", "sve2", "sme"))
+_KNOWN = frozenset(name for names in _LEVELS.values() for name in names.split()) | _ARM
+_OTHER_SPELLINGS = {"neon": "asimd", "fullfp16": "asimdhp", "dotprod": "asimddp"}  # LLVM's
+# They make torch and oneDNN behave as on a smaller processor: whoever sets them wants all of bilex to.
+_RESTRAINTS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 
 
 @dataclass(frozen=True)
@@ -91,7 +62,52 @@ class Processor:
 
 def processor() -> Processor:
     """The processor of this machine."""
-    return Processor(_processor_name(), usable_instructions(), _cores())
+    affinity = getattr(os, "sched_getaffinity", None)
+    info = _text(_CPU_INFO)
+    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", info, re.MULTILINE)  # of x86 and of ARM
+    features = named(flags[1].split() if flags else () if info else _compilers_list())
+    for level in (os.environ.get(variable, "").lower() for variable in _RESTRAINTS):
+        names = list(_LEVELS)
+        top = {"default": "sse41"}.get(level, "avx2" if level.startswith("avx2") else level)
+        if top and top in names:
+            allowed = " ".join(_LEVELS[name] for name in names[: names.index(top) + 1])
+            features &= _ARM.union(allowed.split())
+    return Processor(_processor_name(info), features, len(affinity(0)) if affinity else os.cpu_count() or 1)
+
+
+def named(spelled: tuple[str, ...] | list[str]) -> frozenset[str]:
+    """The known instructions among some words, spelled as Linux or LLVM does."""
+    known = {name.replace("_", ""): name for name in _KNOWN} | _OTHER_SPELLINGS
+    bare = (re.sub(r"[._-]", "", word) for word in spelled)
+    return frozenset(known[word] for word in bare if word in known)
+
+
+def _compilers_list() -> list[str]:
+    """What numba's compiler finds, which knows every system but takes time to load."""
+    try:
+        from llvmlite.binding import get_host_cpu_features
+
+        return [name for name, there in get_host_cpu_features().items() if there]
+    except (ImportError, RuntimeError):  # LLVM does not know this processor
+        return []
+
+
+def _processor_name(info: str) -> str:
+    found = None
+    if sys.platform == "win32":
+        import winreg
+
+        place = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
+            return str(winreg.QueryValueEx(key, "ProcessorNameString")[0]).strip()
+    if sys.platform == "darwin":
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        with contextlib.suppress(OSError):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            found = re.match("(.*)", done.stdout)
+    else:
+        found = re.search(r"^model name\s*:(.*)$", info, re.MULTILINE)
+    return (found[1].strip() if found else "") or platform.processor() or platform.machine()
 
 
 def library_versions() -> dict[str, str]:
@@ -110,7 +126,7 @@ def total_memory() -> int:
     import psutil
 
     total = int(psutil.virtual_memory().total)
-    limit = _container_number("memory.max", "memory/memory.limit_in_bytes")
+    limit = _container_number("memory.max", "memory.limit_in_bytes")
     return total if limit is None else min(total, limit)
 
 
@@ -119,25 +135,42 @@ def available_memory() -> int:
     import psutil
 
     available = int(psutil.virtual_memory().available)
-    limit = _container_number("memory.max", "memory/memory.limit_in_bytes")
-    used = _container_number("memory.current", "memory/memory.usage_in_bytes")
+    limit = _container_number("memory.max", "memory.limit_in_bytes")
+    used = _container_number("memory.current", "memory.usage_in_bytes")
     if limit is None or used is None:
         return available
-    return max(0, min(available, limit - used + _container_file_cache()))
+    # Copies of files count as used, but the system drops them when memory is short.
+    files = _container_number("memory.stat", "memory.stat", r"^(?:total_)?inactive_file (\d+)$") or 0
+    return max(0, min(available, limit - used + files))
+
+
+def _container_number(name: str, older: str, pattern: str = r"^(\d+)$") -> int | None:
+    """A number of this control group, of either version; None outside a container with limits."""
+    for path in (_CGROUPS / name, _CGROUPS / "memory" / older):
+        if found := re.search(pattern, _text(path), re.MULTILINE):
+            return int(found[1])
+    return None
+
+
+def _text(path: Path) -> str:
+    """What a file of the system says; nothing where there is none."""
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 def peak_memory() -> int | None:
     """The most bytes of memory that this process has taken so far; None if the system does not say."""
-    try:
-        text = _STATUS.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        text = ""
-    if found := re.search(r"^VmHWM:\s*(\d+)", text, re.MULTILINE):
+    if found := re.search(r"^VmHWM:\s*(\d+)", _text(_STATUS), re.MULTILINE):
         return int(found[1]) * 1024
     import psutil
 
     peak = getattr(psutil.Process().memory_info(), "peak_wset", None)  # Windows
-    return int(peak) if peak is not None else _peak_by_usage()
+    if peak is None and sys.platform != "win32":
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return None if peak is None else int(peak)
 
 
 def cache_folder() -> Path:
@@ -147,9 +180,8 @@ def cache_folder() -> Path:
     (~/.cache/bilex, ~/Library/Caches/bilex, %LOCALAPPDATA%\bilex\Cache). Where that cannot be written, as
     with a read-only home, a folder among the temporary files takes its place and the log says so.
     """
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return _writable(Path(named).absolute())
+    if stated := os.environ.get(CACHE_VARIABLE):
+        return _writable(Path(stated).absolute())
     import platformdirs
 
     try:
@@ -194,130 +226,12 @@ def _temporary_folder() -> Path:
     except (OSError, KeyError, ImportError):  # a user without a name, as in some containers
         user = "user"
     folder = Path(tempfile.gettempdir()) / f"bilex-{user}"
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(mode=_ONLY_OURS, exist_ok=True)
         seen = folder.lstat()
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="bilex-"))
-    ours = not hasattr(os, "getuid") or (
-        seen.st_uid == os.getuid() and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    )
-    if stat.S_ISDIR(seen.st_mode) and ours and can_write(folder):
-        return folder
+        ours = not hasattr(os, "getuid") or (
+            seen.st_uid == os.getuid() and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        )
+        if stat.S_ISDIR(seen.st_mode) and ours and can_write(folder):
+            return folder
     return Path(tempfile.mkdtemp(prefix="bilex-"))
-
-
-def _container_number(*names: str) -> int | None:
-    """The first of a control group's files that holds a number; None outside a container with limits."""
-    for name in names:
-        try:
-            return int((_CGROUPS / name).read_text(encoding="ascii"))
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
-    return None
-
-
-def _container_file_cache() -> int:
-    """Bytes that count as used but hold copies of files, which the system drops when memory is short."""
-    for name in ("memory.stat", "memory/memory.stat"):
-        try:
-            text = (_CGROUPS / name).read_text(encoding="ascii")
-        except OSError:
-            continue
-        if found := re.search(r"^(?:total_)?inactive_file (\d+)$", text, re.MULTILINE):
-            return int(found[1])
-    return 0
-
-
-def _peak_by_usage() -> int | None:
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024)
-
-
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def _processor_name() -> str:
-    if sys.platform == "win32":
-        import winreg
-
-        with winreg.OpenKey(
-            winreg.HKEY_LOCAL_MACHINE, r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
-        ) as key:
-            return str(winreg.QueryValueEx(key, "ProcessorNameString")[0]).strip()
-    if sys.platform == "darwin":
-        return _sysctl("-n", "machdep.cpu.brand_string") or platform.machine()
-    try:
-        text = _CPU_INFO.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    found = re.search(r"^model name\s*:(.*)$", text, re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or platform.machine()
-
-
-def usable_instructions() -> frozenset[str]:
-    """The vector instructions that torch may use here: the processor's, less what a variable forbids.
-
-    ATEN_CPU_CAPABILITY and ONEDNN_MAX_CPU_ISA make torch and oneDNN behave as on a smaller processor;
-    whoever sets them wants all of bilex to.
-    """
-    found = named(_spelled_by_the_system())
-    for variable, levels in RESTRAINTS.items():
-        allowed = levels.get(os.environ.get(variable, "").lower())
-        if allowed is not None:
-            found &= {"sse4_2", *allowed, *_ARM}
-    return found
-
-
-def named(spelled: Iterable[str]) -> frozenset[str]:
-    """The instructions among some words, in whatever way a system spells them."""
-    known = {re.sub(r"[._-]", "", name): name for name in (*_X86, *_ARM)} | _OTHER_SPELLINGS
-    bare = (re.sub(r"[._-]", "", word.lower().removeprefix("feat_")) for word in spelled)
-    return frozenset(known[word] for word in bare if word in known)
-
-
-def _spelled_by_the_system() -> Iterable[str]:
-    if _CPU_INFO.is_file():
-        return _of_cpu_info(_CPU_INFO.read_text(encoding="utf-8", errors="replace"))
-    if sys.platform == "darwin":
-        return _of_sysctl(_sysctl("-a"))
-    return _of_llvm()
-
-
-def _of_cpu_info(text: str) -> list[str]:
-    """The words of the first processor in Linux's list: "flags" on x86, "Features" on ARM."""
-    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    return found[1].split() if found else []
-
-
-def _of_sysctl(text: str) -> list[str]:
-    """The words of macOS: lists on Intel, one line per instruction with 1 or 0 on ARM."""
-    words = re.findall(r"^hw\.optional\.(?:arm\.)?(\w+): 1$", text, re.MULTILINE)
-    for line in re.findall(r"^machdep\.cpu\.(?:leaf7_)?features: (.*)$", text, re.MULTILINE):
-        words += line.split()
-    return words
-
-
-def _of_llvm() -> list[str]:
-    """What numba's compiler finds, which knows every system but takes time to load."""
-    try:
-        from llvmlite.binding import get_host_cpu_features
-
-        return [name for name, there in get_host_cpu_features().items() if there]
-    except (ImportError, RuntimeError):  # LLVM does not know this processor
-        return []
-
-
-def _sysctl(*arguments: str) -> str:
-    """What macOS's sysctl answers; nothing if it cannot be asked."""
-    try:
-        asked = subprocess.run(["/usr/sbin/sysctl", *arguments], capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return asked.stdout.strip()

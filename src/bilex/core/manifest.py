@@ -1,6 +1,6 @@
 """Lists of the files of a folder with their checksums: SHA256SUMS, which `sha256sum -c` reads.
 
-A model lists all files but its card, which people may edit. Folders that bilex keeps for itself (checkpoints,
+A model lists all files but its card, which people may edit. Other folders of ours (vectors, checkpoints,
 encoders, fits and stages of the benchmark) list all files and name their kind in a comment on the first line.
 Such folders of earlier versions have `bilex-files.json` instead, which is still read.
 """
@@ -50,48 +50,33 @@ def write_checksums(path: Path, known: Mapping[str, str] | None = None, kind: st
 
 
 def checksums(path: Path, kind: str | None = None, remedy: str = _MODEL_AGAIN) -> dict[str, str]:
-    """The files that a folder's list holds, with their checksums.
-
-    Args:
-        path: The folder.
-        kind: What the folder must be; None for a model.
-        remedy: What to do if the list is damaged.
+    """The files that a folder's list holds, with their checksums; `kind` is None for a model.
 
     Raises:
         BilexError: The list is missing or damaged, of another kind, or names something outside of the folder.
     """
     if kind is not None and (path / FIRST_MANIFEST).is_file():
-        found, listed = _first_manifest(path, remedy)
+        stored = read_json(path / FIRST_MANIFEST)
+        if not isinstance(stored, dict) or not isinstance(stored.get("sha256"), dict):
+            raise BilexError(f"{path / FIRST_MANIFEST}: is damaged; {remedy}.")
+        found: str | None = stored.get("format")
+        listed = {str(name): str(digest) for name, digest in stored["sha256"].items()}
     else:
-        found, listed = _read_list(path, remedy)
+        try:
+            lines = read_small(path / CHECKSUMS, _LARGEST_LIST).decode("utf-8").removesuffix("\n").split("\n")
+            found = lines.pop(0).removeprefix("# ") if lines[0].startswith("# ") else None
+            listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+            whole = all(map(_DIGEST.fullmatch, listed.values())) and len(listed) == len(lines)
+        except (BilexError, ValueError) as error:
+            raise BilexError(f"{path / CHECKSUMS}: is missing or damaged; {remedy}.") from error
+        if not whole:
+            raise BilexError(f"{path / CHECKSUMS}: is damaged; {remedy}.")
     if found != kind:
         raise BilexError(f"{path}: is a folder of another kind ({found}, not {kind}); name another one.")
     for name in listed:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise BilexError(f"{path / CHECKSUMS}: names '{name}', which is outside of it; {remedy}.")
     return listed
-
-
-def _read_list(path: Path, remedy: str) -> tuple[str | None, dict[str, str]]:
-    """The kind of a folder, where its list names one, and the checksum of each file."""
-    try:
-        lines = read_small(path / CHECKSUMS, _LARGEST_LIST).decode("utf-8").removesuffix("\n").split("\n")
-        kind = lines.pop(0).removeprefix("# ") if lines[0].startswith("# ") else None
-        listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        whole = all(map(_DIGEST.fullmatch, listed.values())) and len(listed) == len(lines)
-    except (BilexError, ValueError) as error:
-        raise BilexError(f"{path / CHECKSUMS}: is missing or damaged; {remedy}.") from error
-    if not whole:
-        raise BilexError(f"{path / CHECKSUMS}: is damaged; {remedy}.")
-    return kind, listed
-
-
-def _first_manifest(path: Path, remedy: str) -> tuple[str | None, dict[str, str]]:
-    """The same from the JSON list of earlier versions."""
-    stored = read_json(path / FIRST_MANIFEST)
-    if not isinstance(stored, dict) or not isinstance(stored.get("sha256"), dict):
-        raise BilexError(f"{path / FIRST_MANIFEST}: is damaged; {remedy}.")
-    return stored.get("format"), {str(name): str(digest) for name, digest in stored["sha256"].items()}
 
 
 @dataclass(frozen=True)
@@ -110,11 +95,7 @@ class ModelFiles:
 
     @classmethod
     def listed(cls, path: Path, parts: Collection[str]) -> ModelFiles:
-        """The files of a model, all of which must be there and listed; none is read yet.
-
-        Args:
-            path: The model's folder.
-            parts: Files and folders directly in it that may be read.
+        """The files of a model, all of which must be there and, in some `parts` of it, be listed.
 
         Raises:
             BilexError: The list is damaged or not whole, or a file is missing.
@@ -131,11 +112,7 @@ class ModelFiles:
         return files
 
     def compare(self, *places: Path, but: Path | None = None) -> None:
-        """Compare files with their checksums, several at a time.
-
-        Args:
-            places: Files, and folders with all that is in them.
-            but: A folder to leave out.
+        """Compare files, and all in folders, with their checksums, several at a time; `but` is left out.
 
         Raises:
             BilexError: A file cannot be read or differs.
@@ -165,16 +142,8 @@ class ModelFiles:
 
 @contextlib.contextmanager
 def manifest_folder(path: str | Path, kind: str) -> Iterator[Path]:
-    """As `atomic_folder`, with a list of all files and their checksums.
-
-    Args:
-        path: The folder to make; an earlier one is replaced if it is of the same kind and holds nothing else.
-        kind: What the folder is, such as "bilex-checkpoint".
-
-    Raises:
-        BilexError: The folder cannot be written, or holds what may not be replaced.
-    """
-    with atomic_folder(path, own_files=partial(_own_files, kind=kind)) as folder:
+    """As `atomic_folder`, with a list of all files; an earlier folder of the same `kind` is replaced."""
+    with atomic_folder(path, own_files=partial(own_files, kind=kind)) as folder:
         yield folder
         write_checksums(folder, kind=kind)
 
@@ -189,15 +158,15 @@ def verify_manifest(path: Path, kind: str) -> bool:
         BilexError: There is something else, or a file is missing, damaged or added.
     """
     remove_abandoned(path.parent)
-    check_replaceable(path, partial(_own_files, kind=kind))
-    if not _own_files(path, kind):
+    check_replaceable(path, partial(own_files, kind=kind))
+    if not own_files(path, kind):
         return False
     remedy = f"remove {path} and start anew"
     ModelFiles(path, checksums(path, kind, remedy), remedy).compare(path)
     return True
 
 
-def _own_files(path: Path, kind: str) -> Collection[str]:
+def own_files(path: Path, kind: str) -> Collection[str]:
     """The files of a folder of ours; none where it has no list."""
     lists = [name for name in (CHECKSUMS, FIRST_MANIFEST) if (path / name).is_file()]
     return {*lists, *checksums(path, kind, f"remove {path} and start anew")} if lists else ()

@@ -33,13 +33,13 @@ class Tabular(ABC):
         Raises:
             BilexError: pandas is not installed.
         """
-        library, types, columns = _library("pandas"), self.column_types(), self._lists()
-        kinds = {float: "float64", int: "int64", bool: "bool", str: "object"}
-        found = {}
+        library = _library("pandas")
+        types = self._schema({float: "float64", int: "int64", bool: "bool", str: "object"})
+        columns = {name: list(cells) for name, cells in self.columns().items()}
         for name, cells in columns.items():
-            kind = "Int64" if types[name] is int and None in cells else kinds[types[name]]
-            found[name] = library.Series(cells, dtype=kind)
-        frame: pandas.DataFrame = library.DataFrame(found)
+            types[name] = "Int64" if types[name] == "int64" and None in cells else types[name]
+        series = {name: library.Series(cells, dtype=types[name]) for name, cells in columns.items()}
+        frame: pandas.DataFrame = library.DataFrame(series)
         return frame
 
     def to_polars(self) -> polars.DataFrame:
@@ -50,7 +50,7 @@ class Tabular(ABC):
         """
         library = _library("polars")
         kinds = {str: library.String, int: library.Int64, float: library.Float64, bool: library.Boolean}
-        frame: polars.DataFrame = library.DataFrame(self._lists(), schema=self._schema(kinds))
+        frame: polars.DataFrame = library.DataFrame(dict(self.columns()), schema=self._schema(kinds))
         return frame
 
     def to_arrow(self) -> pyarrow.Table:
@@ -62,11 +62,8 @@ class Tabular(ABC):
         library = _library("pyarrow")
         kinds = {str: library.string(), int: library.int64(), float: library.float64(), bool: library.bool_()}
         schema = library.schema(list(self._schema(kinds).items()))
-        table: pyarrow.Table = library.table(self._lists(), schema=schema)
+        table: pyarrow.Table = library.table(dict(self.columns()), schema=schema)
         return table
-
-    def _lists(self) -> dict[str, list[Any]]:
-        return {name: list(cells) for name, cells in self.columns().items()}
 
     def _schema(self, kinds: Mapping[type, Any]) -> dict[str, Any]:
         types = self.column_types()
@@ -83,24 +80,13 @@ def _library(name: str) -> Any:
 def html_table(
     headings: Sequence[str], rows: Sequence[Sequence[object]], most: int, caption: str = ""
 ) -> str:
-    """A plain HTML table; of more than `most` rows the first are shown, and how many there are.
+    """A plain HTML table; of more than `most` rows the first are shown, and how many there are."""
 
-    Args:
-        headings: The names of the columns.
-        rows: What to show; None is shown as a dash.
-        most: How many rows at most.
-        caption: A line above the table.
-    """
+    def line(tag: str, values: Sequence[object]) -> str:
+        texts = (f"{v:.3f}" if isinstance(v, float) else "–" if v is None else str(v) for v in values)
+        return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts) + "</tr>"
 
-    def cells(tag: str, values: Sequence[object]) -> str:
-        texts = ("–" if value is None else html.escape(_cell(value)) for value in values)
-        return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
-
-    body = "".join(cells("td", row) for row in rows[:most])
+    body = "".join(line("td", row) for row in rows[:most])
     beyond = f"<p>... {len(rows):,} rows in all</p>" if len(rows) > most else ""
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    return f"<table>{title}<thead>{cells('th', headings)}</thead><tbody>{body}</tbody></table>{beyond}"
-
-
-def _cell(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return f"<table>{title}<thead>{line('th', headings)}</thead><tbody>{body}</tbody></table>{beyond}"

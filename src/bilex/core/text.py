@@ -30,11 +30,7 @@ def _written_out(found: re.Match[str]) -> str:
 
 
 def safe_console(**settings: Any) -> Console:
-    """A console of rich that shows words as they are: no markup, no emoji, no control characters.
-
-    Args:
-        settings: As those of rich's console.
-    """
+    """A console of rich that shows words as they are: no markup, no emoji, no control characters."""
     return _console_class()(markup=False, emoji=False, highlight=False, **settings)
 
 

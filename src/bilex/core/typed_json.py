@@ -45,15 +45,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_json(kind: type[T], stored: object) -> T:
-    """The dataclass that `as_json` made a JSON object of.
-
-    Args:
-        kind: The class.
-        stored: The object.
-
-    Raises:
-        TypeError: It was changed: a value is of another type, or one that has no default is missing.
-    """
+    """The dataclass that `as_json` wrote; TypeError if a value is missing or of another type."""
     if not isinstance(stored, Mapping):
         raise TypeError(f"{kind.__name__} is no object but {stored!r}")
     hints = get_type_hints(kind)

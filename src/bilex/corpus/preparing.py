@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from bilex.core.errors import BilexError
-from bilex.core.progress import SILENT, Progress, Task
+from bilex.core.progress import SILENT, Progress
 from bilex.corpus.reading import LeftOut, read_texts
 from bilex.corpus.tokens import ScriptCount, Tokeniser, can_segment
 
@@ -84,17 +84,7 @@ class Prepared:
 def prepare(
     corpora: Sequence[str | Path], folder: Path, how: Preparation, progress: Progress = SILENT
 ) -> Prepared:
-    """Write the tokens of some corpora into one file.
-
-    Args:
-        corpora: Files of text.
-        folder: Where to write; it takes up to twice the size of the unpacked text.
-        how: How text becomes tokens.
-        progress: Shows how far the work is.
-
-    Raises:
-        BilexError: A corpus cannot be read, holds no words, or needs ICU, which is not installed.
-    """
+    """Write the tokens of some corpora into one file in a folder, which takes up to twice their size."""
     paths = [Path(corpus) for corpus in corpora]
     left_out, scripts = LeftOut(), ScriptCount()
     counts = PhraseCounts()
@@ -102,10 +92,15 @@ def prepare(
     with written.open("w", encoding="utf-8", newline="\n") as file:
         for path in paths:
             with progress.task(f"Reading {path.name}", path.stat().st_size) as task:
-                for tokens in _token_lines(path, how, left_out, scripts, task):
-                    lines += 1
-                    counts.add(tokens, pairs=how.phrase_passes > 0)
-                    file.write(" ".join(tokens) + "\n")
+                for text in read_texts(path, how.field, left_out, task):
+                    if scripts.letters < _ENOUGH_LETTERS <= scripts.letters + len(text):
+                        _check_script(path, how, scripts)
+                    scripts.add(text)
+                    tokens = how.tokeniser.tokens(text)
+                    if tokens:
+                        lines += 1
+                        counts.add(tokens, pairs=how.phrase_passes > 0)
+                        file.write(" ".join(tokens) + "\n")
             _check_script(path, how, scripts)
     if not counts.tokens:
         raise BilexError(f"{paths[0]}: holds no words; give a file of text.")
@@ -113,29 +108,14 @@ def prepare(
         phrases = find_phrases(counts, how.phrase_score, how.phrase_count)
         if not phrases:
             break
-        counts = PhraseCounts()
         joined = folder / f"tokens-{number + 1}.txt"
         more = number + 1 < how.phrase_passes
-        _write_joined(written, joined, phrases, counts, progress, lines=lines, pairs=more)
-        written.unlink()
+        counts = _write_joined(written, joined, phrases, progress, lines=lines, pairs=more)
         written = joined
     uncut = scripts.share if not how.tokeniser.divided and not can_segment() else 0.0
     return Prepared(
         written, counts.tokens, counts.words.counts, lines, left_out, uncut if uncut > _A_LITTLE else 0.0
     )
-
-
-def _token_lines(
-    path: Path, how: Preparation, left_out: LeftOut, scripts: ScriptCount, task: Task
-) -> Iterator[list[str]]:
-    """The tokens of each line of one file that has any."""
-    for text in read_texts(path, how.field, left_out, task):
-        if scripts.letters < _ENOUGH_LETTERS <= scripts.letters + len(text):
-            _check_script(path, how, scripts)
-        scripts.add(text)
-        tokens = how.tokeniser.tokens(text)
-        if tokens:
-            yield tokens
 
 
 def _check_script(path: Path, how: Preparation, scripts: ScriptCount) -> None:
@@ -150,16 +130,10 @@ def _check_script(path: Path, how: Preparation, scripts: ScriptCount) -> None:
 
 
 def _write_joined(
-    tokens: Path,
-    joined: Path,
-    phrases: dict[Bigram, float],
-    counts: PhraseCounts,
-    progress: Progress,
-    *,
-    lines: int,
-    pairs: bool,
-) -> None:
+    tokens: Path, joined: Path, phrases: dict[Bigram, float], progress: Progress, *, lines: int, pairs: bool
+) -> PhraseCounts:
     """Copy a file of tokens with phrases joined, and count what is in it then."""
+    counts = PhraseCounts()
     with (
         tokens.open(encoding="utf-8", newline="\n") as source,
         joined.open("w", encoding="utf-8", newline="\n") as file,
@@ -171,6 +145,8 @@ def _write_joined(
             file.write(" ".join(words) + "\n")
             if number % _LINES_PER_STEP == 0:
                 task.advance(_LINES_PER_STEP)
+    tokens.unlink()
+    return counts
 
 
 class BoundedCounts(Generic[Item]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import Task
-from bilex.vectors.formats import PACKED_SUFFIXES, Source, open_source
+from bilex.vectors.reading import PACKED_SUFFIXES, Source, open_source
 
 _CHUNK = 1 << 20
 _LONGEST_RECORD = 64 << 20
@@ -24,18 +25,18 @@ _DEFAULT_FIELD = "text"
 class LeftOut:
     """Lines of a corpus that could not be used, by reason, with the first place of each."""
 
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
 
     def add(self, reason: str, path: Path, line: int) -> None:
         """Count one line."""
-        self.counts[reason] = self.counts.get(reason, 0) + 1
+        self.counts[reason] += 1
         self.first.setdefault(reason, f"{path}, line {line:,}")
 
     @property
     def total(self) -> int:
         """How many lines were left out."""
-        return sum(self.counts.values())
+        return self.counts.total()
 
     def sentences(self) -> list[str]:
         """One sentence for each reason."""
@@ -61,11 +62,8 @@ def read_texts(path: Path, wanted: str | None, left_out: LeftOut, task: Task) ->
     Args:
         path: Plain text or JSON Lines, UTF-8, also packed with gzip, bz2 or xz.
         wanted: The field of JSON Lines that holds the text; None to go by the name of the file.
-        left_out: Where lines that cannot be used are counted.
+        left_out: Where lines that cannot be used are counted; more than half of them are an error.
         task: Is advanced by the bytes of the file that were read.
-
-    Raises:
-        BilexError: The file cannot be read, is UTF-16, or hardly a line of it can be used.
     """
     name = field_of(path, wanted)
     before, lines = left_out.total, 0
@@ -75,11 +73,10 @@ def read_texts(path: Path, wanted: str | None, left_out: LeftOut, task: Task) ->
                 f"{path}: is UTF-16 text; convert it to UTF-8 first, for example with iconv -f UTF-16."
             )
         for lines, raw in enumerate(_raw_lines(source, task, whole=name is not None), 1):
-            text = _decoded(raw, path, lines, left_out)
-            if text is not None and name is not None:
-                yield from _record_texts(text, name, path, lines, left_out)
-            elif text is not None:
-                yield text
+            found, reason = _texts(raw, name)
+            if reason:
+                left_out.add(reason, path, lines)
+            yield from found
     faults = left_out.total - before
     if 2 * faults > lines:
         reasons = "; ".join(left_out.sentences())
@@ -122,31 +119,22 @@ def _safe_cut(text: bytes) -> int:
     return cut or len(text)
 
 
-def _decoded(raw: bytes, path: Path, line: int, left_out: LeftOut) -> str | None:
+def _texts(raw: bytes, name: str | None) -> tuple[list[str], str]:
+    """The texts of a line, or of the field of that name of its JSON record; and why there are none."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        left_out.add("not UTF-8", path, line)
-        return None
+        return [], "not UTF-8"
     if "\0" in text:
-        left_out.add("binary data, not text", path, line)
-        return None
-    return text
-
-
-def _record_texts(text: str, name: str, path: Path, line: int, left_out: LeftOut) -> Iterator[str]:
-    """The text, or texts, of one JSON record."""
-    if not text.strip():
-        return
+        return [], "binary data, not text"
+    if name is None or not text.strip():
+        return ([text] if name is None else []), ""
     try:
         record: Any = json.loads(text)
     except (ValueError, RecursionError):
-        left_out.add("not a JSON object", path, line)
-        return
+        return [], "not a JSON object"
     value = record.get(name) if isinstance(record, dict) else None
     texts: list[Any] = value if isinstance(value, list) else [value]
     if not texts or not all(isinstance(part, str) for part in texts):
-        left_out.add(f"no text in the field '{name}'", path, line)
-        return
-    for part in texts:
-        yield from part.splitlines()
+        return [], f"no text in the field '{name}'"
+    return [line for part in texts for line in part.splitlines()], ""

@@ -9,8 +9,7 @@ import re
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -200,7 +199,8 @@ def train_vectors(
     """
     how, wanted = preparation or Preparation(), settings or TrainingSettings()
     target = Path(output)
-    check_can_train()
+    if importlib.util.find_spec("fasttext_pybind") is None:
+        raise BilexError("training vectors needs fastText; run: pip install 'bilex[train]'")
     for written in files_written(target):
         check_not_an_input(written, *corpora)
         check_writable(written)
@@ -231,16 +231,12 @@ def train_vectors(
     )
 
 
-def check_can_train() -> None:
-    """Make sure that fastText is there before any text is read."""
-    if importlib.util.find_spec("fasttext_pybind") is None:
-        raise BilexError("training vectors needs fastText; run: pip install 'bilex[train]'")
-
-
 def _filled_in(wanted: TrainingSettings, prepared: Prepared) -> tuple[TrainingSettings, int]:
     """Settings for this corpus, the least count raised until no more words than the limit remain."""
     filled = wanted.for_size(prepared.tokens)
-    least = max(filled.min_count or 1, _least_count(prepared.words, wanted.limit))
+    least = filled.min_count or 1
+    if len(prepared.words) > wanted.limit:
+        least = max(least, sorted(prepared.words.values(), reverse=True)[wanted.limit] + 1)
     vocabulary = sum(count >= least for count in prepared.words.values())
     if vocabulary < _FEWEST_WORDS:
         raise BilexError(
@@ -257,14 +253,6 @@ def _filled_in(wanted: TrainingSettings, prepared: Prepared) -> tuple[TrainingSe
     return filled, vocabulary
 
 
-def _least_count(words: Counter[str], limit: int) -> int:
-    """The count that no more than `limit` words reach."""
-    if len(words) <= limit:
-        return 1
-    counts = np.sort(np.fromiter(words.values(), np.int64))[::-1]
-    return int(counts[limit]) + 1
-
-
 def _train(
     corpus: Path, model: Path, settings: TrainingSettings, vocabulary: int, progress: Progress
 ) -> None:
@@ -276,36 +264,23 @@ def _train(
         "arguments": settings.arguments(vocabulary),
     }
     command = [sys.executable, "-P", str(Path(__file__).with_name("fasttext_process.py"))]
-    with _running(command) as process:
-        assert process.stdin is not None and process.stderr is not None
-        with contextlib.suppress(BrokenPipeError):  # it ended at once; how is seen below
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe)
+    assert process.stdin is not None and process.stderr is not None
+    try:
+        with contextlib.suppress(BrokenPipeError), process.stdin:  # it ended at once; how is seen below
             process.stdin.write(json.dumps(wanted).encode())
-            process.stdin.close()
         message = _followed(process.stderr, progress)
         code = process.wait()
+    finally:  # left in whatever way, the process ends
+        process.kill()
+        process.wait()
+        process.stderr.close()
     if code != 0 or not model.is_file():
         last = message.strip().splitlines()[-1:] or [f"exit code {code}"]
         raise BilexError(
             f"fastText could not train ({last[0].strip()}); free some memory or disk, or give more text."
         )
-
-
-@contextlib.contextmanager
-def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is ended when the block is left, in whatever way."""
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stderr):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
 
 
 def _followed(stream: IO[bytes], progress: Progress) -> str:

@@ -11,20 +11,11 @@ import numpy.typing as npt
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.vectors import WordVectors
+from bilex.vectors.stored import unit_rows
 
 Floats = npt.NDArray[np.float32]
 Both = tuple[Floats, Floats]
 _ROWS = 16_384
-
-
-def unit_rows(rows: npt.ArrayLike) -> Floats:
-    """Rows of length one in float32; zero rows stay zero."""
-    rows = np.array(rows, np.float32)
-    for start in range(0, len(rows), _ROWS):
-        block = rows[start : start + _ROWS]
-        norms = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
-        block /= np.where(norms == 0, 1, norms)[:, None].astype(np.float32)
-    return rows
 
 
 def aligned_views(aligner: Aligner, source: WordVectors, target: WordVectors) -> Both:

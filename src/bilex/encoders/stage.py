@@ -12,7 +12,7 @@ from bilex.aligners.base import Aligner
 from bilex.core.errors import BilexError
 from bilex.core.locks import exclusive_lock
 from bilex.core.progress import SILENT, Progress, duration
-from bilex.encoders.combine import Both, Combination, aligned_views, unit_rows
+from bilex.encoders.combine import Both, Combination, aligned_views
 from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.packing import TokenTable
 from bilex.encoders.pairs import TrainingPairs, training_pairs
@@ -20,6 +20,7 @@ from bilex.encoders.settings import C2, StageReport
 from bilex.encoders.tuning import Tuner
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
+from bilex.vectors.stored import unit_rows
 
 _FEWEST_PAIRS = 2
 _FORWARD_SHARE = 1 / 3  # of the products of an update

@@ -25,12 +25,12 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
+from bilex.lexicon.entries import Entry
 from bilex.lexicon.reading import GZIP, LARGEST_UNPACKED, cannot_be_read, check_unpacked, unescaped
 
 Place = tuple[int, int]  # offset and size
@@ -57,26 +57,10 @@ _TRIMMED = ' \t.:;,-–—*•"“”'
 _ONLY_SIGNS = re.compile(r"[\W\d_]*")
 
 
-def stem_of(path: Path) -> Path:
-    """The path without what the files of a dictionary end in."""
-    for suffix in (".ifo", ".idx", ".idx.gz", ".dict", ".dict.dz", ".index", ".syn"):
-        if path.name.endswith(suffix):
-            return path.with_name(path.name.removesuffix(suffix))
-    return path
-
-
 def articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, bytes | None]]:
     """The bytes at some places of a file, plain or packed, each place once, in the order of the file.
 
-    Args:
-        path: The file.
-        places: Offsets and sizes.
-
-    Yields:
-        A place and its bytes; None where the file ends before, or the article is larger than 1 MB.
-
-    Raises:
-        BilexError: The file cannot be read or unpacked, or articles overlap so much that it cannot be meant.
+    None where the file ends before, or the article is larger than 1 MB.
     """
     check_ordinary(path)
     wanted = sorted(set(places))
@@ -151,26 +135,21 @@ def dictzip(path: Path, content: bytes) -> bytes:
     return header + b"".join(chunks) + packer.flush(zlib.Z_FINISH) + checks
 
 
-@dataclass(frozen=True)
-class Article:
-    """What an article says: its headword, the part of speech, and the translations."""
+def read_article(text: str, word: str, *, markup: bool = False) -> list[Entry]:
+    """The translations in an article, HTML or XDXF if `markup`, that an index lists under a word.
 
-    head: str
-    part_of_speech: str
-    translations: tuple[str, ...]
-
-
-def read_article(text: str, word: str, *, markup: bool = False) -> Article:
-    """Read an article, HTML or XDXF if `markup`, that an index lists under a word in whatever spelling."""
+    The source of the entries is the headword as the article itself spells it, if it does.
+    """
     if markup:
         text = unescaped(_MARKUP.sub("", _MARKUP_BREAKS.sub("\n", _HEADWORD_MARKUP.sub("", text))))
     lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
-    if lines and (head := _head(lines[0], word)):
-        speech, lines = _part_of_speech(lines[0]), _groups(lines[1:])
-    else:
-        head, speech = word, ""
+    head, speech = lines and _head(lines[0], word), ""
+    if head:
+        marks = [mark.strip() for found in _SPEECH.findall(lines[0])[:1] for mark in found.split(",")]
+        speech = next((mark for mark in marks if mark not in _GENDER_AND_NUMBER), "")
+        lines = _groups(lines[1:])
     found = dict.fromkeys(translation for line in lines for translation in _translations(line))
-    return Article(head, speech, tuple(found))
+    return [Entry(head or word, translation, part_of_speech=speech) for translation in found]
 
 
 def _groups(lines: list[str]) -> list[str]:
@@ -198,13 +177,6 @@ def _comes_again(lines: list[str], number: int) -> bool:
         if numbered and int(numbered[1]) in (number, number + 1):
             return int(numbered[1]) == number
     return False
-
-
-def _part_of_speech(line: str) -> str:
-    """The part of speech in a line such as "Haus <neut, n, sg>"; gender and number are none."""
-    named = _SPEECH.search(line)
-    marks = [mark.strip() for mark in named[1].split(",")] if named else []
-    return next((mark for mark in marks if mark not in _GENDER_AND_NUMBER), "")
 
 
 def _head(line: str, word: str) -> str:

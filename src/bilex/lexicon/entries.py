@@ -167,6 +167,13 @@ def one_line(text: str) -> str:
     return " ".join(FORBIDDEN.sub(" ", text).split())
 
 
+def with_one_line_texts(entry: Entry) -> Entry:
+    """The entry, its remarks without line ends and control characters."""
+    texts = {name: getattr(entry, name) for name in TEXTS}
+    changed = {name: one_line(text) for name, text in texts.items() if FORBIDDEN.search(text)}
+    return dataclasses.replace(entry, **changed) if changed else entry  # type: ignore[arg-type]
+
+
 def number_text(value: float | None) -> str:
     """A score or confidence as it is written in every format: four digits, nothing for None."""
     return "" if value is None else f"{value:.4f}"

@@ -11,14 +11,7 @@ Lemmatiser = Callable[[str], str]
 
 
 def lemmatiser(language: str | None) -> Lemmatiser:
-    """A function from a form to its lemma, lower-cased; a word that is not known is its own lemma.
-
-    Args:
-        language: The code of the language.
-
-    Raises:
-        BilexError: simplemma is not installed, or does not know the language.
-    """
+    """A function from a form to its lemma, lower-cased; a word that is not known is its own lemma."""
     try:
         import simplemma
         from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES

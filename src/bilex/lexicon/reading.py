@@ -11,13 +11,13 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from bilex.core.errors import BilexError
-from bilex.lexicon.entries import FORBIDDEN, TEXTS, Entry, Languages, Pair, one_line, word_fault
+from bilex.lexicon.entries import Entry, Languages, Pair, with_one_line_texts, word_fault
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
@@ -93,7 +93,16 @@ class ReadReport:
         """One sentence for the user if anything was odd, else nothing."""
         parts = []
         if self.broken:
-            parts.append(self._broken_part())
+            shown = ", ".join(str(number) for number, _ in self.broken_lines[:5])
+            more = ", ..." if self.broken > 5 else ""
+            reasons = self.broken_lines[0][1]
+            if len(self.left_out) > 1:
+                counted = [f"{count} {reason}" for reason, count in self.left_out[:_REASONS_SHOWN]]
+                rest = sum(count for _, count in self.left_out[_REASONS_SHOWN:])
+                reasons = ", ".join([*counted, f"{rest} for other reasons"] if rest else counted)
+            parts.append(
+                f"{self.broken} of {self.lines} {self.units} left out ({self.place} {shown}{more}): {reasons}"
+            )
         if self.extra_columns:
             parts.append(
                 f"{self.extra_columns} lines with more than two columns, the first two taken "
@@ -107,16 +116,6 @@ class ReadReport:
         if self.repeated:
             parts.append(f"{self.repeated} repeated pairs kept")
         return f"{self.path}: {'; '.join(parts)}." if parts else ""
-
-    def _broken_part(self) -> str:
-        shown = ", ".join(str(number) for number, _ in self.broken_lines[:5])
-        more = ", ..." if self.broken > 5 else ""
-        reasons = self.broken_lines[0][1]
-        if len(self.left_out) > 1:
-            counted = [f"{count} {reason}" for reason, count in self.left_out[:_REASONS_SHOWN]]
-            rest = sum(count for _, count in self.left_out[_REASONS_SHOWN:])
-            reasons = ", ".join([*counted, f"{rest} for other reasons"] if rest else counted)
-        return f"{self.broken} of {self.lines} {self.units} left out ({self.place} {shown}{more}): {reasons}"
 
 
 @dataclass(frozen=True)
@@ -166,9 +165,6 @@ class Collector:
         """
         divided = self._divided(entries) if self.layout.split else entries
         found = list(itertools.islice(divided, MOST_PAIRS_PER_UNIT + 1))
-        if len(found) > MOST_PAIRS_PER_UNIT:
-            self.leave_out(number, TOO_MANY_PAIRS)
-            return
         fault = "one of the two words is missing"
         kept: list[Entry] = []
         for entry in found:
@@ -180,8 +176,8 @@ class Collector:
             if (source, target) != (entry.source, entry.target):
                 entry = dataclasses.replace(entry, source=source, target=target)  # noqa: PLW2901
             kept.append(with_one_line_texts(entry))
-        if not kept:
-            self.leave_out(number, fault)
+        if len(found) > MOST_PAIRS_PER_UNIT or not kept:
+            self.leave_out(number, fault if len(found) <= MOST_PAIRS_PER_UNIT else TOO_MANY_PAIRS)
             return
         self._count += 1
         (self.rejected if rejected else self.entries).extend(kept)
@@ -207,32 +203,7 @@ class Collector:
             self._faults.append((number, reason))
 
     def finished(self, *, header: tuple[str, ...] = (), languages: Languages = (None, None)) -> Reading:
-        """The reading.
-
-        Raises:
-            BilexError: There is no pair, or, of a strict format, most units are none.
-        """
-        self._refuse_hopeless()
-        pairs = [(entry.source, entry.target) for entry in self.entries]
-        report = ReadReport(
-            path=str(self.path),
-            form=self.form,
-            lines=self._count,
-            comments=self.comments,
-            broken=self._reasons.total(),
-            broken_lines=tuple(self._faults),
-            extra_columns=self.extra,
-            repeated=len(pairs) - len(set(pairs)),
-            header=header,
-            several=(0, "") if self.layout.split else _several(pairs),
-            left_out=tuple(self._reasons.most_common()),
-            units=self.units,
-            place=self.place,
-        )
-        source, target = self.layout.languages
-        return Reading(self.entries, self.rejected, report, (source or languages[0], target or languages[1]))
-
-    def _refuse_hopeless(self) -> None:
+        """The reading; an error if there is no pair, or, of a strict format, most units are none."""
         broken = self._reasons.total()
         advice = (
             f"each of its {self.units} should be {self.expected}" if self.expected else "give another file"
@@ -246,22 +217,59 @@ class Collector:
                 f"({self.place} {number}: {fault}); {advice}"
                 f"{', or --delimiter and --columns say how it is' if self.strict else ''}."
             )
+        pairs = [(entry.source, entry.target) for entry in self.entries]
+        report = ReadReport(
+            path=str(self.path),
+            form=self.form,
+            lines=self._count,
+            comments=self.comments,
+            broken=broken,
+            broken_lines=tuple(self._faults),
+            extra_columns=self.extra,
+            repeated=len(pairs) - len(set(pairs)),
+            header=header,
+            several=(0, "") if self.layout.split else _several(pairs),
+            left_out=tuple(self._reasons.most_common()),
+            units=self.units,
+            place=self.place,
+        )
+        source, target = self.layout.languages
+        return Reading(self.entries, self.rejected, report, (source or languages[0], target or languages[1]))
+
+
+Units = Generator[tuple[int, Iterable[Entry] | str], None, Languages | None]
+
+
+def reader(
+    form: str, generate: Callable[[Path, Layout], Units], expected: str, **more: Any
+) -> Callable[[Path, Layout], Reading]:
+    """A reader made of a generator of units: the number of each, and its entries or why it has none.
+
+    The generator may return the languages of the file; `more` are arguments of `Collector`.
+    """
+
+    def read(path: Path, layout: Layout) -> Reading:
+        collector = Collector(path, form, layout, expected=expected, **more)
+        found = generate(path, layout)
+        while True:
+            try:
+                number, entries = next(found)
+            except StopIteration as end:
+                return collector.finished(languages=end.value or (None, None))
+            if isinstance(entries, str):
+                collector.leave_out(number, entries)
+            else:
+                collector.add(number, entries)
+
+    return read
 
 
 def _several(pairs: list[Pair]) -> tuple[int, str]:
     """How many target words look like several, and the character that divides most of them."""
     found = Counter(match[1] for _, target in pairs if (match := _SEVERAL.search(target)))
     count = found.total()
-    if count < max(_FEW_CELLS, _SHARE_OF_CELLS * len(pairs)):
-        return 0, ""
-    return count, found.most_common(1)[0][0]
-
-
-def with_one_line_texts(entry: Entry) -> Entry:
-    """The entry, its remarks without line ends and control characters."""
-    texts = {name: getattr(entry, name) for name in TEXTS}
-    changed = {name: one_line(text) for name, text in texts.items() if FORBIDDEN.search(text)}
-    return dataclasses.replace(entry, **changed) if changed else entry  # type: ignore[arg-type]
+    few = count < max(_FEW_CELLS, _SHARE_OF_CELLS * len(pairs))
+    return (0, "") if few else (count, found.most_common(1)[0][0])
 
 
 def respelt(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm | None) -> list[Pair]:
@@ -275,12 +283,7 @@ def respelt(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm |
 
 
 def decode(path: Path) -> str:
-    """The text of a file, UTF-8 or UTF-16, with plain line ends and without byte-order mark.
-
-    Raises:
-        BilexError: It cannot be read or is neither UTF-8 nor marked UTF-16; the line of the first wrong byte
-            is named.
-    """
+    """The text of a file, UTF-8 or marked UTF-16, with plain line ends and without byte-order mark."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -296,11 +299,7 @@ def decode(path: Path) -> str:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers from 1, one in memory at a time if it is UTF-8.
-
-    Raises:
-        BilexError: As `decode`; or a line has more than 16 MB.
-    """
+    """The lines of a file with their numbers from 1, one in memory at a time if it is UTF-8."""
     try:
         with path.open("rb") as file:
             head = file.read(4)
@@ -315,11 +314,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def packed_text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a gzipped file in UTF-8 with their numbers from 1, one in memory at a time.
-
-    Raises:
-        BilexError: It is no gzip file, or damaged, or unpacks into too much; or as `text_lines`.
-    """
+    """The lines of a gzipped file in UTF-8 with their numbers from 1, one in memory at a time."""
     try:
         with path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
             for number, line in _numbered(path, unpacked):

@@ -83,13 +83,12 @@ def measure(
 
     sources = dict.fromkeys(a for a, _ in pairs)
     targets = dict.fromkeys(b for _, b in pairs)
+    swapped = [(b, a) for a, b in pairs]
     others = {
         "read the dictionary lower-cased": respelt(spelt, lowercase=True, normal_form="NFC"),
         "keep the dictionary's upper case": respelt(spelt, lowercase=False, normal_form="NFC"),
         "read the dictionary in Unicode form NFD": respelt(pairs, lowercase=False, normal_form="NFD"),
-        "swap source and target (the two vector files, or the dictionary's columns)": [
-            (b, a) for a, b in pairs
-        ],
+        "swap source and target (the two vector files, or the dictionary's columns)": swapped,
     }
     return Coverage(
         pairs=len(pairs),
@@ -203,5 +202,4 @@ def summarise_ranks(words: Iterable[str], vocabulary: Mapping[str, int]) -> Rank
     bands = dict.fromkeys(BANDS, 0)
     for row in rows:
         bands[band_of(row)] += 1
-    lowest, first, median, third, highest = quartiles
-    return RankSummary(len(rows), len(distinct) - len(rows), lowest, first, median, third, highest, bands)
+    return RankSummary(len(rows), len(distinct) - len(rows), *quartiles, bands)

@@ -12,9 +12,8 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.languages import code_of, is_code, is_language_name
@@ -54,8 +53,7 @@ _SHOWN, _SHOWN_OF_A_CELL, _MOST_DIGITS = 200, 20, 9
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One line with its cells, or the fault that keeps it from having any."""
 
     number: int
@@ -63,8 +61,7 @@ class Row:
     fault: str = ""
 
 
-@dataclass(frozen=True)
-class _Columns:
+class _Columns(NamedTuple):
     """Places (from 0) of source word, target word and verdict, and whether the first line names them."""
 
     places: tuple[int, int, int] = (0, 1, 2)
@@ -72,12 +69,7 @@ class _Columns:
 
 
 def read_rows(path: Path, layout: Layout, form: Form | None = None) -> Reading:
-    """Read a text file of rows; None as form to detect it.
-
-    Raises:
-        BilexError: The file cannot be read, is not Unicode text, is empty, lacks a column that was named, or
-            most of its lines are no pairs.
-    """
+    """Read a text file of rows; None as form to detect it."""
     lines = decode(path).split("\n")
     form, delimiter = _division(path, lines, layout, form)
     plain = form != "csv"
@@ -93,8 +85,11 @@ def take_rows(collector: Collector, rows: Iterable[Row], *, spreadsheet: bool) -
     begun = list(itertools.islice(rest, _ROWS_COMPARED))
     first = begun[0].cells if begun else ()
     columns = _find_columns(collector.path, first, layout, spreadsheet)
-    if layout.columns is None and columns.from_header and _names_its_languages(begun):
-        columns = _Columns()  # each row names its languages, as glossaries of DeepL do
+    if layout.columns is None and columns.from_header:
+        # A column that says the same language in every row is no header: glossaries of DeepL are so.
+        sample = zip(*(row.cells for row in begun if row.cells), strict=False)
+        if any(len(cells) > 1 and len(set(cells)) == 1 and code_of(cells[0]) for cells in sample):
+            columns = _Columns()
     header = first if begun and columns.from_header else ()
     names = [cell.strip().casefold().replace(" ", "_") for cell in header]
     facts = {name: names.index(name) for name in (*NUMBERS, "known", *TEXTS) if name in names}
@@ -102,18 +97,15 @@ def take_rows(collector: Collector, rows: Iterable[Row], *, spreadsheet: bool) -
         if row.fault:
             collector.leave_out(row.number, row.fault)
             continue
-        ours = _is_ours(row.cells, columns)
+        ours = (  # the five columns of `bilex lexicon`
+            len(row.cells) == 5
+            and columns.places[:2] == (0, 1)
+            and row.cells[4] in _ORIGINS
+            and all(not cell or number_of(cell) is not None for cell in row.cells[2:4])
+        )
         _take(collector, row, columns, facts or (_PLACES_WITHOUT_HEADER if ours else {}))
         collector.extra += not (header or layout.columns or ours) and len(row.cells) > 2
     return collector.finished(header=header)
-
-
-def _names_its_languages(rows: Sequence[Row]) -> bool:
-    """Whether a column says the same language in the first row and in those after it, as far as given."""
-    sample = [row.cells for row in rows if row.cells]
-    return len(sample) > 1 and any(
-        code_of(column[0]) is not None and len(set(column)) == 1 for column in zip(*sample, strict=False)
-    )
 
 
 def _take(collector: Collector, row: Row, columns: _Columns, facts: dict[str, int]) -> None:
@@ -121,36 +113,25 @@ def _take(collector: Collector, row: Row, columns: _Columns, facts: dict[str, in
     source, target, verdict = (
         cells[column].strip() if column < len(cells) else "" for column in columns.places
     )
+    right = judged(verdict) if collector.layout.verdicts else True
     if not source or not target:
         collector.leave_out(row.number, "one of the two words is missing")
-        return
-    right = judged(verdict) if collector.layout.verdicts else True
-    if right is None:
+    elif right is None:
         said = one_line(verdict)[:_SHOWN_OF_A_CELL]
         collector.leave_out(row.number, f"the third column says '{said}', neither yes nor no")
-        return
-    given = {name: cells[place].strip() for name, place in facts.items() if place < len(cells)}
-    numbers = {name: number_of(given[name], kind) for name, kind in NUMBERS.items() if name in given}
-    texts = {name: given[name] for name in TEXTS if name in given}
-    known = _ORIGINS.get(given.get("known", "").casefold(), False)
-    entry = Entry(source, target, known=known, **numbers, **texts)  # type: ignore[arg-type]
-    collector.add(row.number, [entry], rejected=not right)
+    else:
+        given = {name: cells[place].strip() for name, place in facts.items() if place < len(cells)}
+        numbers = {name: number_of(given[name], kind) for name, kind in NUMBERS.items() if name in given}
+        texts = {name: given[name] for name in TEXTS if name in given}
+        known = _ORIGINS.get(given.get("known", "").casefold(), False)
+        entry = Entry(source, target, known=known, **numbers, **texts)  # type: ignore[arg-type]
+        collector.add(row.number, [entry], rejected=not right)
 
 
 def judged(verdict: str) -> bool | None:
     """Whether a verdict accepts its pair; None if it is neither yes nor no."""
     word = verdict.strip().casefold()
     return True if word in _ACCEPTED else False if word in _REJECTED else None
-
-
-def _is_ours(cells: tuple[str, ...], columns: _Columns) -> bool:
-    """Whether a row has the five columns of `bilex lexicon`."""
-    return (
-        len(cells) == 5
-        and columns.places[:2] == (0, 1)
-        and cells[4] in _ORIGINS
-        and all(not cell or number_of(cell) is not None for cell in cells[2:4])
-    )
 
 
 def _find_columns(path: Path, first: tuple[str, ...], layout: Layout, spreadsheet: bool) -> _Columns:
@@ -206,8 +187,7 @@ def _place(path: Path, wanted: str, names: list[str]) -> int:
         return int(wanted) - 1
     if wanted.casefold() in names:
         return names.index(wanted.casefold())
-    code = code_of(wanted)
-    codes = [code_of(name) for name in names]
+    code, codes = code_of(wanted), [code_of(name) for name in names]
     if code is not None and code in codes:
         return codes.index(code)
     raise BilexError(
@@ -283,11 +263,11 @@ def _plain_rows(lines: list[str], delimiter: str) -> Iterator[Row]:
             continue
         if delimiter == "\t":
             cells = line.split("\t")
-            yield Row(number, tuple(cells), "" if len(cells) > 1 else "no tab in it")
-            continue
-        words = [word for word in line.strip().split(" ") if word]
-        fault = "" if len(words) == 2 else f"{len(words)} words where two are expected"
-        yield Row(number, tuple(words), fault)
+            fault = "" if len(cells) > 1 else "no tab in it"
+        else:
+            cells = [word for word in line.strip().split(" ") if word]
+            fault = "" if len(cells) == 2 else f"{len(cells)} words where two are expected"
+        yield Row(number, tuple(cells), fault)
 
 
 def csv_rows(lines: list[str], delimiter: str) -> Iterator[Row]:
@@ -328,16 +308,10 @@ def table_rows(dictionary: Dictionary) -> Iterator[list[str | int]]:
     named = dictionary.column_names()
     yield [named.get(field, field) for field in fields]
     for entry in entries:
-        yield [_cell(entry, field) for field in fields]
-
-
-def _cell(entry: Entry, field: str) -> str | int:
-    if field == "known":
-        return entry.origin() or "found"
-    value = getattr(entry, field)
-    if field in ("score", "confidence"):
-        return number_text(value)
-    return "" if value is None else value
+        cells = {field: getattr(entry, field) for field in fields}
+        for name in {"score", "confidence"} & set(fields):
+            cells |= {name: number_text(cells[name]), "known": entry.origin() or "found"}
+        yield ["" if cells[field] is None else cells[field] for field in fields]
 
 
 def defused(cell: str) -> str:

@@ -42,9 +42,7 @@ class Node:
 
     def children(self, *names: str) -> Iterator[Node]:
         """The child elements of some names."""
-        for part in self.content:
-            if isinstance(part, Node) and part.name in names:
-                yield part
+        return (part for part in self.content if isinstance(part, Node) and part.name in names)
 
     def within(self, *names: str) -> Iterator[Node]:
         """All elements of some names at any depth, in order."""
@@ -56,19 +54,13 @@ class Node:
 
     def text(self, *, without: frozenset[str] = frozenset(), fold: bool = True) -> str:
         """All text in it but that of some elements; by default with runs of blanks as one space."""
-        text = "".join(self._pieces(without))
+        parts = (p for p in self.content if isinstance(p, str) or p.name not in without)
+        text = "".join(p if isinstance(p, str) else p.text(without=without, fold=False) for p in parts)
         return folded(text) if fold else text
 
     def language(self) -> str:
         """The language that it is marked with, in lower case, or nothing."""
         return self.attributes.get("lang", "").strip().lower()
-
-    def _pieces(self, without: frozenset[str]) -> Iterator[str]:
-        for part in self.content:
-            if isinstance(part, str):
-                yield part
-            elif part.name not in without:
-                yield from part._pieces(without)
 
 
 def elements(
@@ -78,18 +70,10 @@ def elements(
     opened: tuple[str, ...] = (),
     part: IO[bytes] | None = None,
 ) -> Iterator[Node]:
-    """The elements of some names in a file, each whole, one after the other.
+    """The elements of some names in a file, or in a `part` of an archive, each whole, one after the other.
 
-    Args:
-        path: The file.
-        roots: Names that the outermost element may have.
-        names: The elements to give; one inside another is a part of that one.
-        opened: Further elements around them, given when they begin, with attributes but without content.
-        part: What to read instead of the file: a part of an archive.
-
-    Raises:
-        BilexError: The file cannot be read, is not XML, has another root, declares entities, or holds an
-            element that is too large or too deep.
+    One inside another is a part of that one. `opened` are elements around them, given when they begin, with
+    attributes but without content; `roots` are names that the outermost element may have.
     """
     parser = _Parser(path, roots, frozenset(names), frozenset(opened))
     try:
@@ -156,18 +140,18 @@ class _Parser:
         except _EntityError as error:
             raise self._refusal("it declares an entity", "files that do are not read") from error
         except expat.ExpatError as error:
-            reason = expat.ErrorString(error.code)
             raise BilexError(
-                f"{self.path}: line {error.lineno} is not XML ({reason}); repair the file there."
+                f"{self.path}: line {error.lineno} is not XML ({expat.ErrorString(error.code)}); repair the "
+                "file there."
             ) from error
         except (ValueError, LookupError) as error:  # an encoding that there is not
             raise self._refusal("its encoding is not known", "save it as UTF-8") from error
         if self.fed - max(self.expat.CurrentByteIndex, 0) > _LONGEST_TAG:
-            raise self._refusal("a tag of more than 4 MB", "give another file")
+            raise self._refusal("a tag of more than 4 MB")
         taken, self.finished = self.finished, []
         return taken
 
-    def _refusal(self, what: str, advice: str) -> BilexError:
+    def _refusal(self, what: str, advice: str = "give another file") -> BilexError:
         return BilexError(f"{self.path}: line {self.expat.CurrentLineNumber}: {what}; {advice}.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -179,7 +163,7 @@ class _Parser:
                 "say the format with --from",
             )
         if self.depth > DEEPEST:
-            raise self._refusal(f"elements are nested more than {DEEPEST} deep", "give another file")
+            raise self._refusal(f"elements are nested more than {DEEPEST} deep")
         if not self.stack and name not in self.names and name not in self.opened:
             return
         node = Node(
@@ -210,7 +194,7 @@ class _Parser:
     def _grow(self, cost: int) -> None:
         self.size += cost
         if self.size > LARGEST_ENTRY:
-            raise self._refusal("an entry of more than 1 MB", "give another file")
+            raise self._refusal("an entry of more than 1 MB")
 
     def _skipped(self, name: str, is_parameter: bool) -> None:
         """A reference to an entity of a DTD that is not read: characters that HTML names are meant."""

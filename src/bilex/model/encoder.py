@@ -13,9 +13,10 @@ import numpy as np
 from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError
 from bilex.core.manifest import ModelFiles
-from bilex.encoders.combine import Combination, unit_rows
+from bilex.encoders.combine import Combination
 from bilex.model.space import Floats, Side
 from bilex.model.unknown import FromSubwords
+from bilex.vectors.stored import unit_rows
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder

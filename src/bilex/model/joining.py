@@ -26,7 +26,7 @@ from bilex.model.space import Floats, Side
 from bilex.model.storage import Two
 from bilex.model.unknown import FromSubwords
 from bilex.vectors import WordVectors
-from bilex.vectors.core import row_norms
+from bilex.vectors.stored import row_norms
 
 SUMMARY = "models of two languages, joined by rotating their spaces onto the languages that they share"
 _MOST_FREQUENT = 20_000

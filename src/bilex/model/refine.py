@@ -38,7 +38,7 @@ from bilex.model.provenance import Retrained
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Floats, Rows, Side, Space
 from bilex.model.unknown import OutOfVocabulary, Remapped
 from bilex.vectors import WordVectors
-from bilex.vectors.magnitudes import unit_rows
+from bilex.vectors.stored import unit_rows
 
 if TYPE_CHECKING:
     from bilex.model.translator import Translator

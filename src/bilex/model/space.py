@@ -12,8 +12,7 @@ import numpy.typing as npt
 from bilex.core.errors import BilexError
 from bilex.search import KeySearch, mean_of_best, neighbourhoods
 from bilex.vectors import WordVectors
-from bilex.vectors.core import row_norms
-from bilex.vectors.stored import check_mapped_files
+from bilex.vectors.stored import check_mapped_files, row_norms
 
 if TYPE_CHECKING:
     import torch

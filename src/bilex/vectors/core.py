@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.stored import Matrix, StoredRows
+from bilex.vectors.stored import Matrix, StoredRows, largest_numbers, row_blocks, row_norms
 
 if TYPE_CHECKING:
     from bilex.vectors.reading import EncodingErrors, LoadReport
@@ -230,6 +230,16 @@ class WordVectors:
         vectors = whole.head(limit) if isinstance(whole, StoredRows) else whole[:limit]
         return replace(self, index_to_key=self.index_to_key[:limit], vectors=vectors)
 
+    def check_finite(self) -> None:
+        """Refuse vectors that hold NaN or infinity."""
+        first = 0
+        for block in row_blocks(self.vectors):
+            finite = np.isfinite(largest_numbers(block))
+            if not finite.all():
+                word = self.index_to_key[first + int(np.argmin(finite))]
+                raise BilexError(f"the vector of '{word}' holds NaN or infinity; leave the word out.")
+            first += len(block)
+
     def portable(self) -> WordVectors:
         """The vectors with words that every reader of word2vec files takes.
 
@@ -275,21 +285,3 @@ def _as_float32(vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
         raise BilexError(f"the vectors hold {given.dtype}, not real numbers; convert them to float32.")
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(given, np.float32)
-
-
-def row_norms(vectors: Matrix, block: int = 16384) -> npt.NDArray[np.float32]:
-    """The Euclidean length of each row, summed in float64 block by block; a zero row counts as 1."""
-    norms = np.empty(len(vectors), np.float32)
-    for start in range(0, len(vectors), block):
-        rows = np.asarray(vectors[start : start + block], dtype=np.float64)
-        norms[start : start + block] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    norms[norms == 0] = 1
-    return norms
-
-
-def lowercased_first(words: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The distinct lower-cased words and the first position of each."""
-    first: dict[str, int] = {}
-    for index, word in enumerate(words):
-        first.setdefault(word.lower(), index)
-    return list(first), list(first.values())

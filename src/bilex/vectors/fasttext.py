@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ _LONGEST_WORD = 1 << 16
 _BLOCK_ROWS = 8192
 
 
-@dataclass(frozen=True)
-class _Model:
+class _Model(NamedTuple):
     """What the beginning of a .bin file says."""
 
     dim: int
@@ -38,14 +37,8 @@ class _Model:
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Read a fastText .bin model; the n-gram rows stay on disk until they are used."""
-    return parse(mapped_file(path), options, str(path), progress)
-
-
-def parse(
-    content: bytes | mmap.mmap, options: LoadOptions, name: str, progress: Progress = SILENT
-) -> WordVectors:
-    """Word vectors from the bytes of a .bin model: means of a word's own row and the rows of its n-grams."""
+    """Read a .bin model: means of a word's own row and the rows of its n-grams, which stay on the disk."""
+    content, name = mapped_file(path), str(path)
     try:
         model = _model(content, name)
         matrix = _matrix(content, model, name)
@@ -53,14 +46,12 @@ def parse(
         raise _cut_off(name, len(content)) from error
     words = model.words[: options.limit]
     report = LoadReport(name, "entry", "fasttext")
-    collector = Collector(report, model.dim, len(words), options, None)
-    with progress.task(f"reading {Path(name).name}", len(words)) as task:
+    collector = Collector(report, model.dim, len(words), options)
+    with progress.task(f"reading {path.name}", len(words)) as task:
         for start in range(0, len(words), _BLOCK_ROWS):
             block = words[start : start + _BLOCK_ROWS]
-            texts = [_text(word, start + 1 + index, name, options) for index, word in enumerate(block)]
-            collector.add(
-                texts, _means(block, start, matrix, model), range(start + 1, start + 1 + len(block))
-            )
+            rows = _means(block, start, matrix, model)
+            collector.add(block, rows, range(start + 1, start + 1 + len(block)))
             task.advance(len(block))
     vectors = collector.finish()
     if model.buckets and model.longest > 0:
@@ -72,7 +63,7 @@ def _cut_off(name: str, length: int) -> BilexError:
     return BilexError(f"{name}: is cut off after {length:,} bytes; copy or download it again.")
 
 
-def _model(content: bytes | mmap.mmap, name: str) -> _Model:
+def _model(content: mmap.mmap, name: str) -> _Model:
     if content[:4] != FASTTEXT_MAGIC:
         raise BilexError(f"{name}: is not a fastText .bin model; for word2vec's binary use format binary.")
     (version,) = struct.unpack_from("<i", content, 4)
@@ -88,7 +79,7 @@ def _model(content: bytes | mmap.mmap, name: str) -> _Model:
     return _Model(dim, buckets, shortest, longest, words, at)
 
 
-def _dictionary(content: bytes | mmap.mmap, at: int, name: str) -> tuple[list[bytes], int]:
+def _dictionary(content: mmap.mmap, at: int, name: str) -> tuple[list[bytes], int]:
     """The words (labels left out) and where the dictionary ends."""
     size, count, labels, _tokens, pruned = _SIZES.unpack_from(content, at)
     at += _SIZES.size
@@ -107,7 +98,7 @@ def _dictionary(content: bytes | mmap.mmap, at: int, name: str) -> tuple[list[by
     return words, at
 
 
-def _matrix(content: bytes | mmap.mmap, model: _Model, name: str) -> FloatMatrix:
+def _matrix(content: mmap.mmap, model: _Model, name: str) -> FloatMatrix:
     """The rows of the words and of the n-gram buckets, without a copy."""
     quantised, rows, columns = struct.unpack_from("<?qq", content, model.matrix_at)
     if quantised:
@@ -122,16 +113,6 @@ def _matrix(content: bytes | mmap.mmap, model: _Model, name: str) -> FloatMatrix
     if len(content) - start < 4 * used_rows * columns:
         raise _cut_off(name, len(content))
     return np.frombuffer(content, "<f4", used_rows * columns, start).reshape(used_rows, columns)
-
-
-def _text(word: bytes, place: int, name: str, options: LoadOptions) -> str:
-    try:
-        return word.decode("utf-8", options.encoding_errors)
-    except UnicodeDecodeError as error:
-        raise BilexError(
-            f"{name}: the word of entry {place:,} is not UTF-8; "
-            'read it with encoding_errors="replace" or "ignore".'
-        ) from error
 
 
 def _means(words: list[bytes], first: int, matrix: FloatMatrix, model: _Model) -> FloatMatrix:

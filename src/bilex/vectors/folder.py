@@ -1,4 +1,4 @@
-"""Our own format: a folder with vectors.safetensors, vocabulary.txt and config.json."""
+"""Our own format: a folder with vectors.safetensors, vocabulary.txt, config.json and SHA256SUMS."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_folder, check_replaceable, json_text, read_json, sha256
+from bilex.core.files import atomic_folder, check_replaceable, json_text, read_json
+from bilex.core.manifest import CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.core import Step, Subwords, WordVectors, lowercased_first
-from bilex.vectors.magnitudes import largest_numbers
+from bilex.vectors.core import Step, Subwords, WordVectors
 from bilex.vectors.reading import MAX_NGRAM, LoadOptions, LoadReport
 from bilex.vectors.stored import (
     DTYPES,
@@ -23,20 +23,21 @@ from bilex.vectors.stored import (
     Matrix,
     StoredRows,
     Tensors,
+    largest_numbers,
     read_tensors,
     row_blocks,
     write_matrix,
 )
 
-FORMAT, VERSION = "bilex-vectors", 1
+FORMAT, VERSION = "bilex-vectors", 2  # the first version had its checksums in config.json
 CONFIG, VOCABULARY, VECTORS, SUBWORDS = (
     "config.json",
     "vocabulary.txt",
     "vectors.safetensors",
     "subwords.safetensors",
 )
+_AGAIN = "make the folder again"
 _BLOCK_ROWS = 8192
-_OWN_CHECKSUM = "config_sha256"
 _ESCAPE = re.compile(r"\\(.)")
 
 
@@ -65,22 +66,13 @@ def write_blocks(
 ) -> None:
     """Write a folder of vectors that come block by block, so that no more than a block need exist.
 
-    Args:
-        path: The folder; an earlier one of this format is replaced if nothing else is in it.
-        words: The words, most frequent first.
-        dim: The length of a vector.
-        blocks: The rows of `words`, in order, some at a time.
-        dtype: "float32", "float16", or "int8" with a scale per row.
-        preprocessing: Steps already applied to the rows.
-        subwords: Character n-grams that go with the vectors.
-
-    Raises:
-        BilexError: The dtype is not known, a number is not finite, or the folder cannot be written.
+    An earlier folder of this format is replaced if nothing else is in it. `dtype` is "float32", "float16", or
+    "int8" with a scale per row; `preprocessing` are steps already applied to the rows.
     """
     if dtype not in DTYPES:
         raise BilexError(f"dtype '{dtype}' is not known; use {', '.join(DTYPES)}.")
-    check_replaceable(path, own_files)
-    with atomic_folder(path, own_files=own_files) as folder:
+    check_replaceable(path, _own_files)
+    with atomic_folder(path, own_files=_own_files) as folder:
         finite = _checked(blocks, words, path, dtype)
         write_matrix(folder / VECTORS, "vectors", finite, (len(words), dim), dtype)
         (folder / VOCABULARY).write_bytes(_escaped(words, path))
@@ -101,46 +93,41 @@ def write_blocks(
                 "longest": subwords.longest,
                 "steps": ["unit" if mean is None else "center" for mean in subwords.means],
             }
-        config["sha256"] = {file.name: sha256(file) for file in sorted(folder.iterdir())}
-        config[_OWN_CHECKSUM] = _digest_of(config)
         (folder / CONFIG).write_text(json_text(config), encoding="utf-8")
+        write_checksums(folder, kind=FORMAT)
 
 
-def own_files(path: Path) -> Collection[str]:
+def _own_files(path: Path) -> Collection[str]:
     """The files of this format in a folder; none if its config.json does not say that it is one."""
     try:
         config = read_json(path / CONFIG)
     except BilexError:
         return ()
     ours = isinstance(config, dict) and config.get("format") == FORMAT
-    return (CONFIG, VOCABULARY, VECTORS, SUBWORDS) if ours else ()
+    return (CONFIG, VOCABULARY, VECTORS, SUBWORDS, CHECKSUMS) if ours else ()
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
     """Open the folder, compared with its checksums if so asked; the matrix stays on disk until it is used."""
-    if options.verify:
-        verify(path)
     config = _config(path)
+    if options.verify:
+        _verify(path, config)
     words = _vocabulary(path)
-    tensors = read_tensors(path / VECTORS)
     steps: tuple[Step, ...] = tuple(config["preprocessing"])
-    unit = bool(steps) and steps[-1] == "unit"
-    matrix = _opened("vectors", tensors, path / VECTORS, limit=options.limit, unit=unit)
-    if len(words) != config["words"] or matrix.shape != (
-        min(len(words), options.limit or len(words)),
-        config["dim"],
-    ):
-        raise BilexError(
-            f"{path}: its vectors, vocabulary and {CONFIG} do not fit together; make the folder again."
-        )
-    words = words[: len(matrix)]
+    matrix = _opened("vectors", read_tensors(path / VECTORS), path / VECTORS, unit=steps[-1:] == ("unit",))
+    if len(words) != config["words"] or matrix.shape != (len(words), config["dim"]):
+        raise BilexError(f"{path}: its vectors, vocabulary and {CONFIG} do not fit together; {_AGAIN}.")
+    words = words[: options.limit]
     report = LoadReport(str(path), "row", "safetensors", entries=len(words))
+    matrix = matrix.head(len(words)) if isinstance(matrix, StoredRows) else matrix[: len(words)]
     if options.lowercase:
-        words, rows = lowercased_first(words)
-        report.merged = len(matrix) - len(words)
+        first: dict[str, int] = {}
+        for row, word in enumerate(words):
+            first.setdefault(word.lower(), row)
+        words, report.merged = list(first), len(words) - len(first)
         if report.merged:
             stored = matrix if isinstance(matrix, StoredRows) else StoredRows(matrix, name=str(path))
-            matrix = stored.take(np.array(rows))
+            matrix = stored.take(np.fromiter(first.values(), np.int64))
     report.kept = len(words)
     progress.say(f"opened {path}")
     return WordVectors(words, matrix, steps, _read_subwords(path, config), report)
@@ -151,22 +138,13 @@ def word_count(path: Path) -> int:
     return int(_config(path)["words"])
 
 
-def verify(path: Path) -> None:
+def _verify(path: Path, config: dict[str, Any]) -> None:
     """Compare every file of the folder with its checksum; one that was changed or is missing is an error."""
-    config = _config(path)
+    sums = config["sha256"] if config["version"] == 1 else checksums(path, FORMAT, _AGAIN)
     needed = {VECTORS, VOCABULARY} | ({SUBWORDS} if config.get("subwords") is not None else set())
-    sums = config["sha256"]
-    if set(sums) != needed:
-        raise BilexError(f"{path / CONFIG}: does not list the folder's files; make the folder again.")
-    for name in sorted(needed):
-        try:
-            found = sha256(path / name)
-        except OSError as error:
-            raise BilexError(f"{path / name}: cannot be read ({error.strerror or error}).") from error
-        if found != sums[name]:
-            raise BilexError(
-                f"{path / name}: was changed or damaged since it was saved; make the folder again."
-            )
+    if set(sums) - {CONFIG} != needed:
+        raise BilexError(f"{path}: its checksums are not those of its files; {_AGAIN}.")
+    ModelFiles(path, sums, _AGAIN).compare(path)
 
 
 def _config(path: Path) -> dict[str, Any]:
@@ -182,21 +160,15 @@ def _config(path: Path) -> dict[str, Any]:
         raise BilexError(
             f"{path}: has format version {version}, this bilex reads up to {VERSION}; install a newer bilex."
         )
-    kinds = {"words": int, "dim": int, "preprocessing": list, "sha256": dict}
+    kinds = {"words": int, "dim": int, "preprocessing": list} | ({"sha256": dict} if version == 1 else {})
     if any(not isinstance(config.get(key), kind) for key, kind in kinds.items()) or not (
         set(map(str, config["preprocessing"])) <= {"unit", "center"}
     ):
-        raise BilexError(f"{path / CONFIG}: lacks something that belongs there; make the folder again.")
-    if _OWN_CHECKSUM in config and config.pop(_OWN_CHECKSUM) != _digest_of(config):
-        raise BilexError(
-            f"{path / CONFIG}: was changed or damaged since it was saved; make the folder again."
-        )
+        raise BilexError(f"{path / CONFIG}: lacks something that belongs there; {_AGAIN}.")
+    own = config.pop("config_sha256", None)  # of the first version
+    if own and own != hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest():
+        raise BilexError(f"{path / CONFIG}: was changed or damaged since it was saved; {_AGAIN}.")
     return config
-
-
-def _digest_of(config: dict[str, Any]) -> str:
-    """The checksum of what config.json says, however it is written."""
-    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
 
 
 def _vocabulary(path: Path) -> list[str]:
@@ -206,7 +178,7 @@ def _vocabulary(path: Path) -> list[str]:
     except OSError as error:
         raise BilexError(f"{file}: cannot be read ({error.strerror or error}).") from error
     except UnicodeDecodeError as error:
-        raise BilexError(f"{file}: is not UTF-8; make the folder again.") from error
+        raise BilexError(f"{file}: is not UTF-8; {_AGAIN}.") from error
     words = text.split("\n")[:-1]
     if "\\" not in text:
         return words
@@ -244,20 +216,18 @@ def _checked(
         yield block
 
 
-def _opened(
-    name: str, tensors: Tensors, path: Path, *, limit: int | None = None, unit: bool = False
-) -> Matrix:
+def _opened(name: str, tensors: Tensors, path: Path, *, unit: bool = False) -> Matrix:
     """The matrix of that name: a float32 one as it is, others to be decoded when their rows are used."""
     matrix, scales = tensors.get(name), tensors.get(f"{name}.scales")
     if matrix is None or matrix.ndim != 2 or (matrix.dtype == np.int8) != (scales is not None):
-        raise BilexError(f"{path}: lacks the matrix '{name}'; make the folder again.")
+        raise BilexError(f"{path}: lacks the matrix '{name}'; {_AGAIN}.")
     if matrix.dtype == np.float32:
-        return matrix[:limit]
+        return matrix
     if scales is not None and (scales.shape != (len(matrix), 1) or scales.dtype != np.float32):
-        raise BilexError(f"{path}: lacks a scale for each row of '{name}'; make the folder again.")
+        raise BilexError(f"{path}: lacks a scale for each row of '{name}'; {_AGAIN}.")
     if scales is not None and not bool((np.abs(scales) < np.finfo(np.float32).max / 128).all()):
-        raise BilexError(f"{path}: holds NaN or infinity, so it was damaged; make the folder again.")
-    return StoredRows(matrix, scales, unit=unit, name=str(path)).head(limit or len(matrix))
+        raise BilexError(f"{path}: holds NaN or infinity, so it was damaged; {_AGAIN}.")
+    return StoredRows(matrix, scales, unit=unit, name=str(path))
 
 
 def _read_subwords(path: Path, config: Mapping[str, Any]) -> Subwords | None:
@@ -275,9 +245,7 @@ def _read_subwords(path: Path, config: Mapping[str, Any]) -> Subwords | None:
         )
         subwords = Subwords(rows, int(settings["shortest"]), int(settings["longest"]), means)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise BilexError(
-            f"{path}: what {CONFIG} says of the subwords is not whole; make it again."
-        ) from error
+        raise BilexError(f"{path}: what {CONFIG} says of the subwords is not whole; {_AGAIN}.") from error
     if rows.shape[1] != config["dim"] or not 0 < subwords.longest <= MAX_NGRAM:
-        raise BilexError(f"{path}: its subwords do not fit its vectors; make the folder again.")
+        raise BilexError(f"{path}: its subwords do not fit its vectors; {_AGAIN}.")
     return subwords

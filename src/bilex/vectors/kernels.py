@@ -234,16 +234,8 @@ def mean_rows(
 ) -> npt.NDArray[np.float32]:
     """The vectors of consecutive words: each the mean of its own row and its n-grams' rows.
 
-    Args:
-        letters: The UTF-8 bytes of the words, one after the other.
-        ends: Where each word ends in `letters`.
-        plain: Whether a word has no n-grams whatever its letters.
-        first: The row of the first word in `matrix`.
-        matrix: The rows of all words, then those of the buckets.
-        words: How many rows are words.
-        buckets: How many rows are buckets.
-        shortest: The fewest characters of an n-gram.
-        longest: The most.
+    `letters` are the UTF-8 bytes of the words, which end at `ends`; a `plain` word has no n-grams. `matrix`
+    holds the rows of all words, `first` being that of the first of these, then those of the buckets.
     """
     means = np.empty((len(ends), matrix.shape[1]), np.float32)
     start = 0

@@ -30,7 +30,7 @@ _HEADER_BYTES = 1 << 16
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Read X.npy and the words of X.txt, X.words or X.vocab, the first of these that exists."""
+    """Read X.npy and the words of the first list there is; a clean float32 matrix is not copied."""
     _finish_interrupted(path)
     lists = [path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES]
     words_path = next((candidate for candidate in lists if candidate.is_file()), None)
@@ -39,92 +39,78 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
             f"{path}: has no word list beside it; put the words, one per line, "
             f"into {lists[0].name} or {lists[1].name}."
         )
-    check_ordinary(words_path)
-    try:
-        words = words_path.read_bytes()
-    except OSError as error:
-        raise BilexError(f"{words_path}: cannot be read ({error.strerror or error}).") from error
     with progress.task(f"reading {path.name}"):
-        return parse(mapped_file(path), words, options, str(path), str(words_path))
-
-
-def parse(
-    content: bytes | mmap.mmap, word_list: bytes, options: LoadOptions, name: str, words_name: str
-) -> WordVectors:
-    """Word vectors from the bytes of a matrix and of a word list; a clean float32 matrix is not copied."""
-    matrix = _matrix(content, name)
-    words = parse_words(word_list, words_name, options.encoding_errors)
-    if len(words) != len(matrix):
-        raise BilexError(
-            f"{words_name}: has {len(words):,} words but {name} has {len(matrix):,} rows; "
-            "each row needs the word in the same line of the list."
-        )
-    if options.limit is not None:
+        matrix = _matrix(mapped_file(path), path)
+        words = _words(words_path, options.encoding_errors)
+        if len(words) != len(matrix):
+            raise BilexError(
+                f"{words_path}: has {len(words):,} words but {path} has {len(matrix):,} rows; "
+                "each row needs the word in the same line of the list."
+            )
         words, matrix = words[: options.limit], matrix[: options.limit]
-    report = LoadReport(name, "row", "npy", entries=len(words), kept=len(words))
-    if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options):
-        return WordVectors(words, matrix, report=report)
-    report.entries = 0
-    collector = Collector(report, matrix.shape[1], len(words), options, None)
-    for start in range(0, len(words), _BLOCK_ROWS):
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows = matrix[start : start + _BLOCK_ROWS].astype(np.float32)
-        collector.add(words[start : start + _BLOCK_ROWS], rows, range(start + 1, start + 1 + len(rows)))
-    return collector.finish()
+        report = LoadReport(str(path), "row", "npy")
+        if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options):
+            report.entries = report.kept = len(words)
+            return WordVectors(words, matrix, report=report)
+        collector = Collector(report, matrix.shape[1], len(words), options)
+        for start in range(0, len(words), _BLOCK_ROWS):
+            with np.errstate(over="ignore", invalid="ignore"):
+                rows = matrix[start : start + _BLOCK_ROWS].astype(np.float32)
+            collector.add(words[start : start + _BLOCK_ROWS], rows, range(start + 1, start + 1 + len(rows)))
+        return collector.finish()
 
 
-def _matrix(content: bytes | mmap.mmap, name: str) -> npt.NDArray[np.floating]:
+def _matrix(content: mmap.mmap, path: Path) -> npt.NDArray[np.floating]:
     """The matrix in the bytes of an .npy file, without a copy."""
     start = io.BytesIO(content[:_HEADER_BYTES])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a header as Python 2 wrote it is as good as any
-            version = np.lib.format.read_magic(start)
-            read_header = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, by_column, dtype = read_header(start)
+            old = np.lib.format.read_magic(start) == (1, 0)
+            readers = np.lib.format.read_array_header_2_0, np.lib.format.read_array_header_1_0
+            shape, by_column, dtype = readers[old](start)
     except Exception as error:  # numpy evaluates the header as Python text, which can fail in any way
-        raise BilexError(f"{name}: is not a whole .npy file; make or download it again.") from error
+        raise BilexError(f"{path}: is not a whole .npy file; make or download it again.") from error
     if len(shape) != 2 or dtype.kind != "f" or not 0 < shape[1] <= MAX_DIM or shape[0] < 1:
         raise BilexError(
-            f"{name}: holds {dtype} of shape {shape}; a matrix of floating-point numbers, "
+            f"{path}: holds {dtype} of shape {shape}; a matrix of floating-point numbers, "
             "one row per word, is needed."
         )
     needed, found = math.prod(shape) * dtype.itemsize, len(content) - start.tell()
     if found < needed:
         raise BilexError(
-            f"{name}: is cut off, {found:,} of {needed:,} bytes of its matrix are there; copy it again."
+            f"{path}: is cut off, {found:,} of {needed:,} bytes of its matrix are there; copy it again."
         )
     flat = np.frombuffer(content, dtype, math.prod(shape), start.tell())
     return flat.reshape(shape, order="F" if by_column else "C")
 
 
-def parse_words(content: bytes, name: str, encoding_errors: str = "strict") -> list[str]:
+def _words(path: Path, encoding_errors: str) -> list[str]:
     """The words of a list with one word per line."""
+    check_ordinary(path)
     try:
+        content = path.read_bytes()
         text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", encoding_errors)
+    except OSError as error:
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BilexError(
-            f"{name}: line {line} is not UTF-8; convert the file to UTF-8, "
+            f"{path}: line {line} is not UTF-8; convert the file to UTF-8, "
             'or read it with encoding_errors="replace" or "ignore".'
         ) from error
     lines = text.removesuffix("\n").split("\n")
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
-def _clean(words: list[str], matrix: npt.NDArray[np.floating], options: LoadOptions) -> bool:
+def _clean(words: list[str], matrix: npt.NDArray[np.float32], options: LoadOptions) -> bool:
     """Whether every word and row can be taken as it is."""
     distinct = set(words)
     if len(distinct) != len(words) or "" in distinct or (not options.keep_markers and distinct & MARKERS):
         return False
     if options.lowercase and any(word != word.lower() for word in words):
         return False
-    blocks = (matrix[start : start + _BLOCK_ROWS] for start in range(0, len(matrix), _BLOCK_ROWS))
-    return all(np.isfinite(block).all() and (block != 0).any(axis=1).all() for block in blocks)
+    return all(np.isfinite(rows).all() and (rows != 0).any(axis=1).all() for rows in row_blocks(matrix))
 
 
 def write(vectors: WordVectors, path: Path) -> None:
@@ -172,20 +158,19 @@ def _earlier_list_name(path: Path) -> str:
 
 def _finish_interrupted(path: Path) -> None:
     """After a save that was cut off between its two files: make the word list that of the matrix."""
+    words_path, start = path.with_suffix(WORD_LIST_SUFFIXES[0]), hidden_name(path)
     with contextlib.suppress(OSError):
-        left = [file for file in path.parent.iterdir() if file.name.endswith(_EARLIER)]
-        for kept in (file for file in left if file.name.startswith(hidden_name(path))):
+        names = [file.name for file in path.parent.iterdir() if file.name.endswith(_EARLIER)]
+        for kept in (path.with_name(name) for name in names if name.startswith(start)):
             with try_lock(turn_lock(path)) as held:
-                if held is not False:
-                    _finish_with(path, kept)
-
-
-def _finish_with(path: Path, kept: Path) -> None:
-    words_path = path.with_suffix(WORD_LIST_SUFFIXES[0])
-    if kept.name != _earlier_list_name(path):  # the new matrix is in its place, and so is its list
-        kept.unlink()
-    elif path.exists():
-        kept.replace(words_path)
-    else:
-        words_path.unlink(missing_ok=True)
-        kept.unlink()
+                if held is False:
+                    continue
+                if kept.name != _earlier_list_name(
+                    path
+                ):  # the new matrix is in its place, and so is its list
+                    kept.unlink()
+                elif path.exists():
+                    kept.replace(words_path)
+                else:
+                    words_path.unlink(missing_ok=True)
+                    kept.unlink()

@@ -1,12 +1,17 @@
-"""What every reader of word vectors shares: its settings, its report, and the matrix of the words kept."""
+"""What every reader of word vectors shares: settings, unpacked bytes, the report, and the words kept."""
 
 from __future__ import annotations
 
+import bz2
+import contextlib
+import gzip
+import lzma
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, BinaryIO, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +24,10 @@ EncodingErrors = Literal["strict", "replace", "ignore"]
 
 MAX_DIM = 65536
 MAX_NGRAM = 255
+PACKED_SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}
+_OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+_COMPRESSIONS = {"gzip": b"\x1f\x8b", "bz2": b"BZh", "xz": b"\xfd7zXZ\x00"}
+_HEAD_BYTES = 1 << 16
 _PLACES_KEPT = 20
 _FIRST_BYTES = 64 << 20
 _GROWTH = 1.1
@@ -125,6 +134,63 @@ class LoadReport:
         return found
 
 
+class Source:
+    """The bytes of a file, unpacked, of which the beginning, `head`, can be looked at before reading."""
+
+    def __init__(self, stream: BinaryIO, name: str, size: int) -> None:
+        self.name, self.size = name, size
+        self._raw = self._stream = stream
+        self._unpacked = self._reported = 0
+        start = self._read(6)
+        kinds = (kind for kind, magic in _COMPRESSIONS.items() if start.startswith(magic))
+        self.compression = next(kinds, None)
+        if self.compression:
+            stream.seek(0)
+            self._stream = cast(BinaryIO, _OPENERS[self.compression](stream, "rb"))
+            self._unpacked, start = 0, b""
+        self.head = self._pending = start + self._read(_HEAD_BYTES - len(start))
+
+    def newly_used(self) -> int:
+        """How many bytes of the file, packed as it is, were used since the last call."""
+        position = self._raw.tell()
+        used, self._reported = position - self._reported, position
+        return used
+
+    def read(self, count: int) -> bytes:
+        """The next `count` bytes; fewer only at the end."""
+        if not self._pending:
+            return self._read(count)
+        taken, self._pending = self._pending[:count], self._pending[count:]
+        return taken + self._read(count - len(taken)) if len(taken) < count else taken
+
+    def _read(self, count: int) -> bytes:
+        try:
+            chunk = self._stream.read(count)
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            if isinstance(error, OSError) and (self._stream is self._raw or error.errno is not None):
+                raise BilexError(f"{self.name}: cannot be read ({error.strerror or error}).") from error
+            raise BilexError(
+                f"{self.name}: the {self.compression} data is cut off or damaged after {self._unpacked:,} "
+                "unpacked bytes; copy or download the file again."
+            ) from error
+        self._unpacked += len(chunk)
+        return chunk
+
+
+@contextlib.contextmanager
+def open_source(path: Path) -> Iterator[Source]:
+    """Open a file for reading, unpacking gzip, bz2 and xz by what the file holds, not by its name."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    with file:
+        source = Source(file, str(path), path.stat().st_size)
+        if not source.head:
+            raise BilexError(f"{path}: is empty; give a file with something in it.")
+        yield source
+
+
 def believable_rows(announced: int | None, dim: int) -> int:
     """How many rows to allocate at first when only the header says how many there are, or nothing does.
 
@@ -137,24 +203,15 @@ def believable_rows(announced: int | None, dim: int) -> int:
 class Collector:
     """Takes words and rows block by block; keeps the first good vector of each word.
 
-    The matrix grows in place, so that at no time a second copy of it is needed.
-
-    Args:
-        report: Where to write down what is left out.
-        dim: The length of a vector.
-        expected: How many entries will probably come, measured by the size of the file, not by its header.
-        options: Whether to lower-case the words and to keep markers.
-        limit: Take no more than so many entries of the file, broken ones not counted; None for all.
+    The matrix grows in place, so that at no time a second copy of it is needed. `expected` is how many
+    entries will probably come, measured by the size of the file, not by its header; `limit` is how many
+    entries of the file to take, broken ones not counted.
     """
 
     def __init__(
-        self, report: LoadReport, dim: int, expected: int, options: LoadOptions, limit: int | None
+        self, report: LoadReport, dim: int, expected: int, options: LoadOptions, limit: int | None = None
     ) -> None:
-        self.report = report
-        self.dim = dim
-        self._limit = limit
-        self._taken = 0
-        self._lowercase = options.lowercase
+        self.report, self.dim, self.remaining, self._options = report, dim, limit, options
         self._markers: frozenset[str] = frozenset() if options.keep_markers else MARKERS
         self._words: list[str] = []
         self._known: set[str] = set()
@@ -162,35 +219,26 @@ class Collector:
         capacity = expected if limit is None else min(expected, limit)
         self._matrix: FloatMatrix = np.empty((max(1, capacity), dim), np.float32)
 
-    @property
-    def remaining(self) -> int | None:
-        """How many more entries are wanted; None for all there are."""
-        return None if self._limit is None else self._limit - self._taken
-
     def broken(self, places: npt.NDArray[np.int64]) -> None:
         """Write down entries that hold no word with the right number of numbers."""
         self.report.entries += len(places)
         for place in places.tolist():
             self.report.broken.add(place)
 
-    def add(
-        self, words: Sequence[str], rows: FloatMatrix, places: Sequence[int] | npt.NDArray[np.int64]
-    ) -> None:
-        """Take the next entries of the file, no more than `remaining`.
+    def add(self, words: Sequence[bytes | str], rows: FloatMatrix, places: Sequence[int]) -> None:
+        """Take the next entries of the file, at most `remaining`, with their numbers from 1.
 
-        Args:
-            words: The word of each; an empty word makes the entry a broken one.
-            rows: Its vector.
-            places: Its line or entry number, counted from 1.
+        Bytes are decoded; an empty word makes its entry a broken one.
         """
         self.report.entries += len(words)
-        self._taken += len(words)
+        self.remaining = None if self.remaining is None else self.remaining - len(words)
+        texts = self._decoded(words, places)
         finite: list[bool] = np.asarray(np.isfinite(rows).all(axis=1)).tolist()
         nonzero: list[bool] = np.asarray((rows != 0).any(axis=1)).tolist()
         kept = [
             index
-            for index, word in enumerate(words)
-            if self._wanted(word, finite[index], nonzero[index], int(places[index]))
+            for index, word in enumerate(texts)
+            if self._wanted(word, finite[index], nonzero[index], places[index])
         ]
         end = len(self._words)
         if end > len(self._matrix):
@@ -198,9 +246,27 @@ class Collector:
             self._matrix.resize((max(end, int(len(self._matrix) * _GROWTH)), self.dim), refcheck=False)
         self._matrix[end - len(kept) : end] = rows if len(kept) == len(rows) else rows[kept]
 
+    def _decoded(self, words: Sequence[bytes | str], places: Sequence[int]) -> list[str]:
+        texts: list[str] = []
+        try:
+            for word in words:
+                texts.append(
+                    word if isinstance(word, str) else word.decode("utf-8", self._options.encoding_errors)
+                )
+        except UnicodeDecodeError as error:
+            where = (
+                f"{'in' if self.report.unit == 'line' else 'of'} {self.report.unit} {places[len(texts)]:,}"
+            )
+            raise BilexError(
+                f"{self.report.source}: the word {where} is not UTF-8; convert the file to UTF-8, or read it "
+                'with encoding_errors="replace" or "ignore".'
+            ) from error
+        return texts
+
     def _wanted(self, word: str, finite: bool, nonzero: bool, place: int) -> bool:
         """Whether an entry goes into the matrix; if not, the report says why."""
-        report = self.report
+        report, lowercase = self.report, self._options.lowercase
+        key = word.lower() if lowercase else word
         if not word:
             report.broken.add(place)
         elif not finite:
@@ -209,30 +275,21 @@ class Collector:
             report.zero.add(place)
         elif word in self._markers:
             report.markers.add(place)
-        else:
-            return self._is_new(word, place)
-        return False
-
-    def _is_new(self, word: str, place: int) -> bool:
-        key = word.lower() if self._lowercase else word
-        new = key not in self._known
-        if new:
+        elif key not in self._known:
             self._known.add(key)
             self._words.append(key)
-        elif self._lowercase and word not in self._spelt:
-            self.report.merged += 1
-        else:
-            self.report.duplicates.add(place)
-        if self._lowercase:
+            if lowercase:
+                self._spelt.add(word)
+            return True
+        elif lowercase and word not in self._spelt:
+            report.merged += 1
             self._spelt.add(word)
-        return new
+        else:
+            report.duplicates.add(place)
+        return False
 
     def finish(self) -> WordVectors:
-        """The words and vectors gathered.
-
-        Raises:
-            BilexError: Most entries were broken, or nothing was left.
-        """
+        """The words and vectors gathered; an error if most entries were broken, or nothing was left."""
         report = self.report
         report.kept = len(self._words)
         if report.broken.count * 2 > report.entries:

@@ -1,4 +1,4 @@
-"""Matrices in files: memory maps, safetensors, and float16 or int8 rows decoded as they are asked for."""
+"""Matrices of rows: their lengths, memory maps, safetensors, and rows decoded as they are asked for."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ FloatMatrix = npt.NDArray[np.float32]
 RowChoice: TypeAlias = int | slice | npt.NDArray[Any] | list[int]
 Tensors = dict[str, npt.NDArray[Any]]
 
-DTYPES = ("float32", "float16", "int8")
-_NUMPY_TYPES = {"F32": np.float32, "F16": np.float16, "I8": np.int8}
-_NAMES = {"float32": "F32", "float16": "F16", "int8": "I8"}
+DTYPES = {"float32": "F32", "float16": "F16", "int8": "I8"}  # and their names in safetensors
+SHORTEST, LONGEST = 1e-15, 1e15  # beyond these lengths float32 sums of squares are not to be trusted
 _ALIGNMENT = 8
 _BLOCK_ROWS = 16384
 
@@ -77,8 +76,7 @@ class StoredRows:
         if not np.isfinite(decoded).all():
             raise BilexError(f"{self.name}: holds NaN or infinity, so it was damaged; make the folder again.")
         if self.unit:
-            norms = np.sqrt(np.einsum("ij,ij->i", decoded, decoded, dtype=np.float64))
-            decoded /= np.where(norms == 0, 1, norms)[:, None].astype(np.float32)
+            decoded /= row_norms(decoded)[:, None]
         return decoded
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -108,6 +106,45 @@ def row_blocks(matrix: Matrix, rows: int = _BLOCK_ROWS) -> Iterator[FloatMatrix]
     """The rows of a matrix in float32, some at a time."""
     for start in range(0, len(matrix), rows):
         yield np.asarray(matrix[start : start + rows], np.float32)
+
+
+def row_norms(matrix: Matrix) -> npt.NDArray[np.float32]:
+    """The Euclidean length of each row, summed in float64 block by block; a zero row counts as 1."""
+    squares = [np.einsum("ij,ij->i", rows, rows) for rows in (b.astype("f8") for b in row_blocks(matrix))]
+    norms: npt.NDArray[np.float32] = np.sqrt(np.concatenate([*squares, np.empty(0)])).astype(np.float32)
+    norms[norms == 0] = 1
+    return norms
+
+
+def largest_numbers(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """The largest absolute value of each row; NaN for a row that holds NaN."""
+    if not rows.shape[1]:
+        return np.zeros(len(rows), np.float32)
+    return np.asarray(np.maximum(rows.max(axis=1), -rows.min(axis=1)))
+
+
+def unit_rows(rows: npt.ArrayLike) -> FloatMatrix:
+    """A copy of rows with each divided by its length (`row_norms`); zero rows stay zero."""
+    units = np.array(rows, np.float32)
+    units /= row_norms(units)[:, None]
+    return units
+
+
+def unit_rows_float32(rows: FloatMatrix) -> FloatMatrix:
+    """Rows divided by lengths that are summed in float32, as torch does; zero rows stay zero.
+
+    The square of 1e30 is infinite in float32 and that of 1e-30 is zero, so that a row of such numbers is
+    divided by its largest one first.
+    """
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    extreme = np.flatnonzero((norms < SHORTEST) | (norms > LONGEST))
+    if len(extreme):
+        largest = largest_numbers(rows[extreme])[:, None]
+        rows = rows.copy()
+        rows[extreme] /= np.where(largest == 0, 1, largest)
+        norms[extreme] = np.linalg.norm(rows[extreme], axis=1, keepdims=True)
+    return np.asarray(rows / np.where(norms == 0, 1, norms), np.float32)
 
 
 def mapped_file(path: Path) -> mmap.mmap:
@@ -141,17 +178,16 @@ def read_tensors(path: Path) -> Tensors:
     except (SafetensorError, OSError, ValueError) as error:
         raise BilexError(f"{path}: is cut off or damaged; make the folder again.") from error
     length = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + length])
+    types = {name: np.dtype(dtype) for dtype, name in DTYPES.items()}
     tensors: Tensors = {}
-    for name, entry in header.items():
+    for name, entry in json.loads(content[8 : 8 + length]).items():
         if name == "__metadata__":
             continue
-        if entry["dtype"] not in _NUMPY_TYPES:
+        if entry["dtype"] not in types:
             raise BilexError(
                 f"{path}: holds {entry['dtype']} numbers, which bilex does not write; make it again."
             )
-        dtype = np.dtype(_NUMPY_TYPES[entry["dtype"]])
-        begin, end = entry["data_offsets"]
+        dtype, (begin, end) = types[entry["dtype"]], entry["data_offsets"]
         flat = np.frombuffer(content, dtype, (end - begin) // dtype.itemsize, 8 + length + begin)
         tensors[name] = flat.reshape(entry["shape"])
     return tensors
@@ -169,38 +205,29 @@ def write_matrix(
 
     Only a block is held, and of an int8 matrix the scale of each row, which is the tensor `name`.scales.
     """
-    scales = np.ones((shape[0], 1), np.float32) if dtype == "int8" else None
     small = {key: np.ascontiguousarray(tensor, np.float32) for key, tensor in (others or {}).items()}
-    if scales is not None:
-        small[f"{name}.scales"] = scales
-    header: dict[str, Any] = {}
-    size = 0
-    for key, tensor in small.items():
-        header[key] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [size, size + tensor.nbytes]}
-        size += tensor.nbytes
-    bytes_of_matrix = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    header[name] = {"dtype": _NAMES[dtype], "shape": shape, "data_offsets": [size, size + bytes_of_matrix]}
+    if dtype == "int8":
+        small[f"{name}.scales"] = np.ones((shape[0], 1), np.float32)
+    sizes = {key: ("F32", tensor.shape, tensor.nbytes) for key, tensor in small.items()}
+    sizes[name] = (DTYPES[dtype], shape, shape[0] * shape[1] * np.dtype(dtype).itemsize)
+    header, end = {}, 0
+    for key, (kind, extent, size) in sizes.items():
+        header[key] = {"dtype": kind, "shape": extent, "data_offsets": [end, end + size]}
+        end += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
-        file.seek(size, 1)
+        file.seek(sum(tensor.nbytes for tensor in small.values()), 1)
         row = 0
         for block in blocks:
-            packed, factors = _packed(block, dtype)
-            if scales is not None:
-                scales[row : row + len(block)] = factors
-            file.write(packed.data)
+            if dtype == "int8":
+                scales = np.abs(block).max(axis=1, initial=0).astype(np.float32)[:, None] / 127
+                scales[scales == 0] = 1
+                small[f"{name}.scales"][row : row + len(block)] = scales
+                block = np.rint(block / scales)  # noqa: PLW2901
+            file.write(np.ascontiguousarray(block, dtype=dtype).data)
             row += len(block)
         file.seek(8 + len(text))
         for tensor in small.values():
             file.write(tensor.data)
-
-
-def _packed(block: FloatMatrix, dtype: str) -> tuple[npt.NDArray[Any], FloatMatrix | None]:
-    """Rows in the numbers of the file, and for int8 their scales."""
-    if dtype != "int8":
-        return np.ascontiguousarray(block, dtype=dtype), None
-    scales = np.abs(block).max(axis=1, initial=0).astype(np.float32)[:, None] / 127
-    scales[scales == 0] = 1
-    return np.rint(block / scales).astype(np.int8), scales

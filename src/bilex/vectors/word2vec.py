@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import contextlib
+import gzip
+import itertools
+import lzma
 import os
 import re
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +22,15 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
-from bilex.vectors.formats import Source, open_for_writing
-from bilex.vectors.reading import MAX_DIM, Collector, LoadOptions, LoadReport, believable_rows, check_words
+from bilex.vectors.reading import (
+    MAX_DIM,
+    Collector,
+    LoadOptions,
+    LoadReport,
+    Source,
+    believable_rows,
+    check_words,
+)
 from bilex.vectors.stored import FloatMatrix, row_blocks
 
 _BLOCK = 1 << 20
@@ -33,36 +45,27 @@ _BOM = b"\xef\xbb\xbf"
 Parsed = tuple[FloatMatrix, npt.NDArray[np.int64], npt.NDArray[np.int8]]
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """What the first lines say: how many numbers per line, and the count of a header if there is one."""
-
-    dim: int
-    header_bytes: int = 0
-    announced: int | None = None
-
-
 def read_text(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
     """Read blocks of whole lines, which several threads parse; only the matrix is ever held whole."""
     report = LoadReport(source.name, "line", "text")
     blocks = _blocks(source)
-    first = next(blocks, b"")
-    start = len(_BOM) if first.startswith(_BOM) else 0
-    shape = _find_shape(first[start:], report)
-    first = first[start + shape.header_bytes :]
-    expected = believable_rows(shape.announced, shape.dim)
+    first = next(blocks, b"").removeprefix(_BOM)
+    dim, header_bytes, announced = _find_shape(first, report)
+    first = first[header_bytes:]
+    expected = believable_rows(announced, dim)
     if source.compression is None and first:
-        expected = _expected_lines(source.size, first, shape)
-    collector = Collector(report, shape.dim, expected, options, options.limit)
-    line = 2 if shape.announced is not None else 1
+        expected = _expected_lines(source.size, first, dim, announced)
+    collector = Collector(report, dim, expected, options, options.limit)
+    line = 1 if announced is None else 2
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
-        for block, parsed in _parsed(first, blocks, shape.dim):
-            line = _take(block, parsed, line, collector, options.encoding_errors)
+        for block, parsed in _parsed(itertools.chain([first], blocks), dim):
+            line = _take(block, parsed, line, collector)
             task.advance(source.newly_used())
             if collector.remaining == 0:
                 break
-    if shape.announced is not None:
-        _check_count(shape.announced, report, options.limit)
+    found = report.entries
+    if announced is not None and found != announced and (collector.remaining != 0 or announced < found):
+        report.notes.append(f"the header announces {announced:,} words but {found:,} lines follow")
     return collector.finish()
 
 
@@ -85,8 +88,8 @@ def _blocks(source: Source) -> Iterator[bytes]:
         yield rest
 
 
-def _find_shape(block: bytes, report: LoadReport) -> _Shape:
-    """Decide from the first lines whether there is a header and how many numbers a line has."""
+def _find_shape(block: bytes, report: LoadReport) -> tuple[int, int, int | None]:
+    """By the first lines: how many numbers a line has, the bytes of a header, and the count in it."""
     lines = [line for line in block.split(b"\n", _SHAPE_LINES + 1)[: _SHAPE_LINES + 1] if line.strip()]
     first_end = block.find(b"\n") + 1 or len(block)
     header = _HEADER.match(block[:first_end].rstrip(b"\n"))
@@ -107,112 +110,68 @@ def _find_shape(block: bytes, report: LoadReport) -> _Shape:
     if dim > MAX_DIM:
         raise BilexError(f"{report.source}: line 2 has {dim:,} numbers; at most {MAX_DIM:,} can be read.")
     if header is None or (dim == 1 and announced_dim != 1):
-        return _Shape(dim)
+        return dim, 0, None
     if dim != announced_dim:
         report.notes.append(
             f"the header announces {announced_dim} numbers per word but the lines have {dim}, which was used"
         )
-    return _Shape(dim, first_end, int(header[1]))
+    return dim, first_end, int(header[1])
 
 
 def _trailing_numbers(line: bytes) -> int:
     """How many fields at the end of `line` are numbers, its first field being part of the word."""
-    count = 0
-    for field in reversed(_SEPARATORS.split(line.strip(b" \t\r"))[1:]):
-        if _as_float(field) is None:
-            break
-        count += 1
-    return count
+    fields = reversed(_SEPARATORS.split(line.strip(b" \t\r"))[1:])
+    return sum(1 for _ in itertools.takewhile(lambda field: _as_float(field) is not None, fields))
 
 
-def _expected_lines(size: int, block: bytes, shape: _Shape) -> int:
+def _expected_lines(size: int, block: bytes, dim: int, announced: int | None) -> int:
     """How many lines the file has, by the length of the first ones; the header's word if that is near."""
     by_length = int(1.02 * size / len(block) * (block.count(b"\n") + 1)) + 1
-    possible = size // (2 * shape.dim) + 1
-    if shape.announced is not None and 0.5 * by_length < shape.announced < 2 * by_length:
-        return min(shape.announced, possible)
-    return min(by_length, possible)
+    near = announced is not None and 0.5 * by_length < announced < 2 * by_length
+    return min(announced if announced is not None and near else by_length, size // (2 * dim) + 1)
 
 
-def _parsed(first: bytes, blocks: Iterator[bytes], dim: int) -> Iterator[tuple[bytes, Parsed]]:
-    """Each block with its parsed lines, in order; small files without starting threads."""
-    if len(first) < _BLOCK // 2:
-        yield first, _parse(first, dim)
-        first = next(blocks, b"")
-        if not first:
-            return
+def _parsed(blocks: Iterator[bytes], dim: int) -> Iterator[tuple[bytes, Parsed]]:
+    """Each block with its parsed lines, in order."""
+    from bilex.vectors.kernels import parse_lines
+
     workers = min(8, os.cpu_count() or 1)
+    waiting: deque[tuple[bytes, Future[Parsed]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[tuple[bytes, Future[Parsed]]] = deque([(first, pool.submit(_parse, first, dim))])
         for block in blocks:
-            waiting.append((block, pool.submit(_parse, block, dim)))
+            waiting.append((block, pool.submit(parse_lines, np.frombuffer(block, np.uint8), dim)))
             if len(waiting) > workers:
                 done, future = waiting.popleft()
                 yield done, future.result()
-        while waiting:
-            done, future = waiting.popleft()
+        for done, future in waiting:
             yield done, future.result()
 
 
-def _parse(block: bytes, dim: int) -> Parsed:
-    from bilex.vectors.kernels import parse_lines
-
-    parsed: Parsed = parse_lines(np.frombuffer(block, np.uint8), dim)
-    return parsed
-
-
-def _take(block: bytes, parsed: Parsed, first_line: int, collector: Collector, errors: str) -> int:
+def _take(block: bytes, parsed: Parsed, first_line: int, collector: Collector) -> int:
     """Hand the lines of one block to the collector; the number of the line after it."""
-    from bilex.vectors.kernels import BLANK, BROKEN, UNSURE
+    from bilex.vectors.kernels import BROKEN, FINE, UNSURE
 
     rows, spans, status = parsed
-    following = first_line + len(status)
-    filled = (status != BROKEN) & (status != BLANK)
-    for row, line in zip(
-        np.flatnonzero(status[filled] == UNSURE), np.flatnonzero(status == UNSURE), strict=True
-    ):
-        numbers = _slow_numbers(block[spans[line, 1] : spans[line, 2]])
-        if numbers is None:
-            status[line] = BROKEN
+    lines = np.flatnonzero((status == FINE) | (status == UNSURE))
+    for row in np.flatnonzero(status[lines] == UNSURE):
+        _, start, end = spans[lines[row]]
+        numbers = [_as_float(field) for field in _SEPARATORS.split(block[start:end].strip(b" \t"))]
+        if None in numbers:
+            status[lines[row]] = BROKEN
         else:
             with np.errstate(over="ignore"):
                 rows[row] = numbers
-    good = status[filled] != BROKEN
-    lines = np.flatnonzero(filled & (status != BROKEN))
-    broken = np.flatnonzero(status == BROKEN)
+    good = status[lines] != BROKEN
     if not good.all():
-        rows = rows[good]
-    wanted = collector.remaining
+        lines, rows = lines[good], rows[good]
+    broken, wanted = np.flatnonzero(status == BROKEN), collector.remaining
     if wanted is not None and len(lines) > wanted:
         broken = broken[broken < lines[wanted]]
         lines, rows = lines[:wanted], rows[:wanted]
-    words = _words(block, spans[lines], lines + first_line, collector.report.source, errors)
+    words = [block[start:end] for start, end in spans[lines, :2].tolist()]
     collector.broken(broken + first_line)
-    collector.add(words, rows, lines + first_line)
-    return following
-
-
-def _words(
-    block: bytes, spans: npt.NDArray[np.int64], places: npt.NDArray[np.int64], name: str, errors: str
-) -> list[str]:
-    """The words of the lines."""
-    words = []
-    for index, (start, end) in enumerate(zip(spans[:, 0].tolist(), spans[:, 1].tolist(), strict=True)):
-        try:
-            words.append(block[start:end].decode("utf-8", errors))
-        except UnicodeDecodeError as error:
-            raise BilexError(
-                f"{name}: the word in line {places[index]} is not UTF-8; convert the file to UTF-8, "
-                'or read it with encoding_errors="replace" or "ignore".'
-            ) from error
-    return words
-
-
-def _slow_numbers(text: bytes) -> list[float] | None:
-    """The numbers in `text`, parsed by Python; None if one of them is none."""
-    fields = _SEPARATORS.split(text.strip(b" \t"))
-    numbers = [number for field in fields if (number := _as_float(field)) is not None]
-    return numbers if len(numbers) == len(fields) else None
+    collector.add(words, rows, (lines + first_line).tolist())
+    return first_line + len(status)
 
 
 def _as_float(field: bytes) -> float | None:
@@ -225,24 +184,31 @@ def _as_float(field: bytes) -> float | None:
         return None
 
 
-def _check_count(announced: int, report: LoadReport, limit: int | None) -> None:
-    """Write down a header whose number of words is not that of the lines."""
-    found = report.entries
-    reached_limit = limit is not None and found - report.broken.count >= limit
-    if found != announced and not (reached_limit and announced >= found):
-        report.notes.append(f"the header announces {announced:,} words but {found:,} lines follow")
+@contextlib.contextmanager
+def open_for_writing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that is written whole or not at all, packed as its suffix says."""
+    packers: dict[str, Callable[[IO[bytes]], Any]] = {
+        # without name and time, so that the same content gives the same bytes
+        ".gz": lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
+        ".bz2": lambda file: bz2.BZ2File(file, "wb"),
+        ".xz": lambda file: lzma.LZMAFile(file, "wb", preset=1),  # noqa: SIM115
+    }
+    packer = packers.get(path.suffix.lower(), contextlib.nullcontext)
+    with atomic_file(path) as temporary, temporary.open("wb") as file, packer(file) as packed:
+        yield packed
 
 
 def write_text(vectors: WordVectors, path: Path) -> None:
     """Write text with a header and nine digits, which keep every float32 exactly."""
     check_words(vectors.index_to_key, path, re.compile(r"\n|^[ \t]|[ \t]$|^$"))
     line = " ".join(["%.9g"] * vectors.dim) + "\n"
-    with atomic_file(path) as temporary, open_for_writing(temporary, path.suffix.lower()) as file:
+    words = iter(vectors.index_to_key)
+    with open_for_writing(path) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
-        for start in range(0, len(vectors), 1024):
-            rows = np.asarray(vectors.vectors[start : start + 1024]).tolist()
-            words = vectors.index_to_key[start : start + 1024]
-            text = "".join([word + " " + line % tuple(row) for word, row in zip(words, rows, strict=True)])
+        for block in row_blocks(vectors.vectors, 1024):
+            text = "".join(
+                [f"{word} {line % tuple(row)}" for row, word in zip(block.tolist(), words, strict=False)]
+            )
             file.write(text.encode("utf-8"))
 
 
@@ -265,11 +231,11 @@ def read_binary(source: Source, options: LoadOptions, progress: Progress = SILEN
         )
     wanted = min(announced, options.limit or announced)
     most = believable_rows(wanted, dim) if source.compression else source.size // (4 * dim) + 1
-    collector = Collector(report, dim, min(wanted, most), options, options.limit)
+    collector = Collector(report, dim, min(wanted, most), options)
     buffer = buffer[end + 1 :]
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
         while report.entries < wanted:
-            words, rows, used = _entries(buffer, dim, wanted - report.entries, report, options)
+            words, rows, used = _entries(buffer, dim, wanted - report.entries, report)
             collector.add(words, rows, range(report.entries + 1, report.entries + 1 + len(words)))
             chunk = source.read(_BLOCK) if report.entries < wanted else b""
             if not chunk and report.entries < wanted:
@@ -286,45 +252,32 @@ def read_binary(source: Source, options: LoadOptions, progress: Progress = SILEN
     return collector.finish()
 
 
-def _entries(
-    buffer: bytes, dim: int, most: int, report: LoadReport, options: LoadOptions
-) -> tuple[list[str], FloatMatrix, int]:
+def _entries(buffer: bytes, dim: int, most: int, report: LoadReport) -> tuple[list[bytes], FloatMatrix, int]:
     """The whole entries at the beginning of `buffer`, and how many bytes they take."""
-    words: list[str] = []
-    starts: list[int] = []
+    words: list[bytes] = []
+    rows: list[npt.NDArray[np.float32]] = []
     at = 0
     while len(words) < most:
         space = buffer.find(b" ", at, at + _LONGEST_WORD)
-        if space < 0:
-            if len(buffer) - at >= _LONGEST_WORD:
-                raise BilexError(
-                    f"{report.source}: entry {report.entries + len(words) + 1:,} has no end of its word; the "
-                    f"header announces {dim} numbers per word, which may be wrong, or the file is damaged."
-                )
-            break
-        if space + 1 + 4 * dim > len(buffer):
-            break
-        try:
-            words.append(buffer[at:space].lstrip(b"\n").decode("utf-8", options.encoding_errors))
-        except UnicodeDecodeError as error:
+        if space < 0 and len(buffer) - at >= _LONGEST_WORD:
             raise BilexError(
-                f"{report.source}: the word of entry {report.entries + len(words) + 1:,} is not UTF-8; if "
-                'the header is right, read it with encoding_errors="replace" or "ignore".'
-            ) from error
-        starts.append(space + 1)
+                f"{report.source}: entry {report.entries + len(words) + 1:,} has no end of its word; the "
+                f"header announces {dim} numbers per word, which may be wrong, or the file is damaged."
+            )
+        if space < 0 or space + 1 + 4 * dim > len(buffer):
+            break
+        words.append(buffer[at:space].lstrip(b"\n"))
+        rows.append(np.frombuffer(buffer, "<f4", dim, space + 1))
         at = space + 1 + 4 * dim
-    rows = np.empty((len(starts), dim), np.float32)
-    for row, start in zip(rows, starts, strict=True):
-        row[:] = np.frombuffer(buffer, "<f4", dim, start)
-    return words, rows, at
+    return words, np.array(rows, np.float32).reshape(len(rows), dim), at
 
 
 def write_binary(vectors: WordVectors, path: Path) -> None:
     """Write word2vec's binary format."""
     check_words(vectors.index_to_key, path, re.compile(r" |^\n|^$"))
-    with atomic_file(path) as temporary, open_for_writing(temporary, path.suffix) as file:
+    words = iter(vectors.index_to_key)
+    with open_for_writing(path) as file:
         file.write(f"{len(vectors)} {vectors.dim}\n".encode())
-        words = iter(vectors.index_to_key)
         for block in row_blocks(vectors.vectors):
             for row, word in zip(block.astype("<f4", copy=False), words, strict=False):
                 file.write(word.encode("utf-8") + b" " + row.tobytes() + b"\n")

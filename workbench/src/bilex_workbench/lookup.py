@@ -325,7 +325,7 @@ def other_view(combined: Floats, encoded: Floats, mixing: float) -> Floats:
     A model keeps c only. With t the length before c was made unit, t·c − λ·e has the length 1 − λ, which is a
     quadratic equation for t; its larger root is taken.
     """
-    from bilex.encoders.combine import unit_rows
+    from bilex.vectors.stored import unit_rows
 
     cosine = np.einsum("ij,ij->i", combined, encoded)
     inside = (mixing * cosine) ** 2 - mixing**2 + (1 - mixing) ** 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.vectors.folder import CONFIG
-from bilex.vectors.formats import PACKED_SUFFIXES
+from bilex.vectors.reading import PACKED_SUFFIXES
 from bilex_bench.datasets.layouts import LANGUAGE
 
 # The first that fits is taken: what opens at once before what has to be parsed, whole files before cut ones.

@@ -24,8 +24,8 @@ from pathlib import Path
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import atomic_file, check_output
 from bilex.core.text import escape_control_characters
-from bilex.lexicon.entries import Dictionary, Entry, word_fault
-from bilex.lexicon.reading import GZIP, ZIP, Layout, Reading, cannot_be_read, json_object, with_one_line_texts
+from bilex.lexicon.entries import Dictionary, Entry, with_one_line_texts, word_fault
+from bilex.lexicon.reading import GZIP, ZIP, Layout, Reading, cannot_be_read, json_object
 from bilex.vectors.phrases import words_of
 
 _SHOWN_OF_A_WORD = 60
@@ -41,6 +41,7 @@ _XML_ROOTS = {
 _XML_SUFFIXES = {".tmx": "tmx", ".tbx": "tbx", ".tei": "tei", ".dix": "apertium"}
 _BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
 _ANKI_DIRECTIVES = (b"#separator:", b"#html:")
+_PARTS_OF_DICTIONARIES = (".ifo", ".idx", ".idx.gz", ".dict", ".dict.dz", ".index", ".syn")
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,7 @@ class DictionaryFormat:
         return self.pieces is not None or self.save is not None
 
     def fitting(self, dictionary: Dictionary, options: WriteOptions) -> tuple[Dictionary, WriteReport]:
-        """The part of a dictionary that the format can hold.
-
-        Raises:
-            BilexError: A pair does not fit and none may be left out; or none fits.
-        """
+        """The part of a dictionary that the format can hold; an error if a pair may not be left out."""
         left_out: Counter[str] = Counter()
         kept: list[Entry] = []
         translated: set[str] = set()
@@ -185,27 +182,20 @@ def _own_formats() -> dict[str, DictionaryFormat]:
     return {value.name: value for value in values if isinstance(value, DictionaryFormat)}
 
 
-def _entry_points() -> dict[str, EntryPoint]:
+def _registered() -> dict[str, EntryPoint]:
     """The formats that other distributions register, by name; a name of ours is not theirs."""
     found = entry_points(group="bilex.formats")
     return {entry.name: entry for entry in found if entry.name not in _own_formats()}
 
 
-def _registered() -> list[DictionaryFormat]:
-    """The formats of other distributions; a broken one is left out with a warning."""
-    found = []
-    for name in _entry_points():
+def _formats() -> Iterator[DictionaryFormat]:
+    """Our formats, then those of others, which take long to find; a broken one is left out with a warning."""
+    yield from _own_formats().values()
+    for name in _registered():
         try:
-            found.append(format_named(name))
+            yield format_named(name)
         except BilexError as error:
             warnings.warn(str(error), stacklevel=3)
-    return found
-
-
-def _formats() -> Iterator[DictionaryFormat]:
-    """All formats; those of other distributions, which take long to find, are not looked for until needed."""
-    yield from _own_formats().values()
-    yield from _registered()
 
 
 def all_formats() -> list[DictionaryFormat]:
@@ -214,14 +204,10 @@ def all_formats() -> list[DictionaryFormat]:
 
 
 def format_named(name: str) -> DictionaryFormat:
-    """The format of a name.
-
-    Raises:
-        BilexError: There is none.
-    """
+    """The format of a name; an error if there is none."""
     if name in _own_formats():
         return _own_formats()[name]
-    registered = _entry_points()
+    registered = _registered()
     if name not in registered:
         known = [*_own_formats(), *registered]
         raise BilexError(
@@ -240,11 +226,7 @@ def format_named(name: str) -> DictionaryFormat:
 
 
 def format_of(path: str | Path, chosen: str | None = None) -> DictionaryFormat:
-    """The format to write: the one chosen, else the one of the file's name.
-
-    Raises:
-        BilexError: The chosen format is not known or cannot be written, or the file's suffix means none.
-    """
+    """The format to write: the one chosen, else the one of the file's name."""
     if chosen is not None:
         found = format_named(chosen)
         if not found.writable:
@@ -295,10 +277,14 @@ def read(path: str | Path, layout: Layout | None = None, chosen: str | None = No
     return Reading(entries, rejected, reading.report, languages)
 
 
+def stem_of(path: Path) -> Path:
+    """The path without what the files of a StarDict or dictd dictionary end in."""
+    found = (suffix for suffix in _PARTS_OF_DICTIONARIES if path.name.endswith(suffix))
+    return path.with_name(path.name.removesuffix(next(found, "")))
+
+
 def _detected(path: Path) -> str | None:
     """The name of the format that a file is in; None for rows of cells, whatever divides them."""
-    from bilex.lexicon.articles import stem_of
-
     stem, suffix = stem_of(path), path.suffix.lower()
     for name, part in (("stardict", ".ifo"), ("dictd", ".index")):  # dictionaries of several files
         if path.suffix == part or (stem != path and stem.with_name(stem.name + part).exists()):
@@ -323,7 +309,14 @@ def _by_content(head: bytes) -> str | None:
         from bilex.lexicon.xml import root_of
 
         return _XML_ROOTS.get(root_of(head))
-    return "bicleaner" if head.startswith(GZIP) and _is_bicleaner(head) else None
+    if not head.startswith(GZIP):
+        return None
+    try:
+        line, end, _ = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD).partition(b"\n")
+    except zlib.error:
+        return None
+    parts = line.decode("utf-8", "replace").split()
+    return "bicleaner" if end and len(parts) == 3 and is_probability(parts[2]) else None
 
 
 def _by_suffix(suffix: str, head: bytes) -> str | None:
@@ -346,16 +339,6 @@ def _is_wiktextract(head: bytes) -> bool:
     if record is None:
         return not end and b'"lang_code"' in line and b'"word"' in line and b'"source"' not in line
     return "source" not in record and isinstance(record.get("word"), str)
-
-
-def _is_bicleaner(head: bytes) -> bool:
-    """Whether the first line of a gzipped file is two words and a probability."""
-    try:
-        line, end, _ = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD).partition(b"\n")
-    except zlib.error:
-        return False
-    parts = line.decode("utf-8", "replace").split()
-    return bool(end) and len(parts) == 3 and is_probability(parts[2])
 
 
 def is_probability(text: str) -> bool:
@@ -398,11 +381,7 @@ def write(
 def text_of(
     dictionary: Dictionary, name: str, options: WriteOptions | None = None
 ) -> tuple[str, WriteReport]:
-    """A dictionary as the text of a file, for formats that are text.
-
-    Raises:
-        BilexError: The format is no text, or cannot hold a pair.
-    """
+    """A dictionary as the text of a file, for formats that are text."""
     form, options = format_of("-", name), options or WriteOptions()
     if form.pieces is None:
         raise BilexError(f"{form.noun} is no text; name a file to write with -o.")

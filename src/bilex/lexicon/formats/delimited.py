@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bilex.core.errors import BilexError
+from bilex.core.languages import short_code
 from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Entry, Languages, number_text
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, line_fault
-from bilex.lexicon.languages import short
-from bilex.lexicon.reading import Collector, Layout, Reading, decode, unescaped
+from bilex.lexicon.reading import Collector, Layout, Reading, Units, decode, reader, unescaped
 from bilex.lexicon.tables import (
     Row,
     csv_line,
@@ -96,18 +96,14 @@ CSV = DictionaryFormat(
 )
 
 
-def _read_deepl(path: Path, layout: Layout) -> Reading:
-    """Read the first two columns of every row; there is no header."""
-    collector = Collector(path, "deepl", layout, expected="source,target", strict=True)
+def _deepl_units(path: Path, layout: Layout) -> Units:
+    """The first two columns of every row; there is no header."""
     languages: Languages = (None, None)
     for row in csv_rows(decode(path).split("\n"), ","):
-        if row.fault:
-            collector.leave_out(row.number, row.fault)
-            continue
-        collector.add(row.number, [Entry(row.cells[0], row.cells[1])])
-        if languages == (None, None) and len(row.cells) == 4:
-            languages = (short(row.cells[2].strip()) or None, short(row.cells[3].strip()) or None)
-    return collector.finished(languages=languages)
+        yield row.number, row.fault or [Entry(row.cells[0], row.cells[1])]
+        if languages == (None, None) and not row.fault and len(row.cells) == 4:
+            languages = short_code(row.cells[2].strip()) or None, short_code(row.cells[3].strip()) or None
+    return languages
 
 
 def _deepl_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -137,7 +133,7 @@ DEEPL = DictionaryFormat(
     description="a glossary for DeepL (CSV without header; its limits are checked)",
     suffixes=(),
     noun="a DeepL glossary",
-    read=_read_deepl,
+    read=reader("deepl", _deepl_units, "source,target", strict=True),
     pieces=_deepl_pieces,
     fault=_deepl_fault,
     one_translation=True,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bilex.lexicon.entries import Dictionary, Entry, number_text, one_line
+from bilex.core.errors import BilexError
+from bilex.core.languages import matching_codes, short_code
+from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Entry, number_text, one_line
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions
-from bilex.lexicon.languages import marked_languages, matches, require_languages
-from bilex.lexicon.reading import Collector, Layout, Reading
+from bilex.lexicon.reading import Layout, Units, reader
 from bilex.lexicon.xml import DECLARATION, Node, elements, escape, folded, quoteattr, xml_fault
 
+_SHOWN = 8
 _INLINE_CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))
 _PROPERTIES = {f"x-{field.name.replace('_', '-')}": field.name for field in dataclasses.fields(Entry)[2:]}
 _TBX_ROOTS, _CONCEPTS = (("martif", "tbx", "TBX"), ("termEntry", "conceptEntry"))  # of 2008 and of 2019
@@ -35,24 +37,77 @@ _TAGS = {
 }
 
 
-def _read_tmx(path: Path, layout: Layout) -> Reading:
-    languages = marked_languages(path, layout, ("tmx",), ("header",), ("tuv",), _tmx_source)
-    collector = Collector(path, "tmx", layout, units="entries", expected="a <tu> with two languages")
+def _marked_languages(
+    path: Path,
+    layout: Layout,
+    roots: tuple[str, ...],
+    heads: tuple[str, ...],
+    words: tuple[str, ...],
+    first: Callable[[Node], str],
+) -> tuple[str, str]:
+    """The two languages to read: those of the layout, else those that elements `words` are marked with.
+
+    `first` gives the source language, or nothing, of an element of `heads`.
+    """
+    source, target = layout.languages
+    if source and target:
+        return source, target
+    found: dict[str, None] = {}
+    stated = ""
+    for node in elements(path, roots, (), heads + words):
+        if node.name in heads:
+            stated = short_code(first(node))
+        elif node.language():
+            found[short_code(node.language())] = None
+    listed = ", ".join([*list(found)[:_SHOWN], "..."] if len(found) > _SHOWN else found)
+    for side in (source, target):
+        if side and found and short_code(side) not in found:
+            raise BilexError(
+                f"{path}: holds no words in '{side}'; it has {listed}; name two of them with --languages."
+            )
+    source, target = (side and short_code(side) for side in (source, target))
+    rest = [language for language in found if language not in (source, target)]
+    if source is None and rest:
+        source = stated if stated in rest else rest[0]
+        rest.remove(source)
+    if target is None and len(rest) > 1:
+        raise BilexError(
+            f"{path}: holds {len(found)} languages ({listed}); name the two that you "
+            "mean with --languages, for example --languages en,fi."
+        )
+    target = target or next(iter(rest), None)
+    if source is None or target is None:
+        raise BilexError(f"{path}: does not mark words of two languages; give a file that does.")
+    return source, target
+
+
+def _required_languages(dictionary: Dictionary, noun: str) -> tuple[str, str]:
+    """The languages of a dictionary for a format that marks each word with one: known, and two."""
+    source, target = dictionary.codes()
+    if short_code(source) == short_code(target):
+        what = "are not known" if source == UNKNOWN_LANGUAGE else f"are both '{source}'"
+        raise BilexError(
+            f"the languages of the words {what}, and {noun} marks each word with its language; name them "
+            "with --languages, for example --languages en,fi."
+        )
+    return source, target
+
+
+def _tmx_units(path: Path, layout: Layout) -> Units:
+    languages = _marked_languages(path, layout, ("tmx",), ("header",), ("tuv",), _tmx_source)
     for unit in elements(path, ("tmx",), ("tu",)):
         sources, targets = (
             [
                 next((segment.text(without=_INLINE_CODES) for segment in variant.children("seg")), "")
                 for variant in unit.children("tuv")
-                if matches(variant.language(), side)
+                if matching_codes(variant.language(), side)
             ]
             for side in languages
         )
-        if sources and targets:
-            note = _tmx_note(unit)
-            collector.add(unit.line, [Entry(sources[0], target).with_note(note) for target in targets])
-        else:
-            collector.leave_out(unit.line, "not in both languages")
-    return collector.finished(languages=languages)
+        note = _tmx_note(unit)
+        entries = [Entry(source, target).with_note(note) for source in sources[:1] for target in targets]
+        yield unit.line, entries or "not in both languages"
+    return languages
 
 
 def _tmx_source(header: Node) -> str:
@@ -73,7 +128,7 @@ def _tmx_note(unit: Node) -> str:
 def _tmx_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
     from bilex import __version__
 
-    source, target = require_languages(dictionary, TMX.noun)
+    source, target = _required_languages(dictionary, TMX.noun)
     yield (
         f'{DECLARATION}<tmx version="1.4">\n<header creationtool="bilex" creationtoolversion="{__version__}" '
         f'segtype="phrase" o-tmf="bilex" adminlang="en" srclang={quoteattr(source)} datatype="plaintext"/>\n'
@@ -112,32 +167,28 @@ TMX = DictionaryFormat(
     description="TMX 1.4, translation memories, with properties for score, confidence and origin",
     suffixes=(".tmx",),
     noun="a TMX file",
-    read=_read_tmx,
+    read=reader("tmx", _tmx_units, "a <tu> with two languages", units="entries"),
     pieces=_tmx_pieces,
     fault=xml_fault,
 )
 
 
-def _read_tbx(path: Path, layout: Layout) -> Reading:
-    languages = marked_languages(path, layout, _TBX_ROOTS, _TBX_ROOTS, _LANGUAGES, Node.language)
-    expected = "a concept with terms in two languages"
-    collector = Collector(path, "tbx", layout, units="entries", expected=expected)
+def _tbx_units(path: Path, layout: Layout) -> Units:
+    languages = _marked_languages(path, layout, _TBX_ROOTS, _TBX_ROOTS, _LANGUAGES, Node.language)
     for concept in elements(path, _TBX_ROOTS, _CONCEPTS):
         sources, targets = (
             [
                 _term(group)
                 for section in concept.children(*_LANGUAGES)
-                if matches(section.language(), side)
+                if matching_codes(section.language(), side)
                 for group in section.within(*_TERMS)
                 if any(group.within("term"))
             ]
             for side in languages
         )
-        if sources and targets:
-            collector.add(concept.line, itertools.starmap(_joined, itertools.product(sources, targets)))
-        else:
-            collector.leave_out(concept.line, "not in both languages")
-    return collector.finished(languages=languages)
+        both = itertools.starmap(_joined, itertools.product(sources, targets))
+        yield concept.line, both if sources and targets else "not in both languages"
+    return languages
 
 
 def _term(group: Node) -> Entry:
@@ -158,7 +209,7 @@ def _joined(source: Entry, target: Entry) -> Entry:
 
 
 def _tbx_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    source, target = require_languages(dictionary, TBX.noun)
+    source, target = _required_languages(dictionary, TBX.noun)
     yield (
         f'{DECLARATION}<martif type="TBX-Basic" xml:lang={quoteattr(source)}>\n<martifHeader><fileDesc>'
         f"<titleStmt><title>{escape(dictionary.title())}</title></titleStmt>"
@@ -185,26 +236,24 @@ TBX = DictionaryFormat(
     description="TBX-Basic, term bases, with the part of speech, and a note on confidence and origin",
     suffixes=(".tbx",),
     noun="a TBX file",
-    read=_read_tbx,
+    read=reader("tbx", _tbx_units, "a concept with terms in two languages", units="entries"),
     pieces=_tbx_pieces,
     fault=xml_fault,
 )
 
 
-def _read_apertium(path: Path, layout: Layout) -> Reading:
-    """Read the entries of the sections, whichever direction they are for; paradigms are not expanded."""
-    expected = "an <e> with <p><l>…</l><r>…</r></p>"
-    collector = Collector(path, "apertium", layout, units="entries", expected=expected)
+def _apertium_units(path: Path, layout: Layout) -> Units:
+    """The entries of the sections, whichever direction they are for; paradigms are not expanded."""
     for node in elements(path, ("dictionary",), ("e", "pardef")):
         if node.name == "pardef":
             continue
         if node.attributes.get("i") == "yes":
-            collector.leave_out(node.line, "marked to be ignored")
+            yield node.line, "marked to be ignored"
         elif any(node.within("par", "re")):
-            collector.leave_out(node.line, "a paradigm or an expression, not words")
+            yield node.line, "a paradigm or an expression, not words"
         else:
-            collector.add(node.line, [_apertium_entry(node)])
-    return collector.finished()
+            yield node.line, [_apertium_entry(node)]
+    return None
 
 
 def _apertium_entry(node: Node) -> Entry:
@@ -213,21 +262,18 @@ def _apertium_entry(node: Node) -> Entry:
         lefts, rights = (part.children("l"), part.children("r")) if part.name == "p" else ([part], [part])
         source += "".join(_apertium_text(side) for side in lefts)
         target += "".join(_apertium_text(side) for side in rights)
-    tags = [tag.attributes.get("n", "") for tag in node.within("s")]
-    entry = Entry(folded(source), folded(target), part_of_speech=tags[0] if tags else "")
-    return entry.with_note(node.attributes.get("c", ""))
+    tag = next((tag.attributes.get("n", "") for tag in node.within("s")), "")
+    return Entry(folded(source), folded(target), part_of_speech=tag).with_note(node.attributes.get("c", ""))
 
 
-def _apertium_text(node: Node) -> str:
-    pieces = []
-    for part in node.content:
-        if isinstance(part, str):
-            pieces.append(part)
-        elif part.name in ("b", "j"):
-            pieces.append(" ")
-        elif part.name == "g":
-            pieces.append(_apertium_text(part))
-    return "".join(pieces)
+def _apertium_text(part: Node | str) -> str:
+    """The text of an element, blanks and groups in it; symbols are none."""
+    if isinstance(part, str):
+        return part
+    if part.name in ("b", "j"):
+        return " "
+    inside = (one for one in part.content if isinstance(one, str) or one.name in ("b", "j", "g"))
+    return "".join(map(_apertium_text, inside))
 
 
 def _apertium_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -258,7 +304,7 @@ APERTIUM = DictionaryFormat(
     description="a bilingual dictionary of Apertium, with the part of speech where it is known",
     suffixes=(".dix",),
     noun="an Apertium dictionary",
-    read=_read_apertium,
+    read=reader("apertium", _apertium_units, "an <e> with <p><l>…</l><r>…</r></p>", units="entries"),
     pieces=_apertium_pieces,
     fault=xml_fault,
 )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from bilex.core.errors import BilexError
+from bilex.core.languages import short_code
 from bilex.core.text import encodable
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of, one_line
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions
-from bilex.lexicon.languages import short
-from bilex.lexicon.reading import Collector, Layout, Reading, json_object, text_lines
+from bilex.lexicon.reading import Collector, Layout, Reading, Units, json_object, reader, text_lines
 from bilex.lexicon.tables import judged
 
 _SHOWN = 8
@@ -24,32 +23,30 @@ def _read(path: Path, layout: Layout) -> Reading:
     expected = '{"source": ..., "target": ...}'
     collector = Collector(path, "jsonl", layout, expected=expected, strict=True)
     for number, line in text_lines(path):
-        if line.strip():
-            _take(collector, number, json_object(line))
+        if not line.strip():
+            continue
+        record = json_object(line)
+        verdict = str(record.get("verdict", "")) if record and layout.verdicts else ""
+        right = judged(verdict)
+        if record is None:
+            collector.leave_out(number, "not a JSON object")
+        elif not isinstance(record.get("source"), str) or not isinstance(record.get("target"), str):
+            collector.leave_out(number, 'no strings "source" and "target" in it')
+        elif right is None:
+            collector.leave_out(number, f"the verdict is '{one_line(verdict)[:20]}', neither yes nor no")
+        else:
+            collector.add(number, [_entry(record)], rejected=not right)
     return collector.finished()
 
 
-def _take(collector: Collector, number: int, record: dict[str, Any] | None) -> None:
-    if record is None:
-        collector.leave_out(number, "not a JSON object")
-        return
-    source, target = record.get("source"), record.get("target")
-    if not isinstance(source, str) or not isinstance(target, str):
-        collector.leave_out(number, 'no strings "source" and "target" in it')
-        return
-    verdict = str(record.get("verdict", "")) if collector.layout.verdicts else ""
-    right = judged(verdict)
-    if right is None:
-        collector.leave_out(number, f"the verdict is '{one_line(verdict)[:20]}', neither yes nor no")
-        return
+def _entry(record: dict[str, Any]) -> Entry:
     found: dict[str, Any] = {}
     for name, kind in NUMBERS.items():
         value = record.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             found[name] = number_of(value, kind)
     found |= {name: encodable(record[name]) for name in TEXTS if isinstance(record.get(name), str)}
-    entry = Entry(source, target, known=record.get("known") is True, **found)
-    collector.add(number, [entry], rejected=not right)
+    return Entry(record["source"], record["target"], known=record.get("known") is True, **found)
 
 
 def _pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -76,33 +73,29 @@ JSONL = DictionaryFormat(
 )
 
 
-def _read_wiktextract(path: Path, layout: Layout) -> Reading:
-    """Read translations between two languages, in whichever of the two the entries are."""
-    source, target = (short(side) if side else "" for side in layout.languages)
-    collector = Collector(path, "wiktextract", layout, expected='{"word": ..., "translations": [...]}')
-    into: Counter[str] = Counter()
-    heads: Counter[str] = Counter()
+def _wiktextract_units(path: Path, layout: Layout) -> Units:
+    """Translations between two languages, in whichever of the two the entries are."""
+    source, target = (short_code(side) if side else "" for side in layout.languages)
+    into: dict[str, None] = {}
+    heads: dict[str, None] = {}
     for number, line in text_lines(path):
         if not line.strip():
             continue
         record = json_object(line)
         if record is None or not isinstance(record.get("word"), str):
-            collector.leave_out(number, "no object with a word")
+            yield number, "no object with a word"
             continue
-        language, speech = short(_text(record, "lang_code")), _text(record, "pos")
-        heads[language] += 1
+        language, speech = short_code(_text(record, "lang_code")), _text(record, "pos")
+        heads[language] = None
         entries = []
         for code, word in _translations(record):
-            into[code] += 1
+            into[code] = None
             entry = Entry(record["word"], word, part_of_speech=speech.encode("utf-8", "replace").decode())
             if _between(language, code, source, target):
                 entries.append(entry)
             elif source and target and _between(language, code, target, source):
                 entries.append(entry.swapped())
-        if entries:
-            collector.add(number, entries)
-        else:
-            collector.leave_out(number, "no translation into the language")
+        yield number, entries or "no translation into the language"
     if len(into) > 1 and not target:
         raise BilexError(
             f"{path}: holds translations into {len(into)} languages ({', '.join(list(into)[:_SHOWN])}"
@@ -110,7 +103,7 @@ def _read_wiktextract(path: Path, layout: Layout) -> Reading:
             "example --languages en,fi."
         )
     first = next(iter(heads), "") if len(heads) == 1 else ""
-    return collector.finished(languages=(first or None, next(iter(into), None)))
+    return first or None, next(iter(into), None)
 
 
 def _between(language: str, code: str, source: str, target: str) -> bool:
@@ -132,7 +125,7 @@ def _translations(record: dict[str, Any]) -> list[tuple[str, str]]:
         listed = holder.get("translations") if isinstance(holder, dict) else None
         for item in listed if isinstance(listed, list) else ():
             if isinstance(item, dict) and _text(item, "word"):
-                found[short(_text(item, "code") or _text(item, "lang_code")), _text(item, "word")] = None
+                found[short_code(_text(item, "code") or _text(item, "lang_code")), _text(item, "word")] = None
     return list(found)
 
 
@@ -141,5 +134,5 @@ WIKTEXTRACT = DictionaryFormat(
     description="Wiktextract: JSON Lines of a Wiktionary with translations into many languages",
     suffixes=(),
     noun="a Wiktextract file",
-    read=_read_wiktextract,
+    read=reader("wiktextract", _wiktextract_units, '{"word": ..., "translations": [...]}'),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +16,38 @@ from bilex.lexicon.reading import Collector, Layout, Reading, packed_text_lines,
 
 
 def _line_format(
-    parse: Callable[[str], Iterable[Entry] | str], expected: str, *, name: str, comment: str = "", **rest: Any
+    parse: Callable[[str], Iterable[Entry] | str],
+    expected: str,
+    *,
+    name: str,
+    line: Callable[[Entry], str] | None = None,
+    comment: str = "",
+    **rest: Any,
 ) -> DictionaryFormat:
     """A format whose lines `parse` turns into entries, or into the reason why there are none."""
 
     def read(path: Path, layout: Layout) -> Reading:
         collector = Collector(path, name, layout, expected=expected, strict=True)
-        for number, line in packed_text_lines(path) if name == "bicleaner" else text_lines(path):
-            if comment and line.startswith(comment):
+        for number, text in packed_text_lines(path) if name == "bicleaner" else text_lines(path):
+            if comment and text.startswith(comment):
                 collector.comments += 1
-            elif line.strip():
-                found = parse(line)
+            elif text.strip():
+                found = parse(text)
                 if isinstance(found, str):
                     collector.leave_out(number, found)
                 else:
                     collector.add(number, found)
         return collector.finished()
 
+    if line is not None:
+        rest["pieces"] = lambda dictionary, options: (f"{line(entry)}\n" for entry in dictionary.entries)
     return DictionaryFormat(name=name, read=read, **rest)
 
 
-def _muse_entries(line: str) -> list[Entry] | str:
+def _muse_entries(text: str) -> list[Entry] | str:
     """Two words divided by a space or a tab; there are no comments or headers."""
-    words = [word for word in line.replace("\t", " ").split(" ") if word.strip()]
+    words = [word for word in text.replace("\t", " ").split(" ") if word.strip()]
     return [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
-
-
-def _muse_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    for entry in dictionary.entries:
-        yield f"{entry.source} {entry.target}\n"
 
 
 MUSE = _line_format(
@@ -54,26 +57,20 @@ MUSE = _line_format(
     description="MUSE and VecMap: two words per line, divided by a space",
     suffixes=(".muse",),
     noun="a MUSE file",
-    pieces=_muse_pieces,
+    line=lambda entry: f"{entry.source} {entry.target}",
     fault=lambda entry: line_fault(entry, " \t"),
     single_words=True,
 )
 
 
-def _omegat_entries(line: str) -> list[Entry] | str:
-    cells = line.split("\t")
+def _omegat_entries(text: str) -> list[Entry] | str:
+    cells = text.split("\t")
     return [Entry(cells[0], cells[1])] if len(cells) > 1 else "no tab in it"
 
 
-def _omegat_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    for entry in dictionary.entries:
-        yield ("\t".join(filter(None, (entry.source, entry.target, entry.remark()))) + "\n")
-
-
 def _omegat_fault(entry: Entry) -> str:
-    if entry.source.startswith("#"):
-        return "'#' before a word, which begins a comment"
-    return line_fault(entry, "\t")
+    comment = "'#' before a word, which begins a comment" if entry.source.startswith("#") else ""
+    return comment or line_fault(entry, "\t")
 
 
 OMEGAT = _line_format(
@@ -84,25 +81,19 @@ OMEGAT = _line_format(
     description="a glossary for OmegaT: both words and a comment on the confidence",
     suffixes=(".utf8", ".tab"),
     noun="an OmegaT glossary",
-    pieces=_omegat_pieces,
+    line=lambda entry: "\t".join(filter(None, (entry.source, entry.target, entry.remark()))),
     fault=_omegat_fault,
 )
 
 
-def _hunalign_entries(line: str) -> list[Entry] | str:
-    words = line.split(" @ ")
+def _hunalign_entries(text: str) -> list[Entry] | str:
+    words = text.split(" @ ")
     return [Entry(words[1], words[0])] if len(words) == 2 else "not exactly one ' @ ' in it"
 
 
-def _hunalign_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    for entry in dictionary.entries:
-        yield f"{entry.target} @ {entry.source}\n"
-
-
 def _hunalign_fault(entry: Entry) -> str:
-    if any("@" in word.split(" ") for word in (entry.source, entry.target)):
-        return "'@' as a word"
-    return line_fault(entry, "\t")
+    alone = any("@" in word.split(" ") for word in (entry.source, entry.target))
+    return "'@' as a word" if alone else line_fault(entry, "\t")
 
 
 HUNALIGN = _line_format(
@@ -112,37 +103,32 @@ HUNALIGN = _line_format(
     description="a dictionary for hunalign: target, ' @ ', source",
     suffixes=(".dic",),
     noun="a hunalign dictionary",
-    pieces=_hunalign_pieces,
+    line=lambda entry: f"{entry.target} @ {entry.source}",
     fault=_hunalign_fault,
 )
 
 
-def _bicleaner_entries(line: str) -> list[Entry] | str:
+def _bicleaner_entries(text: str) -> list[Entry] | str:
     """The pair alone: how often a translation is chosen is not how likely it is to be right."""
-    parts = line.split()
+    parts = text.split()
     if len(parts) != 3 or not is_probability(parts[2]):
         return "not two words and a probability"
     return [Entry(parts[1], parts[0])]
 
 
 def _save_bicleaner(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
-    """Write gzipped lines of target, source and P(target | source)."""
+    """Write gzipped lines of target, source and P(target | source): by confidence where all have one."""
     with (
         atomic_file(path) as temporary,
         temporary.open("wb") as file,
         gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
     ):
         for entries in grouped(dictionary.entries).values():
-            for entry, share in zip(entries, _shares(entries), strict=True):
-                packed.write(f"{entry.target} {entry.source} {share:.7f}\n".encode())
-
-
-def _shares(entries: Sequence[Entry]) -> list[float]:
-    """The probability of each translation of a word: by confidence where all have one, else equal."""
-    weights = [entry.confidence for entry in entries if entry.confidence is not None]
-    if len(weights) < len(entries) or sum(weights) <= 0:
-        weights = [1.0] * len(entries)
-    return [weight / sum(weights) for weight in weights]
+            weights = [entry.confidence for entry in entries if entry.confidence is not None]
+            if len(weights) < len(entries) or sum(weights) <= 0:
+                weights = [1.0] * len(entries)
+            for entry, weight in zip(entries, weights, strict=True):
+                packed.write(f"{entry.target} {entry.source} {weight / sum(weights):.7f}\n".encode())
 
 
 def _bicleaner_fault(entry: Entry) -> str:
@@ -162,12 +148,12 @@ BICLEANER = _line_format(
 )
 
 
-def _synonyms_entries(line: str) -> Iterator[Entry] | str:
+def _synonyms_entries(text: str) -> Iterator[Entry] | str:
     """Explicit mappings; lists of equivalent words ("dog, hound") have no direction.
 
     A backslash before a character takes its meaning away, as Lucene's parser of this format has it.
     """
-    sides = _divided(line, "=>")
+    sides = _divided(text, "=>")
     if len(sides) != 2:
         return "not exactly one '=>' in it"
     sources, targets = (
@@ -184,11 +170,8 @@ def _divided(text: str, mark: str) -> list[str]:
 
 def _synonyms_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
     for source, entries in grouped(dictionary.entries).items():
-        yield f"{_escaped(source)} => {', '.join(_escaped(entry.target) for entry in entries)}\n"
-
-
-def _escaped(word: str) -> str:
-    return re.sub(r"[\\,=>#]", r"\\\g<0>", word)
+        words = (re.sub(r"[\\,=>#]", r"\\\g<0>", word) for word in (source, *(e.target for e in entries)))
+        yield f"{next(words)} => {', '.join(words)}\n"
 
 
 SYNONYMS = _line_format(

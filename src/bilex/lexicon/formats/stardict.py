@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import struct
 import zlib
@@ -10,19 +11,20 @@ from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_ordinary
-from bilex.lexicon.articles import Place, articles, dictzip, read_article, stem_of
+from bilex.lexicon.articles import Place, articles, dictzip, read_article
 from bilex.lexicon.entries import Dictionary, Entry
-from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, line_fault
+from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, line_fault, stem_of
 from bilex.lexicon.formats.tei import read_tei
 from bilex.lexicon.reading import (
     MOST_PAIRS_PER_UNIT,
     TOO_MANY_PAIRS,
-    Collector,
     Layout,
     Reading,
+    Units,
     cannot_be_read,
     check_unpacked,
     decode,
+    reader,
     text_lines,
 )
 
@@ -42,12 +44,14 @@ _ABOUT_THE_DATABASE = ("00database", "00-database")
 
 def _read_stardict(path: Path, layout: Layout) -> Reading:
     """Read a dictionary by the path of any of its files."""
-    path = _beside(path, ".ifo")
+    expected = "a word with translations"
+    read = reader("stardict", _stardict_units, expected, units="entries", place="entry")
+    return read(_beside(path, ".ifo"), layout)
+
+
+def _stardict_units(path: Path, layout: Layout) -> Units:
     facts = _facts(path)
     ours = facts.get("description", "") in _OUR_DESCRIPTIONS
-    collector = Collector(
-        path, "stardict", layout, units="entries", place="entry", expected="a word with translations"
-    )
     by_place: dict[Place, list[tuple[int, str]]] = {}
     for number, (word, place) in enumerate(_index(path, facts), 1):
         by_place.setdefault(place, []).append((number, word))
@@ -55,23 +59,19 @@ def _read_stardict(path: Path, layout: Layout) -> Reading:
         words = by_place[place]
         text, markup = (None, False) if data is None else _text(data, facts.get("sametypesequence", ""))
         for number, word in words:
-            entries: list[Entry] = []
-            reason = _NO_TRANSLATION
+            found: list[Entry] | str
             if data is None:
-                reason = _NO_ARTICLE
+                found = _NO_ARTICLE
             elif text is None:
-                reason = "an article that is no text"
+                found = "an article that is no text"
             elif len(data) * len(words) > _MOST_SHARED:
-                reason = "a large article that too many words share"
+                found = "a large article that too many words share"
             else:
-                entries = _our_entries(word, text) if ours else _entries(word, text, markup)
-            if len(entries) * len(words) > MOST_PAIRS_PER_UNIT:
-                collector.leave_out(number, TOO_MANY_PAIRS)
-            elif entries:
-                collector.add(number, entries)
-            else:
-                collector.leave_out(number, reason)
-    return collector.finished()
+                found = _entries(word, text, ours, markup) or _NO_TRANSLATION
+                if not isinstance(found, str) and len(found) * len(words) > MOST_PAIRS_PER_UNIT:
+                    found = TOO_MANY_PAIRS
+            yield number, found
+    return None
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -161,14 +161,12 @@ def _marked_text(data: bytes) -> tuple[str | None, bool]:
     return None, False
 
 
-def _entries(word: str, text: str, markup: bool) -> list[Entry]:
-    article = read_article(text, word, markup=markup)
-    return [Entry(word, found, part_of_speech=article.part_of_speech) for found in article.translations]
-
-
-def _our_entries(word: str, text: str) -> list[Entry]:
-    translations = (line.partition("\t")[0] for line in text.split("\n"))
-    return [Entry(word, translation) for translation in translations if translation]
+def _entries(word: str, text: str, ours: bool, markup: bool) -> list[Entry]:
+    """The entries of an article; those that bilex wrote have one translation per line."""
+    if ours:
+        translations = (line.partition("\t")[0] for line in text.split("\n"))
+        return [Entry(word, translation) for translation in translations if translation]
+    return [dataclasses.replace(found, source=word) for found in read_article(text, word, markup=markup)]
 
 
 def _save_stardict(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
@@ -236,29 +234,23 @@ def _read_dictd(path: Path, layout: Layout) -> Reading:
     for name in (index.stem, index.stem.removeprefix("freedict-")):
         if (source := index.with_name(f"{name}.tei")).exists():
             return read_tei(source, layout)
-    collector = Collector(index, "dictd", layout, units="entries", expected="a word with translations")
+    read = reader("dictd", _dictd_units, "a word with translations", units="entries")
+    return read(index, layout)
+
+
+def _dictd_units(path: Path, layout: Layout) -> Units:
     for number, word, data in indexed_articles(path):
         if data is None:
-            collector.leave_out(number, _NO_ARTICLE)
-            continue
-        article = read_article(data.decode("utf-8", "replace"), word)
-        speech = article.part_of_speech
-        if article.translations:
-            found = [
-                Entry(article.head, translation, part_of_speech=speech)
-                for translation in article.translations
-            ]
-            collector.add(number, found)
+            yield number, _NO_ARTICLE
         else:
-            collector.leave_out(number, _NO_TRANSLATION)
-    return collector.finished()
+            yield number, read_article(data.decode("utf-8", "replace"), word) or _NO_TRANSLATION
+    return None
 
 
 def indexed_articles(path: Path) -> Iterator[tuple[int, str, bytes | None]]:
     """Every article of a dictd dictionary once, with the line and the word of the index that names it first.
 
-    Yields:
-        Line, word and article; None for an article that is not there or larger than 1 MB.
+    None for an article that is not there or larger than 1 MB.
     """
     index = _beside(path, ".index")
     by_place: dict[Place, tuple[int, str]] = {}

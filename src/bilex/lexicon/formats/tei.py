@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
+from bilex.core.languages import matching_codes, short_code
 from bilex.lexicon.entries import EXAMPLE, TEXTS, Dictionary, Entry, Languages, number_of, number_text
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions
-from bilex.lexicon.languages import matches, short
-from bilex.lexicon.reading import Collector, Layout, Reading
+from bilex.lexicon.reading import Layout, Units, reader
 from bilex.lexicon.xml import DECLARATION, Node, elements, escape, quoteattr, xml_fault
 
 _TRANSLATION_KINDS = ("trans", "translation", "translationEquivalent")
@@ -31,31 +31,30 @@ class _Direction:
         source, target = self.wanted
         if not (source and target and self.source):
             return False
-        return matches(self.source, target) and not matches(self.source, source)
+        return matching_codes(self.source, target) and not matching_codes(self.source, source)
 
     def takes(self, language: str) -> bool:
         """Whether a translation into a language is wanted."""
         wanted = self.wanted[0 if self.backward() else 1]
         if wanted and language:
-            return matches(language, wanted)
+            return matching_codes(language, wanted)
         self.target = self.target or language
         return not language or language == self.target
 
 
-def read_tei(path: Path, layout: Layout) -> Reading:
-    """Read the translations of every entry; examples and related entries are not read."""
+def _units(path: Path, layout: Layout) -> Units:
+    """The translations of every entry; examples and related entries are not read."""
     direction = _Direction(layout.languages)
-    collector = Collector(path, "tei", layout, units="entries", expected="an <entry> with a translation")
     for node in elements(path, ("TEI", "TEI.2", "teiCorpus"), ("entry",), ("text", "body")):
-        if node.name != "entry":
-            direction.source = node.language() or direction.source
+        if node.name == "entry":
+            yield node.line, _entries(node, direction)
         else:
-            _take(collector, node, direction)
-    found: Languages = (short(direction.source) or None, short(direction.target) or None)
-    return collector.finished(languages=found)
+            direction.source = node.language() or direction.source
+    return short_code(direction.source) or None, short_code(direction.target) or None
 
 
-def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
+def _entries(entry: Node, direction: _Direction) -> Iterator[Entry] | str:
+    """The pairs of an entry, or why there are none."""
     heads = [
         orth.text()
         for form in entry.children("form")
@@ -63,15 +62,12 @@ def _take(collector: Collector, entry: Node, direction: _Direction) -> None:
         for orth in form.children("orth")
     ]
     translations = [found for found in _translations(entry) if direction.takes(found[0].language())]
-    if not heads:
-        collector.leave_out(entry.line, "no headword")
-    elif not translations:
-        collector.leave_out(entry.line, "no translation")
-    else:
-        speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
-        targets = [_entry(node, speech, sense) for node, sense in translations]
-        found = (dataclasses.replace(one, source=head) for head, one in itertools.product(heads, targets))
-        collector.add(entry.line, (one.swapped() for one in found) if direction.backward() else found)
+    if not heads or not translations:
+        return "no translation" if heads else "no headword"
+    speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
+    targets = [_entry(node, speech, sense) for node, sense in translations]
+    found = (dataclasses.replace(one, source=head) for head, one in itertools.product(heads, targets))
+    return (one.swapped() for one in found) if direction.backward() else found
 
 
 def _translations(node: Node, sense: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
@@ -135,21 +131,20 @@ def _sense(entry: Entry, target: str) -> str:
     noted += f'<note type="bilex">{escape(note)}</note>' if note else ""
     head = f"<def>{escape(entry.gloss)}</def>" if entry.gloss else ""
     head += "".join(f"<usg>{escape(one.strip())}</usg>" for one in entry.labels.split(",") if one.strip())
-    return (
-        f'<sense>{head}<cit type="trans" xml:lang={quoteattr(target)}{certainty}>'
-        f"<quote>{escape(entry.target)}</quote>{noted}</cit>{_example(entry, target)}</sense>"
-    )
+    example = ""
+    if entry.example:
+        sentence, _, translated = entry.example.partition(EXAMPLE)
+        other = _quoted(translated, target) if translated else ""
+        example = f'<cit type="example"><quote>{escape(sentence)}</quote>{other}</cit>'
+    return f"<sense>{head}{_quoted(entry.target, target, certainty, noted)}{example}</sense>"
 
 
-def _example(entry: Entry, target: str) -> str:
-    if not entry.example:
-        return ""
-    sentence, _, translated = entry.example.partition(EXAMPLE)
-    other = f'<cit type="trans" xml:lang={quoteattr(target)}><quote>{escape(translated)}</quote></cit>'
-    other = other if translated else ""
-    return f'<cit type="example"><quote>{escape(sentence)}</quote>{other}</cit>'
+def _quoted(text: str, target: str, more: str = "", note: str = "") -> str:
+    """A translation."""
+    return f'<cit type="trans" xml:lang={quoteattr(target)}{more}><quote>{escape(text)}</quote>{note}</cit>'
 
 
+read_tei = reader("tei", _units, "an <entry> with a translation", units="entries")
 TEI = DictionaryFormat(
     name="tei",
     description="TEI P5 as FreeDict has it, with senses, labels, examples, and confidence as certainty",

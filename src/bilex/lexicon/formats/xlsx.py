@@ -40,8 +40,6 @@ def _read(path: Path, layout: Layout) -> Reading:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             workbook = _Workbook(path, archive)
             return take_rows(collector, workbook.rows(), spreadsheet=True)
-    except BilexError:
-        raise
     except OSError as error:
         raise cannot_be_read(path, error) from error
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
