@@ -60,7 +60,7 @@ class Silent:
 SILENT = Silent()
 
 
-class Steps:
+class Steps(Progress):
     """A base of displays: work of several steps says "Step 2 of 4: ..." at the start of each.
 
     Args:
@@ -76,15 +76,6 @@ class Steps:
         self._number += 1
         of = f" of {self._total}" if self._total else ""
         self.say(f"Step {self._number}{of}: {name}")
-
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A task of this display."""
-        raise NotImplementedError
-
-    def say(self, message: str) -> None:
-        """Report one sentence."""
-        raise NotImplementedError
 
 
 def begin_step(progress: Progress, name: str) -> None:

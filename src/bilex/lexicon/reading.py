@@ -55,39 +55,47 @@ class Layout:
     verdicts: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReadReport:
     """What was found in a dictionary file.
 
     Attributes:
         path: The file.
         form: Its format.
+        units: What was counted: "lines", "entries" or "rows".
+        place: What the numbers of `broken_lines` are: of a "line", an "entry" or a "row".
         lines: Lines (or entries, see `units`) that are neither blank nor comments nor a header.
         comments: Comment lines, which are skipped.
-        broken: Lines that hold no pair, which are left out.
-        broken_lines: Number and fault of the first of them.
+        broken_lines: Number and fault of the first lines that hold no pair.
         extra_columns: Lines with more than two columns, of which two were taken.
         repeated: Pairs that stand in the file more than once; they are kept.
         header: The names of the columns, if the first line gives them.
         several: Cells that seem to hold several words, and what divides most of them.
-        left_out: Every reason for which something was left out, with its count, the most frequent first.
-        units: What was counted: "lines", "entries" or "rows".
-        place: What the numbers of `broken_lines` are: of a "line", an "entry" or a "row".
+        reasons: How many lines were left out for each reason.
     """
 
     path: str
     form: str
-    lines: int
-    comments: int
-    broken: int
-    broken_lines: tuple[tuple[int, str], ...]
-    extra_columns: int
-    repeated: int
-    header: tuple[str, ...] = ()
-    several: tuple[int, str] = (0, "")
-    left_out: tuple[tuple[str, int], ...] = ()
     units: str = "lines"
     place: str = "line"
+    lines: int = 0
+    comments: int = 0
+    broken_lines: tuple[tuple[int, str], ...] = ()
+    extra_columns: int = 0
+    repeated: int = 0
+    header: tuple[str, ...] = ()
+    several: tuple[int, str] = (0, "")
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def broken(self) -> int:
+        """How many lines hold no pair and are left out."""
+        return self.reasons.total()
+
+    @property
+    def left_out(self) -> tuple[tuple[str, int], ...]:
+        """Every reason for which something was left out, with its count, the most frequent first."""
+        return tuple(self.reasons.most_common())
 
     def sentence(self) -> str:
         """One sentence for the user if anything was odd, else nothing."""
@@ -151,11 +159,9 @@ class Collector:
     strict: bool = False
     entries: list[Entry] = field(default_factory=list)
     rejected: list[Entry] = field(default_factory=list)
-    comments: int = 0
-    extra: int = 0
-    _count: int = 0
-    _faults: list[tuple[int, str]] = field(default_factory=list)
-    _reasons: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.report = ReadReport(str(self.path), self.form, self.units, self.place)
 
     def add(self, number: int, entries: Iterable[Entry], *, rejected: bool = False) -> None:
         """Take the entries of the unit at `number`, `rejected` if it says that they are wrong.
@@ -179,7 +185,7 @@ class Collector:
         if len(found) > MOST_PAIRS_PER_UNIT or not kept:
             self.leave_out(number, fault if len(found) <= MOST_PAIRS_PER_UNIT else TOO_MANY_PAIRS)
             return
-        self._count += 1
+        self.report.lines += 1
         (self.rejected if rejected else self.entries).extend(kept)
         if len(self.entries) + len(self.rejected) > MOST_PAIRS:
             raise BilexError(f"{self.path}: holds more than {MOST_PAIRS:,} pairs; give a part of it.")
@@ -197,42 +203,32 @@ class Collector:
 
     def leave_out(self, number: int, reason: str) -> None:
         """Count a unit that holds no pair."""
-        self._count += 1
-        self._reasons[reason] += 1
-        if len(self._faults) < _BROKEN_LINES_KEPT:
-            self._faults.append((number, reason))
+        self.report.lines += 1
+        self.report.reasons[reason] += 1
+        if len(self.report.broken_lines) < _BROKEN_LINES_KEPT:
+            self.report.broken_lines += ((number, reason),)
 
     def finished(self, *, header: tuple[str, ...] = (), languages: Languages = (None, None)) -> Reading:
         """The reading; an error if there is no pair, or, of a strict format, most units are none."""
-        broken = self._reasons.total()
+        report = self.report
         advice = (
             f"each of its {self.units} should be {self.expected}" if self.expected else "give another file"
         )
-        if not self._count:
+        if not report.lines:
             raise BilexError(f"{self.path}: holds no word pairs, it is empty; {advice}.")
-        if 2 * broken > self._count if self.strict else not (self.entries or self.rejected):
-            number, fault = self._faults[0]
+        if 2 * report.broken > report.lines if self.strict else not (self.entries or self.rejected):
+            number, fault = report.broken_lines[0]
             raise BilexError(
-                f"{self.path}: {broken} of {self._count} {self.units} are no word pairs "
+                f"{self.path}: {report.broken} of {report.lines} {self.units} are no word pairs "
                 f"({self.place} {number}: {fault}); {advice}"
                 f"{', or --delimiter and --columns say how it is' if self.strict else ''}."
             )
         pairs = [(entry.source, entry.target) for entry in self.entries]
-        report = ReadReport(
-            path=str(self.path),
-            form=self.form,
-            lines=self._count,
-            comments=self.comments,
-            broken=broken,
-            broken_lines=tuple(self._faults),
-            extra_columns=self.extra,
-            repeated=len(pairs) - len(set(pairs)),
-            header=header,
-            several=(0, "") if self.layout.split else _several(pairs),
-            left_out=tuple(self._reasons.most_common()),
-            units=self.units,
-            place=self.place,
-        )
+        report.header, report.repeated = header, len(pairs) - len(set(pairs))
+        if not self.layout.split:  # cells that look like several words, and what divides most of them
+            found = Counter(match[1] for _, target in pairs if (match := _SEVERAL.search(target)))
+            if found.total() >= max(_FEW_CELLS, _SHARE_OF_CELLS * len(pairs)):
+                report.several = found.total(), found.most_common(1)[0][0]
         source, target = self.layout.languages
         return Reading(self.entries, self.rejected, report, (source or languages[0], target or languages[1]))
 
@@ -262,14 +258,6 @@ def reader(
                 collector.add(number, entries)
 
     return read
-
-
-def _several(pairs: list[Pair]) -> tuple[int, str]:
-    """How many target words look like several, and the character that divides most of them."""
-    found = Counter(match[1] for _, target in pairs if (match := _SEVERAL.search(target)))
-    count = found.total()
-    few = count < max(_FEW_CELLS, _SHARE_OF_CELLS * len(pairs))
-    return (0, "") if few else (count, found.most_common(1)[0][0])
 
 
 def respelt(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm | None) -> list[Pair]:

@@ -202,4 +202,5 @@ def summarise_ranks(words: Iterable[str], vocabulary: Mapping[str, int]) -> Rank
     bands = dict.fromkeys(BANDS, 0)
     for row in rows:
         bands[band_of(row)] += 1
-    return RankSummary(len(rows), len(distinct) - len(rows), *quartiles, bands)
+    lowest, first, median, third, highest = quartiles
+    return RankSummary(len(rows), len(distinct) - len(rows), lowest, first, median, third, highest, bands)

@@ -75,7 +75,7 @@ def read_rows(path: Path, layout: Layout, form: Form | None = None) -> Reading:
     plain = form != "csv"
     rows = _plain_rows(lines, delimiter) if plain else csv_rows(lines, delimiter)
     collector = Collector(path, form, layout, expected=_EXPECTED[form], strict=True)
-    collector.comments = sum(is_comment(line) for line in lines) if plain else 0
+    collector.report.comments = sum(is_comment(line) for line in lines) if plain else 0
     return take_rows(collector, rows, spreadsheet=not plain)
 
 
@@ -104,7 +104,7 @@ def take_rows(collector: Collector, rows: Iterable[Row], *, spreadsheet: bool) -
             and all(not cell or number_of(cell) is not None for cell in row.cells[2:4])
         )
         _take(collector, row, columns, facts or (_PLACES_WITHOUT_HEADER if ours else {}))
-        collector.extra += not (header or layout.columns or ours) and len(row.cells) > 2
+        collector.report.extra_columns += not (header or layout.columns or ours) and len(row.cells) > 2
     return collector.finished(header=header)
 
 

@@ -191,11 +191,13 @@ def _registered() -> dict[str, EntryPoint]:
 def _formats() -> Iterator[DictionaryFormat]:
     """Our formats, then those of others, which take long to find; a broken one is left out with a warning."""
     yield from _own_formats().values()
+    registered = []
     for name in _registered():
         try:
-            yield format_named(name)
+            registered.append(format_named(name))
         except BilexError as error:
             warnings.warn(str(error), stacklevel=3)
+    yield from registered
 
 
 def all_formats() -> list[DictionaryFormat]:

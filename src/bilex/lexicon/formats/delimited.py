@@ -171,11 +171,11 @@ def _read_anki(path: Path, layout: Layout) -> Reading:
         if not line.startswith("#"):
             break
         directives.take(line)
-        collector.comments += 1
+        collector.report.comments += 1
         lines[number] = ""  # the numbers of the lines stay
     for row in csv_rows(lines, directives.separator):
         if row.cells and row.cells[0].startswith("#"):
-            collector.comments += 1
+            collector.report.comments += 1
         elif row.fault:
             collector.leave_out(row.number, row.fault)
         else:

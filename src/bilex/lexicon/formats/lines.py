@@ -30,7 +30,7 @@ def _line_format(
         collector = Collector(path, name, layout, expected=expected, strict=True)
         for number, text in packed_text_lines(path) if name == "bicleaner" else text_lines(path):
             if comment and text.startswith(comment):
-                collector.comments += 1
+                collector.report.comments += 1
             elif text.strip():
                 found = parse(text)
                 if isinstance(found, str):

@@ -238,21 +238,8 @@ def _read_dictd(path: Path, layout: Layout) -> Reading:
     return read(index, layout)
 
 
-def _dictd_units(path: Path, layout: Layout) -> Units:
-    for number, word, data in indexed_articles(path):
-        if data is None:
-            yield number, _NO_ARTICLE
-        else:
-            yield number, read_article(data.decode("utf-8", "replace"), word) or _NO_TRANSLATION
-    return None
-
-
-def indexed_articles(path: Path) -> Iterator[tuple[int, str, bytes | None]]:
-    """Every article of a dictd dictionary once, with the line and the word of the index that names it first.
-
-    None for an article that is not there or larger than 1 MB.
-    """
-    index = _beside(path, ".index")
+def _dictd_units(index: Path, layout: Layout) -> Units:
+    """Every article once, with the line and the word of the index that names it first."""
     by_place: dict[Place, tuple[int, str]] = {}
     for number, line in text_lines(index):
         cells = line.split("\t")
@@ -266,7 +253,10 @@ def indexed_articles(path: Path) -> Iterator[tuple[int, str, bytes | None]]:
             ) from error
         by_place.setdefault(place, (number, cells[0]))
     for found, data in articles(_articles_file(index), by_place):
-        yield *by_place[found], data
+        number, word = by_place[found]
+        text = "" if data is None else data.decode("utf-8", "replace")
+        yield number, _NO_ARTICLE if data is None else read_article(text, word) or _NO_TRANSLATION
+    return None
 
 
 def _number(text: str) -> int:
