@@ -26,7 +26,6 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
@@ -57,26 +56,40 @@ _TRIMMED = ' \t.:;,-–—*•"“”'
 _ONLY_SIGNS = re.compile(r"[\W\d_]*")
 
 
+def file_blocks(path: Path, largest: int = LARGEST_UNPACKED, *, whole: bool = False) -> Iterator[bytes]:
+    """The bytes of a file, unpacked if it is gzip, block by block; if `whole`, all of it must be there."""
+    check_ordinary(path)
+    unpacker, total = zlib.decompressobj(zlib.MAX_WBITS | 16), 0
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(GZIP)) == GZIP
+            file.seek(0)
+            while (block := file.read(_BLOCK)) and not unpacker.eof:
+                while block:
+                    part = unpacker.decompress(block, _BLOCK) if packed else block
+                    total += len(part)
+                    if packed or whole:
+                        check_unpacked(path, total, file.tell(), largest)
+                    if part:
+                        yield part
+                    block = unpacker.unconsumed_tail if packed else b""
+        yield unpacker.flush(_BLOCK)
+        if packed and whole and (unpacker.unused_data or not unpacker.eof):
+            raise zlib.error("it is cut off, or more follows")
+    except zlib.error as error:
+        raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
+    except OSError as error:
+        raise cannot_be_read(path, error) from error
+
+
 def articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, bytes | None]]:
     """The bytes at some places of a file, plain or packed, each place once, in the order of the file.
 
     None where the file ends before, or the article is larger than 1 MB.
     """
-    check_ordinary(path)
-    wanted = sorted(set(places))
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == GZIP
-            file.seek(0)
-            blocks = _unpacked(path, file) if packed else iter(lambda: file.read(_BLOCK), b"")
-            yield from _cut(path, wanted, blocks)
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
-
-
-def _cut(path: Path, wanted: list[Place], blocks: Iterator[bytes]) -> Iterator[tuple[Place, bytes | None]]:
+    blocks = file_blocks(path)
     held, start, taken = bytearray(), 0, 0
-    for offset, size in wanted:
+    for offset, size in sorted(set(places)):
         if size > _LARGEST_ARTICLE or offset + size > LARGEST_UNPACKED:
             yield (offset, size), None
             continue
@@ -97,24 +110,6 @@ def _cut(path: Path, wanted: list[Place], blocks: Iterator[bytes]) -> Iterator[t
             raise BilexError(f"{path}: articles overlap many times over; the index is damaged.")
         whole = start == offset and len(held) >= size
         yield (offset, size), bytes(held[:size]) if whole else None
-
-
-def _unpacked(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    total = 0
-    try:
-        while packed := file.read(_BLOCK):
-            while packed:
-                block = unpacker.decompress(packed, _BLOCK)
-                total += len(block)
-                check_unpacked(path, total, file.tell())
-                yield block
-                packed = unpacker.unconsumed_tail
-                if unpacker.eof:
-                    return
-        yield unpacker.flush(_BLOCK)
-    except zlib.error as error:
-        raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
 
 
 def dictzip(path: Path, content: bytes) -> bytes:

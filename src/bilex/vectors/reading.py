@@ -247,21 +247,16 @@ class Collector:
         self._matrix[end - len(kept) : end] = rows if len(kept) == len(rows) else rows[kept]
 
     def _decoded(self, words: Sequence[bytes | str], places: Sequence[int]) -> list[str]:
-        texts: list[str] = []
+        errors, unit = self._options.encoding_errors, self.report.unit
         try:
-            for word in words:
-                texts.append(
-                    word if isinstance(word, str) else word.decode("utf-8", self._options.encoding_errors)
-                )
+            return [word if isinstance(word, str) else word.decode("utf-8", errors) for word in words]
         except UnicodeDecodeError as error:
-            where = (
-                f"{'in' if self.report.unit == 'line' else 'of'} {self.report.unit} {places[len(texts)]:,}"
-            )
+            place = next(place for word, place in zip(words, places, strict=True) if word == error.object)
+            where = f"{'in' if unit == 'line' else 'of'} {unit} {place:,}"
             raise BilexError(
                 f"{self.report.source}: the word {where} is not UTF-8; convert the file to UTF-8, or read it "
                 'with encoding_errors="replace" or "ignore".'
             ) from error
-        return texts
 
     def _wanted(self, word: str, finite: bool, nonzero: bool, place: int) -> bool:
         """Whether an entry goes into the matrix; if not, the report says why."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, check_ordinary
-from bilex.lexicon.articles import Place, articles, dictzip, read_article
+from bilex.core.files import atomic_file
+from bilex.lexicon.articles import Place, articles, dictzip, file_blocks, read_article
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, line_fault, stem_of
 from bilex.lexicon.formats.tei import read_tei
@@ -21,8 +19,6 @@ from bilex.lexicon.reading import (
     Layout,
     Reading,
     Units,
-    cannot_be_read,
-    check_unpacked,
     decode,
     reader,
     text_lines,
@@ -98,7 +94,8 @@ def _facts(path: Path) -> dict[str, str]:
 def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, Place]]:
     """Words with the offsets and sizes of their articles."""
     plain, packed = _beside(path, ".idx"), _beside(path, ".idx.gz")
-    data = _index_bytes(plain if plain.exists() or not packed.exists() else packed)
+    chosen = plain if plain.exists() or not packed.exists() else packed
+    data = b"".join(file_blocks(chosen, _LARGEST_INDEX, whole=True))
     numbers = struct.Struct(">QI" if facts.get("idxoffsetbits") == "64" else ">II")
     at = entry = 0
     while at < len(data):
@@ -113,26 +110,6 @@ def _index(path: Path, facts: dict[str, str]) -> Iterator[tuple[str, Place]]:
         offset, size = numbers.unpack_from(data, end + 1)
         yield word, (offset, size)
         at = end + 1 + numbers.size
-
-
-def _index_bytes(path: Path) -> bytes:
-    check_ordinary(path)
-    data = bytearray()
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            while len(data) <= _LARGEST_INDEX and (part := file.read(1 << 20)):
-                data += part
-                if path.suffix == ".gz":
-                    check_unpacked(path, len(data), path.stat().st_size, _LARGEST_INDEX)
-    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
-        raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
-    if len(data) > _LARGEST_INDEX:
-        raise BilexError(
-            f"{path}: unpacks into more than 256 MB, which no index does; give another dictionary."
-        )
-    return bytes(data)
 
 
 def _text(data: bytes, types: str) -> tuple[str | None, bool]:
