@@ -110,7 +110,9 @@ def _clean(words: list[str], matrix: npt.NDArray[np.float32], options: LoadOptio
         return False
     if options.lowercase and any(word != word.lower() for word in words):
         return False
-    return all(np.isfinite(rows).all() and (rows != 0).any(axis=1).all() for rows in row_blocks(matrix))
+    return all(
+        np.isfinite(rows).all() and (rows != 0).any(axis=1).all() for rows in row_blocks(matrix, _BLOCK_ROWS)
+    )
 
 
 def write(vectors: WordVectors, path: Path) -> None:
