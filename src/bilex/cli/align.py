@@ -14,12 +14,12 @@ import click
 
 import bilex
 from bilex.cli import options as opt
-from bilex.cli.console import answers_table, interruptible, progress, show, show_confidences, table, warn
+from bilex.cli.console import answers_table, interruptible, progress, show, show_confidences, show_facts, warn
 from bilex.cli.init import ProjectCommand
 from bilex.cli.settings import check_lm, parse_settings
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
-from bilex.core.languages import language_name, two_languages
+from bilex.core.languages import two_languages
 from bilex.encoders.settings import DEFAULT_MIXING
 from bilex.fit import DEFAULT_METHOD
 
@@ -125,8 +125,10 @@ def command(
     started = time.monotonic()
     lowercase = not keep_case
     languages = two_languages((source_language, source_vectors), (target_language, target_vectors))
-    decisions = _decisions(layout, lowercase, languages, corrections, rejected)
-    lexicon = _joined([layout.read(path, lowercase, languages) for path in seeds], decisions)
+    read = functools.partial(layout.read, lowercase=lowercase, languages=languages)
+    wrong = [bilex.Lexicon([], path, rejected=read(path).pairs) for path in rejected]
+    decisions = [*(read(path, verdicts=True) for path in corrections), *wrong]
+    lexicon = _joined(list(map(read, seeds)), decisions)
     decided = _joined([], decisions[: len(corrections)]) if seeds else None
     learned, decided = _apart(lexicon, decided)
     steps = 3 + bool(lexicon) + (lm is not None) + (decided is not None)
@@ -176,19 +178,6 @@ def _encoder(lm: str | None, mixing: str | None, tuning: Any) -> C2 | None:
     except ValueError:
         raise BilexError(f"--lambda {mixing}: give a number from 0 to 1, or auto.") from None
     return bilex.C2(lm, mixing=weight, preset=tuning or "auto")
-
-
-def _decisions(
-    layout: opt.DictionaryLayout,
-    lowercase: bool,
-    languages: opt.Languages,
-    corrections: tuple[str, ...],
-    rejected: tuple[str, ...],
-) -> list[Lexicon]:
-    """The files of corrections, then those of rejected pairs, each read once."""
-    found = [layout.read(path, lowercase, languages, verdicts=True) for path in corrections]
-    wrong = [layout.read(path, lowercase, languages) for path in rejected]
-    return found + [bilex.Lexicon([], one.name, rejected=tuple(one.pairs)) for one in wrong]
 
 
 def _joined(seeds: list[Lexicon], decisions: list[Lexicon]) -> Lexicon | None:
@@ -244,36 +233,22 @@ def _show_plan(
         "method": method,
         "language_model": lm,
     }
-    names = (
-        language_name(code) if code else side
-        for code, side in zip(languages, ("source", "target"), strict=True)
-    )
-    rows = {
-        "languages": " – ".join(names),
-        "words": f"{len(source):,} × {len(target):,}, {source.dim} and {target.dim} numbers each",
-        "method": method + (f" and {lm}" if lm else ""),
-    }
     if lexicon is not None:
         lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
         coverage = lexicon.coverage(source.key_to_index, target.key_to_index)
-        missing = [list(side[:_SHOWN_MISSING]) for side in (coverage.source_missing, coverage.target_missing)]
         plan |= {
             "seeds": lexicon.name,
             "seed_pairs": len(lexicon),
             "seed_pairs_covered": coverage.covered,
+            "coverage": coverage.sentence(),
             "rejected_pairs": len(lexicon.rejected),
-            "missing_source_words": missing[0],
-            "missing_target_words": missing[1],
+            "missing_source_words": coverage.source_missing[:_SHOWN_MISSING],
+            "missing_target_words": coverage.target_missing[:_SHOWN_MISSING],
         }
-        rows["seeds"] = f"{coverage.covered:,} of {len(lexicon):,} pairs have both words in the vectors"
-        if any(missing):
-            rows["not in the vectors"] = ", ".join([*missing[0], *missing[1], "..."])
-        if lexicon.rejected:
-            rows["rejected pairs"] = f"{len(lexicon.rejected):,}"
     if as_json:
         opt.write_json_line(plan, indent=2)
-        return
-    show(table((), rows.items(), "A dry run: nothing was written. This is what a fit would work on."))
+    else:
+        show_facts(plan, "A dry run: nothing was written. A fit would work on this:")
 
 
 def _report(
@@ -283,10 +258,8 @@ def _report(
     from bilex.model.card import sentences
 
     seeds = {source for source, _ in translator.seeds.pairs}
-    words = [
-        word for word in translator.space.source.index_to_key if len(word) >= _SHORTEST and word.isalpha()
-    ]
-    words = [word for word in words if word not in seeds][:_SHOWN_WORDS]
+    frequent = [word for word in translator.space.source.index_to_key if word not in seeds]
+    words = [word for word in frequent if len(word) >= _SHORTEST and word.isalpha()][:_SHOWN_WORDS]
     answers = translator.translate(words, 3)
     if as_json:
         report = {

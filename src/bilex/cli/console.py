@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bilex.core.progress import BarProgress, LineProgress, Progress, Steps
 from bilex.core.text import escape_control_characters, safe_console
@@ -80,6 +80,25 @@ def table(
     for row in rows:
         made.add_row(*row)
     return made
+
+
+def show_facts(found: dict[str, Any], title: str) -> None:
+    """Show named values as a table."""
+    show(table((), [(name.replace("_", " "), _readable(value)) for name, value in found.items()], title))
+
+
+def _readable(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_readable(part)}" for key, part in value.items()) or "–"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "–"
+    return str(value)
 
 
 def answers_table(answers: Iterable[Answer], languages: tuple[str, str], title: str | None = None) -> Table:

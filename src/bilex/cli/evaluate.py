@@ -14,8 +14,6 @@ from bilex.core.errors import BilexError
 from bilex.core.files import check_writable, write_text
 
 if TYPE_CHECKING:
-    from bilex.lexicon import Lexicon
-    from bilex.model import Translator
     from bilex.model.space import Direction
 
 
@@ -63,37 +61,20 @@ def command(
     """
     opt.check_readable(model, test_dictionary, tests, words)
     opt.check_device(device)
-    if test_dictionary is not None and tests is not None:
-        raise BilexError("a test dictionary and --tests were given; give one of the two.")
-    if plot is not None and tests is None:
-        raise BilexError("--plot draws the matrix of --tests; give a folder of test dictionaries.")
-    if words is not None and (test_dictionary is not None or tests is not None):
-        raise BilexError("--words is for an evaluation without a dictionary; leave the dictionary out.")
-    if tests is not None and (from_ is not None or to is not None):
-        raise BilexError("--tests scores every pair that it has a dictionary of; leave out --from and --to.")
-    if plot is not None:
-        check_writable(plot)
+    _check_together(test_dictionary, tests, plot, words, (from_, to))
     if tests is not None:
-        _show_matrix(model, tests, plot, layout, device, bootstrap, random_seed, json)
-    elif test_dictionary is None:
+        _show_matrix(model, tests, plot, layout, device, {"bootstrap": bootstrap, "seed": random_seed}, json)
+        return
+    if test_dictionary is None:
         _show_judgement(model, from_, to, words, device, json)
-    else:
-        from bilex.model.many import open_pair
+        return
+    from bilex.model.many import open_pair
 
-        translator, direction = open_pair(model, from_, to, device)
-        one, other = translator.provenance.languages
-        languages = (one, other) if direction == "forward" else (other, one)
-        lexicon = layout.read(test_dictionary, translator.lowercase, languages)
-        if direction == "backward":
-            lexicon = lexicon.swapped()
-        _show_scores(translator, lexicon, bootstrap, random_seed, predictions, json)
-
-
-def _show_scores(
-    translator: Translator, lexicon: Lexicon, bootstrap: int, seed: int, predictions: bool, as_json: bool
-) -> None:
-    """Two languages on a test dictionary."""
-    space = translator.space
+    translator, direction = open_pair(model, from_, to, device)
+    one, other = translator.provenance.languages
+    space, backward = translator.space, direction == "backward"
+    lexicon = layout.read(test_dictionary, translator.lowercase, (other, one) if backward else (one, other))
+    lexicon = lexicon.swapped() if backward else lexicon
     lexicon = lexicon.as_units(space.source.key_to_index, space.target.key_to_index)
     coverage = lexicon.coverage(space.source.key_to_index, space.target.key_to_index)
     if 0 < coverage.fraction < opt.FEW:
@@ -103,14 +84,34 @@ def _show_scores(
         lexicon,
         train=translator.seeds or None,
         bootstrap=bootstrap,
-        seed=seed,
+        seed=random_seed,
         compose=translator.phrase_vectors,
         progress=progress(),
     )
-    if as_json:
+    if json:
         sys.stdout.write(result.to_json(predictions=predictions) + "\n")
     else:
         show(result.table(translator.languages))
+
+
+def _check_together(
+    dictionary: str | None,
+    tests: str | None,
+    plot: str | None,
+    words: str | None,
+    pair: tuple[str | None, str | None],
+) -> None:
+    """Make sure that the options go together."""
+    if dictionary is not None and tests is not None:
+        raise BilexError("a test dictionary and --tests were given; give one of the two.")
+    if plot is not None and tests is None:
+        raise BilexError("--plot draws the matrix of --tests; give a folder of test dictionaries.")
+    if words is not None and (dictionary is not None or tests is not None):
+        raise BilexError("--words is for an evaluation without a dictionary; leave the dictionary out.")
+    if tests is not None and pair != (None, None):
+        raise BilexError("--tests scores every pair that it has a dictionary of; leave out --from and --to.")
+    if plot is not None:
+        check_writable(plot)
 
 
 def _show_matrix(
@@ -119,8 +120,7 @@ def _show_matrix(
     plot: str | None,
     layout: opt.DictionaryLayout,
     device: str,
-    bootstrap: int,
-    seed: int,
+    settings: dict[str, int],
     as_json: bool,
 ) -> None:
     """Every pair of a model of many languages that there is a test dictionary of."""
@@ -130,9 +130,9 @@ def _show_matrix(
     many = open_model(model, device)
     if isinstance(many, bilex.Translator):
         raise BilexError(f"{model}: holds two languages; give it one test dictionary, without --tests.")
-    lowercase = many.lowercase
-    found = read_dictionaries(tests, many.languages, lambda path, two: layout.read(str(path), lowercase, two))
-    matrix = evaluate_pairs(many, found, bootstrap=bootstrap, seed=seed, progress=progress())
+    case = many.lowercase
+    found = read_dictionaries(tests, many.languages, lambda path, two: layout.read(str(path), case, two))
+    matrix = evaluate_pairs(many, found, **settings, progress=progress())
     if plot is not None:
         write_text(plot, heat_map(matrix))
     if as_json:

@@ -11,7 +11,7 @@ import click
 
 import bilex
 from bilex.cli import options as opt
-from bilex.cli.console import progress, show, table
+from bilex.cli.console import progress, show, show_facts, table
 from bilex.core.errors import BilexError
 from bilex.core.machine import available_memory, cache_folder, library_versions, processor, total_memory
 
@@ -141,23 +141,8 @@ def kind_of(path: Path) -> str:
 def _show(found: dict[str, Any], title: str, as_json: bool = False) -> None:
     if as_json:
         opt.write_json_line(found, indent=2)
-        return
-    rows = [(name.replace("_", " "), _readable(value)) for name, value in found.items()]
-    show(table((), rows, title))
-
-
-def _readable(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "–"}[value]
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    if isinstance(value, dict):
-        return "\n".join(f"{key}: {_readable(part)}" for key, part in value.items()) or "–"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value)) or "–"
-    return str(value)
+    else:
+        show_facts(found, title)
 
 
 def _summary(path: str, found: Description[Provenance], verified: bool) -> dict[str, Any]:

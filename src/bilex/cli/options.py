@@ -142,12 +142,10 @@ def as_command(*lines: str, cls: type[Command] = Command) -> Callable[[Callable[
         }
         params = []
         for name, given in inspect.signature(function).parameters.items():
-            if name not in gathered:
-                params.append(_parameter(name, hints[name], given.default, described))
-                continue
-            kinds = get_type_hints(gathered[name], include_extras=True)
-            for field in dataclasses.fields(gathered[name]):
-                params.append(_parameter(field.name, kinds[field.name], field.default, described))
+            kind = gathered.get(name)
+            kinds = get_type_hints(kind, include_extras=True) if kind else {name: hints[name]}
+            defaults = {name: getattr(kind, name) for name in kinds} if kind else {name: given.default}
+            params += [_parameter(name, kinds[name], defaults[name], described) for name in kinds]
 
         @functools.wraps(function)
         def callback(**values: Any) -> Any:
