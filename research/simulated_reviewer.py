@@ -160,7 +160,7 @@ def ordered(translator: Translator, words: list[str], order: str, split: int) ->
     rows = translator.space.source.rows(words)
     propose = translator.proposer("forward", "csls")
     priorities = Priorities.of(propose(sample_rows(len(translator.space.source)), COMPARED))
-    worth = priorities(rows, propose(rows, COMPARED))
+    worth = priorities(rows, propose(rows, COMPARED), np.ones(len(rows), bool))
     return [words[place] for place in np.argsort(-worth, kind="stable")]
 
 

@@ -54,6 +54,19 @@ def test_parallel_sentences_have_both_words_marked(corpus):
     assert [FINNISH[2][a:b] for a, b in first["target"]["marks"]] == ["taloa"]
 
 
+def test_words_of_several_tokens_are_found_whole_and_marked(tmp_path):
+    lines = ["The train leaves at 7 o'clock.", "Is the clock of Mr. O slow?", "He went to New York by ship."]
+    (tmp_path / "en.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = opened_corpus(tmp_path / "m", str(tmp_path / "en.txt"), None)
+    assert found is not None
+    for word, line in (("o'clock", lines[0]), ("new york", lines[2]), ("new_york", lines[2])):
+        (one,) = found.examples(([word], []), (set(), set()))["source"]
+        start, end = one["source"]["marks"][0]
+        assert one["source"]["text"] == line
+        assert line[start:end].lower() == word.replace("_", " ")
+    found.close()
+
+
 def test_one_side_alone_and_folders(tmp_path):
     folder = tmp_path / "texts"
     folder.mkdir()

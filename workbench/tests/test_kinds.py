@@ -9,8 +9,9 @@ from starlette.testclient import TestClient
 from bilex.aligners import get_method
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
+from bilex.model.space import Space
 from bilex.vectors import WordVectors
-from bilex_workbench.kinds import kind_by_spelling
+from bilex_workbench.kinds import Kinds, kind_by_spelling
 from bilex_workbench.state import Settings, Workbench
 from workbench_server import serving
 
@@ -50,6 +51,16 @@ def words_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClien
     with serving(bench) as client:
         yield client
     bench.stop()
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"), [(("en", "fi"), [True, False, False, False]), (("xx", "fi"), [True] * 4)]
+)
+def test_listed_words_are_lemmas_that_the_tables_know(languages, expected):
+    words = ["house", "houses", "cities", "grblx"]  # "city" is not there
+    vectors = WordVectors(words, np.eye(4, 12, dtype=np.float32))
+    found = Kinds(Space(vectors, vectors), languages).listed(np.arange(4))
+    assert found.tolist() == expected
 
 
 def kinds(client: TestClient, **params: object) -> dict[str, str]:

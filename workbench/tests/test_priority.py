@@ -21,8 +21,8 @@ def proposals(lead, known=False):
     )
 
 
-def worth(found):
-    return Priorities.of(found)(ROWS, found)
+def worth(found, listed=True):
+    return Priorities.of(found)(ROWS, found, np.broadcast_to(listed, WORDS))
 
 
 def order(found):
@@ -37,6 +37,12 @@ def test_words_whose_candidates_are_about_as_good_come_first_without_confidences
 
 def test_of_equal_words_the_frequent_come_first():
     assert order(proposals(0.1)) == ROWS.tolist()
+
+
+def test_words_that_no_table_lists_come_after_the_others_but_have_a_place():
+    found = proposals(0.1)
+    ranked = np.argsort(-worth(found, listed=ROWS % 2 == 1), kind="stable")
+    assert (ranked[:25] % 2 == 1).all() and (worth(found, listed=False) > 0).all()
 
 
 def test_known_words_and_words_without_translation_come_last():

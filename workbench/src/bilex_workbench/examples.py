@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from fastapi import APIRouter
 
@@ -31,6 +32,8 @@ _BLOCK = 20_000
 _RANKED = 60  # sentences that are compared: each costs a read of the index
 _MOST_FORMS = 16  # of a word, the most frequent first
 _BEST_WORDS = 11
+_READ = 50_000  # places of words that a query may read: 10 ms
+_SIDES = ("source", "target")
 _WORD = re.compile(r"\w+", re.UNICODE)
 
 
@@ -237,54 +240,82 @@ class Corpus:
         self, words: Sequence[Sequence[str]], near: Sequence[set[str]], k: int = 3
     ) -> dict[str, list[dict[str, Any]]]:
         """The best sentences: short, whole, and with words that are near the word in meaning."""
-        both: list[tuple[str, str]] = []
-        if self.parallel and all(words):
-            both = self._found(f"source : ({_any(words[0])}) AND target : ({_any(words[1])})")
-        found: dict[str, list[dict[str, Any]]] = {
-            "parallel": [
-                {"source": _marked(one[0], words[0]), "target": _marked(one[1], words[1])}
-                for one in _best(both, 0, near[0] | near[1], k)
-            ]
+        both = [words[0], []], [[], words[1]]
+        return {
+            "parallel": self._best(words, near[0] | near[1], k) if self.parallel and all(words) else [],
+            **{name: self._best(both[side], near[side], k) for side, name in enumerate(_SIDES)},
         }
-        for side, name in enumerate(("source", "target")):
-            rows = self._found(f"{name} : ({_any(words[side])})") if words[side] else []
-            found[name] = [
-                {name: _marked(one[side], words[side])} for one in _best(rows, side, near[side], k)
-            ]
-        return found
 
-    def _found(self, query: str) -> list[tuple[str, str]]:
+    def _best(self, words: Sequence[Sequence[str]], near: set[str], k: int) -> list[dict[str, Any]]:
+        """The best of the first sentences with words of each side that has some.
+
+        Of the index, so much is searched that about `_READ` places of the words are read. Without that limit,
+        two frequent words that rarely meet, or one that is frequent only in the other language, cost a pass
+        over the whole index.
+        """
+        queries = [_any(one) for one in words]
+        asked = " AND ".join(f"{name} : ({one})" for name, one in zip(_SIDES, queries, strict=True) if one)
+        if not asked or any(given and not one for given, one in zip(words, queries, strict=True)):
+            return []
         with self._lock:
-            return self._connection.execute(
-                "SELECT source, target FROM sentences WHERE sentences MATCH ? LIMIT ?", (query, _RANKED)
+            density = sum(self._density(query) for query in queries if query)
+            rows = self._connection.execute(
+                "SELECT source, target FROM sentences WHERE sentences MATCH ? AND rowid <= ? LIMIT ?",
+                (asked, int(_READ / density) if density else 2**62, _RANKED),
             ).fetchall()
+        return _best(rows, words, near, k)
+
+    def _density(self, query: str) -> float:
+        """The share of sentences that have a word in either language, by the first ones; 0 if few have."""
+        rows = self._connection.execute(
+            "SELECT rowid FROM sentences WHERE sentences MATCH ? LIMIT ?", (query, _RANKED)
+        ).fetchall()
+        return _RANKED / rows[-1][0] if len(rows) == _RANKED else 0.0
 
 
 def _any(words: Sequence[str]) -> str:
-    return " OR ".join('"' + word.replace('"', '""') + '"' for word in words[:_MOST_FORMS])
+    """A query for any of the words; the index has no phrases, so one of several tokens is all of them."""
+    found = (" AND ".join(f'"{token}"' for token in _tokens(word)) for word in words[:_MOST_FORMS])
+    return " OR ".join(f"({one})" for one in found if one)
 
 
-def _best(rows: Sequence[tuple[str, str]], side: int, near: set[str], k: int) -> list[tuple[str, str]]:
-    """The k best rows by their sentence of one side, each sentence once."""
+def _tokens(word: str) -> list[str]:
+    """The parts into which FTS5's unicode61 divides a word: letters, digits and combining accents."""
+    return "".join(
+        c if category(c)[0] in "LN" or category(c) == "Co" or 768 <= ord(c) <= 817 else " " for c in word
+    ).split()
 
-    def worth(row: tuple[str, str]) -> float:
-        sentence = row[side]
-        words = [word.casefold() for word in _WORD.findall(sentence)]
-        whole = (sentence[:1].isupper() or not sentence[:1].isalpha()) + (sentence[-1:] in ".!?…。")
-        typical = sum(word in near for word in set(words))
-        digits = sum(character.isdigit() for character in sentence)
-        return 2 * whole + min(2, typical) - abs(len(words) - _BEST_WORDS) / 4 - digits / 4
 
-    once = {row[side]: row for row in rows if row[side]}
-    return sorted(once.values(), key=worth, reverse=True)[:k]
+def _best(
+    rows: Sequence[tuple[str, str]], words: Sequence[Sequence[str]], near: set[str], k: int
+) -> list[dict[str, Any]]:
+    """The k best rows by the sentence of the first side with words, each once, with the words marked."""
+    once = {next(text for text, found in zip(row, words, strict=True) if found): row for row in rows}
+    best: list[dict[str, Any]] = []
+    for text in sorted(once, key=lambda text: _worth(text, near), reverse=True):
+        marked = {
+            name: _marked(sentence, found)
+            for name, sentence, found in zip(_SIDES, once[text], words, strict=True)
+            if found
+        }
+        if all(one["marks"] for one in marked.values()):
+            best.append(marked)
+        if len(best) == k:
+            break
+    return best
+
+
+def _worth(sentence: str, near: set[str]) -> float:
+    words = [word.casefold() for word in _WORD.findall(sentence)]
+    whole = (sentence[:1].isupper() or not sentence[:1].isalpha()) + (sentence[-1:] in ".!?…。")
+    typical = sum(word in near for word in set(words))
+    digits = sum(character.isdigit() for character in sentence)
+    return 2 * whole + min(2, typical) - abs(len(words) - _BEST_WORDS) / 4 - digits / 4
 
 
 def _marked(sentence: str, words: Sequence[str]) -> dict[str, Any]:
     """A sentence, and where the words stand in it, in characters."""
-    wanted = {word.casefold() for word in words}
-    marks = [
-        [found.start(), found.end()]
-        for found in _WORD.finditer(sentence)
-        if found.group().casefold() in wanted
-    ]
-    return {"text": sentence, "marks": marks}
+    texts = sorted((re.sub(r"[\s_]+", " ", word) for word in words), key=len, reverse=True)
+    any_word = "|".join(re.escape(text).replace(r"\ ", r"[\s_]+") for text in texts)
+    found = re.finditer(rf"(?<!\w)(?:{any_word})(?!\w)", sentence, re.IGNORECASE)
+    return {"text": sentence, "marks": [[one.start(), one.end()] for one in found]}

@@ -72,6 +72,17 @@ class Kinds:
         lemmas = self.lemmas[side]
         return row if lemmas is None else int(lemmas.heads[lemmas.number[row]])
 
+    def listed(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Whether each source word is a lemma that the tables know; all are where there are no tables."""
+        lemmas, known = self.lemmas[0], self._known[0]
+        if lemmas is None or known is None:
+            return np.ones(len(rows), bool)
+        numbers = lemmas.number[rows]
+        words = self._space.source.index_to_key
+        listed = np.array([known(words[int(row)]) for row in rows], bool)
+        listed &= lemmas.cited[numbers] & (lemmas.heads[numbers] == rows)
+        return listed
+
     def of(self, rows: Rows, candidates: npt.NDArray[np.int64]) -> list[str]:
         """The kinds of some source words."""
         words = [self._space.source.index_to_key[int(row)] for row in rows]

@@ -188,7 +188,7 @@ class Precompute(threading.Thread):
         change = UNCHANGED if self._reads else self.engine.change
         new = change.of_all(proposals.confidence[:, 0])
         assert self._priorities is not None and self._kinds is not None
-        pays = self._priorities(queries, proposals)
+        pays = self._priorities(queries, proposals, self._kinds.listed(queries))
         kinds = self._kinds.of(queries, proposals.rows[:, :_KIND_CANDIDATES])
         rows = queries.tolist()
         found = connection.execute(

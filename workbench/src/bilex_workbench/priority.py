@@ -1,8 +1,8 @@
-"""In which order reviewing pays most: content words first, and of these the uncertain and frequent.
+"""In which order reviewing pays most: content words first, and of these lemmas, the uncertain and frequent.
 
 Decisions in this order correct the dictionary most often, and where readers meet it. What the model learns
 from them about other words differs little between orders, and no order was found that beats a random one in
-it (docs/reference/server.md).
+it (research/workbench.md).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from bilex.fit.calibration import Numbers
 from bilex.model.known import Proposals
@@ -17,6 +18,7 @@ from bilex.model.space import Rows
 
 _FREQUENT = 20_000
 _SAMPLE = 1_000
+_UNLISTED = 0.3  # words that no table lists as a lemma: forms without one, names, rare compounds
 CANDIDATES = 2  # the first and how far the second is behind
 
 
@@ -31,8 +33,8 @@ class Priorities:
         """Take the measure of a sample."""
         return cls(np.sort(_leads(sample)))
 
-    def __call__(self, rows: Rows, found: Proposals) -> Numbers:
-        """From 0 to 1: uncertain × frequent; 0 for entries that the seeds know.
+    def __call__(self, rows: Rows, found: Proposals, listed: npt.NDArray[np.bool_]) -> Numbers:
+        """From 0 to 1: uncertain × frequent, less where not listed; 0 for entries that the seeds know.
 
         Uncertain is the share of the sample with a greater lead, which needs no confidence: a model of few
         seeds has none. The weight of frequency falls with the logarithm of the rank.
@@ -42,7 +44,7 @@ class Priorities:
         uncertain = 1 - (ties + 1) / (2 * len(self.leads) + 2)  # never quite 0 or 1
         frequent = 1 / (1 + np.log10(1 + rows))
         there = (found.rows[:, 0] >= 0) & ~found.known[:, 0]
-        return np.where(there, uncertain * frequent, 0.0)
+        return np.where(there, uncertain * frequent * np.where(listed, 1.0, _UNLISTED), 0.0)
 
 
 def in_queue(worth: float, kind: str) -> float:
