@@ -11,8 +11,7 @@ import pytest
 from bilex.aligners.procrustes import Procrustes
 from bilex.encoders.combine import Combination, unit_rows
 from bilex.model import Translator
-from bilex.model.encoder import FromEncoder
-from bilex.model.unknown import FromSubwords
+from bilex.model.unknown import FromEncoder, FromSubwords
 from planted import planted
 from tiny_encoders import tiny_encoder
 

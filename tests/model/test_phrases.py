@@ -15,7 +15,7 @@ from bilex.encoders.combine import Combination, unit_rows
 from bilex.evaluation import evaluate
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
-from bilex.model.encoder import FromEncoder
+from bilex.model.unknown import FromEncoder
 from bilex.vectors import WordVectors
 from bilex.vectors.phrases import composing_weights, is_phrase, unit_of
 from planted import Planted, planted

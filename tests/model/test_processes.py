@@ -15,7 +15,7 @@ from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError
 from bilex.encoders.combine import Combination
 from bilex.model import Translator
-from bilex.model.encoder import FromEncoder
+from bilex.model.unknown import FromEncoder
 from planted import Planted
 
 Found = list[list[tuple[str, float]]]

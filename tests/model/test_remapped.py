@@ -39,7 +39,7 @@ def maps() -> dict[Any, Map]:
 
 
 def test_words_go_through_both_maps_also_after_loading(tmp_path, monkeypatch):
-    monkeypatch.setitem(unknown.KINDS, "language_pairs", f"{__name__}:Twos")
+    monkeypatch.setitem(unknown.KINDS, "language_pairs", Twos)
     before, onward = maps(), maps()
     reader = Remapped(Remapped(Twos(before), before, onward), onward, maps())
     reader.save(tmp_path)

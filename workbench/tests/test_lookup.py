@@ -7,7 +7,7 @@ import pytest
 
 from bilex.encoders.combine import Combination, mixed_views, unit_rows
 from bilex.model import Translator
-from bilex.model.encoder import FromEncoder
+from bilex.model.unknown import FromEncoder
 from bilex_workbench.lookup import other_view
 from workbench_server import right_answer
 

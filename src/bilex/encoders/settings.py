@@ -104,14 +104,7 @@ class TuningSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderPreset:
-    """Everything that is known about one encoder.
-
-    Args:
-        reading: How it reads a word.
-        tuning: How it is tuned.
-        mixing: The λ of the combination, the weight of the encoder against the static vectors, where none is
-            given and there are too few seeds to choose it.
-    """
+    """How an encoder reads and is tuned, and its λ where none is given and few seeds could choose it."""
 
     reading: Reading = field(default_factory=Reading)
     tuning: TuningSettings = field(default_factory=TuningSettings)

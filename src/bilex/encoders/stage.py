@@ -28,17 +28,7 @@ _FORWARD_SHARE = 1 / 3  # of the products of an update
 
 @dataclass(eq=False)
 class StageResult:
-    """What stage C2 yields.
-
-    Attributes:
-        encoder: The tuned encoder.
-        combination: How static vectors and the encoder's become one.
-        static: Source and target vectors in the aligner's space, unit rows.
-        encoded: Source and target vectors of the encoder, unit rows.
-        source: The source vocabulary with its combined vectors.
-        target: The target vocabulary.
-        report: Pairs, losses, λ, seconds, warnings.
-    """
+    """What stage C2 yields; `static` and `encoded` are both views of the vocabularies, unit rows."""
 
     encoder: WordEncoder
     combination: Combination
@@ -79,12 +69,6 @@ def run_stage_c2(
         progress: Receives how far the work is.
         checkpoint: A folder where tuning keeps its state, to go on after an interruption, and where the
             encodings are kept: a second run with another λ neither tunes nor encodes again.
-
-    Returns:
-        The tuned encoder and both vocabularies in the combined space.
-
-    Raises:
-        BilexError: The encoder cannot be had, or there are too few pairs.
     """
     with exclusive_lock(checkpoint):
         return _run(aligner, source, target, lexicon, stage or C2(), progress, checkpoint)

@@ -80,14 +80,10 @@ def whole_batch_loss(
 
 @dataclass(frozen=True)
 class Batch:
-    """Some pairs: their distinct words laid out, and where each word of a pair is.
+    """Some pairs: their distinct words laid out, which of these are target words, and where each word is.
 
-    Args:
-        words: The distinct words.
-        places: One row per pair: the numbers in `words` of its source word, its target word, its source
-            negatives and its target negatives.
-        is_target: For each of the words whether it is a target word.
-        source_negatives: How many source negatives a pair has.
+    A row of `places` has the numbers of a pair's source word, target word, source negatives and target
+    negatives.
     """
 
     words: PackedWords
@@ -165,19 +161,11 @@ class TuningReport:
 
 
 class Tuner:
-    """Tunes one encoder; `run` does the whole of it.
+    """Tunes one encoder, in place; `run` does the whole of it.
 
-    Args:
-        encoder: The encoder, changed in place.
-        source_tokens: The tokens of the source vocabulary.
-        target_tokens: The tokens of the target vocabulary.
-        pairs: Positives and negatives.
-        settings: How to tune.
-        progress: Receives how far the work is.
-        checkpoint: A folder where the state is kept after each epoch; a run that was cut off goes on
-            from there.
-        on_pace: Receives once, after the second update, the seconds that all updates take and those of one
-            token, forward and backward; only on a CPU are they right.
+    With a `checkpoint` folder the state is kept after each epoch, and a run that was cut off goes on from
+    there. `on_pace` receives once, after the second update, the seconds that all updates take and those of
+    one token, forward and backward; only on a CPU are they right.
     """
 
     def __init__(

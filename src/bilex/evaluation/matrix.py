@@ -29,10 +29,8 @@ _DARK = 0.55
 class LanguageMatrix:
     """How well a model translates from each language to each other.
 
-    Attributes:
-        languages: The codes, in the order of rows and columns.
-        results: By the language of the words and the language of the answers.
-        dictionaries: The name of each test dictionary, by the same.
+    `results`, and the names of the test `dictionaries`, are by the language of the words and that of the
+    answers.
     """
 
     languages: tuple[str, ...]
@@ -87,18 +85,7 @@ def evaluate_pairs(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> LanguageMatrix:
-    """Score every two languages that there is a test dictionary of, both ways.
-
-    Args:
-        many: The model.
-        tests: Test dictionaries by two languages, the first language's word first.
-        bootstrap: Resamplings for the 95 % intervals; 0 for none.
-        seed: Fixes the resampling.
-        progress: Shows how far the work is.
-
-    Raises:
-        BilexError: A dictionary has no pair with both words in the vectors.
-    """
+    """Score every two languages that there is a test dictionary of, both ways, as `evaluate` does."""
     results: dict[Two, DirectionResult] = {}
     dictionaries: dict[Two, str] = {}
     for (a, b), lexicon in tests.items():
@@ -114,14 +101,7 @@ def evaluate_pairs(
 
 
 def heat_map(matrix: LanguageMatrix) -> str:
-    """P@1 with CSLS from the row's language to the column's, the darker the higher.
-
-    Args:
-        matrix: What to show.
-
-    Returns:
-        The text of an SVG picture.
-    """
+    """An SVG picture: P@1 with CSLS from the row's language to the column's, the darker the higher."""
     count = len(matrix.languages)
     width, height = _MARGIN + count * _CELL + 20, _TOP + count * _CELL + 50
     highest = max((share for two in matrix.results if (share := matrix.share(*two))), default=1.0)

@@ -50,13 +50,10 @@ def _per_query(ranks: Ranks, precision_at: Sequence[int]) -> npt.NDArray[np.floa
 
 
 def mean_metrics(ranks: Ranks, precision_at: Sequence[int], denominator: int | None = None) -> Metrics | None:
-    """Precision at n and mean reciprocal rank; None when there is nothing to divide by.
+    """Precision at each n and mean reciprocal rank; None when there is nothing to divide by.
 
-    Args:
-        ranks: The rank of the best right answer of each query, from 1.
-        precision_at: The n of each precision.
-        denominator: Divide by this instead of the number of queries, so that queries without an answer
-            count as failures.
+    `ranks` are those of the best right answers, from 1. With a `denominator` greater than their number,
+    queries without an answer count as failures.
     """
     count = len(ranks) if denominator is None else denominator
     if not count:
@@ -69,15 +66,7 @@ def mean_metrics(ranks: Ranks, precision_at: Sequence[int], denominator: int | N
 def bootstrap_intervals(
     ranks: Ranks, precision_at: Sequence[int], *, replicates: int, seed: int, level: float = 0.95
 ) -> Intervals:
-    """Percentile bootstrap intervals of the metrics, resampling the queries.
-
-    Args:
-        ranks: The rank of the best right answer of each query, from 1; at least one.
-        precision_at: The n of each precision.
-        replicates: How many resamplings.
-        seed: Fixes them.
-        level: The share of the resampled metrics inside the interval.
-    """
+    """Percentile bootstrap intervals of the metrics, resampling the queries; at least one is needed."""
     values = _per_query(ranks, precision_at)
     count = len(values)
     generator = np.random.default_rng(seed)

@@ -216,16 +216,9 @@ def _with_phrases(
 ) -> DirectionResult:
     """Add the metrics for composed phrases to the result of one direction.
 
-    The candidates are all words and all phrases of the test dictionary that can be composed. Counted are
-    composed phrases as queries, and words none of whose translations is a word of the vocabulary.
-
-    Args:
-        result: The metrics for words.
-        scoring: The settings, with a space that holds the composed phrases too.
-        direction: The language of the queries.
-        lexicon: The test dictionary, queries first.
-        train: The seeds.
-        words: The space without composed phrases.
+    The candidates are all words and all phrases of the test dictionary that can be composed: `scoring` has a
+    space that holds them, `words` is the one without. Counted are composed phrases as queries, and words none
+    of whose translations is a word of the vocabulary.
     """
     query_side, key_side = words.sides(direction)
     wanted = {

@@ -98,13 +98,8 @@ def judge(
 ) -> WithoutGold:
     """Measure what can be known without a test dictionary.
 
-    Args:
-        translator: The model.
-        words: By direction, words for whose translations the accuracy is expected.
-        progress: Shows how far the work is.
-
-    Raises:
-        BilexError: None of `words` is in the vocabulary.
+    `words` are, by direction, those for whose translations the accuracy is expected; it is a BilexError if
+    none of them is in the vocabulary.
     """
     expectation = from_calibration(translator.calibration)
     sides = {}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,46 +17,6 @@ Keep = Callable[[str, Side], bool]
 Tagger = Callable[[str, Side], str | None]
 
 
-@dataclass(frozen=True)
-class WordFilter:
-    """Says of a word of either language whether it may stand in a dictionary.
-
-    Args:
-        numbers: Whether words with a digit may.
-        names: Whether names may: words that their vocabulary has with a capital only, or more often so.
-        stop_words: Words that may not, in either language, lower-cased.
-        tagger: Gives a word its part of speech; None for a word that it does not know.
-        parts_of_speech: Only words of these may; words that the tagger does not know may not.
-        vocabularies: For names: word to row in each language.
-    """
-
-    numbers: bool = True
-    names: bool = True
-    stop_words: Collection[str] = frozenset()
-    tagger: Tagger | None = None
-    parts_of_speech: Collection[str] = frozenset()
-    vocabularies: dict[Side, dict[str, int]] = field(default_factory=dict)
-
-    def __call__(self, word: str, side: Side) -> bool:
-        """Whether a word may stand there."""
-        if not self.numbers and any(character.isdigit() for character in word):
-            return False
-        if self.stop_words and word.lower() in self.stop_words:
-            return False
-        if not self.names and self._is_name(word, side):
-            return False
-        if self.parts_of_speech:
-            tag = self.tagger(word, side) if self.tagger is not None else None
-            return tag is not None and tag.casefold() in self.parts_of_speech
-        return True
-
-    def _is_name(self, word: str, side: Side) -> bool:
-        if not word[:1].isupper():
-            return False
-        rows = self.vocabularies.get(side, {})
-        return word.lower() not in rows or rows[word] < rows[word.lower()]
-
-
 def word_filter(
     translator: Translator,
     *,
@@ -66,8 +25,17 @@ def word_filter(
     stop_words: Collection[str] = frozenset(),
     tagger: Tagger | None = None,
     parts_of_speech: Collection[str] = frozenset(),
-) -> WordFilter | None:
-    """A `WordFilter` for a model's words, or None if every word may stand."""
+) -> Keep | None:
+    """Says of a word of either language whether it may stand in a dictionary; None if every word may.
+
+    Args:
+        translator: The model.
+        numbers: Whether words with a digit may.
+        names: Whether names may: words that their vocabulary has with a capital only, or more often so.
+        stop_words: Words that may not, in either language.
+        tagger: Gives a word its part of speech; None for a word that it does not know.
+        parts_of_speech: Only words of these may; words that the tagger does not know may not.
+    """
     if not names and translator.lowercase:
         raise BilexError(
             "this model was lower-cased, so names cannot be recognised; align again with --keep-case."
@@ -77,14 +45,20 @@ def word_filter(
     if numbers and names and not stop_words and not parts_of_speech:
         return None
     space = translator.space
-    return WordFilter(
-        numbers,
-        names,
-        frozenset(word.lower() for word in stop_words),
-        tagger,
-        frozenset(tag.casefold() for tag in parts_of_speech),
-        {"source": space.source.key_to_index, "target": space.target.key_to_index},
-    )
+    rows_of = {"source": space.source.key_to_index, "target": space.target.key_to_index}
+    stopped, wanted = {word.lower() for word in stop_words}, {tag.casefold() for tag in parts_of_speech}
+
+    def is_name(word: str, rows: Mapping[str, int]) -> bool:
+        return word[:1].isupper() and (word.lower() not in rows or rows[word] < rows[word.lower()])
+
+    def keep(word: str, side: Side) -> bool:
+        if word.lower() in stopped or (not numbers and any(map(str.isdigit, word))):
+            return False
+        if not names and is_name(word, rows_of[side]):
+            return False
+        return tagger is None or not wanted or (tagger(word, side) or "").casefold() in wanted
+
+    return keep
 
 
 def read_words(path: str | Path) -> frozenset[str]:

@@ -419,19 +419,12 @@ Word = tuple[str, str]
 def split_together(
     seeds: Lexicons, seed: int = 0, share: float = 0.1
 ) -> tuple[dict[Two, Lexicon], dict[Two, Lexicon]]:
-    """Cut the dictionaries of several languages in two lists each, so that no held-out word is learned from.
+    """Cut the dictionaries of several languages in those to learn from and those held out.
 
     Dictionaries of different languages often translate the same words, so that a pair that is held out of one
     could be found through two others. Words are drawn with all their translations in all languages: a pair is
-    held out if both its words were drawn, learned from if neither was, and in neither list otherwise.
-
-    Args:
-        seeds: The dictionaries.
-        seed: Fixes the draw.
-        share: Of the source words of each dictionary; at least 200 are drawn, but never more than a fifth.
-
-    Returns:
-        The dictionaries to learn from, and those held out.
+    held out if both its words were drawn, learned from if neither was, and in neither list otherwise. Drawn
+    is `share` of the source words of each dictionary; at least 200, but never more than a fifth.
     """
     translations: dict[Word, set[Word]] = {}
     for (a, b), lexicon in seeds.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,8 @@ Truths = npt.NDArray[np.bool_]
 class Proposals:
     """The best answers of some queries, one query per row.
 
-    Attributes:
-        scores: CSLS or similarity. They fall along a row among known and among other answers.
-        rows: Rows of the key vocabulary; −1 where a query has no further answer.
-        confidence: The model's confidence in what it found; NaN for known answers and where none was learned.
-        known: Whether each answer is a known translation.
+    `scores` fall along a row among known and among other answers; `rows` are of the key vocabulary, −1 where
+    a query has no further answer; the confidence is NaN for known answers and where none was learned.
     """
 
     scores: Floats
@@ -48,20 +45,6 @@ class Proposals:
         width = min(self.rows.shape[1], found.rows.shape[1])
         for name, part in vars(self).items():
             part[places, :width] = getattr(found, name)[:, :width]
-
-    def put_known_first(
-        self, place: int, known: Rows, scores: Floats, found: Proposals, number: int, others: Truths
-    ) -> None:
-        """Give one query its known answers, then as many others of query `number` of `found` as fit."""
-        width = self.rows.shape[1]
-        first = min(len(known), width)
-        self.rows[place, :first], self.scores[place, :first] = known[:first], scores[:first]
-        self.known[place, :first] = True
-        rest = np.flatnonzero(others)[: width - first]
-        cut = slice(first, first + len(rest))
-        self.rows[place, cut] = found.rows[number, rest]
-        self.scores[place, cut] = found.scores[number, rest]
-        self.confidence[place, cut] = found.confidence[number, rest]
 
 
 Proposer = Callable[[Any, int], Proposals]
@@ -95,27 +78,43 @@ class KnownPairs:
             touched = np.array([row in right or row in wrong for row in queries.tolist()], bool)
             if not touched.any():
                 return own(queries, k)
-            asked = queries[touched].tolist()
-            deeper = k + max(len(right.get(row, ())) + len(wrong.get(row, ())) for row in asked)
-            found = own(queries[touched], deeper)
-            width = min(k, len(space.sides(direction)[1]))
-            whole = Proposals.blank(len(queries), width)
+            whole = Proposals.blank(len(queries), min(k, len(space.sides(direction)[1])))
             if not touched.all():
                 whole.put(~touched, own(queries[~touched], k))
-            for number, (place, query) in enumerate(
-                zip(np.flatnonzero(touched).tolist(), asked, strict=True)
-            ):
-                known = np.array(right.get(query, ()), np.int64)
-                scores = space.scores(
-                    np.full(len(known), query), known, direction=direction, retrieval=retrieval
-                )
-                order = np.argsort(-scores, kind="stable")
-                others = ~np.isin(found.rows[number], [*right.get(query, ()), *wrong.get(query, ())])
-                others &= found.rows[number] >= 0
-                whole.put_known_first(place, known[order], scores[order], found, number, others)
+            asked = queries[touched]
+            known = _filled([right.get(row, []) for row in asked.tolist()])
+            decided = np.concatenate([known, _filled([wrong.get(row, []) for row in asked.tolist()])], axis=1)
+            found = own(asked, k + int((decided >= 0).sum(axis=1).max()))
+            there, counts = known >= 0, (known >= 0).sum(axis=1)
+            scores = np.full(known.shape, -np.inf, np.float32)
+            scores[there] = space.scores(
+                np.repeat(asked, counts), known[there], direction=direction, retrieval=retrieval
+            )
+            order = np.argsort(-scores, axis=1, kind="stable")
+            taken = [np.isin(*both) for both in zip(found.rows, decided, strict=True)]
+            rows = np.concatenate(
+                [np.take_along_axis(known, order, axis=1), np.where(taken, -1, found.rows)], axis=1
+            )
+            parts = (
+                np.concatenate([np.take_along_axis(scores, order, axis=1), found.scores], axis=1),
+                rows,
+                np.pad(found.confidence, ((0, 0), (known.shape[1], 0)), constant_values=np.nan),
+                np.arange(rows.shape[1]) < counts[:, None],
+            )
+            first = np.argsort(rows < 0, axis=1, kind="stable")  # places without an answer go to the end
+            kept = [np.take_along_axis(part, first, axis=1) for part in parts]
+            for numbers in (kept[0], kept[2]):
+                numbers[kept[1] < 0] = np.nan
+            whole.put(touched, Proposals(*kept))
             return whole
 
         return propose
+
+
+def _filled(rows: Sequence[Sequence[int]]) -> Rows:
+    """Lists of rows as a matrix, the shorter ones filled with −1."""
+    most = max(map(len, rows))
+    return np.array([[*row, *[-1] * (most - len(row))] for row in rows], np.int64).reshape(len(rows), most)
 
 
 def own_proposer(
@@ -127,15 +126,8 @@ def own_proposer(
 ) -> Proposer:
     """A function of queries (rows, or vectors in the space) and k: the best answers by the model alone.
 
-    Words are answered by words; composed phrases, whose rows are behind those of the words, and vectors by
-    phrases too. Confidences hold for words of the vocabulary.
-
-    Args:
-        words: The vocabularies.
-        whole: The same with composed phrases behind them; the same object where there are none.
-        calibration: From scores to confidences.
-        direction: Which language queries.
-        retrieval: How answers are ranked.
+    Words are answered by words; composed phrases, whose rows are behind those of the words in `whole`, and
+    vectors by phrases too. Confidences hold for words of the vocabulary.
     """
     search = words.searcher(direction=direction, retrieval=retrieval)
     wider = None if whole is words else whole.searcher(direction=direction, retrieval=retrieval)
@@ -161,8 +153,7 @@ def own_proposer(
         confidence = calibration.confidence(scores, rows, direction, retrieval) if known_word else None
         if confidence is None:
             confidence = np.full(scores.shape, np.nan)
-        known = np.zeros(rows.shape, bool)
-        return Proposals(scores[:, :k], rows[:, :k], confidence[:, :k], known[:, :k])
+        return Proposals(scores[:, :k], rows[:, :k], confidence[:, :k], np.zeros(rows[:, :k].shape, bool))
 
     return propose
 
@@ -199,12 +190,6 @@ def doubtful_seeds(translator: Translator, count: int = 20) -> list[DoubtfulSeed
     order = disputed[np.argsort(scores[disputed], kind="stable")][:count]
     words, answers = space.source.index_to_key, space.target.index_to_key
     return [
-        DoubtfulSeed(
-            words[pairs[row, 0]],
-            answers[pairs[row, 1]],
-            float(scores[row]),
-            answers[forward[row]],
-            words[backward[row]],
-        )
-        for row in order
+        DoubtfulSeed(words[a], answers[b], float(scores[row]), answers[forward[row]], words[backward[row]])
+        for row, (a, b) in zip(order.tolist(), pairs[order].tolist(), strict=True)
     ]

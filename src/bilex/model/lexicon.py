@@ -384,8 +384,8 @@ class Lemmas:
 
     Attributes:
         number: The number of each word's lemma.
-        heads: For each lemma, the row of its headword: the lemma itself if the vocabulary has it, else its
-            most frequent form.
+        heads: The row of each lemma's headword: the lemma itself if the vocabulary has it, else its most
+            frequent form.
         cited: Whether the headword of each lemma is the lemma itself.
         order: The rows of all words, lemma by lemma.
         starts: Where each lemma begins in `order`; one more number ends the last.

@@ -340,15 +340,9 @@ def open_pair(
 ) -> tuple[Translator, Direction]:
     """The translator of two languages, and the direction in which they go.
 
-    Args:
-        model: A model folder.
-        source: The language of the words, by code or name; None for the model's own.
-        target: The language to translate to.
-        device: Where searches run.
-        direction: The direction where neither language was given.
-
-    Raises:
-        BilexError: The model does not hold one of them, or holds many and it is not clear which are meant.
+    `source` and `target` are codes or names; None is the model's own, and `direction` counts where neither
+    was given. It is a BilexError if the model does not hold one, or holds many and it is not clear which are
+    meant.
     """
     opened = open_model(model, device)
     if isinstance(opened, ManyLanguages):
@@ -376,20 +370,11 @@ def open_pair(
 def read_dictionaries(
     folder: str | Path, languages: Sequence[str], read: Callable[[Path, Two], Lexicon]
 ) -> dict[Two, Lexicon]:
-    """The dictionaries of a folder that are of two of some languages.
+    """The dictionaries of a folder that are of two of some languages, by their codes.
 
-    Args:
-        folder: Holds files whose names have two codes with a hyphen between them, such as en-fi.tsv or
-            yacle.train.freq.5k.en-fi.tsv; other files are not read.
-        languages: The codes of the languages.
-        read: Reads a file whose first column is of the first language.
-
-    Returns:
-        The pairs by two languages. Of en-fi and fi-en there is one entry, all pairs in the order of the file
-        that comes first by name.
-
-    Raises:
-        BilexError: There is no such folder, or no file in it is of two of the languages.
+    Files are read (by `read`, the first language's words first) whose names have two codes with a hyphen
+    between them, such as en-fi.tsv or yacle.train.freq.5k.en-fi.tsv. Of en-fi and fi-en there is one entry,
+    all pairs in the order of the file that comes first by name. It is a BilexError if there is none.
     """
     path = Path(folder)
     if not path.is_dir():

@@ -108,13 +108,8 @@ class Provenance(FitReport):
 class JointReport:
     """What aligning several languages together reports; two languages are written as "en-fi".
 
-    Attributes:
-        seed_pairs: Seed pairs that were used.
-        pairs_of_the_last_round: Pairs that the last maps were learned from.
-        composed_pairs: Pairs that share a translation in a third language.
-        losses: The loss of each update, by round.
-        stopped: Where the fit broke; "" if it did not.
-        trial: What held-out seeds decided.
+    `composed_pairs` share a translation in a third language; `losses` are those of each update, by round;
+    `stopped` says where the fit broke, "" if it did not.
     """
 
     seed_pairs: Mapping[str, int]
@@ -137,10 +132,7 @@ class JoinReport:
 class ManyProvenance:
     """What a model of many languages remembers; the names are those of `Provenance`.
 
-    Attributes:
-        method: "joint" or "join".
-        files: The vector file of each language, None where there was none.
-        dimensions: The dimension of each language's vectors.
+    `method` is "joint" or "join"; `files` are the vector files of the languages, None where there was none.
     """
 
     method: str = "unknown"

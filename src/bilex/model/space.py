@@ -69,28 +69,14 @@ class Space:
             self.target = _with_unit_rows(self.target)
 
     @classmethod
-    def from_maps(
-        cls,
-        source: WordVectors,
-        target: WordVectors,
-        source_map: Map,
-        target_map: Map,
-        *,
-        metric: Metric = "cosine",
-        device: str = "auto",
-    ) -> Space:
-        """Map two whole vocabularies, as they came from their files, into the common space."""
-        source, target = (
-            map_words(words, into, metric, device)
-            for words, into in ((source, source_map), (target, target_map))
-        )
-        return cls(source, target, metric, device)
-
-    @classmethod
     def from_aligner(cls, aligner: Aligner, source: WordVectors, target: WordVectors) -> Space:
-        """Apply a fitted aligner's maps to two whole vocabularies."""
-        maps = aligner.source_map_, aligner.target_map_
-        return cls.from_maps(source, target, *maps, metric=aligner.metric, device=aligner.device)
+        """Map two whole vocabularies, as they came from their files, by a fitted aligner."""
+        options = aligner.metric, aligner.device
+        mapped = (
+            map_words(source, aligner.source_map_, *options),
+            map_words(target, aligner.target_map_, *options),
+        )
+        return cls(*mapped, *options)
 
     @property
     def dim(self) -> int:

@@ -22,7 +22,7 @@ from bilex.model.known import KnownPairs, Proposer, own_proposer
 from bilex.model.phrases import PhraseReader, with_seed_phrases
 from bilex.model.provenance import Provenance
 from bilex.model.space import Direction, Floats, Retrieval, Side, Space, map_words
-from bilex.model.unknown import FromSubwords, OutOfVocabulary
+from bilex.model.unknown import FromEncoder, FromSubwords, OutOfVocabulary
 from bilex.vectors import Subwords, WordVectors
 
 if TYPE_CHECKING:
@@ -485,6 +485,4 @@ def _readers(
     stage = result.stage
     if stage is None:
         return [subwords] if subwords else []
-    from bilex.model.encoder import FromEncoder
-
     return [FromEncoder(lambda: stage.encoder, stage.combination, stage.save_encoder, subwords)]

@@ -1,4 +1,4 @@
-"""Vectors for words outside the vocabulary.
+"""Vectors for words outside the vocabulary: from n-grams, or from the tuned language model of stage C2.
 
 A translator tries its readers in order; the first that can read a word gives its vector in the common space.
 To add a kind, write a class of the shape of `OutOfVocabulary` and name it in `KINDS`.
@@ -6,10 +6,11 @@ To add a kind, write a class of the shape of `OutOfVocabulary` and name it in `K
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import numpy as np
 
@@ -17,18 +18,18 @@ from bilex.aligners.maps import Map, maps_from_state, maps_state
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json, write_json
 from bilex.core.manifest import ModelFiles
+from bilex.encoders.combine import Combination
 from bilex.model.space import Floats, Side
 from bilex.vectors import Subwords, WordVectors
+from bilex.vectors.stored import unit_rows
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from bilex.encoders.model import WordEncoder
 
-KINDS = {
-    "encoder": "bilex.model.encoder:FromEncoder",
-    "remapped": "bilex.model.unknown:Remapped",
-    "subwords": "bilex.model.unknown:FromSubwords",
-}
+_MODEL, _COMBINATION, _SUBWORDS = "model", "combination.safetensors", "subwords"
+_CONFIG, _INNER = "remapped.json", "inner"
 
 
 class OutOfVocabulary(Protocol):
@@ -45,17 +46,6 @@ class OutOfVocabulary(Protocol):
     @classmethod
     def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> Self:
         """What `save` wrote; `files` compares every file with its checksum before it is read."""
-
-
-def load_source(
-    kind: str, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles
-) -> OutOfVocabulary:
-    """Load a reader of some kind of `KINDS`."""
-    if kind not in KINDS:
-        raise BilexError(f"{folder}: '{kind}' is not known to this version of bilex; upgrade bilex.")
-    module, name = KINDS[kind].split(":")
-    source: type[OutOfVocabulary] = getattr(importlib.import_module(module), name)
-    return source.load(folder, maps, device, files)
 
 
 class FromSubwords:
@@ -107,7 +97,89 @@ def load_subwords(folder: Path) -> Subwords:
     return stored
 
 
-_CONFIG, _INNER = "remapped.json", "inner"
+class FromEncoder:
+    """The encoder's vector of a word, joined by its subwords' vector where there is one.
+
+    `encoder` opens the encoder, for the first unknown word; `write` writes its model folder to a path;
+    `subwords` are the static vectors of unknown words, in the combined space.
+    """
+
+    kind: ClassVar[str] = "encoder"
+
+    def __init__(
+        self,
+        encoder: Callable[[], WordEncoder],
+        combination: Combination,
+        write: Callable[[Path], None],
+        subwords: FromSubwords | None = None,
+    ) -> None:
+        self._open, self._combination, self._write = encoder, combination, write
+        self._subwords = subwords
+
+    def __getstate__(self) -> NoReturn:
+        raise BilexError(
+            "a translator with a language model cannot be pickled; save it with Translator.save, and open "
+            "the folder with Translator.load in the other process."
+        )
+
+    @cached_property
+    def _encoder(self) -> WordEncoder:
+        return self._open()
+
+    @property
+    def mixing(self) -> float:
+        """λ, the weight of the encoder."""
+        return self._combination.mixing
+
+    def encoded(self, words: Sequence[str]) -> Floats:
+        """The encoder's part alone, in the combined space: unit rows, zeros for words it cannot read."""
+        return unit_rows(self._encoder.encode(words) @ self._combination.encoder_map)
+
+    def vectors(self, words: Sequence[str], side: Side) -> list[Floats | None]:
+        """(1−λ)·subwords + λ·encoder, or the one of the two that there is; None for neither."""
+        subwords, mixing = self._subwords, self._combination.mixing
+        static = [None] * len(words) if subwords is None else subwords.vectors(words, side)
+        found: list[Floats | None] = []
+        for row, known in zip(self.encoded(words), static, strict=True):
+            mixed = row if known is None else (1 - mixing) * unit_rows(known[None])[0] + mixing * row
+            found.append(unit_rows(mixed[None])[0] if mixed.any() else None)
+        return found
+
+    def phrase_vectors(self, phrases: Sequence[str], composed: Sequence[Floats]) -> list[Floats]:
+        """(1−λ)·composed + λ·encoder: the model reads each phrase whole, beside what its words make."""
+        mixing = self._combination.mixing
+        return list(unit_rows((1 - mixing) * unit_rows(np.array(composed)) + mixing * self.encoded(phrases)))
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder as a Hugging Face model folder, and the maps beside it."""
+        from safetensors.numpy import save_file
+
+        self._write(folder / _MODEL)
+        save_file(self._combination.state(), folder / _COMBINATION)
+        if self._subwords is not None:
+            (folder / _SUBWORDS).mkdir()
+            self._subwords.save(folder / _SUBWORDS)
+
+    @classmethod
+    def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> FromEncoder:
+        """What `save` wrote; the encoder is compared with its checksums and opened at its first use."""
+        from safetensors.numpy import load_file
+
+        def encoder() -> WordEncoder:
+            files.compare(folder / _MODEL)
+            from bilex.encoders.model import WordEncoder
+
+            return WordEncoder.load(folder / _MODEL, device=device)
+
+        def write(path: Path) -> None:
+            files.compare(folder / _MODEL)
+            shutil.copytree(folder / _MODEL, path)
+
+        files.compare(folder, but=folder / _MODEL)
+        combination = Combination.from_state(load_file(folder / _COMBINATION))
+        stored = folder / _SUBWORDS
+        subwords = FromSubwords.load(stored, maps, device, files) if stored.is_dir() else None
+        return cls(encoder, combination, write, subwords)
 
 
 class Remapped:
@@ -152,3 +224,15 @@ class Remapped:
             read[name] = {"source": source, "target": target}
         inner = load_source(config["inner"], folder / _INNER, read["before"], device, files)
         return cls(inner, read["before"], read["onward"])
+
+
+KINDS: dict[str, type[OutOfVocabulary]] = {one.kind: one for one in (FromSubwords, FromEncoder, Remapped)}
+
+
+def load_source(
+    kind: str, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles
+) -> OutOfVocabulary:
+    """Load a reader of some kind of `KINDS`."""
+    if kind not in KINDS:
+        raise BilexError(f"{folder}: '{kind}' is not known to this version of bilex; upgrade bilex.")
+    return KINDS[kind].load(folder, maps, device, files)

@@ -295,7 +295,7 @@ def _named(space: ServedSpace, found: list[tuple[int, float]], side: Side) -> li
 
 def _views(engine: Engine, source: str, target: str, k: int) -> list[dict[str, Any]]:
     """The neighbours of both words in each view."""
-    from bilex.model.encoder import FromEncoder  # brings scipy, which the first page need not wait for
+    from bilex.model.unknown import FromEncoder
 
     space = engine.space
     reader = next(iter(engine.translator.unknown), None)
