@@ -72,7 +72,7 @@ def test_a_folder_that_is_here_needs_no_hub(translator: Translator, tmp_path: Pa
 def test_what_goes_wrong_is_one_sentence(translator: Translator, tmp_path: Path) -> None:
     with running_hub() as hub:
         with pytest.raises(
-            BilexError, match="someone/nothing: is no folder here and could not be fetched"
+            BilexError, match="someone/nothing: is not a folder here and could not be fetched"
         ) as caught:
             Translator.from_pretrained("someone/nothing", endpoint=hub.address, cache=tmp_path)
         assert "\n" not in str(caught.value)

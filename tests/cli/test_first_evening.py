@@ -357,7 +357,7 @@ def test_the_prompt(files: Files, monkeypatch: pytest.MonkeyPatch, capsys: Captu
         2,
     ]
     assert asked[0] == "source → target> " and asked[4] == "target → source> "
-    assert "':nonsense' is no command here" in caught.err
+    assert "':nonsense' is not a command here" in caught.err
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")

@@ -146,7 +146,7 @@ def test_stardict_with_html_and_typed_articles(tmp_path: Path) -> None:
         ("dog", "piski"),
         ("house", "talo"),
     ]
-    assert reading.report.left_out == (("an article that is no text", 1),)
+    assert reading.report.left_out == (("an article that is not text", 1),)
 
 
 TEI = """<?xml version="1.0"?><?xml-model href="x"?><!DOCTYPE TEI SYSTEM "freedict-P5.dtd">

@@ -104,7 +104,7 @@ def test_broken_csv_rows(tmp_path: Path) -> None:
     [
         (b"", "empty"),
         (b"\xef\xbb\xbf\r\n# only a comment\r\n", "empty"),
-        (b"one\ntwo\nthree four\n", "2 of 3 lines are no word pairs (line 1: 1 words"),
+        (b"one\ntwo\nthree four\n", "2 of 3 lines are not word pairs (line 1: 1 words"),
         (b"dog\tkoira\r\ncat\tk\xe4\r\n", "line 2 is not UTF-8 text (byte 0xe4)"),
         ("dog\tkoira\n".encode("utf-16")[:-1], "is not UTF-16 text"),
         (b"PK\x03\x04 an .xlsx file", "save the sheet as CSV"),

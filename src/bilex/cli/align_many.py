@@ -166,5 +166,6 @@ def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
         )
     names = ", ".join(f"{language_name(code)} {words:,}" for code, words in found.words.items())
     first, second = many.languages[:2]
-    word = many.vocabularies[first].index_to_key[0]
+    words = many.vocabularies[first].index_to_key
+    word = next((word for word in words if len(word) > 4 and word.isalpha()), words[0])
     show(f"Saved {output}: {names} words. Next: bilex translate {output} {word} --from {first} --to {second}")

@@ -128,8 +128,10 @@ def show_confidences(translator: Translator) -> None:
         if (part := parts.get((direction, "csls"))) is not None:  # type: ignore[call-overload]
             one, other = translator.provenance.language_names(direction)  # type: ignore[arg-type]
             beyond = 100 * (part.error - part.error_by_chance)
-            off = f"off by about {beyond:.0f} points" if beyond >= 1 else "right, as far as so few words show"
-            learned = f"learned on {part.words} held-out seed words, and {off} there"
+            fit = (
+                f"are off by about {beyond:.0f} points" if beyond >= 1 else "fit, as far as so few words show"
+            )
+            learned = f"learned on {part.words} held-out seed words, where they {fit}"
             show(f"Confidences, {one} to {other}: {learned}.")
     if not parts:
         show(f"There are no confidences ({translator.calibration.note}).")

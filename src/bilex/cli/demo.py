@@ -80,7 +80,7 @@ def command(
         for path in written:
             if path.exists():
                 raise BilexError(f"{path}: is there already; choose another folder with --output.")
-    listener = progress()
+    listener = progress(2 + (lm is not None))
     sample = sample_path()
     english, finnish = bilex.WordVectors.load(sample / "en"), bilex.WordVectors.load(sample / "fi")
     seeds, test = bilex.Lexicon.load(sample / "seeds.tsv"), bilex.Lexicon.load(sample / "test.tsv")

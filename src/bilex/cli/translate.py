@@ -189,7 +189,7 @@ def _prompt(translator: Translator, overrides: _Overrides) -> None:
         elif name == "help":
             show(_COMMANDS)
         else:
-            warn(f"'{line[:60]}' is no command here; these are: :reverse, :k NUMBER, :q, :help.")
+            warn(f"'{line[:60]}' is not a command here; the commands are :reverse, :k NUMBER, :q, :help.")
 
 
 def _lines_of_stdin() -> Iterator[str]:

@@ -450,7 +450,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def check_ordinary(path: str | Path) -> None:

@@ -63,7 +63,7 @@ class OnTheHub:
         folder = Path(repository)
         if not folder.is_dir():
             where = {"revision": revision, "token": token, "endpoint": endpoint, "cache_dir": cache}
-            failure = "is no folder here and could not be fetched from the hub"
+            failure = "is not a folder here and could not be fetched from the hub"
             with _hub(f"{repository}: {failure}", "check the name and the connection") as hub:
                 folder = Path(hub.snapshot_download(repository, library_name="bilex", **where))
         return cls.load(folder, device=device)

@@ -50,11 +50,13 @@ def open_model(where: str, folder: Path | None) -> tuple[torch.nn.Module, Any]:
 def _look_before_opening(folder: Path) -> None:
     """Refuse a model folder that asks for its own code to be run, or whose weights are a pickle."""
     if not (folder / "config.json").is_file():
-        raise BilexError(f"{folder}: is no model folder, it has no config.json; fetch the whole model again.")
+        raise BilexError(
+            f"{folder}: is not a model folder: it has no config.json; fetch the whole model again."
+        )
     for name in ("config.json", "tokenizer_config.json"):
         content = read_json(folder / name) if (folder / name).is_file() else {}
         if not isinstance(content, dict):
-            raise BilexError(f"{folder / name}: is no configuration; fetch the whole model again.")
+            raise BilexError(f"{folder / name}: is not a configuration; fetch the whole model again.")
         if content.get("auto_map"):
             raise BilexError(
                 f"{folder / name}: asks to run code of the model's own (auto_map), which bilex never does; "

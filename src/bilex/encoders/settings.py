@@ -185,7 +185,7 @@ def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:
 def _read(path: Path) -> dict[str, Any]:
     content = read_json(path)
     if not isinstance(content, dict):
-        raise BilexError(f"{path}: is no configuration; fetch the model folder again.")
+        raise BilexError(f"{path}: is not a configuration; fetch the model folder again.")
     return content
 
 
@@ -251,7 +251,7 @@ class C2:
                 values["cache"] = Path(values["cache"])
             return cls(**values)
         except TypeError as error:
-            raise BilexError(f"these are no settings of stage C2 ({error}).") from error
+            raise BilexError(f"these are not settings of stage C2 ({error}).") from error
 
     @property
     def preset_in_force(self) -> TuningPreset:

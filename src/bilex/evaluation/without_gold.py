@@ -103,7 +103,7 @@ def judge(
     """
     expectation = from_calibration(translator.calibration)
     sides = {}
-    with progress.task("Asking frequent words", 2) as task:
+    with progress.task("Translating frequent words", 2) as task:
         for direction in DIRECTIONS:
             expected = held_out = None
             if expectation.measured:

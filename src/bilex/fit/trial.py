@@ -243,7 +243,7 @@ class Trial(ABC, Generic[Fit, Half]):
                 f"{self.words} seed words in the vectors are too few to hold some out "
                 f"({self.fewest} are needed)"
             )
-        tried = f"forms {' and '.join(self.steps[0])}" if self.opens_form else "one form"
+        tried = f"presets {' and '.join(self.steps[0])}" if self.opens_form else "one preset"
         self.progress.say(
             f"Trial: {self.held_out_words} seed words are held out of smaller fits of "
             f"{self.aligner.name} ({tried})."
@@ -277,7 +277,7 @@ class Trial(ABC, Generic[Fit, Half]):
             self.fits[name] = fitted
         except FAILURES as error:
             self.failed[name] = str(error)
-            self.progress.say(f"Trial: form {name} could not be fitted and is left out ({error}).")
+            self.progress.say(f"Trial: preset {name} could not be fitted and is left out ({error}).")
 
     def _step(self, place: int, chosen: str | None) -> dict[str, dict[str, Any]]:
         """The candidates of a step by their whole names."""
@@ -335,7 +335,7 @@ class Trial(ABC, Generic[Fit, Half]):
     def _priors(self, note: str) -> Decisions:
         """What is taken without evidence."""
         form, mixing = next(iter(self.steps[0])), self.given_mixing()
-        taken = [f"form {form}"] if self.opens_form else []
+        taken = [f"preset {form}"] if self.opens_form else []
         taken += [f"λ = {mixing}"] if self.opens_mixing else []
         calibration = self._no_calibration(note)
         if taken:
@@ -364,7 +364,7 @@ class Trial(ABC, Generic[Fit, Half]):
         parts = []
         if len(self.fits) > 1:
             scores = ", ".join(f"{name} {s.mean():.3f}" for name, s in self.form_scores.items())
-            parts.append(f"form {chosen.form} is taken (mean reciprocal rank: {scores})")
+            parts.append(f"preset {chosen.form} is taken (mean reciprocal rank: {scores})")
         if self.opens_mixing:
             parts.append(f"λ = {chosen.mixing} is taken")
         return "; ".join(parts) or "confidences were learned on the held-out words"

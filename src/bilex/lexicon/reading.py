@@ -219,7 +219,7 @@ class Collector:
         if 2 * report.broken > report.lines if self.strict else not (self.entries or self.rejected):
             number, fault = report.broken_lines[0]
             raise BilexError(
-                f"{self.path}: {report.broken} of {report.lines} {self.units} are no word pairs "
+                f"{self.path}: {report.broken} of {report.lines} {self.units} are not word pairs "
                 f"({self.place} {number}: {fault}); {advice}"
                 f"{', or --delimiter and --columns say how it is' if self.strict else ''}."
             )

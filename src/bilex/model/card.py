@@ -52,7 +52,7 @@ def _shares(expected: Expectation, made: Provenance) -> str:
             clause += f", counted on {words} seed words"
         clauses.append(clause)
     how = {
-        "held out": "The words of a dictionary differ: nine of ten lie in the range",
+        "held out": "Dictionaries differ; nine of ten lie in the range",
         "in turn": "The seed words were each predicted from the others",
     }[expected.how]
     return (

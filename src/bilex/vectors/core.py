@@ -280,7 +280,7 @@ def _as_float32(vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
     try:
         given = np.asarray(vectors)
     except ValueError as error:  # lists of different lengths
-        raise BilexError(f"the vectors are no matrix ({error}); one row per word is needed.") from error
+        raise BilexError(f"the vectors are not a matrix ({error}); one row per word is needed.") from error
     if given.dtype.kind not in "fiub":
         raise BilexError(f"the vectors hold {given.dtype}, not real numbers; convert them to float32.")
     with np.errstate(over="ignore"):

@@ -190,7 +190,7 @@ def _forms(store: Store) -> dict[str, list[str]]:
 def nothing_to_export(store: Store, which: str) -> str:
     """Why an export is empty, and what to do."""
     if which == "confirmed":
-        return "Nobody has confirmed an entry yet; review some, or export entries from a confidence on."
+        return "Nobody has confirmed an entry yet; review some, or export confident entries too."
     if not store.number("SELECT count(*) FROM entries"):
         return "The table has no entries yet; wait until it is filled."
     return "No entry is left; ask for a lower confidence, or leave out fewer kinds."

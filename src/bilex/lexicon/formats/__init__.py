@@ -223,7 +223,7 @@ def format_named(name: str) -> DictionaryFormat:
             f"dictionary format '{name}' cannot be loaded ({error}); repair its package."
         ) from error
     if not isinstance(found, DictionaryFormat) or found.name != name:
-        raise BilexError(f"dictionary format '{name}' is none of that name; repair its package.")
+        raise BilexError(f"dictionary format '{name}' is not a format of that name; repair its package.")
     return found
 
 
@@ -386,6 +386,6 @@ def text_of(
     """A dictionary as the text of a file, for formats that are text."""
     form, options = format_of("-", name), options or WriteOptions()
     if form.pieces is None:
-        raise BilexError(f"{form.noun} is no text; name a file to write with -o.")
+        raise BilexError(f"{form.noun} is not text; name a file to write with -o.")
     fitting, report = form.fitting(dictionary, options)
     return "".join(form.pieces(fitting, options)), report

@@ -59,7 +59,7 @@ def _stardict_units(path: Path, layout: Layout) -> Units:
             if data is None:
                 found = _NO_ARTICLE
             elif text is None:
-                found = "an article that is no text"
+                found = "an article that is not text"
             elif len(data) * len(words) > _MOST_SHARED:
                 found = "a large article that too many words share"
             else:
@@ -226,7 +226,7 @@ def _dictd_units(index: Path, layout: Layout) -> Units:
             place = (_number(cells[1]), _number(cells[2]))
         except (IndexError, ValueError) as error:
             raise BilexError(
-                f"{index}: line {number} is no word, offset and size; the index is damaged."
+                f"{index}: line {number} is not a word, an offset and a size; the index is damaged."
             ) from error
         by_place.setdefault(place, (number, cells[0]))
     for found, data in articles(_articles_file(index), by_place):

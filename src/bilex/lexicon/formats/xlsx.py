@@ -44,7 +44,7 @@ def _read(path: Path, layout: Layout) -> Reading:
         raise cannot_be_read(path, error) from error
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
         raise BilexError(
-            f"{path}: is no workbook, or damaged ({type(error).__name__}); save it again."
+            f"{path}: is not a workbook, or it is damaged ({type(error).__name__}); save it again."
         ) from error
 
 
@@ -71,7 +71,7 @@ class _Workbook:
             part = self.archive.getinfo(name)
         except KeyError as error:
             raise BilexError(
-                f"{self.path}: is no workbook, it lacks {name[:60]!r}; save the sheet as .xlsx or CSV."
+                f"{self.path}: is not a workbook: it lacks {name[:60]!r}; save the sheet as .xlsx or CSV."
             ) from error
         check_unpacked(self.path, part.file_size, part.compress_size, LARGEST_PART)
         return elements(self.path, (root,), (element,), part=self.archive.open(part))

@@ -121,7 +121,7 @@ export class DecisionCard {
     const unknown = this.words.length - this.words.filter((word) => this.verdicts.get(word) !== "unknown").length;
     const part = (sign, words) => (words.length ? [` ${sign} `, words.flatMap((word, index) => [index ? ", " : "", wordOf(word, { lang: this.languages[1].code, longest: 40 })])] : null);
     if (this.blind) replace(this.toStore);
-    else if (!accepted.length && !rejected.length && !unsure.length) replace(this.toStore, "Nothing is judged yet: a number says right, again wrong, again unsure.");
+    else if (!accepted.length && !rejected.length && !unsure.length) replace(this.toStore, "Nothing is judged yet: press a number once for right, twice for wrong, three times for unsure.");
     else replace(this.toStore, "To be stored:", part("✓", accepted), part("✗", rejected), part("?", unsure), unknown ? ` · ${unknown} not judged` : "", accepted.length ? "" : " · the entry stays in the queue");
   }
 

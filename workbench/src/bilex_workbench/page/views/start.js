@@ -97,7 +97,7 @@ class StartView {
     el("fieldset", { class: "step" }, el("legend", {}, "1. Which languages?"), field("From", from, "A name such as English, or its code, en."), field("Into", to)),
     el("fieldset", { class: "step" }, el("legend", {}, "2. Which files?"), files.map(({ element }) => element)),
     el("fieldset", { class: "step" }, el("legend", {}, "3. What shall it be called?"), field("Name of the dictionary", name)),
-    el("details", { id: "fit-advanced" }, el("summary", {}, "Advanced"), el("div", { class: "step" }, methodField, field("Language model", encoder, "Adds what a language model knows of spelling and meaning; takes longer."), field("Most frequent words only", limit, "So many of each language are read."))),
+    el("details", { id: "fit-advanced" }, el("summary", {}, "Advanced"), el("div", { class: "step" }, methodField, field("Language model", encoder, "Adds what a language model knows of spelling and meaning; takes longer."), field("Most frequent words only", limit, "This many words of each language are read."))),
     el("div", { class: "row" }, el("button", { type: "submit", class: "primary", id: "fit-go" }, "Make the dictionary"))));
   }
 
