@@ -35,7 +35,7 @@ def test_reprs_show_what_differs_from_the_defaults() -> None:
         ({"mixing": True}, "from 0 to 1"),
         ({"mixing": "much"}, "from 0 to 1"),
         ({"preset": "heavy"}, "'heavy' is not known"),
-        ({"metod": 1}, "no settings of stage C2"),
+        ({"metod": 1}, "not settings of stage C2"),
     ],
 )
 def test_senseless_settings_of_stage_c2_are_refused(settings: dict[str, object], message: str) -> None:

@@ -273,7 +273,7 @@ def test_a_workbook_of_others(tmp_path: Path) -> None:
     assert reading.report.broken_lines == ((3, "one of the two words is missing"),)
     assert "1 of 3 rows left out (row 3)" in reading.report.sentence()
     made(tmp_path, "n.xlsx", b"PK\x03\x04 nothing")
-    assert "no workbook" in refused(tmp_path / "n.xlsx")
+    assert "not a workbook" in refused(tmp_path / "n.xlsx")
 
 
 def test_rows_that_a_workbook_leaves_out_cost_nothing(tmp_path: Path) -> None:
