@@ -23,14 +23,7 @@ _CANNOT_ALLOCATE = re.compile("can't allocate memory|not enough memory|Storage s
 
 
 def resolve_device(device: str | torch.device = "auto") -> torch.device:
-    """Turn a user's word into a torch device.
-
-    Args:
-        device: "auto" (a GPU if there is one), "cpu", "cuda", or any torch device.
-
-    Raises:
-        BilexError: The device does not exist here.
-    """
+    """Turn a user's word, "auto" (a GPU if there is one), "cpu", "cuda" or another, into a torch device."""
     import torch
 
     if isinstance(device, torch.device):

@@ -168,12 +168,9 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
 def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
     """Yield a temporary folder beside `path` that takes its name when the block ends well.
 
-    At any moment, also after a kill or a power cut, `path` is the old folder or the new one, each whole.
-
-    Args:
-        path: The folder to make. Where it is a link to a folder, that folder is replaced.
-        own_files: From an earlier folder at `path` to the files in it that this format wrote, going by its
-            own marker; it is replaced only if it holds nothing else.
+    At any moment, also after a kill or a power cut, `path` is the old folder or the new one, each whole. An
+    earlier folder is replaced only if it holds nothing but its `own_files`, those that its own marker says
+    this format wrote.
     """
     check_output(path, folder=True)
     path = _followed(Path(path))
@@ -265,14 +262,7 @@ def _remove(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two paths change places in one step, so that a killed process leaves both names filled.
-
-    Returns:
-        Whether it was done; False where the system or the file system cannot.
-
-    Raises:
-        OSError: It can, and refused this time.
-    """
+    """Let two paths change places in one step; False where the system or the file system cannot."""
     call = _exchanging_call()
     if call is None:
         return False
@@ -334,9 +324,12 @@ def check_replaceable(path: Path, own_files: OwnFiles) -> None:
             return
         if not path.is_dir():
             raise BilexError(f"{path}: is a file, a folder is to be written there; choose another name.")
-        found = sorted(_files_in(path))
+        found = []  # everything but folders, by its path from there; links count as files
+        for inner, folders, files in os.walk(path):
+            links = [name for name in folders if Path(inner, name).is_symlink()]
+            found += [Path(inner, name).relative_to(path).as_posix() for name in (*files, *links)]
         ours = own_files(path) if found else ()
-    foreign = next((name for name in found if name not in ours), None)
+    foreign = min((name for name in found if name not in ours), default=None)
     if foreign is not None and not ours:
         raise BilexError(f"{path}: is a folder with other things in it ('{foreign}'); choose another name.")
     if foreign is not None:
@@ -368,14 +361,6 @@ def check_not_an_input(output: str | Path, *inputs: str | Path) -> None:
         read = given.resolve()
         if written == read or (written.exists() and read.exists() and written.samefile(read)):
             raise BilexError(f"{output}: is an input of this command; choose another name for the output.")
-
-
-def _files_in(folder: Path) -> Iterator[str]:
-    """Everything in a folder but folders, by its path from there; links count as files."""
-    for inner, folders, files in os.walk(folder):
-        links = [name for name in folders if Path(inner, name).is_symlink()]
-        for name in (*files, *links):
-            yield Path(inner, name).relative_to(folder).as_posix()
 
 
 def _followed(path: Path) -> Path:

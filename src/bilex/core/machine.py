@@ -46,13 +46,9 @@ _RESTRAINTS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 
 @dataclass(frozen=True)
 class Processor:
-    """A processor as far as this process may use it.
+    """A processor as far as this process may use it: its maker's name, vector instructions, and cores.
 
-    Attributes:
-        name: As its maker calls it.
-        features: Vector instructions under Linux's names ("avx2", "avx512_bf16", "asimd"), less those that
-            ATEN_CPU_CAPABILITY or ONEDNN_MAX_CPU_ISA forbid.
-        threads: How many cores this process may use, which can be fewer than the machine has.
+    Instructions have Linux's names; those that ATEN_CPU_CAPABILITY or ONEDNN_MAX_CPU_ISA forbid are left out.
     """
 
     name: str

@@ -35,12 +35,9 @@ _MODEL_AGAIN = "copy or make the model again"
 
 
 def write_checksums(path: Path, known: Mapping[str, str] | None = None, kind: str | None = None) -> None:
-    """Write the list of a folder.
+    """Write the list of a folder of a kind such as "bilex-checkpoint"; None is a model, without its card.
 
-    Args:
-        path: The folder.
-        known: Checksums of files that were taken over; computed anew, they would hide damage.
-        kind: What the folder is, such as "bilex-checkpoint"; None for a model, whose card is left out.
+    `known` are checksums of files that were taken over; computed anew, they would hide damage.
     """
     names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
     chosen = [name for name in names if name != CHECKSUMS and (kind or name != CARD)]
@@ -50,11 +47,7 @@ def write_checksums(path: Path, known: Mapping[str, str] | None = None, kind: st
 
 
 def checksums(path: Path, kind: str | None = None, remedy: str = _MODEL_AGAIN) -> dict[str, str]:
-    """The files that a folder's list holds, with their checksums; `kind` is None for a model.
-
-    Raises:
-        BilexError: The list is missing or damaged, of another kind, or names something outside of the folder.
-    """
+    """The files that the list of a folder of a kind (None: a model) holds, with their checksums."""
     if kind is not None and (path / FIRST_MANIFEST).is_file():
         stored = read_json(path / FIRST_MANIFEST)
         if not isinstance(stored, dict) or not isinstance(stored.get("sha256"), dict):
@@ -81,13 +74,7 @@ def checksums(path: Path, kind: str | None = None, remedy: str = _MODEL_AGAIN) -
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a folder, each to be compared with its checksum before it is read.
-
-    Args:
-        path: The folder.
-        expected: The checksum of each file by its name in the folder; without any, nothing is compared.
-        remedy: What to do if a file differs.
-    """
+    """The files of a folder, each to be compared with its `expected` checksum, if any, before it is read."""
 
     path: Path
     expected: Mapping[str, str] = field(default_factory=dict)
@@ -95,11 +82,7 @@ class ModelFiles:
 
     @classmethod
     def listed(cls, path: Path, parts: Collection[str]) -> ModelFiles:
-        """The files of a model, all of which must be there and, in some `parts` of it, be listed.
-
-        Raises:
-            BilexError: The list is damaged or not whole, or a file is missing.
-        """
+        """The files of a model, all of which must be there and, in some `parts` of it, be listed."""
         files = cls(path, checksums(path))
         for file in path.rglob("*"):
             name = file.relative_to(path).as_posix()
@@ -112,11 +95,7 @@ class ModelFiles:
         return files
 
     def compare(self, *places: Path, but: Path | None = None) -> None:
-        """Compare files, and all in folders, with their checksums, several at a time; `but` is left out.
-
-        Raises:
-            BilexError: A file cannot be read or differs.
-        """
+        """Compare files, and all in folders, with their checksums, several at a time; `but` is left out."""
         chosen = [
             name
             for name in self.expected
@@ -149,13 +128,9 @@ def manifest_folder(path: str | Path, kind: str) -> Iterator[Path]:
 
 
 def verify_manifest(path: Path, kind: str) -> bool:
-    """Whether there is a folder of this kind at a path, and that nothing in it was changed.
+    """Whether there is a folder of this kind at a path, rather than nothing or an empty folder.
 
-    Returns:
-        False if there is nothing at the path, or an empty folder.
-
-    Raises:
-        BilexError: There is something else, or a file is missing, damaged or added.
+    Anything else, and a file in it that is missing, damaged or added, is an error.
     """
     remove_abandoned(path.parent)
     check_replaceable(path, partial(own_files, kind=kind))

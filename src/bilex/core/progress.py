@@ -63,9 +63,7 @@ SILENT = Silent()
 class Steps(Progress):
     """A base of displays: work of several steps says "Step 2 of 4: ..." at the start of each.
 
-    Args:
-        total: How many steps there are; None where that is not known.
-        verbose: Whether tasks also show numbers such as losses.
+    `total` is None where the number of steps is not known; `verbose` tasks show numbers such as losses.
     """
 
     def __init__(self, total: int | None = None, *, verbose: bool = False) -> None:
@@ -195,9 +193,7 @@ class _Line:
 def chosen_progress(override: Progress | bool | None) -> Progress:
     """What receives progress, by what a program asked for.
 
-    Args:
-        override: A `Progress`; True for bars, or lines where there is no terminal; False for silence; None
-            for bars in a terminal or a notebook and silence elsewhere.
+    True is bars, or lines where there is no terminal; None is bars in a terminal or a notebook, else silence.
     """
     bars = sys.stderr.isatty() or "ipykernel" in sys.modules
     if override is None:

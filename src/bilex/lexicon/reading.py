@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry, Languages, Pair, with_one_line_texts, word_fault
@@ -233,7 +233,7 @@ class Collector:
         return Reading(self.entries, self.rejected, report, (source or languages[0], target or languages[1]))
 
 
-Units = Generator[tuple[int, Iterable[Entry] | str], None, Languages | None]
+Units = Generator[tuple[int, Iterable[Entry] | str | None], None, Languages | None]
 
 
 def reader(
@@ -241,7 +241,7 @@ def reader(
 ) -> Callable[[Path, Layout], Reading]:
     """A reader made of a generator of units: the number of each, and its entries or why it has none.
 
-    The generator may return the languages of the file; `more` are arguments of `Collector`.
+    None is a comment. The generator may return the languages of the file; `more` are for the `Collector`.
     """
 
     def read(path: Path, layout: Layout) -> Reading:
@@ -252,7 +252,9 @@ def reader(
                 number, entries = next(found)
             except StopIteration as end:
                 return collector.finished(languages=end.value or (None, None))
-            if isinstance(entries, str):
+            if entries is None:
+                collector.report.comments += 1
+            elif isinstance(entries, str):
                 collector.leave_out(number, entries)
             else:
                 collector.add(number, entries)
@@ -286,46 +288,34 @@ def decode(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers from 1, one in memory at a time if it is UTF-8."""
+def text_lines(path: Path, *, packed: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of a file, gzip if `packed`, with numbers from 1; of UTF-8 one is held at a time."""
     try:
         with path.open("rb") as file:
-            head = file.read(4)
+            head = b"" if packed else file.read(4)
             if head.startswith(_UTF_16_MARKS):
                 yield from enumerate(decode(path).split("\n"), 1)
                 return
             _refuse_packed(path, head)
             file.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
-            yield from _numbered(path, file)
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
-
-
-def packed_text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a gzipped file in UTF-8 with their numbers from 1, one in memory at a time."""
-    try:
-        with path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
-            for number, line in _numbered(path, unpacked):
-                check_unpacked(path, unpacked.tell(), file.tell())
-                yield number, line
+            stream = gzip.GzipFile(fileobj=file) if packed else file
+            number = 0
+            while line := stream.readline(_LONGEST_LINE):
+                if packed:
+                    check_unpacked(path, stream.tell(), file.tell())
+                if len(line) == _LONGEST_LINE:
+                    raise BilexError(f"{path}: line {number + 1} is longer than 16 MB; give another file.")
+                for piece in line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r"):
+                    number += 1
+                    try:
+                        text = piece.decode("utf-8")
+                    except UnicodeDecodeError as error:
+                        raise _not_text(path, number, "utf-8", piece[error.start]) from error
+                    yield number, text
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BilexError(f"{path}: is not gzip, or damaged; pack it again with gzip.") from error
     except OSError as error:
         raise cannot_be_read(path, error) from error
-
-
-def _numbered(path: Path, file: IO[bytes] | gzip.GzipFile) -> Iterator[tuple[int, str]]:
-    number = 0
-    while line := file.readline(_LONGEST_LINE):
-        if len(line) == _LONGEST_LINE:
-            raise BilexError(f"{path}: line {number + 1} is longer than 16 MB; give another file.")
-        for piece in line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r"):
-            number += 1
-            try:
-                text = piece.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise _not_text(path, number, "utf-8", piece[error.start]) from error
-            yield number, text
 
 
 def check_unpacked(path: Path, unpacked: int, packed: int, largest: int = LARGEST_UNPACKED) -> None:

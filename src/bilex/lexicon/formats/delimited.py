@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from bilex.core.errors import BilexError
 from bilex.core.languages import short_code
 from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Entry, Languages, number_text
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, line_fault
-from bilex.lexicon.reading import Collector, Layout, Reading, Units, decode, reader, unescaped
+from bilex.lexicon.reading import Layout, Units, decode, reader, unescaped
 from bilex.lexicon.tables import (
-    Row,
     csv_line,
     csv_rows,
     defused,
@@ -140,65 +138,43 @@ DEEPL = DictionaryFormat(
 )
 
 
-@dataclass
-class _AnkiDirectives:
-    """What the head of a file says: what divides fields, whether they are HTML, and columns that are none."""
-
-    separator: str = "\t"
-    markup: bool = True
-    tags: int | None = None
-    others: set[int] = field(default_factory=set)
-
-    def take(self, line: str) -> None:
-        """Understand a line that begins with "#"; others of them are comments."""
-        name, _, value = line[1:].strip().partition(":")
-        if name == "separator":
-            single = value if len(value) == 1 and value != '"' else "\t"
-            self.separator = _ANKI_SEPARATORS.get(value.casefold(), single)
-        elif name == "html":
-            self.markup = value.casefold() != "false"
-        elif name.endswith(" column") and value.isdecimal() and len(value) < _MOST_DIGITS:
-            self.others.add(int(value) - 1)
-            self.tags = int(value) - 1 if name == "tags column" else self.tags
-
-
-def _read_anki(path: Path, layout: Layout) -> Reading:
-    """Read the notes: the first field, and each line of the second as a translation."""
-    collector = Collector(path, "anki", layout, expected="front, tab, back", strict=True)
-    directives = _AnkiDirectives()
+def _anki_units(path: Path, layout: Layout) -> Units:
+    """The notes: the first field, and each line of the second as a translation."""
+    separator, markup, tags = "\t", True, -1
+    others: set[int] = set()  # columns that are no fields of a note
     lines = decode(path).split("\n")
     for number, line in enumerate(lines):
         if not line.startswith("#"):
             break
-        directives.take(line)
-        collector.report.comments += 1
+        name, _, value = line[1:].strip().partition(":")
+        if name == "separator":
+            single = value if len(value) == 1 and value != '"' else "\t"
+            separator = _ANKI_SEPARATORS.get(value.casefold(), single)
+        elif name == "html":
+            markup = value.casefold() != "false"
+        elif name.endswith(" column") and value.isdecimal() and len(value) < _MOST_DIGITS:
+            others.add(int(value) - 1)
+            tags = int(value) - 1 if name == "tags column" else tags
+        yield number + 1, None
         lines[number] = ""  # the numbers of the lines stay
-    for row in csv_rows(lines, directives.separator):
+    for row in csv_rows(lines, separator):
         if row.cells and row.cells[0].startswith("#"):
-            collector.report.comments += 1
-        elif row.fault:
-            collector.leave_out(row.number, row.fault)
+            yield row.number, None
         else:
-            _take_note(collector, row, directives)
-    return collector.finished()
+            known = 0 <= tags < len(row.cells) and _KNOWN_TAG in row.cells[tags].split(" ")
+            fields = [cell for place, cell in enumerate(row.cells) if place not in others]
+            yield row.number, row.fault or _note_entries(fields, known, markup)
+    return None
 
 
-def _take_note(collector: Collector, row: Row, directives: _AnkiDirectives) -> None:
-    fields = [cell for place, cell in enumerate(row.cells) if place not in directives.others]
+def _note_entries(fields: list[str], known: bool, markup: bool) -> list[Entry] | str:
     if len(fields) < 2:
-        collector.leave_out(row.number, "fewer than two fields")
-        return
-    tags = directives.tags
-    known = tags is not None and tags < len(row.cells) and _KNOWN_TAG in row.cells[tags].split(" ")
+        return "fewer than two fields"
     source, targets = fields[0].strip(), fields[1].split("\n")
-    if directives.markup:
-        source, *targets = (_plain(text) for text in (source, *_LINE_BREAK.split(fields[1])))
-    entries = [Entry(source, target, known=known) for target in targets if target.strip()]
-    collector.add(row.number, entries)
-
-
-def _plain(text: str) -> str:
-    return unescaped(_MARKUP.sub("", text)).strip()
+    if markup:
+        texts = (source, *_LINE_BREAK.split(fields[1]))
+        source, *targets = (unescaped(_MARKUP.sub("", text)).strip() for text in texts)
+    return [Entry(source, target, known=known) for target in targets if target.strip()]
 
 
 def _anki_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -220,7 +196,7 @@ ANKI = DictionaryFormat(
     description="notes for Anki: the word on the front, its translations on the back",
     suffixes=(".anki",),
     noun="a file for Anki",
-    read=_read_anki,
+    read=reader("anki", _anki_units, "front, tab, back", strict=True),
     pieces=_anki_pieces,
     fault=_anki_fault,
 )

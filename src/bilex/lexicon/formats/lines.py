@@ -12,7 +12,7 @@ from typing import Any
 from bilex.core.files import atomic_file
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, is_probability, line_fault
-from bilex.lexicon.reading import Collector, Layout, Reading, packed_text_lines, text_lines
+from bilex.lexicon.reading import Layout, Units, reader, text_lines
 
 
 def _line_format(
@@ -26,22 +26,17 @@ def _line_format(
 ) -> DictionaryFormat:
     """A format whose lines `parse` turns into entries, or into the reason why there are none."""
 
-    def read(path: Path, layout: Layout) -> Reading:
-        collector = Collector(path, name, layout, expected=expected, strict=True)
-        for number, text in packed_text_lines(path) if name == "bicleaner" else text_lines(path):
+    def units(path: Path, layout: Layout) -> Units:
+        for number, text in text_lines(path, packed=name == "bicleaner"):
             if comment and text.startswith(comment):
-                collector.report.comments += 1
+                yield number, None
             elif text.strip():
-                found = parse(text)
-                if isinstance(found, str):
-                    collector.leave_out(number, found)
-                else:
-                    collector.add(number, found)
-        return collector.finished()
+                yield number, parse(text)
+        return None
 
     if line is not None:
         rest["pieces"] = lambda dictionary, options: (f"{line(entry)}\n" for entry in dictionary.entries)
-    return DictionaryFormat(name=name, read=read, **rest)
+    return DictionaryFormat(name=name, read=reader(name, units, expected, strict=True), **rest)
 
 
 def _muse_entries(text: str) -> list[Entry] | str:
