@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.vectors import Subwords, WordVectors
-from bilex.vectors.kernels import ngram_buckets
+from bilex.vectors.core import ngram_buckets
 
 DATA = Path(__file__).parent / "data"
 TOLERANCE = 1e-7
@@ -95,6 +97,19 @@ def test_subwords_survive_conversion_and_preprocessing(tmp_path: Path) -> None:
         assert small["catlike"] @ vectors["catlike"] > 0.999
 
 
+def test_ngrams_of_a_saved_folder_need_numpy_and_safetensors_only(tmp_path: Path) -> None:
+    vectors = WordVectors.load(DATA / "skipgram.bin", lowercase=False)
+    vectors.save(tmp_path / "v")
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys(("numba", "scipy", "torch")))  # none of them can be imported
+from bilex.vectors import WordVectors
+print(WordVectors.load({str(tmp_path / "v")!r}, lowercase=False)["catlike"].tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == vectors["catlike"].tolist()
+
+
 def test_a_word_too_short_for_any_ngram_has_no_vector() -> None:
     vectors = WordVectors.load(DATA / "skipgram.bin", lowercase=False, keep_markers=True)
     with pytest.raises(KeyError):
@@ -116,8 +131,9 @@ def test_ngrams_hash_as_the_published_constants_say() -> None:
         for end in range(start + 1, min(start + 3, len(marked)) + 1)
         if marked[start:end] not in ("<", ">")
     ]
-    found = ngram_buckets(np.frombuffer(word.encode(), np.uint8), 1, 3, buckets)
-    assert found.tolist() == expected
+    found, counts = ngram_buckets([b"x", word.encode(), b""], 1, 3, buckets)
+    assert counts.tolist() == [4, len(expected), 1]
+    assert found[4:-1].tolist() == expected
 
 
 def test_limit_and_lower_case() -> None:

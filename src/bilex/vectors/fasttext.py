@@ -11,7 +11,7 @@ import numpy as np
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.core import Subwords, WordVectors
+from bilex.vectors.core import Subwords, WordVectors, ngram_buckets
 from bilex.vectors.formats import FASTTEXT_MAGIC
 from bilex.vectors.reading import MAX_DIM, MAX_NGRAM, Collector, LoadOptions, LoadReport
 from bilex.vectors.stored import FloatMatrix, mapped_file
@@ -22,7 +22,7 @@ _SIZES = struct.Struct("<iiiqq")
 _SUPERVISED = 3
 _END_OF_SENTENCE = b"</s>"
 _LONGEST_WORD = 1 << 16
-_BLOCK_ROWS = 8192
+_BLOCK_ROWS, _BLOCK_BYTES = 1024, 1 << 16  # of words at a time
 
 
 class _Model(NamedTuple):
@@ -47,12 +47,16 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
     words = model.words[: options.limit]
     report = LoadReport(name, "entry", "fasttext")
     collector = Collector(report, model.dim, len(words), options)
+    letters = np.cumsum([len(word) for word in words])
+    start = 0
     with progress.task(f"reading {path.name}", len(words)) as task:
-        for start in range(0, len(words), _BLOCK_ROWS):
-            block = words[start : start + _BLOCK_ROWS]
+        while start < len(words):
+            most = int(np.searchsorted(letters, letters[start] + _BLOCK_BYTES))
+            block = words[start : min(most, start + _BLOCK_ROWS)]
             rows = _means(block, start, matrix, model)
             collector.add(block, rows, range(start + 1, start + 1 + len(block)))
             task.advance(len(block))
+            start += len(block)
     vectors = collector.finish()
     if model.buckets and model.longest > 0:
         vectors.subwords = Subwords(matrix[len(model.words) :], model.shortest, model.longest)
@@ -119,11 +123,13 @@ def _means(words: list[bytes], first: int, matrix: FloatMatrix, model: _Model) -
     """The vectors of consecutive words of the dictionary."""
     from bilex.vectors.kernels import mean_rows
 
-    buckets = model.buckets if model.longest > 0 else 0
-    ends = np.cumsum([len(word) for word in words], dtype=np.int64)
-    plain = np.array([word == _END_OF_SENTENCE for word in words])
-    letters = np.frombuffer(b"".join(words), np.uint8)
-    means: FloatMatrix = mean_rows(
-        letters, ends, plain, first, matrix, len(matrix) - buckets, buckets, model.shortest, model.longest
-    )
+    buckets = len(matrix) - len(model.words)
+    rows, counts = ngram_buckets(words, model.shortest, model.longest, buckets)
+    if _END_OF_SENTENCE in words:  # which has no n-grams
+        place = words.index(_END_OF_SENTENCE)
+        rows = np.delete(rows, slice(counts[:place].sum(), counts[: place + 1].sum()))
+        counts[place] = 0
+    own = np.arange(first, first + len(words))
+    chosen = np.insert(rows + len(model.words), np.cumsum(counts) - counts, own)
+    means: FloatMatrix = mean_rows(matrix, chosen, np.cumsum(counts + 1))
     return means

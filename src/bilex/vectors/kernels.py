@@ -1,4 +1,4 @@
-"""Machine code that holds no Python lock: decimal numbers in lines of text, and hashes of character n-grams.
+"""Machine code that holds no Python lock: decimal numbers in lines of text, and means of rows.
 
 A number is read as an integer mantissa m and a power of ten e. If m <= 2^53 and |e| <= 22, both
 m and 10^|e| are exact in float64, so one division or multiplication gives the float64 nearest to
@@ -27,9 +27,6 @@ _DIGITS = 19
 _MARGIN = 2.0**-49
 _TEN = np.uint64(10)
 _ZERO = np.uint64(0)
-_HASH_OFFSET = np.uint32(2166136261)
-_HASH_PRIME = np.uint32(16777619)
-_OPEN, _CLOSE = 60, 62
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -180,72 +177,17 @@ def parse_lines(
     return rows[:used], spans, status
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _mixed(so_far: np.uint32, byte: np.uint8) -> np.uint32:
-    """One step of FNV-1a; the outer conversion keeps the product at 32 bits."""
-    return np.uint32(np.uint32(so_far ^ np.uint32(np.int8(byte))) * _HASH_PRIME)
-
-
-@njit(nogil=True, cache=True)
-def ngram_buckets(
-    word: npt.NDArray[np.uint8], shortest: int, longest: int, buckets: int
-) -> npt.NDArray[np.int64]:
-    """The hash buckets of the character n-grams of "<word>", in fastText's order.
-
-    Characters are those of UTF-8: a byte 10xxxxxx continues the one before. The marks alone are no
-    n-gram. The hash is FNV-1a over the bytes taken as signed, as fastText does by its `int8_t`.
-    """
-    marked = np.empty(len(word) + 2, np.uint8)
-    marked[0], marked[-1] = _OPEN, _CLOSE
-    marked[1:-1] = word
-    found = np.empty(len(marked) * max(longest, 0), np.int64)
-    count = 0
-    if buckets <= 0:
-        return found[:0]
-    for start in range(len(marked)):
-        if marked[start] & 0xC0 == 0x80:
-            continue
-        at, characters, mixed = start, 1, _HASH_OFFSET
-        while at < len(marked) and characters <= longest:
-            mixed = _mixed(mixed, marked[at])
-            at += 1
-            while at < len(marked) and marked[at] & 0xC0 == 0x80:
-                mixed = _mixed(mixed, marked[at])
-                at += 1
-            alone = characters == 1 and (start == 0 or at == len(marked))
-            if characters >= shortest and not alone:
-                found[count] = np.int64(mixed) % buckets
-                count += 1
-            characters += 1
-    return found[:count]
-
-
 @njit(nogil=True, cache=True)
 def mean_rows(
-    letters: npt.NDArray[np.uint8],
-    ends: npt.NDArray[np.int64],
-    plain: npt.NDArray[np.bool_],
-    first: int,
-    matrix: npt.NDArray[np.float32],
-    words: int,
-    buckets: int,
-    shortest: int,
-    longest: int,
+    matrix: npt.NDArray[np.float32], chosen: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float32]:
-    """The vectors of consecutive words: each the mean of its own row and its n-grams' rows.
-
-    `letters` are the UTF-8 bytes of the words, which end at `ends`; a `plain` word has no n-grams. `matrix`
-    holds the rows of all words, `first` being that of the first of these, then those of the buckets.
-    """
+    """The means of groups of rows: those `chosen` up to each of `ends`."""
     means = np.empty((len(ends), matrix.shape[1]), np.float32)
     start = 0
-    for index in range(len(ends)):
-        total = matrix[first + index].astype(np.float32)
-        count = 1
-        if not plain[index]:
-            for bucket in ngram_buckets(letters[start : ends[index]], shortest, longest, buckets):
-                total += matrix[words + bucket]
-                count += 1
-        means[index] = total / np.float32(count)
-        start = ends[index]
+    for group in range(len(ends)):
+        total = np.zeros(matrix.shape[1], np.float32)
+        for row in chosen[start : ends[group]]:
+            total += matrix[row]
+        means[group] = total / np.float32(ends[group] - start)
+        start = ends[group]
     return means
