@@ -248,7 +248,8 @@ def _show_plan(
     if as_json:
         opt.write_json_line(plan, indent=2)
     else:
-        show_facts(plan, "A dry run: nothing was written. A fit would work on this:")
+        rows = {name: value for name, value in plan.items() if value and not name.startswith("seed_pairs")}
+        show_facts(rows, "A dry run: nothing was written. A fit would work on this:")
 
 
 def _report(

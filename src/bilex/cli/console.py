@@ -127,10 +127,9 @@ def show_confidences(translator: Translator) -> None:
     for direction in ("forward", "backward"):
         if (part := parts.get((direction, "csls"))) is not None:  # type: ignore[call-overload]
             one, other = translator.provenance.language_names(direction)  # type: ignore[arg-type]
-            beyond = 100 * (part.error - part.error_by_chance)
-            fit = (
-                f"are off by about {beyond:.0f} points" if beyond >= 1 else "fit, as far as so few words show"
-            )
+            off = round(100 * (part.error - part.error_by_chance))
+            points = "1 point" if off == 1 else f"{off} points"
+            fit = f"are off by about {points}" if off > 0 else "fit, as far as so few words show"
             learned = f"learned on {part.words} held-out seed words, where they {fit}"
             show(f"Confidences, {one} to {other}: {learned}.")
     if not parts:
