@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import inspect
 import io
 import json
 import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from bilex.cli import run
@@ -30,6 +33,16 @@ def test_every_help_teaches_with_examples(name: str, capsys: Captured) -> None:
     assert bilex(name, "--help") == 0
     shown = capsys.readouterr().out
     assert "Examples:" in shown and f"  bilex {name}" in shown
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_every_keyword_of_a_command_is_an_option_with_help(name: str) -> None:
+    command = importlib.import_module(f"bilex.cli.{name.replace('-', '_')}").command
+    arguments = [param.name for param in command.params if isinstance(param, click.Argument)]
+    given = inspect.signature(command.callback).parameters.values()
+    assert arguments == [one.name for one in given if one.kind is one.POSITIONAL_OR_KEYWORD]
+    for param in command.params:
+        assert isinstance(param, click.Argument) or param.hidden or param.help, param.name
 
 
 @pytest.mark.parametrize("name", ["benchmark", "data"])

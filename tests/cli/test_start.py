@@ -63,6 +63,16 @@ def test_help_is_shown_without_reading_formats_or_plugins(name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_commands_have_their_options_where_python_strips_docstrings() -> None:
+    done = subprocess.run(
+        [sys.executable, "-OO", "-m", "bilex", "lexicon", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "--min-confidence" in done.stdout and "Leave out:" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("what", ["model", "source", "seeds"])
 def test_files_are_described_without_torch(what: str, files: Files) -> None:
     then = "assert 'torch' not in sys.modules, 'torch was loaded'"

@@ -7,6 +7,7 @@ an argument of the command line. Options that are described in `_SHARED` need no
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 import inspect
@@ -134,7 +135,9 @@ def as_command(*lines: str, cls: type[Command] = Command) -> Callable[[Callable[
     """A command from a function with a manual; `lines` are the examples at the end of its help."""
 
     def made(function: Callable[..., Any]) -> Command:
-        prose, sections = _manual(inspect.cleandoc(function.__doc__ or ""))
+        tree = None if function.__doc__ else ast.parse(inspect.getsource(function)).body[0]  # python -OO
+        text = ast.get_docstring(tree) if isinstance(tree, ast.FunctionDef) else function.__doc__
+        prose, sections = _manual(inspect.cleandoc(text or ""))
         described = {name: said for section in sections.values() for name, said in section.items()}
         hints = get_type_hints(function, include_extras=True)
         gathered: dict[str, Any] = {

@@ -6,7 +6,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bilex.cli import BAD_INPUT, OK
@@ -15,7 +15,8 @@ from bilex.cli.console import answers_table, show, warn
 from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
-    from bilex.model import Answer, Translator
+    from bilex.model import Answer, Translation, Translator
+    from bilex.model.filters import Keep
     from bilex.model.space import Side
 
 _COUNT = re.compile(r"[1-9]\d{0,8}")  # Python converts no more than 4,300 digits
@@ -24,20 +25,6 @@ _COMMANDS = (
     '"new york" for a phrase, :reverse for the other direction, :k 10 for ten translations per word, :help, '
     ":q to leave"
 )
-
-
-@dataclass(frozen=True)
-class _Overrides:
-    """How words are translated and shown."""
-
-    count: int
-    direction: Any
-    retrieval: Any
-    form: str
-    model_only: bool
-    min_confidence: float | None
-    answer_ranks: tuple[int, int | None]
-    keep: Any
 
 
 @opt.as_command(
@@ -79,78 +66,62 @@ def command(
     Output:
         --format: How to show answers.  [default: table in a terminal, tsv elsewhere]
     """
-    wanted = opt.ranks_of_text(answer_ranks, "--answer-ranks")
+    ranks = opt.ranks_of_text(answer_ranks, "--answer-ranks")
     way = opt.one_direction(direction, reverse)
     opt.check_device(device)
     from bilex.model.many import open_pair
 
     translator, way = open_pair(model, from_, to, device, way)
-    chosen = "jsonl" if json else format or ("table" if sys.stdout.isatty() else "tsv")
-    overrides = _Overrides(
-        k, way, retrieval, chosen, model_only, min_confidence, wanted, filters.of(translator)
-    )
+    asked: dict[str, Any] = {"k": k, "direction": way, "retrieval": retrieval, "model_only": model_only}
+    asked["keep"] = _keep(translator, filters.of(translator), *ranks)
+    form = "jsonl" if json else format or ("table" if sys.stdout.isatty() else "tsv")
     if words:
-        return OK if _answer(translator, words, overrides) else BAD_INPUT
+        return OK if _answer(translator, words, asked, form, min_confidence) else BAD_INPUT
     if sys.stdin.isatty():
-        _prompt(translator, overrides)
+        _prompt(translator, asked, form, min_confidence)
         return OK
-    asked, known = 0, 0
-    for word in _lines_of_stdin():
-        asked += 1
-        known += _answer(translator, [word], overrides)
-        sys.stdout.flush()
-    if not asked:
+    known = [_answer(translator, [word], asked, form, min_confidence) for word in _lines_of_stdin()]
+    if not known:
         raise BilexError("there is no word to translate; give words as arguments or one per line on stdin.")
-    return OK if known else BAD_INPUT
+    return OK if any(known) else BAD_INPUT
 
 
-def _answer(translator: Translator, words: Iterable[str], overrides: _Overrides) -> int:
+def _keep(translator: Translator, keep: Keep | None, first: int, last: int | None) -> Keep | None:
+    """A filter that also wants some frequency ranks."""
+    if (first, last) == (1, None):
+        return keep
+
+    def within(word: str, side: Side) -> bool:
+        rows = getattr(translator.space, side).key_to_index
+        return first <= rows[word] + 1 <= (last or len(rows)) and (keep is None or keep(word, side))
+
+    return within
+
+
+def _answer(
+    translator: Translator, words: Iterable[str], asked: dict[str, Any], form: str, least: float | None
+) -> int:
     """Translate and show some words; how many of them were known is returned."""
-    answers = _translated(translator, list(words), overrides)
+    answers: list[Answer] = translator.translate(list(words), **asked)
+    if least is not None:
+        answers = [replace(answer, translations=tuple(_sure(answer, least))) for answer in answers]
     found = [answer for answer in answers if answer.known]
-    if overrides.form == "jsonl":
+    if form == "jsonl":
         for answer in answers:
             opt.write_json_line(answer.as_dict())
-        return len(found)
-    if overrides.form == "tsv":
+    elif form == "tsv":
         sys.stdout.writelines(_tsv_lines(found))
     elif found:
-        show(answers_table(found, translator.provenance.language_names(overrides.direction)))
+        show(answers_table(found, translator.provenance.language_names(asked["direction"])))
+    sys.stdout.flush()
     for answer in answers:
-        if not answer.known:
+        if not answer.known and form != "jsonl":
             warn(answer.sentence())
     return len(found)
 
 
-def _translated(translator: Translator, words: list[str], overrides: _Overrides) -> list[Answer]:
-    """The answers, without translations of other ranks or too little confidence."""
-    first, last = overrides.answer_ranks
-    rows = translator.space.sides(overrides.direction)[1].key_to_index
-
-    def within(word: str, side: Side) -> bool:
-        inside = first <= rows[word] + 1 <= (last or len(rows))
-        return inside and (overrides.keep is None or overrides.keep(word, side))
-
-    answers = translator.translate(
-        words,
-        overrides.count,
-        direction=overrides.direction,
-        retrieval=overrides.retrieval,
-        model_only=overrides.model_only,
-        keep=overrides.keep if (first, last) == (1, None) else within,
-    )
-    least = overrides.min_confidence
-    if least is None:
-        return answers
-    return [
-        replace(
-            answer,
-            translations=tuple(
-                t for t in answer if t.known or (t.confidence is not None and t.confidence >= least)
-            ),
-        )
-        for answer in answers
-    ]
+def _sure(answer: Answer, least: float) -> Iterator[Translation]:
+    return (t for t in answer if t.known or (t.confidence is not None and t.confidence >= least))
 
 
 def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
@@ -161,34 +132,31 @@ def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
             yield f"{answer.word}\t{found.word}\t{found.score:.4f}\t{sure}\t{origin}\n"
 
 
-def _prompt(translator: Translator, overrides: _Overrides) -> None:
+def _prompt(translator: Translator, asked: dict[str, Any], form: str, least: float | None) -> None:
     """Translate what is typed until the user leaves; the line editing is the system's."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (makes input() editable, with a history)
     show(f"Type words to translate; {_COMMANDS}.")
     while True:
+        languages = translator.provenance.language_names(asked["direction"])
         try:
-            line = input(
-                "{} → {}> ".format(*translator.provenance.language_names(overrides.direction))
-            ).strip()
+            line = input("{} → {}> ".format(*languages)).strip()
         except EOFError:
             show("")
             return
         name, _, rest = line.removeprefix(":").partition(" ")
-        if not line:
-            continue
-        if not line.startswith(":"):
-            _answer(translator, [quoted or word for quoted, word in _WORDS.findall(line)], overrides)
+        if line and not line.startswith(":"):
+            words = [quoted or word for quoted, word in _WORDS.findall(line)]
+            _answer(translator, words, asked, form, least)
         elif name in ("q", "quit", "exit"):
             return
         elif name in ("reverse", "r"):
-            other = "backward" if overrides.direction == "forward" else "forward"
-            overrides = replace(overrides, direction=other)
+            asked["direction"] = "backward" if asked["direction"] == "forward" else "forward"
         elif name == "k" and _COUNT.fullmatch(rest.strip()):
-            overrides = replace(overrides, count=int(rest))
+            asked["k"] = int(rest)
         elif name == "help":
             show(_COMMANDS)
-        else:
+        elif line:
             warn(f"'{line[:60]}' is not a command here; the commands are :reverse, :k NUMBER, :q, :help.")
 
 
