@@ -51,30 +51,18 @@ class PackedWords:
     """Words laid out in rows for the encoder; they are numbered from the shortest to the longest.
 
     Args:
-        tokens: Of shape (3, rows, tokens per row): token numbers; the place of each token in its word,
-            from 0; the number of the word that it belongs to. Padding has token 0, place 0 and word −1.
+        ids: The token numbers, of shape (rows, tokens per row); 0 for padding.
+        positions: The place of each token in its word, from 0.
+        numbers: The number of the word that each token belongs to, −1 for padding.
         starts: For each word the place of its first token, counted through all rows.
         counts: How many words there are of each length: (length, words), the shortest first.
     """
 
-    tokens: torch.Tensor
+    ids: torch.Tensor
+    positions: torch.Tensor
+    numbers: torch.Tensor
     starts: torch.Tensor
     counts: tuple[tuple[int, int], ...]
-
-    @property
-    def ids(self) -> torch.Tensor:
-        """The token numbers, a matrix of rows."""
-        return self.tokens[0]
-
-    @property
-    def positions(self) -> torch.Tensor:
-        """The place of each token in its word."""
-        return self.tokens[1]
-
-    @property
-    def numbers(self) -> torch.Tensor:
-        """The word of each token, −1 for padding."""
-        return self.tokens[2]
 
 
 def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -103,7 +91,8 @@ def pack(table: TokenTable, rows: Integers, device: torch.device) -> tuple[Packe
     tokens[1, flat] = np.broadcast_to(places, used.shape)[used]
     tokens[2, flat] = np.repeat(np.arange(len(rows)), lengths)
     laid_out = to_device(torch.from_numpy(tokens.reshape(3, used_rows, width)), device)
-    return PackedWords(laid_out, to_device(torch.from_numpy(starts), device), counts), rows
+    ids, positions, numbers = laid_out
+    return PackedWords(ids, positions, numbers, to_device(torch.from_numpy(starts), device), counts), rows
 
 
 def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, int]:
@@ -146,7 +135,7 @@ class WordVectorsModule(nn.Module):
         config: Any = self.encoder.config
         offset = 0 if config.model_type == "bert" else config.pad_token_id + 1
         own = words.numbers[:, :, None] == words.numbers[:, None, :]
-        kind = words.tokens.device.type  # the mask is of the dtype of queries and keys: no layer converts it
+        kind = words.ids.device.type  # the mask is of the dtype of queries and keys: no layer converts it
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
         mask = torch.zeros(own.shape, dtype=dtype, device=own.device).masked_fill_(~own, float("-inf"))
         hidden: torch.Tensor = self.encoder(

@@ -352,6 +352,7 @@ class Tuner:
             len(used), whole.embedding_dim, None if padding is None else int(renumbered[padding])
         ).to(whole.weight)
         small.weight.data.copy_(whole.weight[chosen])
+        small.weight.requires_grad_(whole.weight.requires_grad)
         encoder.set_input_embeddings(small)
         self.batches.tokens = TokenTable(renumbered[tokens.ids], tokens.lengths)
         try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import heapq
+import math
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -16,7 +17,6 @@ import numpy as np
 from bilex.model.known import Proposals, own_proposer
 from bilex.model.phrases import COMPOSED
 from bilex.model.space import Direction, Floats, Retrieval, Side
-from bilex.vectors import WordVectors
 from bilex.vectors.phrases import is_phrase, unit_of
 
 if TYPE_CHECKING:
@@ -187,93 +187,74 @@ def answers(
     model_only: bool,
     keep: Keep | None,
 ) -> list[Answer]:
-    """One answer per word; the arguments are those of `Translator.translate`."""
+    """One answer per word; the arguments are those of `Translator.translate`.
+
+    Words and phrases are looked up as they are typed, lower-cased, or joined as the vocabulary's phrases are.
+    """
     query_side, key_side = translator.whole_space.sides(direction)
-    own_side: Side = "source" if direction == "forward" else "target"
-    side: Side = "target" if direction == "forward" else "source"
-    rows = [_row(translator, query_side, word) for word in words]
-    known = [place for place, row in enumerate(rows) if row is not None]
-    may = None if keep is None else (lambda word: keep(word, side))
-    depth = k if may is None else k + _TO_CHOOSE_FROM
-    composed = translator.provenance.composed
-    found: dict[int, Answer] = {}
-    if known:
-        queries = np.array([rows[place] for place in known], np.int64)
-        proposals = translator.proposer(direction, retrieval, model_only=model_only)(queries, depth)
-        for number, place in enumerate(known):
-            chosen = _translations(proposals, number, key_side, k, may, composed.get(side, ()))
-            own = query_side.index_to_key[queries[number]]
-            origin = COMPOSED if own in composed.get(own_side, ()) else "vocabulary"
-            found[place] = Answer(words[place], chosen, origin)
-    for place, (vector, origin) in _read_unknown(translator, words, rows, own_side).items():
+    sides: tuple[Side, Side] = ("source", "target")
+    own_side, side = sides if direction == "forward" else sides[::-1]
+    own_composed, composed = (translator.provenance.composed.get(name, ()) for name in (own_side, side))
+    depth = k if keep is None else k + _TO_CHOOSE_FROM
+    texts = [word.lower() for word in words] if translator.lowercase else words
+    rows = query_side.key_to_index
+    units = [unit_of(word, rows) or unit_of(text, rows) for word, text in zip(words, texts, strict=True)]
+
+    def translations(found: Proposals, query: int) -> tuple[Translation, ...]:
+        """One query's first k answers of those that may be given."""
+        columns = (found.rows, found.scores, found.confidence, found.known)
+        every = (
+            Translation(
+                word=key_side.index_to_key[row],
+                score=score,
+                confidence=None if math.isnan(confidence) else confidence,
+                rank=row + 1,
+                known=known,
+                composed=key_side.index_to_key[row] in composed,
+            )
+            for row, score, confidence, known in zip(*(part[query].tolist() for part in columns), strict=True)
+            if row >= 0
+        )
+        given = (t for t in every if keep is None or t.known or keep(t.word, side))
+        return tuple(islice(given, min(k, len(key_side))))
+
+    made: dict[int, Answer] = {}
+    inside = {place: unit for place, unit in enumerate(units) if unit is not None}
+    if inside:
+        queries = np.array([rows[unit] for unit in inside.values()], np.int64)
+        found = translator.proposer(direction, retrieval, model_only=model_only)(queries, depth)
+        for number, (place, unit) in enumerate(inside.items()):
+            origin = COMPOSED if unit in own_composed else "vocabulary"
+            made[place] = Answer(words[place], translations(found, number), origin)
+    outside = {place: text for place, text in enumerate(texts) if place not in inside}
+    for place, (vector, origin) in _read_unknown(translator, outside, own_side).items():
         whole = translator.whole_space if origin == COMPOSED else translator.space
         propose = own_proposer(whole, whole, translator.calibration, direction, retrieval)
-        chosen = _translations(propose(vector[None], depth), 0, key_side, k, may, composed.get(side, ()))
-        found[place] = Answer(words[place], chosen, origin)
-    return [
-        found[place] if place in found else _unknown_answer(translator, word, query_side, own_side)
-        for place, word in enumerate(words)
-    ]
-
-
-def _row(translator: Translator, query_side: WordVectors, word: str) -> int | None:
-    """The row of a word or of a phrase, as it is typed, lower-cased, or joined as its phrases are."""
-    unit = unit_of(word, query_side.key_to_index)
-    if unit is None and translator.lowercase:
-        unit = unit_of(word.lower(), query_side.key_to_index)
-    return None if unit is None else query_side.key_to_index[unit]
-
-
-def _unknown_answer(translator: Translator, word: str, query_side: WordVectors, side: Side) -> Answer:
-    """What there is to say about a word without a vector."""
-    typed = word.lower() if translator.lowercase else word
-    lacking = translator.phrase_reader.unknown_words(typed, side)
-    near = partial(closest_spellings, lacking[0] if lacking else word, query_side.index_to_key)
-    return Answer(word, (), None, tuple(lacking), near)
+        made[place] = Answer(words[place], translations(propose(vector[None], depth), 0), origin)
+    for place, text in outside.items():
+        if place not in made:
+            lacking = translator.phrase_reader.unknown_words(text, own_side)
+            near = partial(
+                closest_spellings, lacking[0] if lacking else words[place], query_side.index_to_key
+            )
+            made[place] = Answer(words[place], (), None, tuple(lacking), near)
+    return [made[place] for place in range(len(words))]
 
 
 def _read_unknown(
-    translator: Translator, words: Sequence[str], rows: Sequence[int | None], side: Side
+    translator: Translator, texts: Mapping[int, str], side: Side
 ) -> dict[int, tuple[Floats, str]]:
-    """The vectors of the words without a row, by place, with the kind of source that gave them."""
+    """The vectors of words outside the vocabulary, by place, with the kind of source that gave them."""
     found: dict[int, tuple[Floats, str]] = {}
-    texts = [word.lower() for word in words] if translator.lowercase else words
-    missing = [place for place, row in enumerate(rows) if row is None]
-    phrases = [place for place in missing if is_phrase(words[place])]
+    phrases = [place for place, text in texts.items() if is_phrase(text)]
     vectors = translator.phrase_vectors([texts[place] for place in phrases], side)
     for place, vector in zip(phrases, vectors, strict=True):
         if vector is not None:
             found[place] = (vector, COMPOSED)
-    single = [place for place in missing if place not in set(phrases)]
     for source in translator.unknown:
-        waiting = [place for place in single if place not in found]
-        spelt = [texts[place] for place in waiting]
-        for place, vector in zip(waiting, source.vectors(spelt, side) if spelt else [], strict=True):
+        waiting = [place for place in texts if place not in found and place not in phrases]
+        read = source.vectors([texts[place] for place in waiting], side) if waiting else []
+        for place, vector in zip(waiting, read, strict=True):
             if vector is not None:
                 found[place] = (vector, source.kind)
     return found
-
-
-def _translations(
-    proposals: Proposals,
-    query: int,
-    key_side: WordVectors,
-    k: int,
-    may: Callable[[str], bool] | None,
-    composed: Sequence[str],
-) -> tuple[Translation, ...]:
-    """One query's first k answers of those that may be given, as a user meets them."""
-    confidence = proposals.confidence[query]
-    found = (
-        Translation(
-            word=key_side.index_to_key[row],
-            score=float(proposals.scores[query, place]),
-            confidence=None if np.isnan(confidence[place]) else float(confidence[place]),
-            rank=int(row) + 1,
-            known=bool(proposals.known[query, place]),
-            composed=key_side.index_to_key[row] in composed,
-        )
-        for place, row in enumerate(proposals.rows[query])
-        if row >= 0
-    )
-    return tuple(islice((t for t in found if may is None or t.known or may(t.word)), min(k, len(key_side))))

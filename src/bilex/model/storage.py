@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -198,6 +199,7 @@ def load_translator(
     from bilex.model.translator import Translator
 
     path = Path(folder)
+    restore(path)
     if languages is not None and is_many(path):
         return load_many(path, verify=verify, device=device).pair(*languages)
     opened = _Opened.of(path, many=False)
@@ -247,20 +249,14 @@ def describe(folder: str | Path, *, verify: bool) -> Description[Provenance]:
     The files that are read are compared with their checksums; all others must be there and listed, and files
     of tensors as long as their headers say. `verify` compares all files, which reads the whole model.
     """
-    opened = _Opened.of(Path(folder), many=False)
     facts = ("dim", "metric", "lowercase", "unknown")
-    found = opened.described(verify)
-    with fitting_together(opened.path):
-        config = {name: opened.config[name] for name in facts}
-        return Description(Provenance.from_dict(opened.config), *found, config)
+    return _Opened.of(Path(folder), many=False).described(Provenance.from_dict, verify, facts)
 
 
 def describe_many(folder: str | Path, *, verify: bool) -> Description[ManyProvenance]:
     """Read what a model of many languages says about itself; as `describe`."""
     opened = _Opened.of(Path(folder), many=True)
-    found = opened.described(verify)
-    with fitting_together(opened.path):
-        return Description(from_json(ManyProvenance, opened.config), *found)
+    return opened.described(partial(from_json, ManyProvenance), verify)
 
 
 @dataclass(frozen=True)
@@ -321,8 +317,10 @@ class _Opened:
         """The files, which must all be there and listed with their checksums."""
         return ModelFiles.listed(self.path, _PARTS)
 
-    def described(self, verify: bool) -> tuple[dict[str, int], dict[Two, Lexicon], dict[Two, Calibration]]:
-        """The number of words of each language, and the seeds and confidences, their files compared."""
+    def described(
+        self, read: Callable[[dict[str, Any]], Made], verify: bool, facts: Collection[str] = ()
+    ) -> Description[Made]:
+        """What the model says about itself; `read` gives its provenance."""
         files = self.files()
         if verify:
             files.compare(self.path)
@@ -332,7 +330,8 @@ class _Opened:
                 _check_length(self.path / name)
         with fitting_together(self.path):
             words = {name: int(self.config["words"][name]) for name in self.languages}
-            return words, self.seeds(), self.calibrations()
+            config = {name: self.config[name] for name in facts}
+            return Description(read(self.config), words, self.seeds(), self.calibrations(), config)
 
     def seeds(self) -> dict[Two, Lexicon]:
         """The word pairs that the model was learned from, by two languages."""

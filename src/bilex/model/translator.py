@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
     from bilex.encoders.settings import C2
     from bilex.evaluation import Evaluation
-    from bilex.fit.fitting import FitResult
     from bilex.model.filters import Keep
     from bilex.model.lexicon import InducedLexicon
     from bilex.model.refine import Refinement
@@ -211,12 +210,19 @@ class Translator(OnTheHub):
             lowercase = all(word == word.lower() for side in (source, target) for word in side.index_to_key)
         files = [side.report.source if side.report else None for side in (source, target)]
         codes = two_languages((languages[0], files[0]), (languages[1], files[1]))
-        maps: dict[Side, Map] = dict(zip(("source", "target"), result.maps, strict=True))  # type: ignore[arg-type]
+        maps: dict[Side, Map] = {"source": result.maps[0], "target": result.maps[1]}
+        given: dict[Side, Subwords | None] = {"source": source.subwords, "target": target.subwords}
+        ngrams = {side: found for side, found in given.items() if found is not None}
+        subwords = FromSubwords(ngrams, maps) if ngrams else None
+        unknown: list[OutOfVocabulary] = [subwords] if subwords else []
+        if (stage := result.stage) is not None:
+            encoder = stage.encoder
+            unknown = [FromEncoder(lambda: encoder, stage.combination, stage.save_encoder, subwords)]
         made = Translator.of_parts(
             result.space,
             *result.maps,
             result.calibration,
-            _readers(result, {"source": source.subwords, "target": target.subwords}, maps),
+            unknown,
             result.seeds,
             Provenance.of_fit(result.report, self.aligner, self.encoder, codes),
             lowercase,
@@ -474,15 +480,3 @@ class Translator(OnTheHub):
                 "use vectors of the model that the map was learned on."
             )
         return map_words(vectors, into, self.space.metric)
-
-
-def _readers(
-    result: FitResult, given: dict[Side, Subwords | None], maps: dict[Side, Map]
-) -> list[OutOfVocabulary]:
-    """What reads unknown words: the language model, and fastText's n-grams where a language has them."""
-    ngrams = {side: found for side, found in given.items() if found is not None}
-    subwords = FromSubwords(ngrams, maps) if ngrams else None
-    stage = result.stage
-    if stage is None:
-        return [subwords] if subwords else []
-    return [FromEncoder(lambda: stage.encoder, stage.combination, stage.save_encoder, subwords)]
