@@ -9,9 +9,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 # Articles and pronouns that lose their vowel before another word: l'eau, dell'acqua.
 _ELIDING = frozenset(["fr", "it", "ca", "oc", "wa", "co", "scn", "vec", "lmo", "pms", "fur", "rm"])
@@ -34,9 +33,6 @@ _ALL = "".join(ranges for _, _, ranges in _SCRIPTS)
 _UNSPACED = re.compile(f"[{_ALL}]+")
 _BY_NAME = {name: re.compile(f"[{ranges}]") for name, _, ranges in _SCRIPTS}
 _LANGUAGE_OF = {name: language for name, language, _ in _SCRIPTS}
-
-
-Cutter = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True)
@@ -68,13 +64,9 @@ class Tokeniser:
         found = _words().findall(text.replace("’", "'").replace("_", " "))
         if "'" in text or "’" in text:
             found = [part for token in found for part in self._without_clitics(token)]
-        if self._cut is not None and _UNSPACED.search(text):
+        if _UNSPACED.search(text) and can_segment():
             found = [part for token in found for part in self._segmented(token)]
         return found
-
-    @cached_property
-    def _cut(self) -> Cutter | None:
-        return _icu_cutter(self.language) if can_segment() else None
 
     def _without_clitics(self, token: str) -> list[str]:
         if "'" not in token:
@@ -87,12 +79,15 @@ class Tokeniser:
         return [token]
 
     def _segmented(self, token: str) -> list[str]:
-        """A token with each run of a script without spaces cut into words."""
+        """A token with each run of a script without spaces cut into words, by the rules of its language."""
+        from icu4py.breakers import WordBreaker
+
         parts: list[str] = []
         end = 0
         for found in _UNSPACED.finditer(token):
             parts.append(token[end : found.start()].strip("'-"))
-            parts.extend(self._cut(found[0]) if self._cut is not None else [found[0]])
+            rules = self.language or _LANGUAGE_OF[script_of(found[0]) or "Han"]
+            parts += [found[0][first:last] for first, last in WordBreaker(found[0], rules).segments()]
             end = found.end()
         parts.append(token[end:].strip("'-"))
         return [part for part in parts if part]
@@ -118,6 +113,7 @@ def _marks() -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
+@cache
 def can_segment() -> bool:
     """Whether ICU is installed."""
     return importlib.util.find_spec("icu4py") is not None
@@ -129,17 +125,6 @@ def script_of(text: str) -> str | None:
     if found is None:
         return None
     return next(name for name, pattern in _BY_NAME.items() if pattern.match(found[0]))
-
-
-def _icu_cutter(language: str | None) -> Cutter:
-    """A function from a run of such a script to its words; without a language by the script of each run."""
-    from icu4py.breakers import WordBreaker
-
-    def cut(run: str) -> list[str]:
-        rules = language or _LANGUAGE_OF[script_of(run) or "Han"]
-        return [run[start:end] for start, end in WordBreaker(run, rules).segments()]
-
-    return cut
 
 
 @dataclass
