@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from safetensors import SafetensorError
 
@@ -454,6 +454,17 @@ def check_ordinary(path: str | Path) -> None:
     inputs = _inputs.get()
     if inputs is not None and stat.S_ISREG(mode):
         inputs.add(Path(path))
+
+
+@contextlib.contextmanager
+def opened(path: Path, advice: str = "") -> Iterator[BinaryIO]:
+    """A file for reading; what the system refuses meanwhile becomes one sentence that ends in some advice."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        reason = f"{path}: cannot be read ({error.strerror or error})"
+        raise BilexError(f"{reason}; {advice}." if advice else f"{reason}.") from error
 
 
 def read_small(path: Path, largest: int) -> bytes:

@@ -59,11 +59,8 @@ def field_of(path: Path, wanted: str | None) -> str | None:
 def read_texts(path: Path, wanted: str | None, left_out: LeftOut, task: Task) -> Iterator[str]:
     """The texts of one file, one line or piece of a very long line at a time.
 
-    Args:
-        path: Plain text or JSON Lines, UTF-8, also packed with gzip, bz2 or xz.
-        wanted: The field of JSON Lines that holds the text; None to go by the name of the file.
-        left_out: Where lines that cannot be used are counted; more than half of them are an error.
-        task: Is advanced by the bytes of the file that were read.
+    `wanted` is the field of JSON Lines that holds the text; None to go by the name of the file. Lines that
+    cannot be used are counted in `left_out`; more than half of them are an error.
     """
     name = field_of(path, wanted)
     before, lines = left_out.total, 0

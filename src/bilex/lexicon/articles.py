@@ -30,7 +30,7 @@ from pathlib import Path
 from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
 from bilex.lexicon.entries import Entry
-from bilex.lexicon.reading import GZIP, LARGEST_UNPACKED, cannot_be_read, check_unpacked, unescaped
+from bilex.lexicon.reading import GZIP, LARGEST_UNPACKED, check_unpacked, open_dictionary, unescaped
 
 Place = tuple[int, int]  # offset and size
 
@@ -60,10 +60,10 @@ def file_blocks(path: Path, largest: int = LARGEST_UNPACKED, *, whole: bool = Fa
     """The bytes of a file, unpacked if it is gzip, block by block; if `whole`, all of it must be there."""
     check_ordinary(path)
     unpacker, total = zlib.decompressobj(zlib.MAX_WBITS | 16), 0
-    try:
-        with path.open("rb") as file:
-            packed = file.read(len(GZIP)) == GZIP
-            file.seek(0)
+    with open_dictionary(path) as file:
+        packed = file.read(len(GZIP)) == GZIP
+        file.seek(0)
+        try:
             while (block := file.read(_BLOCK)) and not unpacker.eof:
                 while block:
                     part = unpacker.decompress(block, _BLOCK) if packed else block
@@ -73,13 +73,11 @@ def file_blocks(path: Path, largest: int = LARGEST_UNPACKED, *, whole: bool = Fa
                     if part:
                         yield part
                     block = unpacker.unconsumed_tail if packed else b""
-        yield unpacker.flush(_BLOCK)
-        if packed and whole and (unpacker.unused_data or not unpacker.eof):
-            raise zlib.error("it is cut off, or more follows")
-    except zlib.error as error:
-        raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
+            yield unpacker.flush(_BLOCK)
+            if packed and whole and (unpacker.unused_data or not unpacker.eof):
+                raise zlib.error("it is cut off, or more follows")
+        except zlib.error as error:
+            raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
 
 
 def articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, bytes | None]]:

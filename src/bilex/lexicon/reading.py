@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import html
 import itertools
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bilex.core.errors import BilexError
+from bilex.core.files import opened
 from bilex.lexicon.entries import Entry, Languages, Pair, with_one_line_texts, word_fault
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
@@ -32,6 +34,7 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BROKEN_LINES_KEPT, _REASONS_SHOWN = 20, 4
 _SEVERAL = re.compile(r"\w\s*([;,/|])\s*\w")
 _FEW_CELLS, _SHARE_OF_CELLS = 3, 0.02
+open_dictionary = functools.partial(opened, advice="give the path of a dictionary file")
 
 
 @dataclass(frozen=True)
@@ -274,10 +277,8 @@ def respelt(pairs: Sequence[Pair], *, lowercase: bool, normal_form: NormalForm |
 
 def decode(path: Path) -> str:
     """The text of a file, UTF-8 or marked UTF-16, with plain line ends and without byte-order mark."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
+    with open_dictionary(path) as file:
+        data = file.read()
     _refuse_packed(path, data)
     encoding = "utf-16" if data.startswith(_UTF_16_MARKS) else "utf-8-sig"
     try:
@@ -290,16 +291,16 @@ def decode(path: Path) -> str:
 
 def text_lines(path: Path, *, packed: bool = False) -> Iterator[tuple[int, str]]:
     """The lines of a file, gzip if `packed`, with numbers from 1; of UTF-8 one is held at a time."""
-    try:
-        with path.open("rb") as file:
-            head = b"" if packed else file.read(4)
-            if head.startswith(_UTF_16_MARKS):
-                yield from enumerate(decode(path).split("\n"), 1)
-                return
-            _refuse_packed(path, head)
-            file.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
-            stream = gzip.GzipFile(fileobj=file) if packed else file
-            number = 0
+    with open_dictionary(path) as file:
+        head = b"" if packed else file.read(4)
+        if head.startswith(_UTF_16_MARKS):
+            yield from enumerate(decode(path).split("\n"), 1)
+            return
+        _refuse_packed(path, head)
+        file.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
+        stream = gzip.GzipFile(fileobj=file) if packed else file
+        number = 0
+        try:
             while line := stream.readline(_LONGEST_LINE):
                 if packed:
                     check_unpacked(path, stream.tell(), file.tell())
@@ -307,15 +308,11 @@ def text_lines(path: Path, *, packed: bool = False) -> Iterator[tuple[int, str]]
                     raise BilexError(f"{path}: line {number + 1} is longer than 16 MB; give another file.")
                 for piece in line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r"):
                     number += 1
-                    try:
-                        text = piece.decode("utf-8")
-                    except UnicodeDecodeError as error:
-                        raise _not_text(path, number, "utf-8", piece[error.start]) from error
-                    yield number, text
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise BilexError(f"{path}: is not gzip, or damaged; pack it again with gzip.") from error
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
+                    yield number, piece.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise _not_text(path, number, "utf-8", error.object[error.start]) from error
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise BilexError(f"{path}: is not gzip, or damaged; pack it again with gzip.") from error
 
 
 def check_unpacked(path: Path, unpacked: int, packed: int, largest: int = LARGEST_UNPACKED) -> None:
@@ -344,13 +341,6 @@ def unescaped(text: str) -> str:
         return html.unescape(text)
     except ValueError:  # Python converts no number of more than 4,300 digits
         return text
-
-
-def cannot_be_read(path: Path, error: OSError) -> BilexError:
-    """The error about a file that the system does not give."""
-    return BilexError(
-        f"{path}: cannot be read ({error.strerror or error}); give the path of a dictionary file."
-    )
 
 
 def _not_text(path: Path, line: int, encoding: str, byte: int) -> BilexError:

@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry
-from bilex.lexicon.reading import cannot_be_read
+from bilex.lexicon.reading import open_dictionary
 
 __all__ = ["DECLARATION", "Node", "elements", "escape", "folded", "quoteattr", "root_of", "xml_fault"]
 
@@ -76,13 +76,10 @@ def elements(
     attributes but without content; `roots` are names that the outermost element may have.
     """
     parser = _Parser(path, roots, frozenset(names), frozenset(opened))
-    try:
-        with path.open("rb") if part is None else part as file:
-            while chunk := file.read(_CHUNK):
-                yield from parser.feed(chunk)
+    with open_dictionary(path) as whole, part or whole as file:
+        while chunk := file.read(_CHUNK):
+            yield from parser.feed(chunk)
         yield from parser.feed(b"")
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
 
 
 def folded(text: str) -> str:

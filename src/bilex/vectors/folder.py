@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_folder, check_replaceable, json_text, read_json
+from bilex.core.files import atomic_folder, check_replaceable, json_text, opened, read_json
 from bilex.core.manifest import CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import Step, Subwords, WordVectors
@@ -172,13 +172,11 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _vocabulary(path: Path) -> list[str]:
-    file = path / VOCABULARY
     try:
-        text = file.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise BilexError(f"{file}: cannot be read ({error.strerror or error}).") from error
+        with opened(path / VOCABULARY) as file:
+            text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BilexError(f"{file}: is not UTF-8; {_AGAIN}.") from error
+        raise BilexError(f"{path / VOCABULARY}: is not UTF-8; {_AGAIN}.") from error
     words = text.split("\n")[:-1]
     if "\\" not in text:
         return words

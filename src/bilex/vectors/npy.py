@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, check_ordinary, check_output, write_text
+from bilex.core.files import atomic_file, check_ordinary, check_output, opened, write_text
 from bilex.core.locks import hidden_name, one_at_a_time, try_lock, turn_lock
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
@@ -88,11 +88,10 @@ def _matrix(content: mmap.mmap, path: Path) -> npt.NDArray[np.floating]:
 def _words(path: Path, encoding_errors: str) -> list[str]:
     """The words of a list with one word per line."""
     check_ordinary(path)
+    with opened(path) as file:
+        content = file.read()
     try:
-        content = path.read_bytes()
         text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", encoding_errors)
-    except OSError as error:
-        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BilexError(

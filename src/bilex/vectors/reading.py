@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
+from bilex.core.files import opened
 from bilex.vectors.core import WordVectors
 from bilex.vectors.stored import FloatMatrix
 
@@ -180,11 +181,7 @@ class Source:
 @contextlib.contextmanager
 def open_source(path: Path) -> Iterator[Source]:
     """Open a file for reading, unpacking gzip, bz2 and xz by what the file holds, not by its name."""
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    with file:
+    with opened(path) as file:
         source = Source(file, str(path), path.stat().st_size)
         if not source.head:
             raise BilexError(f"{path}: is empty; give a file with something in it.")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
+from bilex.core.files import opened
 
 FloatMatrix = npt.NDArray[np.float32]
 RowChoice: TypeAlias = int | slice | npt.NDArray[Any] | list[int]
@@ -30,14 +31,9 @@ class StoredRows:
     """A float16 or int8 matrix, or some rows of any matrix, that stays in its file.
 
     Indexing decodes rows to float32, so that a program that goes through it block by block never holds
-    more than the stored bytes and a block. `np.asarray` gives all of it at once.
-
-    Args:
-        stored: The matrix as it lies in the file.
-        scales: For int8, the factor of each row, of shape (rows, 1).
-        unit: Whether rows are brought to length 1 after decoding, which rounding has moved them from.
-        chosen: Which rows of `stored` these are, in order; None for all.
-        name: The file, for error messages.
+    more than the stored bytes and a block. `np.asarray` gives all of it at once. int8 has a factor per row in
+    `scales`, of shape (rows, 1); rows that are to be `unit` are brought to length 1 after decoding, which
+    rounding has moved them from; `chosen` says which rows of the file these are, None for all.
     """
 
     ndim = 2
@@ -149,13 +145,10 @@ def unit_rows_float32(rows: FloatMatrix) -> FloatMatrix:
 
 def mapped_file(path: Path) -> mmap.mmap:
     """The bytes of a file, read-only; pages come in when they are touched."""
-    try:
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
-                raise BilexError(f"{path}: is empty; make or download it again.")
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as error:
-        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    with opened(path) as file:
+        if path.stat().st_size == 0:
+            raise BilexError(f"{path}: is empty; make or download it again.")
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     _maps[content] = path
     return content
 

@@ -25,7 +25,7 @@ from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import atomic_file, check_output
 from bilex.core.text import escape_control_characters
 from bilex.lexicon.entries import Dictionary, Entry, with_one_line_texts, word_fault
-from bilex.lexicon.reading import GZIP, ZIP, Layout, Reading, cannot_be_read, json_object
+from bilex.lexicon.reading import GZIP, ZIP, Layout, Reading, json_object, open_dictionary
 from bilex.vectors.phrases import words_of
 
 _SHOWN_OF_A_WORD = 60
@@ -247,16 +247,7 @@ def format_of(path: str | Path, chosen: str | None = None) -> DictionaryFormat:
 
 
 def read(path: str | Path, layout: Layout | None = None, chosen: str | None = None) -> Reading:
-    """Read a dictionary.
-
-    Args:
-        path: The file; of a StarDict or dictd dictionary any of its files.
-        layout: How it is laid out, where it does not say so itself.
-        chosen: The name of its format; None to detect it.
-
-    Raises:
-        BilexError: It cannot be read; one sentence with the file and, where there is one, the line.
-    """
+    """Read a dictionary, of StarDict or dictd any of its files; None as the `chosen` format to detect it."""
     from bilex.lexicon.tables import read_rows
 
     path, layout = Path(path), layout or Layout()
@@ -291,11 +282,8 @@ def _detected(path: Path) -> str | None:
     for name, part in (("stardict", ".ifo"), ("dictd", ".index")):  # dictionaries of several files
         if path.suffix == part or (stem != path and stem.with_name(stem.name + part).exists()):
             return name
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
+    with open_dictionary(path) as file:
+        head = file.read(_HEAD)
     found = _by_content(head) or _by_suffix(suffix, head)
     if found is None and suffix:
         registered = next((form.name for form in _formats() if suffix in form.suffixes), None)
@@ -354,20 +342,7 @@ def is_probability(text: str) -> bool:
 def write(
     path: str | Path, dictionary: Dictionary, chosen: str | None = None, options: WriteOptions | None = None
 ) -> WriteReport:
-    """Write a dictionary, atomically.
-
-    Args:
-        path: The file to write.
-        dictionary: What to write.
-        chosen: The name of the format; None for the one that the file's name says.
-        options: How to write.
-
-    Returns:
-        How many pairs were written and what was left out.
-
-    Raises:
-        BilexError: The file cannot be written, or the format cannot hold a pair.
-    """
+    """Write a dictionary, atomically; None as the `chosen` format for the one that the file's name says."""
     path, options = Path(path), options or WriteOptions()
     check_output(path)
     form = format_of(path, chosen)

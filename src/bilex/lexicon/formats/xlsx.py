@@ -17,7 +17,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.lexicon.entries import TEXTS, Dictionary, Entry
 from bilex.lexicon.formats import DictionaryFormat, WriteOptions
-from bilex.lexicon.reading import Collector, Layout, Reading, cannot_be_read, check_unpacked
+from bilex.lexicon.reading import Collector, Layout, Reading, check_unpacked, open_dictionary
 from bilex.lexicon.tables import Row, table_rows, take_rows
 from bilex.lexicon.xml import DECLARATION, Node, elements, escape
 
@@ -37,11 +37,9 @@ _TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 def _read(path: Path, layout: Layout) -> Reading:
     collector = Collector(path, "xlsx", layout, "rows", "row", expected="source and target", strict=True)
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        with open_dictionary(path) as file, zipfile.ZipFile(file) as archive:
             workbook = _Workbook(path, archive)
             return take_rows(collector, workbook.rows(), spreadsheet=True)
-    except OSError as error:
-        raise cannot_be_read(path, error) from error
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
         raise BilexError(
             f"{path}: is not a workbook, or it is damaged ({type(error).__name__}); save it again."
