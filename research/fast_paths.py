@@ -3,6 +3,7 @@
     python -m research.fast_paths DATA                       every path on every job it touches
     python -m research.fast_paths DATA --paths pools --jobs sample --repeat 3
     python -m research.fast_paths DATA --against TREE        the jobs here and in another checkout
+    python -m research.fast_paths DATA --jobs gpu_fi_ru gpu_sample    pools and Triton's kernels, on a GPU
 
 Each measurement is a process of its own; with and without a path take turns. The table gives the processor
 time of the job (user and system, all threads), after a small run that compiles; `--cpu avx2` imitates AVX2.
@@ -99,13 +100,27 @@ def translate(data: Path, clock: Clock) -> None:
     clock(lambda: top_k(np.asarray(target.vectors[5:6]), target.vectors, 5))
 
 
-JOBS = (sample, fi_ru, vecmap_semi, lexicon, terms, serve_one, serve_twenty, translate)
+def gpu_fi_ru(data: Path, clock: Clock) -> None:
+    """Finnish-Russian, 5k seeds, 200,000 words, preset paper, on a GPU."""
+    from research.packed import read_dictionary, read_vectors
+
+    source, target = (read_vectors(data, name) for name in ("fi", "ru"))
+    seeds = read_dictionary(data, "fi-ru", "train.freq.5k")
+    _align(lambda: _c1(preset="paper", device="cuda"), source, target, seeds, clock)
+
+
+def gpu_sample(data: Path, clock: Clock) -> None:
+    """The packaged sample, preset best, on a GPU."""
+    _align(lambda: _c1(preset="best", device="cuda"), *_sample(), clock)
+
+
+JOBS = (gpu_fi_ru, gpu_sample, sample, fi_ru, vecmap_semi, lexicon, terms, serve_one, serve_twenty, translate)
 
 
 def _c1(**settings: Any) -> Any:
     from bilex.aligners.c1 import C1
 
-    return C1(device="cpu", **settings)
+    return C1(**{"device": "cpu", **settings})
 
 
 def _sample() -> tuple[Any, Any, Any]:
@@ -187,11 +202,22 @@ def matching() -> None:
 
 
 def pools() -> None:
-    """Every update searches every query in full: a product and `topk`."""
+    """Every update searches every query in full: a product and `topk`, on a GPU by groups of keys."""
     import torch
 
     from bilex.aligners import contrast
     from bilex.search.negatives import Forbidden, Moment, Nearest
+
+    def best(scores: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+        width = -(-scores.shape[1] // 16)
+        if not scores.is_cuda or width < n:
+            return scores.topk(n, dim=1, sorted=False)
+        padded = torch.nn.functional.pad(scores, (0, 16 * width - scores.shape[1]), value=-torch.inf)
+        groups = padded.view(len(scores), 16, width)
+        chosen = groups.amax(1).topk(n, dim=1, sorted=False).indices
+        members = groups.gather(2, chosen[:, None].expand(-1, 16, -1)).flatten(1)
+        score, place = members.topk(n, dim=1, sorted=False)
+        return score, chosen.gather(1, place % n) + place // n * width
 
     class Plain:
         searched = 0
@@ -199,20 +225,22 @@ def pools() -> None:
         def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
             self.keys, self.temperature = keys, temperature
             self.n = max(1, min(n, len(keys) - forbidden.most))
-            counts = np.diff(forbidden.starts)
-            self.rows = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
-            self.columns = torch.from_numpy(forbidden.keys)
+            self.starts, self.forbidden = forbidden.starts, torch.from_numpy(forbidden.keys).to(keys.device)
+            rows = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+            self.rows = torch.from_numpy(rows).to(keys.device)
 
         def look(self, now: Moment) -> None:
             """Nothing can be prepared."""
 
         def nearest(self, now: Moment) -> Nearest:
             found = []
-            for start in range(0, len(now.queries), 512):
-                scores = now.query_units[start : start + 512] @ now.key_units.T
-                own = (self.rows >= start) & (self.rows < start + 512)
-                scores[self.rows[own] - start, self.columns[own]] = -torch.inf
-                score, key = scores.topk(self.n, dim=1)
+            block = 512 if self.keys.device.type == "cpu" else 2048
+            for start in range(0, len(now.queries), block):
+                stop = min(start + block, len(now.queries))
+                scores = now.query_units[start:stop] @ now.key_units.T
+                own = slice(self.starts[start], self.starts[stop])
+                scores[self.rows[own] - start, self.forbidden[own]] = -torch.inf
+                score, key = best(scores, self.n)
                 weight = (score / self.temperature).exp()
                 scaled = weight * now.inverse_norm[key]
                 context = torch.bmm(scaled[:, None], self.keys[key])[:, 0]
@@ -220,6 +248,16 @@ def pools() -> None:
             return Nearest(*(torch.cat(part) for part in zip(*found, strict=True)))
 
     _replace(contrast, "hard_negatives", Plain)
+
+
+def triton() -> None:
+    """Gathered rows and torch's products take the place of the fused kernels."""
+    import importlib.util
+
+    known = importlib.util.find_spec
+    _replace(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "triton" else known(name, *rest)
+    )
 
 
 def served_int8() -> None:
@@ -261,11 +299,13 @@ def few_queries() -> None:
     _replace(plain, "are_few", lambda *_: False)
 
 
+GPU = ("gpu_fi_ru", "gpu_sample")
 SERVE = ("serve_one", "serve_twenty")
 PATHS: dict[Callable[[], None], tuple[str, ...]] = {
     int8: ("lexicon", "terms", "fi_ru", "vecmap_semi"),
     matching: ("vecmap_semi",),
-    pools: ("sample", "fi_ru"),
+    pools: ("sample", "fi_ru", *GPU),
+    triton: GPU,
     served_int8: SERVE,
     served_vnni: SERVE,
     few_queries: ("translate",),
@@ -320,7 +360,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--paths", nargs="*", default=[path.__name__ for path in PATHS])
-    parser.add_argument("--jobs", nargs="*", default=[job.__name__ for job in JOBS])
+    parser.add_argument(
+        "--jobs", nargs="*", default=[job.__name__ for job in JOBS if job.__name__ not in GPU]
+    )
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--cpu", choices=["avx2"])
     parser.add_argument("--work", type=Path, default=Path("/tmp/fast_paths"))
