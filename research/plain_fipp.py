@@ -1,4 +1,4 @@
-"""FIPP as its formulas read: whole Gram matrices, full eigendecomposition, matching on a whole matrix."""
+"""FIPP as its formulas read, in float64: whole matrices, a full eigendecomposition, plain matching."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from torch import Tensor
 from research.plain_vecmap import Mapped, Problem, unit
 
 
-def prepared(rows: Tensor, subtract_mean: bool = True) -> Tensor:
-    """Unit rows less their mean, if wanted, and their projection on the first principal component."""
-    centred = unit(rows)
-    centred = centred - centred.mean(0) if subtract_mean else centred
-    _, vectors = torch.linalg.eigh(centred.double().T @ centred.double())
-    first: Tensor = vectors[:, -1:].to(centred.dtype)
-    return centred - (centred @ first) @ first.T
+def prepared(rows: Tensor, centred: bool = False) -> Tensor:
+    """Unit rows less their mean and their projection on the first principal component.
+
+    The projection is that of the rows with their mean, as in the authors' program, or of the centred ones.
+    """
+    rows = unit(rows.double())
+    less_mean = rows - rows.mean(0)
+    first = torch.linalg.eigh(less_mean.T @ less_mean)[1][:, -1:]
+    projected: Tensor = ((less_mean if centred else rows) @ first) @ first.T
+    return less_mean - projected
 
 
 def fipp(
@@ -23,13 +26,13 @@ def fipp(
     epsilon: float = 0.05,
     weight: float = 1.0,
     wanted_pairs: int = 14_000,
-    frequent: int | None = 20_000,
+    frequent: int | None = None,
     squared_weights: bool = False,
     through_gram: bool = False,
-    centred: bool = True,
-    greedy: bool = True,
+    centred: bool = False,
+    greedy: bool = False,
 ) -> Mapped:
-    """FIPP; with few seeds first its greedy self-learning.
+    """FIPP as its authors have it; with few seeds first its self-learning.
 
     Args:
         problem: The vectors and the seeds.
@@ -41,7 +44,7 @@ def fipp(
             squared, rather than the squared residuals.
         through_gram: Whether a word outside the pairs is placed so that its products with X̃ come nearest to
             its products with the pairs' vectors, rather than by the linear map that fits X̃ best.
-        centred: Whether the mean is subtracted before the first direction is removed.
+        centred: Whether the projection that is taken off is that of the centred rows.
         greedy: Whether self-learning goes on to the best words left, rather than to drop a word whose best
             target is taken.
     """
@@ -49,7 +52,7 @@ def fipp(
     pairs = problem.pairs
     if problem.few_seeds:
         pairs = more_pairs(x, y, pairs, wanted_pairs, frequent, greedy)
-    a, b = x[pairs[:, 0]].double(), y[pairs[:, 1]].double()
+    a, b = x[pairs[:, 0]], y[pairs[:, 1]]
     gram_x, gram_y = a @ a.T, b @ b.T
     close = (gram_x - gram_y).abs() < epsilon
     pull = weight * len(pairs) ** 2 / close.double().sum()
@@ -65,7 +68,7 @@ def fipp(
     if squared_weights:
         trust = trust.square()
     u, _, vt = torch.linalg.svd(new_a.T @ (trust[:, None] * b))
-    return x @ (extend @ u @ vt).to(x.dtype), y
+    return x @ extend @ u @ vt, y
 
 
 def more_pairs(

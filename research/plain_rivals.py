@@ -60,11 +60,15 @@ RIVALS = {
     "rcsls:void": Rival(partial(rcsls_void, lowest=True, late=True), "rcsls", {"restore": False}),
     "rcsls:void-at-once": Rival(partial(rcsls_void, lowest=True), "rcsls"),
     "rcsls:void-previous": Rival(rcsls_void, "rcsls"),
-    "fipp": Rival(partial(fipp, centred=False, greedy=False), "fipp"),
-    "fipp:centred": Rival(fipp, "fipp", {"centred": True, "matching": "greedy"}),
+    "fipp": Rival(fipp, "fipp"),
+    "fipp:centred": Rival(
+        partial(fipp, centred=True, greedy=True, frequent=20_000),
+        "fipp",
+        {"centred": True, "matching": "greedy", "frequent": 20_000},
+    ),
     "fipp:squared-weights": Rival(partial(fipp, squared_weights=True), "fipp"),
     "fipp:through-gram": Rival(partial(fipp, through_gram=True), "fipp"),
-    "fipp:all-words": Rival(partial(fipp, frequent=None), "fipp"),
+    "fipp:frequent": Rival(partial(fipp, frequent=20_000), "fipp", {"frequent": 20_000}),
 }
 
 
@@ -96,7 +100,7 @@ class Setting:
         pairs = self.train.index(self.source.key_to_index, self.target.key_to_index)
         problem = Problem(x, y, torch.from_numpy(pairs).to(where), self.few_seeds, random_seed)
         started = time.perf_counter()
-        mapped = [rows.cpu().numpy() for rows in rival.plain(problem)]
+        mapped = [rows.float().cpu().numpy() for rows in rival.plain(problem)]
         seconds = time.perf_counter() - started
         source = WordVectors(self.source.index_to_key, mapped[0])
         target = WordVectors(self.target.index_to_key, mapped[1])

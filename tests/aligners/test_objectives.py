@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -153,14 +155,32 @@ def test_best_matching_keeps_the_most_similar_word_of_each_target(most: int) -> 
     assert (np.diff(values) <= 0).all()
 
 
+@pytest.mark.parametrize("settings", [{}, {"centred": True, "matching": "greedy", "frequent": 150}])
+def test_fipp_is_the_plain_program(settings: dict[str, Any]) -> None:
+    """Ours in float32, the formulas in float64 (`research.plain_fipp`), self-learning included."""
+    from research.plain_fipp import fipp as plain
+    from research.plain_vecmap import Problem
+
+    source, target, seeds = _problem()
+    fitted = FIPP(pairs=160, epsilon=0.2, device="cpu", **settings).fit(source, target, seeds)
+    assert fitted.report_.self_learning and fitted.report_.pairs > len(seeds)
+    pairs = torch.from_numpy(seeds.index(source.key_to_index, target.key_to_index))
+    x, y = (torch.from_numpy(side.vectors) for side in (source, target))
+    way = {name: settings[name] for name in ("centred", "frequent") if name in settings}
+    problem = Problem(x, y, pairs, few_seeds=True)
+    expected = plain(problem, wanted_pairs=160, epsilon=0.2, greedy="matching" in settings, **way)
+    mapped = fitted.source_map_(x.numpy()) @ fitted.target_map_(y.numpy()).T
+    np.testing.assert_allclose(mapped, (expected[0] @ expected[1].T).numpy(), atol=1e-4)
+
+
 @pytest.mark.parametrize("centred", [False, True])
 def test_fipp_removes_the_first_direction_of_both_languages(centred: bool) -> None:
     source, target, seeds = _problem()
     fitted = FIPP(centred=centred, device="cpu").fit(source, target, seeds)
     rows = target.vectors / np.linalg.norm(target.vectors, axis=1, keepdims=True)
-    rows = rows - rows.mean(0) if centred else rows
-    first = np.linalg.svd(rows, full_matrices=False)[2][0]
-    expected = rows - np.outer(rows @ first, first)
+    less_mean = rows - rows.mean(0)
+    first = np.linalg.svd(less_mean, full_matrices=False)[2][0]
+    expected = less_mean - np.outer((less_mean if centred else rows) @ first, first)
     np.testing.assert_allclose(fitted.target_map_(target.vectors), expected, atol=1e-5)
 
 

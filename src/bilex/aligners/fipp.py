@@ -16,7 +16,7 @@ import scipy.linalg
 import torch
 
 from bilex.aligners.base import SMALLEST, Limits, Metric, Pairs
-from bilex.aligners.maps import Array, Center, Linear, Map, MapStep, Unit
+from bilex.aligners.maps import Array, Center, Linear, Map, Unit
 from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
 from bilex.aligners.starts import FromPairs
@@ -32,6 +32,7 @@ Scores = npt.NDArray[np.float32]
 _FEW_SEEDS = 2000
 _BLOCK = 1024
 _SMALL = 2000  # a matrix up to this size is decomposed as a whole
+_LEAST = 1e-5  # singular values below this share of the greatest are rounding, and are not fitted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +68,8 @@ class FIPP(FromPairs):
         matching: How self-learning pairs words. "best", as the authors do: each source word takes its best
             target, and of those that take the same one the most similar stays. "greedy": the most similar
             words that are left, one to one, until there are `pairs`.
-        centred: Whether the mean is subtracted before the first direction is found and removed; the authors
-            remove it from rows as they are.
+        centred: Whether the first direction is removed from centred rows. The authors subtract the mean and
+            what the rows had in that direction before, so that the mean's part of it stays, negated.
         metric: How the result is to be searched: "dot", as the authors do, or "cosine".
 
     Examples:
@@ -89,7 +90,7 @@ class FIPP(FromPairs):
     strength: float = 1.0
     self_learning: bool | None = None
     pairs: int = 14000
-    frequent: int = 20000
+    frequent: int = 200_000
     matching: Literal["best", "greedy"] = "best"
     centred: bool = False
     metric: Metric = "dot"  # type: ignore[misc]
@@ -115,11 +116,11 @@ class FIPP(FromPairs):
             bent = top_eigenpairs(grams.gram, torch.cat([grams.x, grams.y], dim=1), source.dim)
             task.advance()
             rows = (bent.vectors * bent.values.clamp(min=0).sqrt()).double().cpu().numpy()
-            spread = scipy.linalg.lstsq(x_pairs.astype(np.float64), rows)[0]
+            spread = scipy.linalg.lstsq(x_pairs.astype(np.float64), rows, cond=_LEAST)[0]
             u, _, v = common_rotations((rows * grams.weights[:, None]).T @ y_pairs.astype(np.float64))
             task.advance()
-        self.source_map_ = Map([*x.steps, Linear(x.projection @ spread @ u @ v.T)])
-        self.target_map_ = Map([*y.steps, Linear(y.projection)])
+        self.source_map_ = x.map(spread @ u @ v.T)
+        self.target_map_ = y.map(np.eye(target.dim))
         self.report_ = replace(
             self.report_, pairs=len(pairs), self_learning=extend, bridged_share=grams.bridged
         )
@@ -139,23 +140,25 @@ class FIPP(FromPairs):
 
 
 class Projected(NamedTuple):
-    """Rows without their first direction, and how to make more of them."""
+    """Rows without their first direction: unit rows times `projection`, less `offset`."""
 
     rows: Array
-    steps: list[MapStep]
     projection: Matrix
+    offset: Matrix
+
+    def map(self, matrix: Matrix) -> Map:
+        """The map that takes a word to its row times a matrix."""
+        return Map([Unit(), Linear(self.projection @ matrix), Center(self.offset @ matrix)])
 
 
 def _without_first_direction(vectors: npt.ArrayLike, centred: bool) -> Projected:
-    steps: list[MapStep] = [Unit()]
-    rows = Map(steps)(vectors)
-    if centred:
-        steps.append(Center(rows.mean(axis=0, dtype=np.float64)))
-        rows = steps[-1](rows)
-    _, directions = scipy.linalg.eigh((rows.T @ rows).astype(np.float64))
-    first = directions[:, -1]
+    rows = Map([Unit()])(vectors)
+    mean = rows.mean(axis=0, dtype=np.float64)
+    spread = rows - mean.astype(np.float32)
+    first = scipy.linalg.eigh((spread.T @ spread).astype(np.float64))[1][:, -1]
     projection = np.eye(len(first)) - np.outer(first, first)
-    return Projected(rows @ projection.astype(np.float32), steps, projection)
+    offset = mean @ projection if centred else mean
+    return Projected(rows @ projection.astype(np.float32) - offset.astype(np.float32), projection, offset)
 
 
 class FilteredGram(NamedTuple):
@@ -268,54 +271,25 @@ def best_matching(source: Array, target: Array, most: int, *, device: str = "aut
 
 
 def greedy_matching(source: Array, target: Array, most: int, *, device: str = "auto") -> tuple[Pairs, Scores]:
-    """Take the most similar pair of rows, strike out both, and so on.
+    """Take the most similar pair of rows, strike out both, and so on; like `best_matching` otherwise.
 
-    Two rows that are each other's best among those left would be taken by the greedy rule sooner or
-    later, whatever else is taken before. So in each round all such pairs are taken at once, until no
-    pair that is left can be among the `most` best; and only rows whose best partner was taken look for
-    another.
-
-    Args:
-        source: Source rows; similarity is the dot product.
-        target: Target rows.
-        most: How many pairs are wanted.
-        device: "auto", "cpu" or "cuda".
-
-    Returns:
-        At most `most` (source row, target row) pairs by falling score, and their scores.
+    Two rows that are each other's best among those left would be taken by the greedy rule sooner or later,
+    whatever else is taken before. So each round takes all such pairs at once, until no pair that is left can
+    be among the `most` best.
     """
     where = resolve_device(device)
-    left, right = _Side(placed(source, where)), _Side(placed(target, where))
+    x, y = placed(source, where), placed(target, where)
+    left, right = np.arange(len(x)), np.arange(len(y))
     pairs, scores = np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
-    while left.free.any() and right.free.any():
-        left.look(right)
-        free = np.flatnonzero(left.free)
-        if len(scores) >= most and left.score[free].max() <= scores[most - 1]:
+    while len(left) and len(right):
+        forward, best = (part[:, 0] for part in top_k(x[left], y[right], 1, device=where))
+        if len(scores) >= most and forward.max() <= scores[most - 1]:
             break
-        right.look(left)
-        mutual = free[right.best[left.best[free]] == free]
-        if not len(mutual):
-            break
-        pairs = np.concatenate([pairs, np.stack([mutual, left.best[mutual]], axis=1)])
-        scores = np.concatenate([scores, left.score[mutual]])
+        _, back = top_k(y[right], x[left], 1, device=where)
+        mutual = back[best, 0] == np.arange(len(left))
+        pairs = np.concatenate([pairs, np.stack([left[mutual], right[best[mutual]]], axis=1)])
+        scores = np.concatenate([scores, forward[mutual]])
         order = np.argsort(-scores, kind="stable")
         pairs, scores = pairs[order], scores[order]
-        left.free[mutual] = right.free[left.best[mutual]] = False
+        left, right = left[~mutual], np.delete(right, best[mutual])
     return pairs[:most], scores[:most]
-
-
-class _Side:
-    """One side's rows: which are still free, and the best partner of each among the other's free rows."""
-
-    def __init__(self, rows: torch.Tensor) -> None:
-        self.rows = rows
-        self.free = np.ones(len(rows), bool)
-        self.best = np.full(len(rows), -1)
-        self.score = np.zeros(len(rows), np.float32)
-
-    def look(self, other: _Side) -> None:
-        """Give every free row without a free partner the best one that is left."""
-        needed = np.flatnonzero(self.free & ((self.best < 0) | ~other.free[self.best]))
-        partners = np.flatnonzero(other.free)
-        score, best = top_k(self.rows[needed], other.rows[partners], 1, device=self.rows.device)
-        self.best[needed], self.score[needed] = partners[best[:, 0]], score[:, 0]
