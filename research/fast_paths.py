@@ -262,7 +262,7 @@ def triton() -> None:
 
 def served_int8() -> None:
     """A float32 product with the keys in their file takes the place of rounded keys."""
-    from bilex.search import plain, streamed
+    from bilex.search import cpu, plain
 
     class Plain:
         def __init__(self, keys: Any, penalty: Any, read: Callable[[], None]) -> None:
@@ -282,14 +282,14 @@ def served_int8() -> None:
                 rows[place] = near[best]
             return found, rows
 
-    _replace(streamed, "StreamedKeys", Plain)
+    _replace(cpu, "ServedKeys", Plain)
 
 
 def served_vnni() -> None:
     """A compiled loop over 8-bit numbers takes the place of the instruction."""
-    from bilex.search.low_precision import vnni
+    from bilex.search.low_precision import int8_keys
 
-    _replace(vnni, "available", lambda: False)
+    _replace(int8_keys, "available", lambda: False)
 
 
 def few_queries() -> None:

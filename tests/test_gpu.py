@@ -75,22 +75,6 @@ def test_weights_and_weighted_rows_are_those_of_the_softmax(dim: int) -> None:
     torch.testing.assert_close(context.double(), scaled.sum(1), atol=1e-4, rtol=1e-4)
 
 
-@kernel
-@pytest.mark.parametrize("dim", DIMENSIONS)
-def test_rows_are_brought_to_length_one_and_their_steps_measured(dim: int) -> None:
-    from bilex.search.negatives_triton import make_units
-
-    image = rows(WORDS, dim, 6)
-    before = torch.nn.functional.normalize(rows(WORDS, dim, 7))
-    expected = torch.nn.functional.normalize(image.double())
-    lengths = image.double().norm(dim=1)
-    inverse, units, step = make_units(image, before)
-    torch.testing.assert_close(units.double(), expected, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(inverse.double(), 1 / lengths, atol=1e-7, rtol=1e-5)
-    torch.testing.assert_close(step.double(), (expected - before.double()).norm(dim=1), atol=1e-5, rtol=1e-5)
-    assert not make_units(rows(WORDS, dim, 8), None)[2].any(), "at first nothing has moved"
-
-
 @on_gpu
 def test_fused_hard_negatives_are_those_of_a_brute_force_at_every_update() -> None:
     world = planted(2000, 40, 0.4)

@@ -21,7 +21,6 @@ from bilex.aligners.procrustes import common_rotations
 from bilex.aligners.report import AlignerReport
 from bilex.aligners.starts import FromPairs
 from bilex.core.device import resolve_device
-from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
 from bilex.search import top_k
 from bilex.search.search import placed
@@ -88,8 +87,6 @@ class RCSLS(FromPairs):
         progress: Progress,
         checkpoint: Path | None,
     ) -> None:
-        if self.neighbours < 1:
-            raise BilexError(f"neighbours is {self.neighbours}; CSLS needs at least one neighbour.")
         unit = Map([Unit()])
         loss = RelaxedCSLS(unit(source.vectors), unit(target.vectors), pairs, self.neighbours, self.device)
         u, _, v = common_rotations(loss.covariance)

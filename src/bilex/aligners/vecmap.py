@@ -45,11 +45,7 @@ _SECONDS_KEPT = 10.0
 # good as those of a whole fit (research/trial.md).
 _TRIAL_PATIENCE, _TRIAL_GROWTH, _TRIAL_FREQUENT = 5, 4.0, 5_000
 _DIRECTIONS = ("forward", "backward")
-# `recovered_share`: words and splits; `polar_factor`: the least singular value, and the error allowed.
-_JUDGED_WORDS = 4000
-_JUDGED_SPLITS = 3
-_LOWEST = 1e-12
-_POLAR_ERROR = 1e-8
+_JUDGED_WORDS, _JUDGED_SPLITS = 4000, 3  # of `recovered_share`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,56 +350,18 @@ def rotation(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Ten
     Where the dimensions differ, it leads onto the directions that the two have in common; in both cases
     xWyᵀ are the similarities of VecMap, which turns both sides by half of it.
     """
-    covariance = _covariance(x, y, pairs).double()
-    turn = polar_factor(covariance) if x.device.type == "cuda" else None
-    if turn is None:
-        turn = _by_svd(covariance.cpu())
-    return turn.to(x.device, torch.float32)
-
-
-def _by_svd(matrix: torch.Tensor) -> torch.Tensor:
-    """UVᵀ of a matrix UΣVᵀ; one thread needs less time than two, which would wait for each other."""
-    with single_threaded_torch() as use_one_thread:
+    sources, partners = pairs[:, 0], y[pairs[:, 1]]
+    words = int(sources.max()) + 1
+    if x.device.type == "cpu" and words < len(pairs):  # add up the partners of a word first
+        left, partners = x[:words], torch.zeros(words, y.shape[1]).index_add_(0, sources, partners)
+    else:  # a GPU would add them up in another order each time
+        left = x[sources]
+    covariance = (left.T @ partners).double().cpu()
+    with single_threaded_torch() as use_one_thread:  # more would take as long, and wait for each other
         use_one_thread()
-        u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+        u, _, v = torch.linalg.svd(covariance, full_matrices=False)
         turn: torch.Tensor = u @ v
-    return turn
-
-
-def _covariance(x: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
-    """The sum of xᵢᵀyⱼ over pairs.
-
-    A CPU first adds up the partners of a source row if there are more pairs than rows. A GPU would do so in
-    another order each time.
-    """
-    if x.device.type != "cpu" or len(pairs) <= (rows := int(pairs[:, 0].max()) + 1):
-        return x[pairs[:, 0]].T @ y[pairs[:, 1]]
-    from bilex.search.matching import add_rows
-
-    partners = torch.zeros(rows, y.shape[1])
-    add_rows(pairs.numpy(), y.contiguous().numpy(), partners.numpy())
-    return x[:rows].T @ partners
-
-
-def polar_factor(matrix: torch.Tensor) -> torch.Tensor | None:
-    """UVᵀ of a matrix UΣVᵀ by products alone: on a GPU many times faster than an SVD.
-
-    Newton-Schulz steps X ← ρX(3 − ρ²XᵀX)/2 bring every singular value from [lowest, 1] to 1. The step is as
-    wide as values in [lowest, 1] allow, ρ² = 3/(1 + lowest + lowest²), but never so wide that a value of 1
-    is thrown back under 1/100, which would cost digits.
-    """
-    turned = matrix.shape[0] > matrix.shape[1]
-    x: torch.Tensor = (matrix.T if turned else matrix) / torch.linalg.matrix_norm(matrix)
-    lowest = _LOWEST
-    while lowest < 1 - 1e-15:
-        bound = max(lowest, 0.01)
-        step = (3 / (1 + bound + bound**2)) ** 0.5
-        x = torch.addmm(x, x @ x.T, x, beta=1.5 * step, alpha=-0.5 * step**3)
-        lowest = min(step * value * (3 - (step * value) ** 2) / 2 for value in (lowest, 1.0))
-    error = (x @ x.T - torch.eye(len(x), dtype=x.dtype, device=x.device)).abs().amax()
-    if not float(error) < _POLAR_ERROR:
-        return None
-    return x.T if turned else x
+    return turn.to(x.device, torch.float32)
 
 
 def recovered_share(

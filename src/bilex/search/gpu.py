@@ -104,15 +104,49 @@ class KeySearch:
         self.shift = torch.zeros(len(keys), device=keys.device) if penalty is None else -penalty
 
     def top_k(self, queries: torch.Tensor, k: int, memory: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Exact top-k of some queries."""
+        """Exact top-k of some queries, in strips that fit the memory."""
         extra = None if self.scale == 1 else -torch.ones(len(queries), 2, device=queries.device)
         left = operand(queries, extra, self.scale)
-        search = _Search(queries, self.keys, left, self.right, self.scale, self.shift, k, memory)
+        bound = error_bound(left, self.right)
         scores = torch.empty(len(queries), k, device=queries.device)
         rows = torch.empty(len(queries), k, dtype=torch.int64, device=queries.device)
+        wanted, look_at = torch.arange(len(queries), device=queries.device), k + max(22, k // 2)
         with full_sums():
-            search.fill(torch.arange(len(queries), device=queries.device), k + max(22, k // 2), scores, rows)
+            while len(wanted):
+                look_at = min(look_at, len(self.keys))
+                wanted = self._fill(queries, left, bound, wanted, look_at, memory, scores, rows)
+                look_at *= 2
         return scores, rows
+
+    def _fill(
+        self,
+        queries: torch.Tensor,
+        left: Operand,
+        bound: torch.Tensor,
+        wanted: torch.Tensor,
+        look_at: int,
+        memory: int,
+        scores: torch.Tensor,
+        rows: torch.Tensor,
+    ) -> torch.Tensor:
+        """Write the k best among the `look_at` best proposals of the `wanted` queries; those not decided."""
+        undecided = []
+
+        def search(block: slice) -> None:
+            part = wanted[block]
+            candidates, worst = best_proposals(left.rows[part], self.right.rows, len(self.keys), look_at)
+            candidates = candidates.sort(dim=1).values
+            exact = torch.einsum("qd,qcd->qc", queries[part].double(), self.keys[candidates].double())
+            exact = (exact * self.scale + self.shift[candidates].double()).float()
+            exact, order = exact.sort(dim=1, descending=True, stable=True)
+            scores[part] = exact[:, : scores.shape[1]]
+            rows[part] = candidates.gather(1, order[:, : scores.shape[1]])
+            sure = scores[part][:, -1] > worst + bound[part]
+            undecided.append(part[~sure] if look_at < len(self.keys) else part[:0])
+
+        cost = len(self.right.rows) * 2 + look_at * (_GROUP * 16 + self.keys.shape[1] * 12)
+        in_blocks(len(wanted), memory // cost, search)
+        return torch.cat(undecided)
 
 
 def top_k(
@@ -120,60 +154,6 @@ def top_k(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Exact top-k; see `bilex.search.top_k`."""
     return KeySearch(keys, penalty).top_k(queries, k, memory)
-
-
-class _Search:
-    """Queries against all keys, in strips that fit the memory."""
-
-    def __init__(
-        self,
-        queries: torch.Tensor,
-        keys: torch.Tensor,
-        left: Operand,
-        right: Operand,
-        scale: float,
-        shift: torch.Tensor,
-        k: int,
-        memory: int,
-    ) -> None:
-        self.queries, self.keys, self.left, self.right = queries, keys, left, right
-        self.scale, self.shift, self.k, self.memory = scale, shift, k, memory
-        self.bound = error_bound(left, right)
-        self.columns = len(self.right.rows)
-
-    def fill(self, wanted: torch.Tensor, look_at: int, scores: torch.Tensor, rows: torch.Tensor) -> None:
-        """Write the exact k best of the `wanted` queries, looking at the `look_at` best proposals of each."""
-        look_at = min(look_at, len(self.keys))
-        cost = self.columns * 2 + look_at * (_GROUP * 16 + self.keys.shape[1] * 12)
-        undecided = []
-
-        def search(block: slice) -> None:
-            part = wanted[block]
-            sure, best, keys = self._strip(part, look_at)
-            scores[part], rows[part] = best, keys
-            undecided.append(part[~sure])
-
-        in_blocks(len(wanted), self.memory // cost, search)
-        left = torch.cat(undecided)
-        if len(left):
-            self.fill(left, 2 * look_at, scores, rows)
-
-    def _strip(self, part: torch.Tensor, look_at: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Which queries are decided, with the exact scores and keys of their k best."""
-        candidates, worst = self._proposals(part, look_at)
-        candidates = candidates.sort(dim=1).values
-        exact = torch.einsum("qd,qcd->qc", self.queries[part].double(), self.keys[candidates].double())
-        exact = (exact * self.scale + self.shift[candidates].double()).float()
-        exact, order = exact.sort(dim=1, descending=True, stable=True)
-        best = exact[:, : self.k]
-        sure = best[:, -1] > worst + self.bound[part]
-        if look_at == len(self.keys):
-            sure = torch.ones_like(sure)
-        return sure, best, candidates.gather(1, order[:, : self.k])
-
-    def _proposals(self, part: torch.Tensor, look_at: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The `look_at` best proposed keys of each query, and the score that none of the others exceeds."""
-        return best_proposals(self.left.rows[part], self.right.rows, len(self.keys), look_at)
 
 
 def best_proposals(

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from bilex.core.compiling import njit
 
+COLUMNS = 512  # scores of a row that are compared with the same threshold
+
 
 class Heaps(NamedTuple):
     """A binary heap per query with the worst key first, whose score is the query's threshold."""
@@ -72,26 +74,55 @@ def float32_dot(queries: Any, row: int, keys: Any, key: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def kth_largest(values: Any, count: int, k: int) -> Any:
-    """The k-th largest of the first `count` values, by quickselect on a copy."""
-    work = values[:count].copy()
-    low, high, want = 0, count - 1, k - 1
-    while low < high:
-        pivot = work[(low + high) >> 1]
-        i, j = low, high
-        while i <= j:
-            while work[i] > pivot:
-                i += 1
-            while work[j] < pivot:
-                j -= 1
-            if i <= j:
-                work[i], work[j] = work[j], work[i]
-                i += 1
-                j -= 1
-        if want <= j:
-            high = j
-        elif want >= i:
-            low = i
-        else:
-            break
-    return work[want]
+def scan(
+    block: Any,
+    first_row: int,
+    first_key: int,
+    row_scale: Any,
+    key_scale: Any,
+    row_error: Any,
+    key_error: Any,
+    shift: Any,
+    queries: Any,
+    keys: Any,
+    heap_scores: Any,
+    heap_keys: Any,
+    thresholds: Any,
+    exact: bool,
+) -> None:
+    """Put the scores of a block that exceed the threshold of their row into its heap.
+
+    A score that is not exact counts with its largest error, and is computed again in float32.
+    """
+    for first in range(0, block.shape[1], COLUMNS):
+        width = min(COLUMNS, block.shape[1] - first)
+        start, stop = first_key + first, first_key + first + width
+        scales, raised = key_scale[start:stop], shift[start:stop] + key_error[start:stop]
+        flags, hits = new_flags(width)
+        for r in range(block.shape[0]):
+            row, cells = first_row + r, block[r, first : first + width]
+            _flag(cells, row_scale[row], scales, raised, thresholds[row] - row_error[row], flags)
+            for h in range(flagged(flags, hits)):
+                key = start + hits[h]
+                score = np.float32(cells[hits[h]]) if exact else float32_dot(queries, row, keys, key)
+                if score + shift[key] > thresholds[row]:
+                    push(heap_scores, heap_keys, thresholds, row, key, score + shift[key])
+
+
+@njit(nogil=True, cache=True)
+def _flag(cells: Any, scale: Any, scales: Any, raised: Any, threshold: Any, flags: Any) -> None:
+    """Say which scores of a row may exceed its threshold; compiled to vectors."""
+    for c in range(cells.shape[0]):
+        flags[c] = np.uint8(np.float32(cells[c]) * scale * scales[c] + raised[c] >= threshold)
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def exact_scores(candidates: Any, queries: Any, keys: Any, shift: Any, out: Any) -> None:
+    """The scores of each query's candidates, summed in float64."""
+    for row in range(candidates.shape[0]):
+        for c in range(candidates.shape[1]):
+            key = candidates[row, c]
+            total = 0.0
+            for d in range(queries.shape[1]):
+                total += np.float64(queries[row, d]) * np.float64(keys[key, d])
+            out[row, c] = np.float32(total + np.float64(shift[key]))

@@ -19,8 +19,8 @@ import torch
 
 from bilex.core.compiling import njit
 from bilex.core.device import resolve_device, with_less_memory
-from bilex.search.cpu import BLOCK_COLUMNS, row_blocks
-from bilex.search.heaps import Heaps, flagged, float32_dot, new_flags, push
+from bilex.search.cpu import as_tensor, row_blocks
+from bilex.search.heaps import COLUMNS, Heaps, flagged, float32_dot, new_flags, push
 from bilex.search.low_precision import operands
 from bilex.search.search import AnyRows, placed
 
@@ -116,7 +116,7 @@ class _Candidates(NamedTuple):
 class _Side:
     """One language in one call: its rows, and what was found for each of its lines."""
 
-    def __init__(self, rows: torch.Tensor, low: operands.Operand, keep: float) -> None:
+    def __init__(self, rows: Floats, low: operands.Operand, keep: float) -> None:
         self.rows, self.low = rows, low
         self.error = np.zeros(len(rows), np.float32)
         self.multiplied = low.rows if keep < 1 else rows
@@ -152,7 +152,10 @@ class CpuMatcher:
     ) -> tuple[torch.Tensor, torch.Tensor, float]:
         """Forward partners, backward partners and the objective."""
         int8 = operands.matches_in_int8()
-        sides = [_Side(rows, operands.operand(rows, int8=int8, rotate=False), keep) for rows in (x, y)]
+        sides = [
+            _Side(rows, operands.operand(rows, int8=int8, rotate=False), keep)
+            for rows in (x.numpy(), y.numpy())
+        ]
         rescored = keep >= 1 and int8
         if rescored:
             sides[0].error, sides[1].error = operands.quantization_error(sides[0].low, sides[1].low)
@@ -194,14 +197,13 @@ class CpuMatcher:
         x, y = sides
         x.open(len(y.rows), self.k, starts[0] if starts else None)
         y.open(len(x.rows), self.k, starts[1] if starts else None)
-        locks = [threading.Lock() for _ in range(0, len(y.rows), BLOCK_COLUMNS)]
+        locks = [threading.Lock() for _ in range(0, len(y.rows), COLUMNS)]
         given = x.low.scale, y.low.scale, x.error, y.error, *self.penalties
         found = x.heaps, y.heaps, x.candidates, y.candidates
-        rows = x.rows.numpy(), y.rows.numpy()
 
         def visit(block: npt.NDArray[np.generic], row: int, column: int) -> None:
-            with locks[column // BLOCK_COLUMNS]:
-                _collect(block, row, column, *given, *found, *rows, rescored, mask)
+            with locks[column // COLUMNS]:
+                _collect(block, row, column, *given, *found, x.rows, y.rows, rescored, mask)
 
         row_blocks(x.low.rows, y.low.rows, _BLOCK_MEMORY, visit)
 
@@ -231,8 +233,7 @@ def _whole(
     """All scores of some lines, a few lines at a time."""
     for start in range(0, len(lines), _FEWEST_ROWS):
         some = lines[start : start + _FEWEST_ROWS]
-        out = torch.empty(len(some), len(other.rows), dtype=operands.product_dtype(side.multiplied))
-        cells = operands.multiply(side.multiplied[some], other.multiplied, out).numpy()
+        cells = operands.multiply(*map(as_tensor, (side.multiplied[some], other.multiplied))).numpy()
         yield some, cells.astype(np.float32) * (side.scale[some][:, None] * other.scale)
 
 
@@ -391,12 +392,3 @@ def _first_hidden(key: Any, line: int, others: int, limit: Any, otherwise: int) 
         if not _kept(key, line, other, limit):
             return other
     return otherwise
-
-
-@njit(nogil=True, cache=True)
-def add_rows(pairs: Any, rows: Any, sums: Any) -> None:
-    """Add, for each pair (a, b), row b to sum a, one pair after the other."""
-    for number in range(pairs.shape[0]):
-        onto, row = pairs[number]
-        for d in range(rows.shape[1]):
-            sums[onto, d] += rows[row, d]

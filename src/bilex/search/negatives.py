@@ -13,7 +13,6 @@ weighted sum over a query's nearest keys comes from the same rows as the scores.
 
 from __future__ import annotations
 
-import importlib.util
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -112,14 +111,6 @@ def to_units(
     Returns:
         1/length of each row, the unit rows, and each row's distance from its previous unit row.
     """
-    if image.device.type == "cpu" and image.dtype == torch.float32:
-        from bilex.search.negatives_cpu import make_units
-
-        return make_units(image, previous)
-    if image.device.type == "cuda" and importlib.util.find_spec("triton") is not None:
-        from bilex.search.negatives_triton import make_units as make_units_fused
-
-        return make_units_fused(image, previous)
     inverse = image.norm(dim=1).clamp_min_(1e-37).reciprocal_()
     image.mul_(inverse[:, None])
     step = torch.zeros_like(inverse) if previous is None else (image - previous).norm(dim=1)

@@ -10,7 +10,7 @@ import torch
 
 from bilex.core.compiling import njit
 from bilex.search import cpu
-from bilex.search.heaps import flagged, kth_largest, new_flags
+from bilex.search.heaps import flagged, new_flags
 from bilex.search.negatives import Forbidden, Moment, Nearest
 from bilex.search.threads import in_threads
 
@@ -23,7 +23,6 @@ _POOL_FACTORS, _KEYS_PER_FACTOR = (3, 6), 10_000
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
 _QUERIES_PER_TASK = 256
-_ROWS_PER_TASK = 2048
 _BLOCK_MEMORY = 1 << 26
 
 
@@ -118,7 +117,7 @@ class CpuHardNegatives:
         """Fill the pools of the `wanted` queries from a product with all keys."""
         self.searched += len(wanted)
         filled, outside = np.zeros(len(wanted), np.int64), np.full(len(wanted), -np.inf, np.float32)
-        queries, keys = now.query_units[torch.from_numpy(wanted)], now.key_units.contiguous()
+        queries, keys = now.query_units.numpy()[wanted], now.key_units.contiguous().numpy()
 
         def visit(block: npt.NDArray[np.generic], row: int, key: int) -> None:
             _fill(block, row, key, self.pools, wanted, filled, outside, self.pool_size)
@@ -142,17 +141,6 @@ class CpuHardNegatives:
         given = self.pools, wanted, filled, outside, error, n
         in_threads(len(wanted), lambda start, stop: _close(*given, start, stop), _QUERIES_PER_TASK)
         self._attend(now, wanted)
-
-
-def make_units(
-    image: torch.Tensor, previous: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """See `bilex.search.negatives.to_units`; `image` is overwritten."""
-    count = len(image)
-    inverse, step = torch.empty(count), torch.empty(count)
-    arrays = [t.numpy() for t in (image, image if previous is None else previous, inverse, step)]
-    in_threads(count, lambda start, stop: _make_units(*arrays, start, stop), _ROWS_PER_TASK)
-    return inverse, image, step
 
 
 @njit(nogil=True, cache=True)
@@ -188,12 +176,17 @@ def _attend(
             key = candidate[places[c]]
             scores[c] = _dot(queries[i], keys[key]) * inverse_norm[key]
             highest[places[c]] = scores[c] - drift
-        level = kth_largest(scores, count, n)
+        level = _kth_largest(scores, count, n)
         pools.level[i] = level
         pools.decided[i] = pools.outside[i] + drift < level
         if pools.decided[i]:
             _choose(candidate, places, scores, count, level, nearest[i], nearest_scores[i])
             totals[i] = _weigh(keys, inverse_norm, temperature, nearest[i], nearest_scores[i], contexts[i])
+
+
+@njit(nogil=True, cache=True)
+def _kth_largest(values: Any, count: int, k: int) -> Any:
+    return np.partition(values[:count], count - k)[count - k]
 
 
 @njit(nogil=True, cache=True, fastmath=True)
@@ -261,7 +254,7 @@ def _fill(
             if cells[c] <= threshold:
                 continue
             if place == candidate.shape[0]:
-                threshold = kth_largest(value, place, size)
+                threshold = _kth_largest(value, place, size)
                 place = _keep_above(candidate, value, threshold)
             candidate[place], value[place] = first_key + c, cells[c]
             place += 1
@@ -298,20 +291,4 @@ def _close(
                 count += 1
         pools.size[i], pools.drift[i] = count, 0
         pools.outside[i] = outside[row] + error
-        pools.level[i] = kth_largest(highest, count, n) - 2 * error if count >= n else -np.inf
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def _make_units(image: Any, previous: Any, inverse: Any, step: Any, start: int, stop: int) -> None:
-    """Bring rows to length one in place; note 1/length, and how far each lies from its previous unit row."""
-    for i in range(start, stop):
-        row, old = image[i], previous[i]
-        square = np.float32(0)
-        for d in range(row.shape[0]):
-            square += row[d] * row[d]
-        inverse[i] = np.float32(1) / np.sqrt(max(square, np.float32(1e-37)))
-        moved = np.float32(0)
-        for d in range(row.shape[0]):
-            row[d] *= inverse[i]
-            moved += (row[d] - old[d]) * (row[d] - old[d])
-        step[i] = np.sqrt(moved)
+        pools.level[i] = _kth_largest(highest, count, n) - 2 * error if count >= n else -np.inf

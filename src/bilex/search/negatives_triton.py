@@ -88,52 +88,6 @@ def _weigh_kernel(
         tl.store(total + query, tl.sum(weights, axis=0))
 
 
-@triton.jit
-def _units_kernel(
-    image,
-    previous,
-    inverse,
-    step,
-    count,
-    dimension: tl.constexpr,
-    block: tl.constexpr,
-    width: tl.constexpr,
-) -> None:
-    """Some rows brought to length one in place, with 1/length and the distance from their previous units."""
-    row = (tl.program_id(0) * block + tl.arange(0, block)).to(tl.int64)
-    d = tl.arange(0, width)
-    inside = (row < count)[:, None] & (d < dimension)[None, :]
-    place = row[:, None] * dimension + d[None, :]
-    values = tl.load(image + place, mask=inside, other=0.0)
-    old = tl.load(previous + place, mask=inside, other=0.0)
-    scale = 1.0 / tl.maximum(tl.sqrt(tl.sum(values * values, axis=1)), 1e-37)
-    values *= scale[:, None]
-    moved = values - old
-    tl.store(image + place, values, mask=inside)
-    tl.store(inverse + row, scale, mask=row < count)
-    tl.store(step + row, tl.sqrt(tl.sum(moved * moved, axis=1)), mask=row < count)
-
-
-def make_units(
-    image: torch.Tensor, previous: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """See `bilex.search.negatives.to_units`; `image` is overwritten."""
-    count, dimension = image.shape
-    inverse, step = image.new_empty(count), image.new_empty(count)
-    block = 4
-    _units_kernel[(triton.cdiv(count, block),)](
-        image,
-        image if previous is None else previous,
-        inverse,
-        step,
-        count,
-        dimension,
-        block,
-        triton.next_power_of_2(dimension),
-    )
-    return inverse, image, step if previous is not None else step.zero_()
-
-
 def score_pools(
     queries: torch.Tensor,
     keys: torch.Tensor,

@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import torch
-
 
 def worker_count() -> int:
     """How many threads torch would use, which is what the user allows."""
+    import torch
+
     return max(1, min(torch.get_num_threads(), os.cpu_count() or 1))
 
 
 @contextmanager
 def single_threaded_torch() -> Iterator[Callable[[], None]]:
     """Let our own threads be the parallelism; each calls what is yielded before its first product."""
+    import torch
+
     before = torch.get_num_threads()
     try:
         yield lambda: torch.set_num_threads(1)

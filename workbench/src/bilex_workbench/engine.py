@@ -28,7 +28,7 @@ from bilex_workbench.searching import Searches
 from bilex_workbench.store import Store
 
 if TYPE_CHECKING:
-    from bilex.search.streamed import StreamedKeys
+    from bilex.search.cpu import ServedKeys
 
 STORED_CANDIDATES = 10
 STORED = np.dtype([("row", "<i4"), ("score", "<f4"), ("confidence", "<f4"), ("known", "?")])
@@ -52,19 +52,19 @@ class Keys:
     def top_k(self, vectors: Floats, k: int, *, penalised: bool) -> tuple[Floats, Rows]:
         """The k best words for each vector; exact, as everywhere."""
         with self._lock:
-            return self._streamed.top_k(vectors, min(k, len(self._words)), penalised=penalised)
+            return self._served.top_k(vectors, min(k, len(self._words)), penalised=penalised)
 
     def prepare(self) -> None:
         """Round the vectors now, so that the first search need not wait for it."""
         with self._lock:
-            self._streamed  # noqa: B018 - made once, here
+            self._served  # noqa: B018 - made once, here
 
     @cached_property
-    def _streamed(self) -> StreamedKeys:
-        from bilex.search.streamed import StreamedKeys
+    def _served(self) -> ServedKeys:
+        from bilex.search.cpu import ServedKeys
 
         vectors = np.asarray(self._words.vectors)
-        return StreamedKeys(vectors, self._penalty, lambda: give_back_pages(vectors))
+        return ServedKeys(vectors, self._penalty, lambda: give_back_pages(vectors))
 
 
 class ServedSpace(Space):

@@ -1,18 +1,23 @@
-"""Rows as torch multiplies them, the precisions that this processor multiplies fast, and error bounds."""
+"""Rows as they are multiplied, 8-bit or float32, how far 8-bit products are off, and where they are fast.
+
+Only what multiplies with torch imports it: a server does not.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from bilex.core.compiling import njit
 from bilex.core.errors import BilexError
 from bilex.core.machine import processor
-from bilex.search.low_precision.rounding import rotation, rotation_error, to_int8
 from bilex.search.threads import in_threads
+
+if TYPE_CHECKING:
+    import torch
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -22,6 +27,7 @@ JOBS: tuple[Job, ...] = get_args(Job)
 _FLOAT32_ROUNDING = 2.0**-23
 _AT_A_TIME = 8192
 _ROWS_PER_TASK = 1024
+_FEW_ROWS = 32  # that are rotated without a BLAS, whose threads would go on spinning
 _PADDING = 64  # whole cache lines are multiplied faster
 _FEWEST_ROWS = 512  # with fewer, rounding the other side costs more than it saves
 _CHECKED = 320
@@ -41,17 +47,19 @@ class Operand(NamedTuple):
         scale: One factor per row.
         error: Per row, the distance between the true row and `rows` times `scale`.
         norm: Per row, the length of `rows` times `scale`.
+        longest: No true row is longer.
     """
 
-    rows: torch.Tensor
+    rows: npt.NDArray[Any]
     scale: Floats
     error: Doubles
     norm: Doubles
+    longest: float
 
     @property
     def exact(self) -> bool:
         """Whether these are the true rows."""
-        return self.rows.dtype == torch.float32
+        return self.rows.dtype == np.float32
 
 
 def int8_pays(queries: int, keys: int, k: int) -> bool:
@@ -65,6 +73,8 @@ def int8_pays(queries: int, keys: int, k: int) -> bool:
 
 def model_dtype(job: Job) -> torch.dtype:
     """The precision in which a CPU computes a language model."""
+    import torch
+
     _used.add(job)
     return torch.bfloat16 if _name(job) == "bfloat16" else torch.float32
 
@@ -99,6 +109,8 @@ def int8_limit() -> int:
     """
     if not processor().features & {"avx2", "avx512_vnni"}:
         return 0
+    import torch
+
     for limit in _TIME:
         rows = torch.full((32, _CHECKED), limit, dtype=torch.int8)
         rows[::2] = -limit
@@ -112,53 +124,114 @@ def int8_limit() -> int:
     return 0
 
 
-def product_dtype(rows: torch.Tensor) -> torch.dtype:
-    """The type of the products of rows."""
-    return torch.int32 if rows.dtype == torch.int8 else rows.dtype
-
-
-def multiply(rows: torch.Tensor, others: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+def multiply(rows: torch.Tensor, others: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """The products of all rows with all others; 8-bit ones are summed in 32 bits."""
+    import torch
+
     if rows.dtype == torch.int8:
         return torch._int_mm(rows, others.T, out=out)
     return torch.mm(rows, others.T, out=out)
 
 
-def operand(rows: torch.Tensor, *, int8: bool, rotate: bool = True) -> Operand:
+def operand(
+    rows: Floats, *, int8: bool, rotate: bool = True, limit: int | None = None, first: int = 0
+) -> Operand:
     """Rows as they are multiplied; float32 rows are not copied.
 
     Args:
         rows: Contiguous float32 rows.
         int8: Whether to round them to 8 bits.
         rotate: Whether to rotate rows before they are rounded; both sides of a product must agree.
+        limit: The largest 8-bit number; None for what torch sums right.
+        first: The number of the first row, for an error message.
 
     Raises:
         BilexError: A row is not finite.
     """
     count, width = rows.shape
     scale, error, norm = np.ones(count, np.float32), np.zeros(count), np.empty(count)
-    low = torch.zeros(count, -(-width // _PADDING) * _PADDING, dtype=torch.int8) if int8 else rows
-    limit = np.float32(int8_limit() or min(_TIME))
+    low = np.zeros((count, -(-width // _PADDING) * _PADDING), np.int8) if int8 else rows
+    largest = np.float32(limit or int8_limit() or min(_TIME)) if int8 else 0
     for start in range(0, count, _AT_A_TIME):
         at = slice(start, start + _AT_A_TIME)
-        part = rows[at]
+        part = np.asarray(rows[at])
         if not int8:
-            norm[at] = torch.linalg.vector_norm(part, dim=1, dtype=torch.float64).numpy()
+            norm[at] = np.sqrt(np.einsum("ij,ij->i", part, part, dtype=np.float64))
             continue
-        source = (part @ torch.from_numpy(rotation(width)) if rotate else part).numpy()
-        arrays = source, limit, low[at].numpy(), scale[at], error[at], norm[at]
-        in_threads(len(part), partial(to_int8, *arrays), _ROWS_PER_TASK)
-    if int8 and rotate:
-        error += rotation_error(width) * (norm + error)
+        source = _rotated(part) if rotate else part
+        in_threads(
+            len(part),
+            partial(_to_int8, source, largest, low[at], scale[at], error[at], norm[at]),
+            _ROWS_PER_TASK,
+        )
+    if int8 and rotate:  # float32 may add this to a row in the rotation, at worst
+        error += width**1.5 * 2.0**-24 * (norm + error)
     if not np.isfinite(norm).all():
-        row = int(np.flatnonzero(~np.isfinite(norm))[0])
+        row = first + int(np.flatnonzero(~np.isfinite(norm))[0])
         raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
-    return Operand(low, scale, error * (1 + 1e-9), norm * (1 + 1e-9))
+    error, norm = error * (1 + 1e-9), norm * (1 + 1e-9)
+    return Operand(low, scale, error, norm, float((norm + error).max(initial=0.0)))
+
+
+@lru_cache(maxsize=4)
+def _rotation(width: int) -> Floats:
+    """A fixed rotation that mixes all coordinates: random signs, then a cosine transform.
+
+    It leaves every product as it was and spreads out the few large coordinates that would make the steps of
+    all others coarse.
+    """
+    signs = np.random.default_rng(width).choice([-1.0, 1.0], width)
+    angles = np.pi / width * np.outer(np.arange(width) + 0.5, np.arange(width))
+    cosines = np.cos(angles) * np.sqrt(2.0 / width)
+    cosines[:, 0] = np.sqrt(1.0 / width)
+    return np.asarray(signs[:, None] * cosines, np.float32)
+
+
+def _rotated(rows: Floats) -> Floats:
+    if len(rows) > _FEW_ROWS:
+        return rows @ _rotation(rows.shape[1])
+    out = np.zeros(rows.shape, np.float32)
+    _rotate(rows, _rotation(rows.shape[1]), out)
+    return out
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _rotate(rows: Any, by: Any, out: Any) -> None:
+    for i in range(rows.shape[0]):
+        total = out[i]
+        for d in range(rows.shape[1]):
+            value, row = rows[i, d], by[d]
+            for c in range(row.shape[0]):
+                total[c] += value * row[c]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def _to_int8(
+    rows: Any, limit: Any, low: Any, scale: Any, error: Any, norm: Any, start: int, stop: int
+) -> None:
+    """Round rows to whole numbers of at most `limit` times a scale per row, and measure the error."""
+    for i in range(start, stop):
+        row, out = rows[i], low[i]
+        largest = np.float32(0)
+        for d in range(row.shape[0]):
+            largest = max(largest, abs(row[d]))
+        scale[i] = largest / limit
+        inverse = limit / largest if largest > 0 else np.float32(0)
+        lost, length = 0.0, 0.0
+        for d in range(row.shape[0]):
+            value = min(max(np.rint(row[d] * inverse), -limit), limit)
+            out[d] = np.int8(value)
+            kept = np.float64(value) * np.float64(scale[i])
+            off = np.float64(row[d]) - kept
+            lost += off * off
+            length += kept * kept
+        error[i] = np.sqrt(lost)
+        norm[i] = np.sqrt(length)
 
 
 def float32_error(own: Operand, other: Operand, largest_shift: float = 0.0) -> Floats:
     """Per row of `own`, the largest error of a score that float32 computes from the true rows."""
-    largest = (own.norm + own.error) * (other.norm + other.error).max(initial=0.0)
+    largest = (own.norm + own.error) * other.longest
     bound = _FLOAT32_ROUNDING * ((own.rows.shape[1] + 4) * largest + largest_shift)
     return np.asarray(bound * (1 + 1e-6), np.float32)
 
@@ -170,7 +243,7 @@ def quantization_error(own: Operand, other: Operand, largest_shift: float = 0.0)
     """
     if own.exact:
         return np.zeros(len(own.norm), np.float32), np.zeros(len(other.norm), np.float32)
-    of_own = own.error * (other.norm + other.error).max(initial=0.0) * (1 + 1e-6)
+    of_own = own.error * other.longest * (1 + 1e-6)
     of_other = other.error * own.norm.max(initial=0.0) * (1 + 1e-6)
     rounding = 2 * float32_error(own, other, largest_shift)
     return np.asarray(of_own + rounding, np.float32), np.asarray(of_other, np.float32)

@@ -8,11 +8,13 @@ from numba.core import config
 
 from bilex.core.errors import BilexError
 from bilex.core.machine import Processor
-from bilex.search import plain, streamed
-from bilex.search.low_precision import rounding, vnni
-from bilex.search.streamed import StreamedKeys
+from bilex.search import cpu, plain
+from bilex.search.cpu import ServedKeys
+from bilex.search.low_precision import int8_keys
 
-NEEDS_INSTRUCTION = pytest.mark.skipif(not vnni.available(), reason="needs a processor with AVX-512 VNNI")
+NEEDS_INSTRUCTION = pytest.mark.skipif(
+    not int8_keys.available(), reason="needs a processor with AVX-512 VNNI"
+)
 BOTH = pytest.mark.parametrize("instruction", [False, pytest.param(True, marks=NEEDS_INSTRUCTION)])
 
 
@@ -22,7 +24,7 @@ def rows(count: int, width: int, seed: int) -> np.ndarray:
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
-def assert_exact(ready: StreamedKeys, asked: np.ndarray, k: int, penalty: np.ndarray | None = None) -> None:
+def assert_exact(ready: ServedKeys, asked: np.ndarray, k: int, penalty: np.ndarray | None = None) -> None:
     scores, found = ready.top_k(asked, k, penalised=penalty is not None)
     for start in range(0, len(asked), 16):
         at = slice(start, start + 16)
@@ -41,34 +43,34 @@ def test_the_best_keys_are_those_of_float64(
 ) -> None:
     stay, asked = rows(keys, width, 1), rows(queries, width, 2)
     penalty = np.random.default_rng(3).uniform(0, 0.5, keys).astype(np.float32)
-    ready = StreamedKeys(stay, penalty, instruction=instruction)
+    ready = ServedKeys(stay, penalty, instruction=instruction)
     assert_exact(ready, asked, k, penalty)
     assert_exact(ready, asked, k)
 
 
 @BOTH
 def test_keys_shared_among_more_threads(instruction: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamed, "processor", lambda: Processor("many", frozenset(), 5))
-    ready = StreamedKeys(rows(30_000, 12, 12), instruction=instruction)
+    monkeypatch.setattr(cpu, "processor", lambda: Processor("many", frozenset(), 5))
+    ready = ServedKeys(rows(30_000, 12, 12), instruction=instruction)
     assert_exact(ready, rows(3, 12, 13), 6)
 
 
 @BOTH
 def test_many_equal_keys_are_given_in_their_order(instruction: bool) -> None:
     stay = np.repeat(rows(3, 16, 4), 1000, axis=0)
-    _, found = StreamedKeys(stay, instruction=instruction).top_k(stay[1500:1501], 5)
+    _, found = ServedKeys(stay, instruction=instruction).top_k(stay[1500:1501], 5)
     np.testing.assert_array_equal(found, [[1000, 1001, 1002, 1003, 1004]])
 
 
 @BOTH
 def test_keys_of_very_different_lengths(instruction: bool) -> None:
     stay = rows(900, 20, 5) * np.geomspace(1e-3, 1e3, 900, dtype=np.float32)[:, None]
-    assert_exact(StreamedKeys(stay, instruction=instruction), rows(4, 20, 6), 6)
+    assert_exact(ServedKeys(stay, instruction=instruction), rows(4, 20, 6), 6)
 
 
 def test_whoever_reads_a_file_is_called_after_each_part() -> None:
     reads = []
-    ready = StreamedKeys(rows(9000, 8, 7), None, lambda: reads.append(1))
+    ready = ServedKeys(rows(9000, 8, 7), None, lambda: reads.append(1))
     made = len(reads)
     assert made > 1
     ready.top_k(rows(40, 8, 8), 2)
@@ -79,9 +81,9 @@ def test_a_row_that_is_not_finite_is_named() -> None:
     stay = rows(10, 8, 9)
     stay[6, 2] = np.nan
     with pytest.raises(BilexError, match="row 6"):
-        StreamedKeys(stay)
+        ServedKeys(stay)
     with pytest.raises(BilexError, match="query"):
-        StreamedKeys(rows(10, 8, 9)).top_k(stay[6:7], 1)
+        ServedKeys(rows(10, 8, 9)).top_k(stay[6:7], 1)
 
 
 @BOTH
@@ -96,12 +98,9 @@ def test_8_bit_products_are_added_up_without_loss(
     )
     stay[0] = asked[0] = 127
     out = np.empty((queries, keys), np.int32)
-    if instruction:
-        tiles = vnni.empty(keys, width)
-        vnni.put(stay, tiles, 0)
-        vnni.products(tiles, vnni.padded(asked), 0, out)
-    else:
-        rounding.products(stay, asked, 0, out)
+    ready = int8_keys.Int8Keys(keys, width, instruction)
+    ready.put(stay, 0)
+    ready.products(asked, 0, out)
     np.testing.assert_array_equal(out, asked.astype(np.int32) @ stay.T.astype(np.int32))
 
 
@@ -117,9 +116,9 @@ def test_8_bit_products_are_added_up_without_loss(
 def test_the_instruction_is_used_where_processor_and_compiler_have_it(
     monkeypatch: pytest.MonkeyPatch, features: set[str], name: str | None, target: str | None, expected: bool
 ) -> None:
-    monkeypatch.setattr(vnni, "processor", lambda: Processor("some", frozenset(features), 2))
-    monkeypatch.setattr(vnni.llvmlite.binding, "get_host_cpu_features", lambda: {"avx512vnni": True})
+    monkeypatch.setattr(int8_keys, "processor", lambda: Processor("some", frozenset(features), 2))
+    monkeypatch.setattr(int8_keys.llvmlite.binding, "get_host_cpu_features", lambda: {"avx512vnni": True})
     monkeypatch.setattr(config, "CPU_NAME", name)
     monkeypatch.setattr(config, "CPU_FEATURES", target)
     monkeypatch.setattr(config, "ENABLE_AVX", 1)
-    assert vnni.available() == expected
+    assert int8_keys.available() == expected

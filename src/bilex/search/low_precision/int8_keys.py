@@ -1,9 +1,10 @@
-"""Products of 8-bit keys with 8-bit queries by AVX-512 VNNI, which numba cannot be made to use by itself.
+"""Products of 8-bit keys that stay with a few 8-bit queries, summed exactly; what a server needs.
 
-A *tile* holds `LANES` keys: `tiles[t, step, lane]` are four neighbouring coordinates of one key. One
-instruction multiplies four bytes of sixteen keys with the same four of a query and adds them up in 32 bits;
-four vectors of keys and four queries at a time keep it busy. It wants one side without sign, so 128 is added
-to the keys, and 128 times a query's sum is taken off. Sums are exact.
+AVX-512 VNNI multiplies where it is there, which numba cannot be made to use by itself. A *tile* then holds
+`_LANES` keys: `tiles[t, step, lane]` are four neighbouring coordinates of one key. One instruction multiplies
+four bytes of sixteen keys with the same four of a query and adds them up in 32 bits; four vectors of keys and
+four queries at a time keep it busy. It wants one side without sign, so 128 is added to the keys, and 128
+times a query's sum is taken off.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numba.extending import intrinsic
 from bilex.core.compiling import njit, types
 from bilex.core.machine import processor
 
-LANES = 64
+_LANES = 64
 _STEP = 4  # coordinates of a key that lie side by side
 _GROUP = 4  # queries that are multiplied together
 _OFFSET = 128
@@ -36,52 +37,74 @@ def available() -> bool:
     return bool(free and has and llvmlite.binding.get_host_cpu_features().get("avx512vnni"))
 
 
-def empty(keys: int, width: int) -> npt.NDArray[np.uint8]:
-    """Tiles for so many keys of so many coordinates, in whole cache lines."""
-    shape = (-(-keys // LANES), -(-width // _STEP), LANES, _STEP)
-    memory = np.zeros(int(np.prod(shape)) + _CACHE_LINE, np.uint8)
-    start = -memory.ctypes.data % _CACHE_LINE
-    return memory[start : start + memory.size - _CACHE_LINE].reshape(shape)
+class Int8Keys:
+    """8-bit keys, laid out for whoever multiplies them.
+
+    Args:
+        count: How many.
+        width: Coordinates of a key.
+        instruction: Whether AVX-512 VNNI multiplies; None decides by the processor.
+    """
+
+    def __init__(self, count: int, width: int, instruction: bool | None = None) -> None:
+        self._vnni = available() if instruction is None else instruction
+        self._rows: npt.NDArray[Any] = np.zeros((0 if self._vnni else count, width), np.int8)
+        if self._vnni:
+            shape = (-(-count // _LANES), -(-width // _STEP), _LANES, _STEP)
+            memory = np.zeros(int(np.prod(shape)) + _CACHE_LINE, np.uint8)
+            start = -memory.ctypes.data % _CACHE_LINE
+            self._rows = memory[start : start + memory.size - _CACHE_LINE].reshape(shape)
+
+    def put(self, low: npt.NDArray[np.int8], first: int) -> None:
+        """Write keys, from key `first` on."""
+        if self._vnni:
+            _put(low, self._rows, first)
+        else:
+            self._rows[first : first + len(low)] = low
+
+    def products(self, queries: npt.NDArray[np.int8], first: int, out: npt.NDArray[np.int32]) -> None:
+        """The products of queries with the keys from `first` on, a multiple of 64; one query per row."""
+        if self._vnni:
+            count, width = queries.shape
+            padded = np.zeros((-(-count // _GROUP) * _GROUP, -(-width // _STEP) * _STEP), np.int8)
+            padded[:count, :width] = queries
+            _products(self._rows, padded, first, out)
+        else:
+            _by_loop(self._rows, queries, first, out)
 
 
 @njit(nogil=True, cache=True)
-def put(low: Any, tiles: Any, first: int) -> None:
-    """Write 8-bit keys, one per row, into the tiles, from key `first` on."""
+def _by_loop(keys: Any, queries: Any, first: int, out: Any) -> None:
+    for c in range(out.shape[1]):
+        key = keys[first + c]
+        for q in range(out.shape[0]):
+            query, total = queries[q], np.int32(0)
+            for d in range(key.shape[0]):
+                total = np.int32(total + np.int32(key[d]) * np.int32(query[d]))
+            out[q, c] = total
+
+
+@njit(nogil=True, cache=True)
+def _put(low: Any, tiles: Any, first: int) -> None:
     for i in range(low.shape[0]):
-        tile, lane = (first + i) // LANES, (first + i) % LANES
+        tile, lane = (first + i) // _LANES, (first + i) % _LANES
         for d in range(low.shape[1]):
             tiles[tile, d // _STEP, lane, d % _STEP] = np.uint8(np.int16(low[i, d]) + np.int16(_OFFSET))
 
 
-def padded(low: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """8-bit queries padded to whole groups and steps."""
-    count, width = low.shape
-    rows = np.zeros((-(-count // _GROUP) * _GROUP, -(-width // _STEP) * _STEP), np.int8)
-    rows[:count, :width] = low
-    return rows
-
-
 @njit(nogil=True, cache=True)
-def products(tiles: Any, queries: Any, first: int, out: Any) -> None:
-    """The products of queries with the keys from `first` on, which begins a tile, as int32.
-
-    Args:
-        tiles: All keys.
-        queries: As `padded` makes them; may be more rows than `out` has.
-        first: The first key.
-        out: One query per row.
-    """
+def _products(tiles: Any, queries: Any, first: int, out: Any) -> None:
     count, columns = out.shape
-    cells = np.empty((_GROUP, LANES), np.int32)
+    cells = np.empty((_GROUP, _LANES), np.int32)
     offsets = np.zeros(queries.shape[0], np.int32)
     for q in range(queries.shape[0]):
         for d in range(queries.shape[1]):
             offsets[q] -= _OFFSET * np.int32(queries[q, d])
-    for at in range(0, columns, LANES):
-        tile, lanes = (first + at) // LANES, min(LANES, columns - at)
+    for at in range(0, columns, _LANES):
+        tile, lanes = (first + at) // _LANES, min(_LANES, columns - at)
         for q in range(0, count, _GROUP):
             for g in range(_GROUP):
-                for lane in range(LANES):
+                for lane in range(_LANES):
                     cells[g, lane] = offsets[q + g]
             _add(tiles[tile].ctypes.data, queries[q].ctypes.data, queries.shape[1], cells.ctypes.data)
             for g in range(min(_GROUP, count - q)):
@@ -99,7 +122,7 @@ def _add(typing: Any, tile: Any, queries: Any, width: Any, cells: Any) -> Any:
         known = builder.module.globals.get(name)
         kind = ir.FunctionType(_vector, [_vector] * 3)
         multiply = known if known is not None else ir.Function(builder.module, kind, name)
-        vectors = LANES // _vector.count
+        vectors = _LANES // _vector.count
         keys = builder.inttoptr(tile, _vector.as_pointer())
         rows = [
             builder.inttoptr(builder.add(queries, builder.mul(width, _int64(g))), _int32.as_pointer())
