@@ -40,7 +40,7 @@ from bilex.model import Translator
 from bilex.model.many import ManyLanguages
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
-from bilex_bench.setups import Setup
+from bilex_bench.results import Setup
 from bilex_bench.store import ResultsStore
 from bilex_bench.work import run_family
 from bilex_bench.workplace import Workplace, WorkPlan

@@ -20,8 +20,7 @@ from bilex.evaluation.result import (
     mean_metrics,
 )
 from bilex.lexicon.statistics import BANDS
-from bilex_bench.results import Result, WordSample
-from bilex_bench.setups import Setup
+from bilex_bench.results import Result, Setup, WordSample
 
 PAIRS = ("en-fi", "en-fr", "en-ru", "fi-fr", "fi-ru", "fr-ru")
 SIZES = ("5k", "1k")

@@ -20,9 +20,8 @@ from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
-from bilex_bench.events import Moved, News, Retried, Started, Step
-from bilex_bench.results import Result
-from bilex_bench.setups import Setup
+from bilex_bench.engine import Begun, Job, News, Retried, Step
+from bilex_bench.results import Result, Setup
 from bilex_bench.workplace import WorkPlan
 from planted import planted
 
@@ -138,22 +137,24 @@ class Noted:
         self.steps: list[Step] = []
         self.begun: list[Sequence[Setup]] = []
         self.most_at_once = 0
-        self._now: set[int] = set()
+        self._now: set[Job] = set()
 
     def take(self, all_news: Iterable[News]) -> None:
-        for news in all_news:
-            if isinstance(news, Result):
-                self.results.append(news)
-            elif isinstance(news, Started):
-                self.begun.append(news.setups)
-                self._now.add(news.worker)
+        for job, event in all_news:
+            if isinstance(event, Result):
+                self.results.append(event)
+            elif isinstance(event, Begun):
+                self.begun.append(job.setups)
+                self._now.add(job)
                 self.most_at_once = max(self.most_at_once, len(self._now))
-            elif isinstance(news, Moved):
-                self.moved(news.step)
-            elif isinstance(news, Retried):
-                self.retried.append(news.reason)
+                if event.where is not None:
+                    self.moved(event.where)
+            elif isinstance(event, Step):
+                self.moved(event)
+            elif isinstance(event, Retried):
+                self.retried.append(event.reason)
             else:
-                self._now.discard(news.worker)
+                self._now.discard(job)
 
     def moved(self, step: Step) -> None:
         self.steps.append(step)

@@ -15,7 +15,7 @@ from bilex_bench.align_grid import ModelPlan, PairsFile
 from bilex_bench.cli.align_grid import command
 from bilex_bench.cluster import Needs, RayExecutor
 from bilex_bench.engine import run
-from bilex_bench.setups import families
+from bilex_bench.results import families
 from planted import planted
 from test_cluster import Assassin, Cluster, cluster  # noqa: F401
 

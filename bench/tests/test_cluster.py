@@ -12,10 +12,9 @@ import pytest
 import runner_world as world
 from bilex.core.errors import BilexError
 from bilex_bench.cluster import Needs, RayExecutor, fitting
-from bilex_bench.engine import run
-from bilex_bench.events import Step
+from bilex_bench.engine import Step, run
 from bilex_bench.local import LocalExecutor
-from bilex_bench.setups import Setup, families
+from bilex_bench.results import Setup, families
 
 OBJECT_STORE = 80 << 20
 

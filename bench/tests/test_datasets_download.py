@@ -16,10 +16,8 @@ import pytest
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import download as downloading
-from bilex_bench.datasets.catalogue import KNOWN, RemoteFile, known
-from bilex_bench.datasets.download import download, part_of
-from bilex_bench.datasets.fetching import fetch
-from bilex_bench.datasets.first_words import download_words
+from bilex_bench.datasets.catalogue import KNOWN, RemoteFile, fetch, known
+from bilex_bench.datasets.download import download, download_words, part_of
 from data_server import DataServer, serving
 
 CONTENT = random.Random(0).randbytes(3_000_000)
@@ -314,7 +312,7 @@ def test_languages_that_cannot_be_fetched(
 def test_an_archive_that_unpacks_to_gigabytes_is_refused(
     server: DataServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bilex_bench.datasets.fetching._LARGEST_DICTIONARY", 3)
+    monkeypatch.setattr("bilex_bench.datasets.catalogue._LARGEST_DICTIONARY", 3)
     files = [
         RemoteFile(
             server.add("/bg-l2.zip", archive("bg-ca.test.9.cc.trans")), "dictionaries/panlex/bg-l2.zip"

@@ -11,10 +11,9 @@ import pytest
 
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
-from bilex_bench.estimate import by_family, estimate
-from bilex_bench.setups import Setup
+from bilex_bench.results import Setup
+from bilex_bench.runner import by_family, estimate, word_count
 from bilex_bench.store import ResultsStore
-from bilex_bench.word_counts import word_count
 from fabricated import fabricated
 
 

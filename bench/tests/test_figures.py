@@ -15,12 +15,10 @@ from matplotlib.figure import Figure
 from bilex.cli import BAD_INPUT, OK, run
 from bilex.core.errors import BilexError
 from bilex_bench.figures import FIGURES, Drawing, draw_figures
-from bilex_bench.figures.board import Board, slug
-from bilex_bench.figures.palette import DARK, colour_of, styles_for
-from bilex_bench.figures.time_accuracy import Point, front
+from bilex_bench.figures.board import DARK, Board, colour_of, slug, styles_for
+from bilex_bench.figures.charts import Point, front
 from bilex_bench.figures.tsne import joint_rows, pair_figures, projected
-from bilex_bench.results import DIRECTIONS, Result, WordSample
-from bilex_bench.setups import Setup
+from bilex_bench.results import DIRECTIONS, Result, Setup, WordSample
 from bilex_bench.store import ResultsStore
 from fabricated import LAMBDAS, fabricated, fabricated_results
 

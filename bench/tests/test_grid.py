@@ -10,9 +10,8 @@ import pytest
 from bilex.core.errors import BilexError
 from bilex_bench.datasets import DataFolder
 from bilex_bench.grid import Grid
-from bilex_bench.ready import ready_grids, ready_text
-from bilex_bench.setups import families
-from bilex_bench.toml_lines import Lines
+from bilex_bench.grid_file import Lines, ready_grids, ready_text
+from bilex_bench.results import families
 
 XLING = [f"{a}-{b}" for a, b in combinations(("de", "en", "fi", "fr", "hr", "it", "ru", "tr"), 2)]
 PANLEX = [f"{a}-{b}" for a, b in permutations(("bg", "ca", "et", "eu", "he", "hu"), 2)]

@@ -15,11 +15,9 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex_bench.datasets import download as downloading
-from bilex_bench.datasets import first_words
 from bilex_bench.datasets.catalogue import KNOWN
-from bilex_bench.datasets.download import download
-from bilex_bench.datasets.first_words import download_words
-from bilex_bench.store_lock import exclusive
+from bilex_bench.datasets.download import download, download_words
+from bilex_bench.store import ResultsStore
 
 
 @pytest.fixture(autouse=True)
@@ -123,16 +121,16 @@ def test_a_line_that_never_ends_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, beginning: bytes
 ) -> None:
     """A bomb of 40 MB stands for one of 6 GB; 100,000 bytes for the 16 MB that a line may have."""
-    monkeypatch.setattr(first_words, "_LONGEST_LINE", 100_000)
+    monkeypatch.setattr(downloading, "_LONGEST_LINE", 100_000)
     seen: list[int] = []
-    real = first_words._Unpacker._pieces
+    real = downloading._Unpacker._pieces
 
-    def watched(self: first_words._Unpacker, block: bytes) -> Iterator[bytes]:
+    def watched(self: downloading._Unpacker, block: bytes) -> Iterator[bytes]:
         for piece in real(self, block):
             seen.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(first_words._Unpacker, "_pieces", watched)
+    monkeypatch.setattr(downloading._Unpacker, "_pieces", watched)
     content = beginning + bytes(40_000_000 if packed else 2_000_000)
     body = gzip.compress(content) if packed else content
     whole = tmp_path / ("x.vec.gz" if packed else "x.vec")
@@ -152,7 +150,7 @@ def test_packed_text_comes_out_whole_however_it_is_packed(tmp_path: Path) -> Non
 
 
 def test_encrypted_and_escaping_archives_write_nothing_outside(tmp_path: Path) -> None:
-    from bilex_bench.datasets import fetching
+    from bilex_bench.datasets import catalogue
 
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as archive:
@@ -165,20 +163,19 @@ def test_encrypted_and_escaping_archives_write_nothing_outside(tmp_path: Path) -
     folder = tmp_path / "inner" / "panlex"
     folder.mkdir(parents=True)
     (folder / "bg.zip").write_bytes(held.getvalue())
-    fetching._unpack(folder / "bg.zip", {"bg", "ca"})
+    catalogue._unpack(folder / "bg.zip", {"bg", "ca"})
     written = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.trans")]
     assert written and all(path.is_relative_to("inner/panlex/bg-ca") for path in written)
 
 
 def test_a_results_file_is_locked_under_every_name(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
-    (tmp_path / "real" / "q.sqlite").write_bytes(b"")
     (tmp_path / "file").symlink_to("real/q.sqlite")
     (tmp_path / "folder").symlink_to("real")
-    with exclusive(tmp_path / "real" / "q.sqlite"):
-        for other in ("file", "folder/q.sqlite"):
-            with pytest.raises(BilexError, match="is writing results there"), exclusive(tmp_path / other):
-                pytest.fail("two runners at once")
+    with ResultsStore.open(tmp_path / "real" / "q.sqlite") as store, store.claim():
+        for name in ("file", "folder/q.sqlite"):
+            with ResultsStore.open(tmp_path / name) as other, pytest.raises(BilexError, match="is in use"):
+                other.claim().__enter__()
     assert sorted(path.name for path in (tmp_path / "real").iterdir()) == ["q.sqlite"]
 
 

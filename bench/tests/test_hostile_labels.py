@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bilex_bench.setups import Setup
+from bilex_bench.results import Setup
 
 
 @pytest.mark.parametrize(

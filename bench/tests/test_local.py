@@ -13,8 +13,7 @@ from bilex.core.machine import Processor
 from bilex_bench import local
 from bilex_bench.engine import run
 from bilex_bench.local import LocalExecutor, default_workers, how_it_ended, threads_for
-from bilex_bench.results import Result
-from bilex_bench.setups import families
+from bilex_bench.results import Result, families
 from bilex_bench.work import run_family
 from bilex_bench.workplace import Workplace
 
@@ -61,7 +60,7 @@ def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
 def test_who_stops_listening_ends_the_run_and_the_workers(folder: world.KnownFolder, tmp_path: Path) -> None:
     executor = LocalExecutor(world.plan_for(folder, tmp_path), 1)
     with closing(run(executor, families(world.grid()))) as all_news:
-        assert any(isinstance(news, Result) for news in all_news)
+        assert any(isinstance(event, Result) for _, event in all_news)
     assert multiprocessing.active_children() == []
 
 

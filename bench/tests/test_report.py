@@ -16,7 +16,7 @@ import pytest
 from bilex.cli import BAD_INPUT, OK, run
 from bilex.core.errors import BilexError
 from bilex_bench.report import report_page
-from bilex_bench.report.svg import inline_svg
+from bilex_bench.report.page import inline_svg
 from bilex_bench.results import Result
 from bilex_bench.store import ResultsStore
 from browser import AVAILABLE, Browser, browser

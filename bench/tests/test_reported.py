@@ -17,7 +17,7 @@ from bilex_bench.reported import (
     reported_average,
     reported_by_name,
 )
-from bilex_bench.setups import Setup
+from bilex_bench.results import Setup
 
 MBERT = "bert-base-multilingual-uncased"
 

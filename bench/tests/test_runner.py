@@ -18,12 +18,10 @@ from rich.console import Console
 import runner_world as world
 from bilex.cli import run as bilex
 from bilex.core.errors import BilexError
-from bilex_bench.events import Ended, Moved, News, Retried, Started, Step
+from bilex_bench.engine import Begun, Finished, Job, News, Retried, Step
 from bilex_bench.live import View, in_a_line
-from bilex_bench.results import Result
+from bilex_bench.results import Result, Setup
 from bilex_bench.runner import Outcome, check_data, in_order, run_setups, todo
-from bilex_bench.schedule import failure
-from bilex_bench.setups import Setup
 from bilex_bench.store import ResultsStore
 from bilex_bench.work import run_family
 from bilex_bench.workplace import Workplace, WorkPlan, sweep
@@ -41,11 +39,12 @@ class InProcess:
     def __call__(self, families: Sequence[Sequence[Setup]]) -> Iterator[News]:
         place = Workplace(self.plan)
         for setups in families:
-            yield Started(0, setups)
+            job = Job(list(setups))
+            yield job, Begun()
             for result in run_family(setups, place):
                 self.ran.append(result.setup)
-                yield result
-            yield Ended(0)
+                yield job, result
+            yield job, Finished()
 
 
 @pytest.fixture(scope="module")
@@ -328,9 +327,9 @@ def done(**more: object) -> Result:
 def test_lines_tell_results_failures_and_retries(capsys: pytest.CaptureFixture[str]) -> None:
     assert in_a_line(done()) == "Procrustes, aa-bb, 1k seeds: P@1 → 50.0, ← 50.0 (1.5 s)"
     with View(2) as view:
-        died = failure(world.setup(), "it died.", 2)
-        for news in (Started(0, [world.setup()]), done(), Retried([world.setup()], "it died."), died):
-            view.show(news)
+        job = Job([world.setup()], attempt=2)
+        for event in (Begun(), done(), Retried("it died."), *job.failures("it died.")):
+            view.show(job, event)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("[1/2] Procrustes")
     assert "It is tried once more." in lines[1]
@@ -341,10 +340,11 @@ def test_a_terminal_shows_bars_running_families_and_results() -> None:
     terminal = io.StringIO()
     console = Console(file=terminal, force_terminal=True, width=160)
     with View(3, console) as view:
-        died = failure(world.setup("advanced"), "it died.", 2)
+        job, other = Job([world.setup()]), Job([world.setup("advanced")], attempt=2)
         step = Step("iteration 2 of 3", 20, 50, {"loss": 0.25})
-        for news in (Started(0, [world.setup()]), Moved(0, step), done(), died):
-            view.show(news)
+        for event in (Begun(), step, done()):
+            view.show(job, event)
+        view.show(other, *other.failures("it died."))
     shown = terminal.getvalue()
     for text in ("2/3", "20/50", "iteration 2 of 3", "loss 0.25", "50.0", "it died."):
         assert text in shown

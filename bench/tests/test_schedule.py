@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 import runner_world as world
-from bilex_bench.results import Result
+from bilex_bench.engine import Finished, Lost, Schedule
+from bilex_bench.results import Result, families
 from bilex_bench.runner import in_order
-from bilex_bench.schedule import Schedule
-from bilex_bench.setups import families
 
 SETUPS = [world.setup(method) for method in ("procrustes", "advanced", "c1")]
 
@@ -19,7 +18,7 @@ def drained(schedule: Schedule) -> list[str]:
     while (job := schedule.next()) is not None:
         order.append(job.setups[0].method)
         job.setups = []
-        schedule.finished(job)
+        schedule.ended(job, Finished())
     return order
 
 
@@ -33,17 +32,17 @@ def test_a_lost_family_is_tried_once_more_alone_and_last() -> None:
     schedule = Schedule(families(SETUPS))
     lost, second = schedule.next(), schedule.next()
     assert lost and second
-    assert schedule.lost(lost, "it died.") == []
+    assert schedule.ended(lost, Lost("it died.")) == []
     third = schedule.next()
     assert third and third.setups[0].method == "c1"
     assert schedule.next() is None, "a family to be tried alone waits for the others"
     for job in (second, third):
         job.setups = []
-        schedule.finished(job)
+        schedule.ended(job, Finished())
     again = schedule.next()
     assert again is lost and again.alone and again.last_attempt and again.attempt == 2
     assert schedule.next() is None, "nothing runs beside it"
-    [given_up] = schedule.lost(again, "it died again.")
+    [given_up] = schedule.ended(again, Lost("it died again."))
     assert given_up.status == "failed" and given_up.attempts == 2
     assert "it died again." in str(given_up.error)
     assert not schedule
@@ -55,7 +54,7 @@ def test_what_has_arrived_is_not_asked_for_again() -> None:
     job = schedule.next()
     assert job
     schedule.received(job, Result(setup=family[0], status="done"))
-    schedule.lost(job, "it died.")
+    schedule.ended(job, Lost("it died."))
     again = schedule.next()
     assert again and again.setups == family[1:]
 
@@ -65,7 +64,7 @@ def test_a_family_lost_after_its_last_result_is_done() -> None:
     job = schedule.next()
     assert job
     schedule.received(job, Result(setup=SETUPS[0], status="done"))
-    assert schedule.lost(job, "it died.") == []
+    assert schedule.ended(job, Lost("it died.")) == []
     assert not schedule
 
 
@@ -74,10 +73,10 @@ def test_a_machine_may_vanish_a_few_times_without_a_family_being_given_up() -> N
     for _ in range(4):
         job = schedule.next()
         assert job and not job.alone
-        assert schedule.interrupted(job, "the machine is gone.") == []
+        assert schedule.ended(job, Lost("the machine is gone.", with_machine=True)) == []
     job = schedule.next()
     assert job
-    [given_up] = schedule.interrupted(job, "the machine is gone.")
+    [given_up] = schedule.ended(job, Lost("the machine is gone.", with_machine=True))
     assert "5 times" in str(given_up.error)
     assert not schedule
 
@@ -86,7 +85,7 @@ def test_a_family_that_ends_without_all_its_results_is_no_success() -> None:
     schedule = Schedule([[SETUPS[0]]])
     job = schedule.next()
     assert job
-    [missing] = schedule.finished(job)
+    [missing] = schedule.ended(job, Finished())
     assert missing.status == "failed"
 
 

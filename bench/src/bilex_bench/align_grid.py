@@ -26,10 +26,8 @@ from bilex.core.progress import SILENT, Progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.model import Translator
 from bilex.model.storage import holds_model
-from bilex_bench.datasets.folder import DataFolder
-from bilex_bench.datasets.layouts import ALL, LANGUAGE, Dictionaries, PairFiles
-from bilex_bench.results import Result, now
-from bilex_bench.setups import Setup
+from bilex_bench.datasets.folder import ALL, LANGUAGE, DataFolder, Dictionaries, PairFiles
+from bilex_bench.results import Result, Setup, now
 from bilex_bench.work import FamilyOutOfMemoryError, is_out_of_memory, sentence_of
 from bilex_bench.workplace import Workplace, WorkPlan
 
@@ -43,13 +41,9 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ModelPlan(WorkPlan):
-    """A plan whose workers write models.
+    """A plan whose workers write models."""
 
-    Args:
-        models: The folder of models, one per pair; every machine must reach it by this path.
-    """
-
-    models: str
+    models: str  # the folder of models, one per pair; every machine must reach it by this path
 
     def run_family(
         self,
@@ -128,21 +122,13 @@ class ModelPlan(WorkPlan):
 
 @dataclass(frozen=True)
 class PairsFile:
-    """What a file of pairs asks for.
+    """What a file of pairs asks for."""
 
-    Attributes:
-        folder: The vectors of all languages, and the seeds of all pairs that have some.
-        setups: One per pair.
-        without_seeds: Pairs of the languages that no seed dictionary was found for.
-        output: The folder for the models, as the file names it.
-        device: "auto", "cpu" or "cuda".
-    """
-
-    folder: DataFolder
-    setups: list[Setup]
-    without_seeds: list[str]
-    output: str
-    device: str
+    folder: DataFolder  # the vectors of all languages, and the seeds of all pairs that have some
+    setups: list[Setup]  # one per pair
+    without_seeds: list[str]  # pairs of the languages that no seed dictionary was found for
+    output: str  # the folder for the models, as the file names it
+    device: str  # "auto", "cpu" or "cuda"
 
     @classmethod
     def read(cls, path: Path) -> PairsFile:

@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
-from bilex_bench.events import Begun, Event, Finished, Lost, Step
-from bilex_bench.schedule import Job
-from bilex_bench.worker import work_on
+from bilex_bench.engine import Begun, Event, Finished, Job, Lost, Step
+from bilex_bench.local import work_on
 from bilex_bench.workplace import Workplace, WorkPlan
 
 if TYPE_CHECKING:
@@ -36,17 +35,12 @@ _SECONDS_TO_ANSWER = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a family is given of a machine; None for what is usual.
+    """What a family is given of a machine; None for what is usual."""
 
-    Args:
-        cpus: Cores, which is also how many threads it uses; usually four.
-        gpus: GPUs; a fraction lets several families share one. Usually one where there are GPUs.
-        gigabytes: Memory that Ray sets aside for it; usually what is estimated.
-    """
-
-    cpus: int | None = None
+    cpus: int | None = None  # cores, which is also how many threads it uses; usually four
+    # GPUs; a fraction lets several families share one. Usually one where there are GPUs
     gpus: float | None = None
-    gigabytes: float | None = None
+    gigabytes: float | None = None  # memory that Ray sets aside for it; usually what is estimated
 
 
 class RayExecutor:

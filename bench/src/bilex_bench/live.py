@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -19,9 +18,8 @@ from rich.progress import (
 from rich.text import Text
 
 from bilex.core.text import safe_console
-from bilex_bench.events import Ended, Moved, News, Retried, Started
+from bilex_bench.engine import Begun, Event, Finished, Job, Lost, Retried, Step
 from bilex_bench.results import DIRECTIONS, Result
-from bilex_bench.setups import Setup
 
 if TYPE_CHECKING:
     from typing import Self
@@ -42,12 +40,8 @@ def in_a_line(result: Result) -> str:
 class View:
     """Shows news of a run, as long as its `with` block lasts.
 
-    On a terminal there are bars for the whole run and for each worker; in a log, a line about each family
+    On a terminal there are bars for the whole run and for each family; in a log, a line about each family
     once a minute. Results and retries are lines in both.
-
-    Args:
-        total: How many setups will run.
-        console: Where to write; stderr unless given.
     """
 
     def __init__(self, total: int, console: Console | None = None) -> None:
@@ -66,8 +60,8 @@ class View:
         self._setups = self._bars.add_task("setups", total=total, step="")
         self._total = total
         self._done = 0
-        self._workers: dict[int, TaskID] = {}
-        self._said: dict[int, float] = {}
+        self._running: dict[Job, TaskID] = {}
+        self._said: dict[Job, float] = {}
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -80,37 +74,38 @@ class View:
         """One line that stays."""
         self._console.print(Text(sentence, style=style), soft_wrap=True)
 
-    def show(self, news: News) -> None:
-        """Show what has happened."""
-        if isinstance(news, Result):
+    def show(self, job: Job, event: Event | Retried) -> None:
+        """Show what has happened to a family."""
+        if isinstance(event, Result):
             self._done += 1
             self._bars.update(self._setups, completed=self._done)
-            style = "red" if news.status == "failed" else ""
-            self.say(f"[{self._done}/{self._total}] {in_a_line(news)}", style)
-        elif isinstance(news, Started):
-            name = _family_name(news.setups)
-            self._workers[news.worker] = self._bars.add_task(name, total=None, step="starting")
-            self._said[news.worker] = time.monotonic()
-        elif isinstance(news, Moved):
-            self._move(news)
-        elif isinstance(news, Retried):
-            self.say(f"{_family_name(news.setups)}: {news.reason} It is tried once more.")
-        elif isinstance(news, Ended):
-            self._bars.remove_task(self._workers.pop(news.worker))
+            style = "red" if event.status == "failed" else ""
+            self.say(f"[{self._done}/{self._total}] {in_a_line(event)}", style)
+        elif isinstance(event, Begun):
+            self._running[job] = self._bars.add_task(_family_name(job), total=None, step="starting")
+            self._said[job] = time.monotonic()
+            if event.where is not None:
+                self._move(job, event.where)
+        elif isinstance(event, Step) and job in self._running:
+            self._move(job, event)
+        elif isinstance(event, Retried):
+            self.say(f"{_family_name(job)}: {event.reason} It is tried once more.")
+        elif isinstance(event, Finished | Lost) and job in self._running:
+            self._bars.remove_task(self._running.pop(job))
 
-    def _move(self, news: Moved) -> None:
-        task, step = self._workers[news.worker], news.step
+    def _move(self, job: Job, step: Step) -> None:
+        task = self._running[job]
         metrics = "".join(f", {name} {value}" for name, value in step.metrics.items())
         total = step.total or max(step.done, 1)  # rich keeps the last total where there is none
         self._bars.update(task, completed=step.done, total=total, step=step.name + metrics)
         now = time.monotonic()
-        if self._bars.disable and now - self._said[news.worker] >= _LINE_EVERY_SECONDS:
-            self._said[news.worker] = now
+        if self._bars.disable and now - self._said[job] >= _LINE_EVERY_SECONDS:
+            self._said[job] = now
             shown = next(one for one in self._bars.tasks if one.id == task)
             share = f" {step.done / step.total:.0%}" if step.total else ""
             self.say(f"{shown.description}: {step.name}{share} after {shown.elapsed or 0:.0f} s")
 
 
-def _family_name(setups: Sequence[Setup]) -> str:
-    first = setups[0]
+def _family_name(job: Job) -> str:
+    first = job.setups[0]
     return f"{first.method}, {first.pair}, {first.seeds} seeds"

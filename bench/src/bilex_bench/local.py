@@ -7,35 +7,32 @@ one have nothing to do with those of another; each keeps its vocabularies open f
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.machine import processor, total_memory
-from bilex_bench.events import Begun, Event, Finished, Lost
-from bilex_bench.schedule import Job
-from bilex_bench.worker import serve
-from bilex_bench.workplace import WorkPlan
+from bilex_bench.engine import Begun, Event, Finished, Job, Lost, Relay
+from bilex_bench.workplace import Workplace, WorkPlan
 
 if TYPE_CHECKING:
     from typing import Self
 
+
 _THREADS_A_WORKER = 4
 _MEMORY_A_WORKER = 6 << 30
 _SECONDS_TO_LEAVE = 3
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_TERMINATED = 143
 
 
 def default_workers(*, on_gpu: bool) -> int:
@@ -65,12 +62,7 @@ class _Worker:
 
 
 class LocalExecutor:
-    """Runs families in processes of this machine, started as they are needed.
-
-    Args:
-        plan: What the workers need to know.
-        workers: How many there may be at a time.
-    """
+    """Runs families in processes of this machine, started as they are needed, so many at a time."""
 
     def __init__(self, plan: WorkPlan, workers: int) -> None:
         self._plan, self._size = plan, workers
@@ -191,3 +183,58 @@ def _thread_variables(threads: int) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def serve(pipe: Connection, plan: WorkPlan) -> None:
+    """The life of a worker process: families in, events out, until the other end is closed.
+
+    A worker never outlives the process that started it, however that one ended. On SIGTERM it raises
+    SystemExit, so that half-written files are removed.
+    """
+    import torch
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(_TERMINATED)
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    signal.signal(signal.SIGTERM, leave)
+    torch.set_num_threads(plan.threads)
+    workplace = Workplace(plan)
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            job: Job = pipe.recv()
+            work_on(job, workplace, pipe.send)
+
+
+def _end_with(parent: int) -> None:
+    wait([parent])
+    os._exit(_TERMINATED)
+
+
+def work_on(
+    job: Job, workplace: Workplace, send: Callable[[Event], None], *, seconds_between_steps: float = 0.25
+) -> None:
+    """Work on one family, and give back the memory it took, since other processes may share the GPU."""
+    import torch
+
+    from bilex_bench.work import FamilyOutOfMemoryError
+
+    results = workplace.plan.run_family(
+        job.setups,
+        workplace,
+        progress=Relay(send, seconds_between_steps),
+        attempt=job.attempt,
+        last_attempt=job.last_attempt,
+    )
+    out_of_memory = None
+    try:
+        for result in results:
+            send(result)
+    except FamilyOutOfMemoryError as error:
+        out_of_memory = str(error)
+    gc.collect()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.empty_cache()
+    send(Finished(out_of_memory))

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
-from bilex_bench.about import about
-from bilex_bench.results import DirectionName
-from bilex_bench.setups import Setup
+from bilex_bench.results import DirectionName, Setup
 
 Retrieval = Literal["nn", "csls"]
 
@@ -49,15 +47,10 @@ _AVERAGES = ("main", "ablation_full")
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What the paper reports for a setup, or for the nearest thing to it.
+    """What the paper reports for a setup, or for the nearest thing to it."""
 
-    Attributes:
-        names: Its names in the paper's tables.
-        difference: What the paper did otherwise; empty if nothing but the vectors.
-    """
-
-    names: tuple[str, ...]
-    difference: str = ""
+    names: tuple[str, ...]  # its names in the paper's tables
+    difference: str = ""  # what the paper did otherwise; empty if nothing but the vectors
 
 
 def counterpart(setup: Setup) -> Counterpart | None:
@@ -164,3 +157,54 @@ def _figures() -> dict[tuple[str, str, str, str, Retrieval], float]:
         for retrieval in retrievals
         if row[f"p1_{retrieval}"]
     }
+
+
+@dataclass(frozen=True)
+class ReportedAs:
+    """One name of a method in the tables of Li et al. (ACL 2022)."""
+
+    name: str  # the name there
+    seeds: tuple[str, ...] = ("5k", "1k")  # the seed dictionaries with which the tables report it
+    # the settings that differ from the method's defaults and make it what was reported
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class About:
+    """One method."""
+
+    colour: str | None = None  # in plots; None for the one of unknown methods
+    place: int = 50  # in tables; lower places come first
+    reported_as: tuple[ReportedAs, ...] = ()  # its names in published tables
+    # values of settings that leave the method what is reported there
+    same_method: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+_VECMAP = "#009e73"
+_ABOUT = {
+    "procrustes": About("#7a7a7a", 0),
+    "advanced": About("#56b4e9", 10),
+    "rcsls": About("#cc79a7", 20, (ReportedAs("RCSLS"),), {"restore": (True, False)}),
+    # The paper reports the supervised mapping with 5k seeds and self-learning with 1k.
+    "vecmap-supervised": About(_VECMAP, 30, (ReportedAs("VecMap", ("5k",)),)),
+    "vecmap-semi": About(_VECMAP, 31, (ReportedAs("VecMap", ("1k",)),)),
+    "vecmap-identical": About(_VECMAP, 32),
+    "vecmap-unsupervised": About(_VECMAP, 33),
+    "lnmap": About("#999933", 40, (ReportedAs("LNMap"),)),
+    "fipp": About("#e69f00", 41, (ReportedAs("FIPP"),), {"metric": ("dot",)}),
+    "c1": About(
+        "#0072b2",
+        90,
+        (
+            ReportedAs("C1"),
+            ReportedAs("C1 w/o CL", settings={"contrastive": False}),
+            ReportedAs("C1 w/o SL", settings={"self_learning": False}),
+        ),
+        {"preset": ("auto", "paper"), "contrastive": (True,), "self_learning": (True,)},
+    ),
+}
+
+
+def about(method: str) -> About:
+    """What is known about a method."""
+    return _ABOUT.get(method, About())

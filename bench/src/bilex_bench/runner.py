@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
+import re
+import statistics
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from bilex.core.errors import BilexError
+from bilex.core.files import read_json
+from bilex.vectors.folder import CONFIG
+from bilex.vectors.formats import sniff
+from bilex.vectors.reading import open_source
 from bilex_bench.datasets import DataFolder
-from bilex_bench.events import News
+from bilex_bench.engine import News
 from bilex_bench.live import View
-from bilex_bench.results import Result
-from bilex_bench.setups import Setup, families
+from bilex_bench.results import Result, Setup, families
 from bilex_bench.store import ResultsStore
 from bilex_bench.workplace import WorkPlan, sweep
+
+_HEADER = re.compile(rb"\s*(\d+)[ \t]+\d+[ \t\r]*\n")
+_UNKNOWN = 200_000
+_PACKING = 2.5  # how much longer packed text is, unpacked
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run has brought.
+    """What a run has brought."""
 
-    Attributes:
-        done: Setups that were run and went well.
-        failed: Setups that were run and failed.
-        skipped: Setups that needed no run: done before, or failed before and not to be tried again.
-    """
-
-    done: int
-    failed: int
-    skipped: int
+    done: int  # setups that were run and went well
+    failed: int  # setups that were run and failed
+    skipped: int  # setups that needed no run: done before, or failed before and not to be tried again
 
 
 def todo(setups: Iterable[Setup], store: ResultsStore, *, retry_failed: bool = False) -> list[Setup]:
@@ -103,11 +109,11 @@ def run_setups(
     try:
         if waiting:
             with view, contextlib.closing(run(order)) as all_news:
-                for news in all_news:
-                    if isinstance(news, Result):
-                        _keep(store, news)
-                        counts[news.status] += 1
-                    view.show(news)
+                for job, event in all_news:
+                    if isinstance(event, Result):
+                        store.add(replace(event, attempts=event.attempts + store.attempts(event.setup.key)))
+                        counts[event.status] += 1
+                    view.show(job, event)
     except BaseException as error:
         kept = sum(counts.values())
         if kept or not isinstance(error, BilexError):
@@ -119,7 +125,117 @@ def run_setups(
     return Outcome(**counts, skipped=len({setup.key for setup in setups}) - waiting)
 
 
-def _keep(store: ResultsStore, result: Result) -> None:
-    """Store a result, earlier attempts counted."""
-    earlier = store.attempts(result.setup.key)
-    store.add(replace(result, attempts=result.attempts + earlier) if earlier else result)
+@dataclass(frozen=True)
+class Estimate:
+    """What a setup is expected to cost."""
+
+    setup: Setup
+    # What it adds to the setups before it: a fit counts for the first of its family only, tuning for the
+    # first of those that share it. None if its method or language model was never measured.
+    seconds: float | None
+    gigabytes: float | None  # peak memory of its process; None if it was never measured
+
+
+def estimate(
+    setups: Iterable[Setup],
+    datasets: Mapping[str, DataFolder],
+    store: ResultsStore | None = None,
+    *,
+    on_gpu: bool = False,
+) -> list[Estimate]:
+    """Estimate the cost of setups from earlier results on the same device.
+
+    A step takes the median time per word of earlier results of the same method or language model. Memory is
+    the most that any of them needed.
+    """
+
+    @functools.cache
+    def count(dataset: str, language: str) -> int:
+        return word_count(datasets[dataset].vectors_path(language))
+
+    def words(setup: Setup) -> int:
+        counts = [count(setup.dataset, language) for language in setup.languages]
+        return sum(min(number, setup.limit or number) for number in counts)
+
+    device = "cuda" if on_gpu else "cpu"
+    rates: dict[tuple[str, str], list[float]] = {}
+    memory: dict[tuple[str, str | None], float] = {}
+    earlier = store.results() if store is not None else []
+    here = [r for r in earlier if r.status == "done" and r.device == device and r.setup.dataset in datasets]
+    for result in here:
+        setup = result.setup
+        for step, seconds in result.seconds.items():
+            rates.setdefault((step, _shared(setup, step)[1]), []).append(seconds / words(setup))
+        if result.gigabytes:
+            place = setup.method, setup.lm
+            memory[place] = max(memory.get(place, 0.0), result.gigabytes)
+    counted: set[tuple[str, str]] = set()
+    estimates = []
+    for setup in setups:
+        total: float | None = 0.0
+        for step in _steps(setup):
+            owner, predictor = _shared(setup, step)
+            measured = rates.get((step, predictor))
+            if measured is None and step in ("fit", "tune", "encode"):
+                total = None
+            if (step, owner) not in counted and measured and total is not None:
+                counted.add((step, owner))
+                total += statistics.median(measured) * words(setup)
+        estimates.append(Estimate(setup, total, memory.get((setup.method, setup.lm))))
+    return estimates
+
+
+def by_family(estimates: Iterable[Estimate]) -> dict[str, tuple[float | None, float | None]]:
+    """The seconds and the gigabytes of each family; None where a part of it was never measured."""
+    found: dict[str, list[Estimate]] = {}
+    for part in estimates:
+        found.setdefault(part.setup.family, []).append(part)
+    return {
+        family: (
+            all_known([part.seconds for part in parts], sum),
+            all_known([part.gigabytes for part in parts], max),
+        )
+        for family, parts in found.items()
+    }
+
+
+def all_known(values: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
+    """Values combined; None where one is missing."""
+    known = [value for value in values if value is not None]
+    return combine(known) if len(known) == len(values) else None
+
+
+def _steps(setup: Setup) -> list[str]:
+    """The steps of a setup, by the names of `Result.seconds`."""
+    if setup.lm is None:
+        return ["fit", "evaluate"]
+    tune, trial = ["tune"] if setup.tune else [], ["trial"] if setup.mixing == "auto" else []
+    return ["fit", *tune, "encode", *trial, "combine", "evaluate"]
+
+
+def _shared(setup: Setup, step: str) -> tuple[str, str]:
+    """What a step is done once for, and whose earlier results predict it."""
+    if step == "fit":
+        return setup.family, setup.method
+    return (str(setup.stage), str(setup.lm)) if step in ("tune", "encode", "trial") else (setup.key, "")
+
+
+def word_count(path: Path) -> int:
+    """The number of words: as the file states, else guessed from its size; 200,000 if nothing helps."""
+    try:
+        if path.is_dir():
+            return int(read_json(path / CONFIG)["words"])
+        with open_source(path) as source:
+            kind = sniff(source)
+            if kind == "npy":
+                return int(np.load(path, mmap_mode="r").shape[0])
+            header = _HEADER.match(source.head)
+            if header:
+                return int(header[1])
+            if kind != "text":
+                return _UNKNOWN
+            lines = source.head.count(b"\n") or 1
+            unpacked = source.size * (_PACKING if source.compression else 1)
+            return max(lines, round(unpacked * lines / len(source.head)))
+    except (BilexError, OSError, ValueError, KeyError, TypeError):
+        return _UNKNOWN

@@ -32,48 +32,28 @@ _TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """How one method did on the test words of one direction.
+    """How one method did on the test words of one direction."""
 
-    Args:
-        source: The language asked in.
-        target: The language answered in.
-        words: The test words, each once.
-        golds: The translations of each.
-        scores: One number a word: 1 or 0 for P@1, a share over several runs, or a reciprocal rank.
-    """
-
-    source: str
-    target: str
-    words: tuple[str, ...]
-    golds: tuple[tuple[str, ...], ...]
-    scores: Array
+    source: str  # the language asked in
+    target: str  # the language answered in
+    words: tuple[str, ...]  # the test words, each once
+    golds: tuple[tuple[str, ...], ...]  # the translations of each
+    scores: Array  # one number a word: 1 or 0 for P@1, a share over several runs, or a reciprocal rank
 
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much one method is better than another, and how sure that is.
+    """By how much one method is better than another, and how sure that is."""
 
-    Attributes:
-        directions: Over how many directions.
-        words: Test words that both methods answered, over all directions.
-        units: Independent units among them.
-        mean: The mean over directions of the mean difference, first less second, as a fraction.
-        low: The lower end of the 95 % interval.
-        high: The upper end.
-        p: Of the two-sided test.
-        better: Directions in which the first is better.
-        worse: Directions in which it is worse.
-    """
-
-    directions: int
-    words: int
-    units: int
-    mean: float
-    low: float
-    high: float
-    p: float
-    better: int
-    worse: int
+    directions: int  # over how many directions
+    words: int  # test words that both methods answered, over all directions
+    units: int  # independent units among them
+    mean: float  # the mean over directions of the mean difference, first less second, as a fraction
+    low: float  # the lower end of the 95 % interval
+    high: float  # the upper end
+    p: float  # of the two-sided test
+    better: int  # directions in which the first is better
+    worse: int  # directions in which it is worse
 
 
 def compare(

@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
-from bilex.core.files import check_output
+from bilex.core.files import check_output, written_plainly
+from bilex.core.locks import exclusive_lock
 from bilex.evaluation import Prediction
-from bilex_bench import store_checksums as checksums
 from bilex_bench import store_codec as codec
-from bilex_bench.results import DirectionName, Result, WordSample
-from bilex_bench.setups import Setup
-from bilex_bench.store_lock import exclusive
-from bilex_bench.store_schema import prepare
+from bilex_bench.results import DirectionName, Result, Setup, WordSample
 
 if TYPE_CHECKING:
     from typing import Self
+
 
 _SMALLEST_FILE = 100  # the header of an SQLite file; a smaller one would be made into a new results file
 _WAIT_SECONDS = 60  # for another process's write to end
 _JSON_COLUMNS = ("evaluation", "seconds", "environment", "report")
 _PLAIN_COLUMNS = ("status", "error", "gigabytes", "gpu_gigabytes", "device", "started", "attempts")
+_TABLES = ("labels", "predictions", "results", "samples")
+VERSION = 1
+_APPLICATION = int.from_bytes(b"bilx", "big")
 _COLUMNS = ("key", "setup", *_JSON_COLUMNS, *_PLAIN_COLUMNS)
 
 
 @dataclass(frozen=True)
 class MergeReport:
-    """What came of merging another results file into one.
+    """What came of merging another results file into one."""
 
-    Attributes:
-        added: Setups that only the other file had.
-        already: Setups that were here already, and stay as they are.
-        replaced: Setups that had failed here and are done in the other file.
-        differing: Setups done in both files with unequal figures (counted in `already` too).
-    """
-
-    added: int
-    already: int
-    replaced: int
-    differing: int = 0
+    added: int  # setups that only the other file had
+    already: int  # setups that were here already, and stay as they are
+    replaced: int  # setups that had failed here and are done in the other file
+    differing: int = 0  # setups done in both files with unequal figures (counted in `already` too)
 
 
 class ResultsStore:
@@ -78,7 +74,8 @@ class ResultsStore:
             raise BilexError(f"{path}: is a folder; a results file is one SQLite file.")
         if create:
             check_output(path, folder=path.exists())  # a database of another kind is refused by name below
-            _make_folder(path.parent)
+            with written_plainly(path.parent):
+                path.parent.mkdir(parents=True, exist_ok=True)
         elif path.stat().st_size < _SMALLEST_FILE:
             raise BilexError(f"{path}: is not a results file; choose another name.")
         with _plain_errors(path):
@@ -86,8 +83,10 @@ class ResultsStore:
             try:
                 # A rollback journal, not WAL: between two results the file is whole by itself, to be copied.
                 connection.execute("PRAGMA synchronous = FULL")
-                prepare(connection, path)
-                _refuse_damaged(connection)
+                _prepare(connection, path)
+                found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+                if found != "ok":
+                    raise sqlite3.DatabaseError(found)
             except BaseException:
                 connection.close()
                 raise
@@ -104,12 +103,8 @@ class ResultsStore:
         self.close()
 
     def claim(self) -> contextlib.AbstractContextManager[None]:
-        """Be the one runner of this file, as long as the `with` block lasts.
-
-        Raises:
-            BilexError: Another process is.
-        """
-        return exclusive(self.path)
+        """Be the one runner of this file, as long as the `with` block lasts; readers need not."""
+        return exclusive_lock(self.path)
 
     def keys(self, status: str | None = "done") -> set[str]:
         """The keys of the setups with a status; None for all."""
@@ -122,22 +117,17 @@ class ResultsStore:
         return int(rows[0][0]) if rows else 0
 
     def add(self, result: Result) -> bool:
-        """Keep a result, unless its setup is done already.
+        """Keep a result, unless its setup is done already; return whether it was kept.
 
-        A failed result of the same setup is replaced. The label of the setup joins those known for it.
-
-        Returns:
-            Whether the result was kept.
-
-        Raises:
-            BilexError: The disk is full or the file cannot be written; all earlier results are intact.
+        A failed result of the same setup is replaced. The label of the setup joins those known for it. If
+        the disk is full or the file cannot be written, all earlier results are intact.
         """
         key = result.setup.key
         with self._transaction():
             self._label(result.setup)
             known = self._rows("SELECT status FROM results WHERE key = ?", (key,))
             if known and known[0][0] == "done":
-                checksums.keep(self._connection, [key])
+                keep_checksums(self._connection, [key])
                 return False
             self._forget(key)
             self._insert("results", _row(result))
@@ -148,7 +138,7 @@ class ResultsStore:
             for name, sample in result.samples.items():
                 parts = zip(("words", "source", "target"), codec.split_sample(sample), strict=True)
                 self._insert("samples", {"key": key, "name": name} | {n: self._part(p) for n, p in parts})
-            checksums.keep(self._connection, [key])
+            keep_checksums(self._connection, [key])
         return True
 
     def name(self, setups: Iterable[Setup]) -> None:
@@ -161,7 +151,7 @@ class ResultsStore:
             named = list(setups)
             for setup in named:
                 self._label(setup)
-            checksums.keep(self._connection, {setup.key for setup in named})
+            keep_checksums(self._connection, {setup.key for setup in named})
 
     def results(self, *, predictions: bool = False, samples: bool = False) -> list[Result]:
         """All results in the order they were added, one for each label of a setup.
@@ -171,7 +161,7 @@ class ResultsStore:
             samples: Whether the vectors for pictures are read too.
         """
         with _plain_errors(self.path):
-            checksums.check(self._connection, self.path)
+            check_checksums(self._connection, self.path)
         rows = self._rows(
             f"SELECT labels.label, {', '.join(f'results.{name}' for name in _COLUMNS)} FROM results "
             "LEFT JOIN labels ON labels.key = results.key ORDER BY results.rowid, labels.rowid"
@@ -206,14 +196,7 @@ class ResultsStore:
             return {name: codec.join_sample(*parts) for name, *parts in rows}
 
     def merge(self, other: str | Path) -> MergeReport:
-        """Add what another results file has, in one transaction.
-
-        Args:
-            other: The other file; it stays as it is.
-
-        Raises:
-            BilexError: The other file is no results file of this version, or is this file.
-        """
+        """Add what another results file has, in one transaction; the other file stays as it is."""
         other = Path(other)
         with ResultsStore.open(other, create=False):  # to hear what is wrong with it, if anything is
             pass
@@ -254,7 +237,7 @@ class ResultsStore:
                 self._write(f"INSERT INTO main.{table} SELECT * FROM other.{table} WHERE key = ?", key)
         self._write("INSERT OR IGNORE INTO main.labels SELECT * FROM other.labels")
         labelled = self._rows("SELECT key FROM other.labels")
-        checksums.keep(self._connection, {*new, *better, *(key for (key,) in labelled)})
+        keep_checksums(self._connection, {*new, *better, *(key for (key,) in labelled)})
         return MergeReport(len(new), len(theirs) - len(new) - len(better), len(better), int(differing))
 
     def _label(self, setup: Setup) -> None:
@@ -314,19 +297,6 @@ def _result(label: str | None, row: dict[str, Any]) -> Result:
     return Result(setup=setup, **read, **{name: row[name] for name in _PLAIN_COLUMNS})
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BilexError(f"{folder}: cannot be made ({error.strerror or error}).") from error
-
-
-def _refuse_damaged(connection: sqlite3.Connection) -> None:
-    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise sqlite3.DatabaseError(found)
-
-
 @contextlib.contextmanager
 def _plain_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's complaints about a file into one sentence."""
@@ -366,3 +336,81 @@ def _complaint(error: sqlite3.Error) -> str:
     if kind in (sqlite3.SQLITE_CORRUPT, None):
         return f"is damaged ({stated}); restore it from a copy, or move it away and start a new one"
     return f"cannot be used ({stated})"
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables in a new file; refuse a file that is no results file of this version."""
+    if _is_empty(connection):
+        _create(connection)
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if application != _APPLICATION:
+        raise BilexError(f"{path}: is an SQLite file, but not a results file of bilex; choose another name.")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != VERSION:
+        advice = "update bilex" if version > VERSION else "start a new one, or use the bilex that wrote it"
+        raise BilexError(
+            f"{path}: is a results file of format {version}, and this bilex knows format {VERSION}; {advice}."
+        )
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """All tables in one transaction, so that a kill leaves an empty file or a whole one."""
+    connection.execute("BEGIN IMMEDIATE")
+    if _is_empty(connection):  # another process may have been quicker
+        schema = (resources.files("bilex_bench") / "store_schema.sql").read_text(encoding="utf-8")
+        for statement in schema.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def keep_checksums(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
+    """Write down the checksums of some setups as they are now; within a transaction.
+
+    A file of before there were checksums gets those of all its setups.
+    """
+    if not _has_checksums(connection):
+        connection.execute("CREATE TABLE main.checksums (key TEXT PRIMARY KEY, sha256 TEXT NOT NULL)")
+        keys = _keys(connection)
+    for key in keys:
+        row = (key, _digest(connection, key))
+        connection.execute("INSERT OR REPLACE INTO main.checksums VALUES (?, ?)", row)
+
+
+def check_checksums(connection: sqlite3.Connection, path: Path) -> None:
+    """Compare everything with its checksum; a file of before there were any is taken as it is."""
+    advice = "was changed or damaged since it was written; restore the file from a copy"
+    # A changed byte in an index hides rows from those who look them up, though every row is whole.
+    if connection.execute("PRAGMA main.integrity_check(1)").fetchone()[0] != "ok":
+        raise BilexError(f"{path}: an index of it {advice}.")
+    if _has_checksums(connection):
+        kept = dict(connection.execute("SELECT key, sha256 FROM main.checksums"))
+        for key in _keys(connection) | set(kept):
+            if kept.get(key) != _digest(connection, key):
+                raise BilexError(f"{path}: what it holds of the setup {key} {advice}.")
+    for name, content in connection.execute("SELECT sha256, content FROM main.parts"):
+        if not isinstance(content, bytes) or codec.digest(content) != name:
+            raise BilexError(f"{path}: a part of the predictions {advice}.")
+
+
+def _has_checksums(connection: sqlite3.Connection) -> bool:
+    found = connection.execute("SELECT count(*) FROM main.sqlite_master WHERE name = 'checksums'")
+    return bool(found.fetchone()[0])
+
+
+def _keys(connection: sqlite3.Connection) -> set[str]:
+    return {key for table in _TABLES for (key,) in connection.execute(f"SELECT key FROM main.{table}")}
+
+
+def _digest(connection: sqlite3.Connection, key: str) -> str:
+    """A hash of all rows about a setup, whatever order they lie in."""
+    found = hashlib.sha256()
+    for table in _TABLES:
+        for row in sorted(map(repr, connection.execute(f"SELECT * FROM main.{table} WHERE key = ?", (key,)))):
+            found.update(f"{table} {row}\n".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()

@@ -2,52 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
+import platform
+import socket
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import bilex
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.files import remove_abandoned
+from bilex.core.machine import library_versions, peak_memory, processor, total_memory
 from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors
-from bilex_bench.environment import environment
-from bilex_bench.setups import Setup
+from bilex_bench.results import Setup
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
     from bilex_bench.results import Result
+
 
 _KEPT_VOCABULARIES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkPlan:
-    """What every worker of a run is given, as plain data that can be sent to another machine.
+    """What every worker of a run is given, as plain data that can be sent to another machine."""
 
-    Args:
-        folders: Each data set, by its name in the grid.
-        work: The folder for fits, finished stages and encodings; what is in it is never made again.
-        cache: The folder for vector files in a form that opens at once; one per machine.
-        device: "auto", "cpu" or "cuda".
-        threads: How many threads a worker may use.
-        sampled: The keys of the setups whose word vectors are kept for pictures.
-        command: The command line that started the run, for the record; empty where there is none.
-        keep_markers: Whether markers such as "</s>" stay in the vocabularies.
-    """
-
-    folders: Mapping[str, DataFolder]
-    work: str
-    cache: str
-    device: str = "auto"
-    threads: int = 1
+    folders: Mapping[str, DataFolder]  # each data set, by its name in the grid
+    work: str  # the folder for fits, finished stages and encodings; what is in it is never made again
+    cache: str  # the folder for vector files in a form that opens at once; one per machine
+    device: str = "auto"  # "auto", "cpu" or "cuda"
+    threads: int = 1  # how many threads a worker may use
+    # the keys of the setups whose word vectors are kept for pictures
     sampled: frozenset[str] = field(default_factory=frozenset)
-    command: str = ""
-    keep_markers: bool = True
+    command: str = ""  # the command line that started the run, for the record; empty where there is none
+    keep_markers: bool = True  # whether markers such as "</s>" stay in the vocabularies
 
     def run_family(
         self,
@@ -139,3 +135,64 @@ def sweep(work: Path) -> None:
     """Remove what killed workers left half-written in a work folder."""
     for folder in (work, *(inner for inner in work.glob("*") if inner.is_dir())):
         remove_abandoned(folder)
+
+
+_GIGABYTE = 1 << 30
+_CLEAR, _FORGET_PEAK = Path("/proc/self/clear_refs"), "5"
+
+
+def environment(device: str, threads: int) -> dict[str, Any]:
+    """Versions, hardware and host of this process, as plain values."""
+    return {**_machine(device), "threads": threads}
+
+
+@lru_cache(maxsize=4)
+def _machine(device: str) -> dict[str, Any]:
+    here = processor()
+    return {
+        "bilex": bilex.__version__,
+        "python": platform.python_version(),
+        "libraries": library_versions(),
+        "system": platform.platform(),
+        "host": socket.gethostname(),
+        "processor": here.name,
+        "cores": here.threads,
+        "memory_gigabytes": round(total_memory() / _GIGABYTE, 1),
+        "gpu": _gpu() if device == "cuda" else None,
+    }
+
+
+def _gpu() -> str | None:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+class PeakMemory:
+    """The peak since this object was made; where the system cannot forget, since the process began.
+
+    Args:
+        device: "cuda" to watch the GPU's memory too.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._on_gpu = device == "cuda"
+        with contextlib.suppress(OSError):  # on other systems than Linux the whole process's peak is reported
+            _CLEAR.write_text(_FORGET_PEAK, encoding="ascii")
+        if self._on_gpu:
+            import torch
+
+            torch.cuda.reset_peak_memory_stats()
+
+    def gigabytes(self) -> float | None:
+        """The process's largest resident size so far; None if the system does not say."""
+        peak = peak_memory()
+        return None if peak is None else round(peak / _GIGABYTE, 3)
+
+    def gpu_gigabytes(self) -> float | None:
+        """The most that tensors took of the GPU so far; None without a GPU."""
+        if not self._on_gpu:
+            return None
+        import torch
+
+        return round(torch.cuda.max_memory_allocated() / _GIGABYTE, 3)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from bilex.cli.options import check_device, examples
 from bilex.core.errors import BilexError
+from bilex_bench.cli.execution import Execution, ray_options
 
 if TYPE_CHECKING:
     from bilex_bench.align_grid import ModelPlan, PairsFile
 
-_HERE = "local"
 _SOME_FAILED = 1
 _COLUMNS = ("pair", "seeds", "covered", "forward", "backward", "seconds", "state")
 
@@ -29,16 +28,7 @@ _COLUMNS = ("pair", "seeds", "covered", "forward", "backward", "seconds", "state
 @click.argument("pairs", metavar="PAIRS.toml", type=click.Path())
 @click.option("-o", "--output", metavar="FOLDER", help="The folder of models.  [default: as PAIRS.toml says]")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes on this machine.  [default: by cores]")
-@click.option(
-    "--ray",
-    is_flag=False,
-    flag_value=_HERE,
-    metavar="[ADDRESS]",
-    help="Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a fresh one "
-    "on this machine. Needs bilex-bench[cluster].",
-)
-@click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores per pair.  [default: 4]")
-@click.option("--ray-gpus", "gpus", type=float, help="GPUs per pair, such as 0.25, or 0.  [default: 1]")
+@ray_options("pair")
 @click.option("--dry-run", is_flag=True, help="Check all files, and show what is done and what is not.")
 def command(
     pairs: str,
@@ -56,59 +46,51 @@ def command(
     then. docs/guide/many-languages.md describes the file.
     """
     from bilex_bench.align_grid import ModelPlan, PairsFile
-    from bilex_bench.local import LocalExecutor, default_workers, threads_for
 
     asked = PairsFile.read(Path(pairs))
     if ray is None:
         check_device(asked.device)
     folder = Path(output).absolute() if output else Path(asked.output)
-    on_gpu = _on_gpu(asked.device) if ray is None else False
-    at_a_time = workers or default_workers(on_gpu=on_gpu)
     work = folder / ".grid"
+    execution = Execution(asked.device, workers, ray, cpus, gpus)
     plan = ModelPlan(
         folders={asked.folder.name: asked.folder},
         models=str(folder),
         work=str(work),
-        cache=str(Path(tempfile.gettempdir()) / "bilex-vectors" if ray else work / "vectors"),
+        cache=execution.cache(work),
         device=asked.device,
-        threads=threads_for(at_a_time),
+        threads=execution.threads,
         keep_markers=False,
     )
-    waiting = [setup for setup in asked.setups if plan.finished(setup) is None]
-    failed: dict[str, str] = {}
-    if not dry_run:
-        from bilex.core.files import check_writable
-        from bilex.core.locks import exclusive_lock
-        from bilex_bench.engine import run
-        from bilex_bench.live import View
-        from bilex_bench.results import Result
-        from bilex_bench.setups import families
-
-        table = folder / "coverage.tsv"
-        check_writable(table)
-        if table.exists() and not work.exists():
-            raise BilexError(f"{table}: was not made by this command; choose another folder with -o.")
-        executor: Any = LocalExecutor(plan, at_a_time)
-        if ray is not None:
-            from bilex_bench.cluster import Needs, RayExecutor
-
-            executor = RayExecutor(plan, ray, Needs(cpus=cpus, gpus=gpus))
-        try:
-            with exclusive_lock(work / "run"), View(len(waiting)) as view:
-                for news in run(executor, families(waiting)):
-                    if isinstance(news, Result) and news.status == "failed":
-                        failed[news.setup.pair] = str(news.error)
-                    view.show(news)
-        finally:
-            _write(plan, asked, failed)
-    _show(plan, asked, failed, folder)
+    failed = {} if dry_run else _run(plan, asked, execution)
+    _show(plan, asked, failed)
     return _SOME_FAILED if failed else 0
 
 
-def _on_gpu(device: str) -> bool:
-    from bilex.core.device import resolve_device
+def _run(plan: ModelPlan, asked: PairsFile, execution: Execution) -> dict[str, str]:
+    """Make the models that are not there, and the coverage table; why pairs failed."""
+    from bilex.core.files import check_writable, write_text
+    from bilex.core.locks import exclusive_lock
+    from bilex_bench.engine import run
+    from bilex_bench.live import View
+    from bilex_bench.results import Result, families
 
-    return resolve_device(device).type == "cuda"
+    waiting = [setup for setup in asked.setups if plan.finished(setup) is None]
+    table, work = Path(plan.models) / "coverage.tsv", Path(plan.work)
+    check_writable(table)
+    if table.exists() and not work.exists():
+        raise BilexError(f"{table}: was not made by this command; choose another folder with -o.")
+    failed: dict[str, str] = {}
+    try:
+        with exclusive_lock(work / "run"), View(len(waiting)) as view:
+            for job, event in run(execution.executor(plan), families(waiting)):
+                if isinstance(event, Result) and event.status == "failed":
+                    failed[event.setup.pair] = str(event.error)
+                view.show(job, event)
+    finally:
+        lines = [_COLUMNS, *_rows(plan, asked, failed)]
+        write_text(table, "".join("\t".join(" ".join(c.split()) for c in line) + "\n" for line in lines))
+    return failed
 
 
 def _rows(plan: ModelPlan, asked: PairsFile, failed: dict[str, str]) -> list[tuple[str, ...]]:
@@ -126,15 +108,7 @@ def _rows(plan: ModelPlan, asked: PairsFile, failed: dict[str, str]) -> list[tup
     return rows + [(pair, "0", "", "", "", "", "no seeds") for pair in asked.without_seeds]
 
 
-def _write(plan: ModelPlan, asked: PairsFile, failed: dict[str, str]) -> None:
-    from bilex.core.files import write_text
-
-    lines = [_COLUMNS, *_rows(plan, asked, failed)]
-    text = "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines)
-    write_text(Path(plan.models) / "coverage.tsv", text)
-
-
-def _show(plan: ModelPlan, asked: PairsFile, failed: dict[str, str], folder: Path) -> None:
+def _show(plan: ModelPlan, asked: PairsFile, failed: dict[str, str]) -> None:
     from rich.table import Table
 
     from bilex.cli.console import show
@@ -145,6 +119,6 @@ def _show(plan: ModelPlan, asked: PairsFile, failed: dict[str, str], folder: Pat
         table.add_row(*row)
     show(table)
     done = sum(row[-1] == "done" for row in rows)
-    show(f"{done} of {len(asked.setups)} models are in {folder}; {len(failed)} failed in this run.")
+    show(f"{done} of {len(asked.setups)} models are in {plan.models}; {len(failed)} failed in this run.")
     if len(asked.setups) > 1 and done == len(asked.setups):
-        show(f"Next: bilex join {folder}/* -o many    (one model of all languages)")
+        show(f"Next: bilex join {plan.models}/* -o many    (one model of all languages)")

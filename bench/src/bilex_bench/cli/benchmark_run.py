@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,74 +14,18 @@ import click
 from bilex.cli.options import check_device, command_line, examples
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.progress import duration
+from bilex_bench.cli.execution import Execution, ray_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bilex_bench.datasets import DataFolder
-    from bilex_bench.engine import Executor
-    from bilex_bench.estimate import Estimate
-    from bilex_bench.runner import Outcome
-    from bilex_bench.setups import Setup
-    from bilex_bench.store import ResultsStore
+    from bilex_bench.results import Setup
+    from bilex_bench.runner import Estimate
     from bilex_bench.workplace import WorkPlan
 
-_HERE = "local"
 _SOME_FAILED = 1
 _LISTED_PAIRS = 3
-
-
-@dataclass(frozen=True)
-class _Execution:
-    """Who does the work, as the command line says.
-
-    Args:
-        device: "auto", "cpu" or "cuda".
-        workers: Local processes; None for as many as make sense.
-        ray: The address of a Ray cluster; None for local processes.
-        cpus: Cores per family, on Ray.
-        gpus: GPUs per family, on Ray; None for what is usual.
-        gigabytes: Memory per family, on Ray; None for what is estimated.
-    """
-
-    device: str
-    workers: int | None
-    ray: str | None
-    cpus: int | None
-    gpus: float | None
-    gigabytes: float | None
-
-    @cached_property
-    def on_gpu(self) -> bool:
-        """Whether families run on a GPU."""
-        from bilex.core.device import resolve_device
-
-        return self.gpus != 0 if self.ray else resolve_device(self.device).type == "cuda"
-
-    def at_a_time(self) -> int:
-        """How many families run at a time; with Ray only that it may be several is known."""
-        from bilex_bench.local import default_workers
-
-        return 2 if self.ray is not None else self.workers or default_workers(on_gpu=self.on_gpu)
-
-    def threads(self) -> int:
-        """How many threads a local worker may use."""
-        from bilex_bench.local import threads_for
-
-        return threads_for(self.at_a_time())
-
-    def executor(self, plan: WorkPlan, estimates: Sequence[Estimate]) -> Executor:
-        """Who does the work."""
-        if self.ray is None:
-            from bilex_bench.local import LocalExecutor
-
-            return LocalExecutor(plan, self.at_a_time())
-        from bilex_bench.cluster import Needs, RayExecutor
-        from bilex_bench.estimate import by_family
-
-        needs = Needs(cpus=self.cpus, gpus=self.gpus, gigabytes=self.gigabytes)
-        memory = {name: gb for name, (_, gb) in by_family(estimates).items() if gb is not None}
-        return RayExecutor(plan, self.ray, needs, memory)
 
 
 @click.command(
@@ -130,21 +72,7 @@ class _Execution:
     metavar="FOLDER",
     help="Fits, tuned models and encodings are kept here and never made twice; RESULTS.work unless named.",
 )
-@click.option(
-    "--ray",
-    is_flag=False,
-    flag_value=_HERE,
-    metavar="[ADDRESS]",
-    help="Run on Ray: the cluster at ADDRESS, 'auto' for the one this machine is part of, or a fresh one "
-    "on this machine. Needs bilex-bench[cluster]; see docs/reference/benchmark-cluster.md.",
-)
-@click.option("--ray-cpus", "cpus", type=click.IntRange(min=1), help="Cores per family; 4 by default.")
-@click.option(
-    "--ray-gpus",
-    "gpus",
-    type=float,
-    help="GPUs per family, such as 0.5, or 0; 1 by default, where there are GPUs.",
-)
+@ray_options("family")
 @click.option(
     "--ray-memory", "gigabytes", type=float, metavar="GB", help="Memory per family; as estimated by default."
 )
@@ -202,17 +130,17 @@ def command(
     setups = _of_methods(chosen.setups(folders), _names(methods))
     check_data(setups, folders)
     results = Path(output or f"{chosen.name}.sqlite")
-    execution = _Execution(chosen.common.device, workers, ray, cpus, gpus, gigabytes)
+    execution = Execution(chosen.common.device, workers, ray, cpus, gpus, gigabytes)
     if dry_run:
-        return _show_plan(setups, folders, results, execution, retry_failed)
+        _show_plan(setups, folders, results, execution, retry_failed)
+        return 0
     folder = Path(work or f"{results}.work").absolute()
-    here = Path(tempfile.gettempdir()) / "bilex-vectors" if ray else folder / "vectors"
     plan = WorkPlan(
         folders=folders,
         work=str(folder),
-        cache=str(Path(cache).absolute() if cache else here),
+        cache=str(Path(cache).absolute()) if cache else execution.cache(folder),
         device=chosen.common.device,
-        threads=execution.threads(),
+        threads=execution.threads,
         sampled=chosen.sampled(folders),
         command=command_line(),
     )
@@ -249,38 +177,30 @@ def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
     return [setup for setup in setups if not wanted or setup.key in chosen]
 
 
-def _run(
-    setups: list[Setup], plan: WorkPlan, results: Path, execution: _Execution, retry_failed: bool
-) -> int:
+def _run(setups: list[Setup], plan: WorkPlan, results: Path, execution: Execution, retry_failed: bool) -> int:
     """Run what is yet to be run, and report what came of it."""
+    from bilex.cli.console import show
     from bilex_bench.engine import run
-    from bilex_bench.estimate import by_family, estimate
     from bilex_bench.live import View
-    from bilex_bench.runner import in_order, run_setups, todo
+    from bilex_bench.runner import by_family, estimate, in_order, run_setups, todo
     from bilex_bench.store import ResultsStore
 
     with ResultsStore.open(results) as store, store.claim():
         waiting = todo(setups, store, retry_failed=retry_failed)
-        estimates = estimate(waiting, plan.folders, store, on_gpu=execution.on_gpu)
-        cost = {name: time for name, (time, _) in by_family(estimates).items() if time is not None}
-        order = in_order(waiting, cost, execution.at_a_time())
-        work = partial(run, execution.executor(plan, estimates))
+        costs = by_family(estimate(waiting, plan.folders, store, on_gpu=execution.on_gpu))
+        seconds = {name: time for name, (time, _) in costs.items() if time is not None}
+        memory = {name: gigabytes for name, (_, gigabytes) in costs.items() if gigabytes is not None}
+        order = in_order(waiting, seconds, execution.at_a_time)
+        work = partial(run, execution.executor(plan, memory))
         outcome = run_setups(setups, plan, store, work, View(len(waiting)), order=order)
-        return _report_outcome(outcome, setups, store)
-
-
-def _report_outcome(outcome: Outcome, setups: list[Setup], store: ResultsStore) -> int:
-    """What came of the run, and what to do next."""
-    from bilex.cli.console import show
-
-    asked = {setup.key for setup in setups}
-    done, failed = len(asked & store.keys("done")), len(asked & store.keys("failed"))
-    run = outcome.done + outcome.failed
+        asked = {setup.key for setup in setups}
+        done, failed = len(asked & store.keys("done")), len(asked & store.keys("failed"))
     already = f"; {outcome.skipped} were there already" if outcome.skipped else ""
-    show(f"{run} setups were run{already}; {done} of {len(asked)} are done in {store.path}.")
+    ran = outcome.done + outcome.failed
+    show(f"{ran} setups were run{already}; {done} of {len(asked)} are done in {results}.")
     if failed:
         show(f"{failed} failed; --retry-failed tries them again, the report says why.")
-    show(f"Next: bilex benchmark report {shlex.quote(str(store.path))} -o report.html")
+    show(f"Next: bilex benchmark report {shlex.quote(str(results))} -o report.html")
     return _SOME_FAILED if failed else 0
 
 
@@ -288,13 +208,12 @@ def _show_plan(
     setups: list[Setup],
     folders: Mapping[str, DataFolder],
     results: Path,
-    execution: _Execution,
+    execution: Execution,
     retry_failed: bool,
-) -> int:
+) -> None:
     """What would run, how long and in how much memory; nothing is written."""
     from bilex.cli.console import show
-    from bilex_bench.estimate import by_family, estimate
-    from bilex_bench.runner import todo
+    from bilex_bench.runner import by_family, estimate, todo
     from bilex_bench.store import ResultsStore
 
     distinct = {setup.key: setup for setup in setups}
@@ -304,15 +223,15 @@ def _show_plan(
     if waiting:
         show(_plan_table(estimates))
     families = by_family(estimates)
-    at_a_time = max(1, min(execution.at_a_time(), len(families)))
+    at_a_time = max(1, min(execution.at_a_time, len(families)))
     seconds = [time for time, _ in families.values() if time is not None]
-    memory = [gb for _, gb in families.values() if gb is not None]
+    memory = [gigabytes for _, gigabytes in families.values() if gigabytes is not None]
     show(
         f"{len(waiting)} setups in {len(families)} families would run, "
         f"{len(distinct) - len(waiting)} of {len(distinct)} need no run."
     )
     if waiting and execution.ray is None:
-        each = f"{at_a_time} at a time with {execution.threads()} threads each"
+        each = f"{at_a_time} at a time with {execution.threads} threads each"
         if seconds:
             each = f"about {duration(max([sum(seconds) / at_a_time, *seconds]))}, {each}"
         if memory:
@@ -320,12 +239,16 @@ def _show_plan(
         unknown = len(families) - len(seconds)
         never = f" {unknown} families were never measured here and are not counted." if unknown else ""
         show(f"{each[0].upper()}{each[1:]}.{never}")
-    return 0
 
 
 def _plan_table(estimates: Sequence[Estimate]) -> RenderableType:
     """One row for each label, in the order of the grid."""
     from rich.table import Table
+
+    from bilex_bench.runner import all_known
+
+    def cell(value: float | None, shown: Callable[[float], str]) -> str:
+        return "not measured" if value is None else shown(value)
 
     rows: dict[str, list[Estimate]] = {}
     for part in estimates:
@@ -342,13 +265,7 @@ def _plan_table(estimates: Sequence[Estimate]) -> RenderableType:
             ", ".join(dict.fromkeys(setup.seeds for setup in shared)),
             ", ".join(dict.fromkeys(setup.lm or "" for setup in shared)),
             str(len(parts)),
-            _known([part.seconds for part in parts], lambda found: duration(sum(found))),
-            _known([part.gigabytes for part in parts], lambda found: f"{max(found):.1f} GB"),
+            cell(all_known([part.seconds for part in parts], sum), duration),
+            cell(all_known([part.gigabytes for part in parts], max), "{:.1f} GB".format),
         )
     return table
-
-
-def _known(values: Sequence[float | None], shown: Callable[[list[float]], str]) -> str:
-    """A cell for values of which none may be missing."""
-    known = [value for value in values if value is not None]
-    return shown(known) if len(known) == len(values) else "not measured"

@@ -38,8 +38,7 @@ def command(name: str, languages: str, output: str, limit: int, whole: bool) -> 
     Broken off, by Ctrl-C or by the network, it goes on where it stopped when it is run again.
     """
     from bilex.cli.console import progress
-    from bilex_bench.datasets.catalogue import known
-    from bilex_bench.datasets.fetching import fetch
+    from bilex_bench.datasets.catalogue import fetch, known
 
     data = known(name)
     wanted = [code for code in re.split(r"[\s,]+", languages) if code]

@@ -59,8 +59,7 @@ def _described(data: KnownData, folder: Path | None) -> dict[str, Any]:
 def _there(data: KnownData, folder: Path) -> list[str]:
     """The languages of vectors, or the pairs of dictionaries, that a folder has of a data set."""
     from bilex_bench.datasets.catalogue import VECTORS
-    from bilex_bench.datasets.layouts import find_dictionaries
-    from bilex_bench.datasets.vector_files import find_vectors
+    from bilex_bench.datasets.folder import find_dictionaries, find_vectors
 
     if data.kind == VECTORS:
         files = find_vectors(folder, folder / VECTORS)

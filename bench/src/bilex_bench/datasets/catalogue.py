@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from itertools import permutations, zip_longest
+from pathlib import Path
 from typing import Any
 
 from bilex.core.errors import BilexError, nearest_name
-from bilex_bench.datasets.layouts import LANGUAGE
+from bilex.core.files import atomic_file
+from bilex.core.progress import SILENT, Progress
+from bilex_bench.datasets.download import download, download_words
+from bilex_bench.datasets.folder import LANGUAGE, count_name
 
 Languages = tuple[str, ...]
 DICTIONARIES, VECTORS = "dictionaries", "vectors"
@@ -21,46 +27,28 @@ _LANGUAGE = re.compile(LANGUAGE)
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file to fetch.
+    """A file to fetch."""
 
-    Attributes:
-        address: Where it lies.
-        path: Where it belongs, below the data folder.
-        git_blob: Its checksum, as git computes it; None where none is published.
-    """
-
-    address: str
-    path: str
-    git_blob: str | None = None
+    address: str  # where it lies
+    path: str  # where it belongs, below the data folder
+    git_blob: str | None = None  # its checksum, as git computes it; None where none is published
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownData:
-    """A public data set.
+    """A public data set."""
 
-    Attributes:
-        name: What it is called.
-        what: What it is, in one sentence.
-        licence: As its makers state it.
-        size: How much there is to fetch, in words.
-        address: The page of its makers.
-        kind: "vectors" or "dictionaries".
-        files: The files for some languages.
-        checksums: What its files are checked against, in words.
-        languages: Its languages; empty where there are too many to list.
-        needs_languages: Whether it must be given which of them are wanted.
-    """
-
-    name: str
-    what: str
-    licence: str
-    size: str
-    address: str
-    kind: str
-    files: Callable[[Languages], list[RemoteFile]]
+    name: str  # what it is called
+    what: str  # what it is, in one sentence
+    licence: str  # as its makers state it
+    size: str  # how much there is to fetch, in words
+    address: str  # the page of its makers
+    kind: str  # "vectors" or "dictionaries"
+    files: Callable[[Languages], list[RemoteFile]]  # the files for some languages
+    # what its files are checked against, in words
     checksums: str = "none published; size and packing are checked"
-    languages: Languages = ()
-    needs_languages: bool = False
+    languages: Languages = ()  # its languages; empty where there are too many to list
+    needs_languages: bool = False  # whether it must be given which of them are wanted
 
     def wanted(self, languages: Collection[str]) -> Languages:
         """The languages to fetch: those named, all for none."""
@@ -122,3 +110,79 @@ def _pairs(entry: Mapping[str, Any], languages: Languages) -> dict[str, list[str
 
 
 KNOWN = tuple(_read(name, entry) for name, entry in tomllib.loads(_packaged("catalogue.toml")).items())
+
+
+_LARGEST_DICTIONARY = 256 << 20
+_PANLEX_FILE = re.compile(rf"(({LANGUAGE})-({LANGUAGE}))\.(?:train|test)\.\d+\.cc\.trans")
+
+
+def fetch(
+    data: KnownData,
+    folder: Path,
+    languages: Collection[str] = (),
+    *,
+    words: int | None,
+    progress: Progress = SILENT,
+) -> Iterator[tuple[Path, bool]]:
+    """Fetch what is not there yet."""
+    wanted = data.wanted(languages)
+    files = data.files(wanted)
+    if not files:
+        raise BilexError(f"{data.name}: has no pair among {', '.join(wanted)}; name two of its languages.")
+    for file in files:
+        target = folder / file.path
+        if data.kind == VECTORS:
+            yield _fetch_vectors(file, target, words, progress)
+            continue
+        missing = not target.is_file()
+        if missing:
+            advice = (
+                f"get {data.address} where there is a network and put its dictionaries, named as there, into "
+                f"{folder / DICTIONARIES / data.name}"
+            )
+            download(file.address, target, git_blob=file.git_blob, advice=advice, progress=progress)
+        if target.suffix == ".zip":
+            _unpack(target, wanted)
+        yield target, missing
+
+
+def _fetch_vectors(file: RemoteFile, whole: Path, words: int | None, progress: Progress) -> tuple[Path, bool]:
+    if whole.is_file():
+        return whole, False
+    advice = f"fetch it where there is a network and put it, whole, at {whole}"
+    if words is None:
+        download(file.address, whole, advice=advice, progress=progress)
+        return whole, True
+    stem = whole.name.removesuffix(".gz").removesuffix(".vec")
+    cut = whole.with_name(f"{stem}.{count_name(words)}.vec")
+    if cut.is_file():
+        return cut, False
+    download_words(file.address, whole, cut, words, advice, progress)
+    return cut, True
+
+
+def _unpack(archive: Path, languages: Collection[str]) -> None:
+    """Write the dictionaries of a PanLex archive, one folder a pair."""
+    count = 0
+    try:
+        with zipfile.ZipFile(archive) as content:
+            for member in content.infolist():
+                match = _PANLEX_FILE.fullmatch(Path(member.filename).name)
+                if match is None:
+                    continue
+                count += 1
+                if member.file_size > _LARGEST_DICTIONARY:
+                    raise BilexError(
+                        f"{archive}: '{match[0]}' in it would unpack to {member.file_size:,} bytes, "
+                        "too much for a dictionary; remove it and fetch it again."
+                    )
+                if {match[2], match[3]} <= set(languages):
+                    with atomic_file(archive.parent / match[1] / match[0]) as temporary:
+                        temporary.write_bytes(content.read(member))
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # encrypted: RuntimeError
+        archive.unlink()
+        raise BilexError(
+            f"{archive}: was no whole zip archive and is removed; run the same command again."
+        ) from error
+    if not count:
+        raise BilexError(f"{archive}: holds no PanLex dictionaries; remove it and fetch it again.")

@@ -29,21 +29,13 @@ class VectorsCheck:
 
 @dataclass(frozen=True)
 class DictionaryCheck:
-    """One dictionary.
+    """One dictionary."""
 
-    Attributes:
-        path: Its file.
-        pairs: Its pairs, repeats counted.
-        repeated: How many of them stand there again, lower-cased.
-        covered: Those with both words in the vectors; None without vectors of both languages.
-        leaked: Of a seed dictionary: how many distinct pairs of the test stand in it too.
-    """
-
-    path: str
-    pairs: int
-    repeated: int
-    covered: int | None
-    leaked: int | None = None
+    path: str  # its file
+    pairs: int  # its pairs, repeats counted
+    repeated: int  # how many of them stand there again, lower-cased
+    covered: int | None  # those with both words in the vectors; None without vectors of both languages
+    leaked: int | None = None  # of a seed dictionary: how many distinct pairs of the test stand in it too
 
 
 @dataclass
@@ -62,23 +54,14 @@ class PairCheck:
 
 @dataclass
 class FolderCheck:
-    """All that was found out about a data set.
+    """All that was found out about a data set."""
 
-    Attributes:
-        name: The name of the data set.
-        path: The folder of its dictionaries.
-        layout: How they are named.
-        vectors: The vectors by language.
-        pairs: The pairs.
-        warnings: What to be wary of, one sentence each.
-    """
-
-    name: str
-    path: str
-    layout: str
-    vectors: dict[str, VectorsCheck]
-    pairs: list[PairCheck]
-    warnings: list[str] = field(default_factory=list)
+    name: str  # the name of the data set
+    path: str  # the folder of its dictionaries
+    layout: str  # how they are named
+    vectors: dict[str, VectorsCheck]  # the vectors by language
+    pairs: list[PairCheck]  # the pairs
+    warnings: list[str] = field(default_factory=list)  # what to be wary of, one sentence each
 
     @property
     def usable(self) -> tuple[str, ...]:

@@ -7,39 +7,33 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bilex.core.progress import SILENT, Progress
-from bilex_bench.figures import frequency, heat_map, lambda_curves, time_accuracy, tsne
+from bilex_bench.figures import charts, tsne
 from bilex_bench.figures.board import Board
 from bilex_bench.figures.drawing import Drawing, Mark, house_style
 from bilex_bench.results import Result
 
 __all__ = ["FIGURES", "Drawing", "Mark", "draw_figures"]
 
-FIGURES = (heat_map.KIND, lambda_curves.KIND, frequency.KIND, time_accuracy.KIND, tsne.KIND)
+_OF_BOARD = {
+    charts.HEAT_MAP: charts.heat_maps,
+    charts.LAMBDA: charts.lambda_curves,
+    charts.FREQUENCY: charts.frequency,
+    charts.TIME: charts.time_accuracy,
+}
+FIGURES = (*_OF_BOARD, tsne.KIND)
 
 
 def draw_figures(
     results: Iterable[Result], kinds: Sequence[str] = FIGURES, *, progress: Progress = SILENT
 ) -> list[Drawing]:
-    """Draw all figures of some kinds that the results allow."""
+    """Draw all figures of some kinds that the results allow; no two have one name."""
     board = Board.of(results)
     with house_style():
-        drawings = {
-            heat_map.KIND: lambda: heat_map.draw(board),
-            lambda_curves.KIND: lambda: lambda_curves.draw(board),
-            frequency.KIND: lambda: frequency.draw(board),
-            time_accuracy.KIND: lambda: time_accuracy.draw(board),
-            tsne.KIND: lambda: tsne.draw(board, progress),
-        }
-        return _with_distinct_names(
-            drawing for kind in FIGURES if kind in kinds for drawing in drawings[kind]()
-        )
-
-
-def _with_distinct_names(drawings: Iterable[Drawing]) -> list[Drawing]:
-    """Drawings whose names differ, also where those of two data sets differ in punctuation only."""
+        drawings = [drawing for kind, draw in _OF_BOARD.items() if kind in kinds for drawing in draw(board)]
+        drawings += tsne.draw(board, progress) if tsne.KIND in kinds else []
     seen: Counter[str] = Counter()
     found = []
-    for drawing in drawings:
+    for drawing in drawings:  # the names of two data sets may differ in punctuation only
         seen[drawing.name] += 1
         number = seen[drawing.name]
         found.append(drawing if number == 1 else replace(drawing, name=f"{drawing.name}-{number}"))

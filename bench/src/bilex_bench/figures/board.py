@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bilex_bench.figures.palette import Style, colour_of, styles_for
+from bilex_bench.reported import about
 from bilex_bench.results import Result
 from bilex_bench.tables.sheet import Direction, Method, Sheet, same_but, sheets
 
@@ -31,19 +31,12 @@ class Heading(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Methods whose means may be compared.
+    """Methods whose means may be compared."""
 
-    Attributes:
-        heading: On which data and with which seeds.
-        methods: Those that were run on all `pairs`.
-        pairs: All pairs that any method was run on, or those of the method that was run on most.
-        note: A sentence on who is left out; empty for nobody.
-    """
-
-    heading: Heading
-    methods: list[Method]
-    pairs: list[str]
-    note: str
+    heading: Heading  # on which data and with which seeds
+    methods: list[Method]  # those that were run on all `pairs`
+    pairs: list[str]  # all pairs that any method was run on, or those of the method that was run on most
+    note: str  # a sentence on who is left out; empty for nobody
 
     @property
     def directions(self) -> list[Direction]:
@@ -63,15 +56,10 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """The results that were reached, sorted for comparison.
+    """The results that were reached, sorted for comparison."""
 
-    Args:
-        sheets: One a data set, every experiment under one name.
-        styles: How each method is drawn, by name, in the order of legends.
-    """
-
-    sheets: tuple[Sheet, ...]
-    styles: dict[str, Style]
+    sheets: tuple[Sheet, ...]  # one a data set, every experiment under one name
+    styles: dict[str, Style]  # how each method is drawn, by name, in the order of legends
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> Board:
@@ -82,6 +70,16 @@ class Board:
             for method in _without_sweeps(sheet.methods):
                 colours.setdefault(method.name, colour_of(method.setup.method, method.setup.lm is not None))
         return cls(tuple(found), dict(zip(colours, styles_for(colours.values()), strict=True)))
+
+    def results(self) -> list[tuple[str, Result]]:
+        """All results, each with the name of its method."""
+        return [
+            (method.name, result)
+            for sheet in self.sheets
+            for method in sheet.methods
+            for runs in method.runs.values()
+            for result in runs
+        ]
 
     @property
     def headings(self) -> list[Heading]:
@@ -138,3 +136,58 @@ def _without_sweeps(methods: Iterable[Method]) -> list[Method]:
         if len(mixings[same_but(method.setup, "mixing")]) < _A_SWEEP
         or method.setup.mixing in (_PAPER_MIXING, "auto")
     ]
+
+
+PAPER, INK, MUTED, GRID = "#ffffff", "#1b2430", "#5d6b7a", "#dfe4ea"
+SOURCE, TARGET = "#0072b2", "#d55e00"
+
+# What stands for a colour on a dark page.
+DARK = {
+    PAPER: "#151a21",
+    INK: "#e6eaf0",
+    MUTED: "#9aa7b5",
+    GRID: "#2b343f",
+    "#0072b2": "#4fa9e0",
+    "#d55e00": "#ff8a3d",
+    "#009e73": "#2fc79b",
+    "#cc79a7": "#e39cc3",
+    "#e69f00": "#f2b632",
+    "#56b4e9": "#8fd0f5",
+    "#999933": "#c4c455",
+    "#7a7a7a": "#a9b0b8",
+    "#882255": "#d0689b",
+}
+
+_OF_C2 = "#d55e00"
+_OF_OTHERS = "#882255"
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+_LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+Line = str | tuple[int, tuple[float, ...]]
+
+
+class Style(NamedTuple):
+    """How a method is drawn."""
+
+    colour: str
+    mark: str
+    line: Line
+
+
+def colour_of(method: str, with_model: bool) -> str:
+    """The colour of an aligner, or of what a language model makes of it."""
+    if with_model and method == "c1":
+        return _OF_C2
+    return about(method).colour or _OF_OTHERS
+
+
+def styles_for(colours: Iterable[str]) -> list[Style]:
+    """A style for each colour in a row; where a colour comes again, its mark and its line are others."""
+    seen: dict[str, int] = {}
+    starts: dict[str, int] = {}
+    styles = []
+    for colour in colours:
+        start = starts.setdefault(colour, len(starts))
+        nth = seen[colour] = seen.get(colour, -1) + 1
+        mark = _MARKS[(start + 5 * nth) % len(_MARKS)]  # 5 and 12 have no factor in common: 12 marks a colour
+        styles.append(Style(colour, mark, _LINES[nth % len(_LINES)]))
+    return styles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex_bench.figures.palette import GRID, INK, MUTED, PAPER
+from bilex_bench.figures.board import GRID, INK, MUTED, PAPER, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,38 +60,23 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a figure that stands for something.
+    """A place in a figure that stands for something."""
 
-    Args:
-        x: From the left, as a share of the figure's width.
-        y: From the top, as a share of its height.
-        text: What is there.
-    """
-
-    x: float
-    y: float
-    text: str
+    x: float  # from the left, as a share of the figure's width
+    y: float  # from the top, as a share of its height
+    text: str  # what is there
 
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure with its words.
+    """A figure with its words."""
 
-    Args:
-        name: The name of its files, without an ending.
-        kind: The kind of figure, one of `FIGURES`.
-        title: What it shows, in a few words.
-        caption: How to read it, and what it leaves out.
-        figure: The figure itself.
-        marks: What can be said about places in it.
-    """
-
-    name: str
-    kind: str
-    title: str
-    caption: str
-    figure: Figure
-    marks: tuple[Mark, ...] = ()
+    name: str  # the name of its files, without an ending
+    kind: str  # the kind of figure, one of `FIGURES`
+    title: str  # what it shows, in a few words
+    caption: str  # how to read it, and what it leaves out
+    figure: Figure  # the figure itself
+    marks: tuple[Mark, ...] = ()  # what can be said about places in it
 
     def svg(self, *, transparent: bool = False) -> str:
         """The figure as SVG; the same results give the same text."""
@@ -131,12 +116,21 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def marks_of(axes: Axes, points: Sequence[Described]) -> tuple[Mark, ...]:
-    """Points in the coordinates of `axes` as marks; to be called when all is drawn and laid out."""
-    figure = axes.figure
-    places = axes.transData.transform([(x, y) for x, y, _ in points] or np.empty((0, 2)))
+def finished(
+    figure: Figure,
+    panels: Iterable[tuple[Axes, Sequence[Described]]],
+    *,
+    kind: str,
+    name: Sequence[str],
+    title: str,
+    caption: str,
+) -> Drawing:
+    """A figure on which everything is drawn, laid out, with the points of each panel as marks."""
+    figure.draw_without_rendering()
     width, height = figure.bbox.width, figure.bbox.height
-    return tuple(
-        Mark(round(float(x) / width, 4), round(1 - float(y) / height, 4), text)
-        for (x, y), (_, _, text) in zip(places, points, strict=True)
-    )
+    marks = []
+    for axes, points in panels:
+        places = axes.transData.transform([(x, y) for x, y, _ in points] or np.empty((0, 2)))
+        for (x, y), (_, _, text) in zip(places, points, strict=True):
+            marks.append(Mark(round(float(x) / width, 4), round(1 - float(y) / height, 4), text))
+    return Drawing(slug(kind, *name), kind, title, caption, figure, tuple(marks))

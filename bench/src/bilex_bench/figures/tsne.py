@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.progress import SILENT, Progress
-from bilex_bench.figures.board import Board, slug
-from bilex_bench.figures.drawing import Described, Drawing, Mark, marks_of, missing_extra, new_figure
-from bilex_bench.figures.palette import MUTED, SOURCE, TARGET
+from bilex_bench.figures.board import MUTED, SOURCE, TARGET, Board
+from bilex_bench.figures.drawing import Described, Drawing, finished, missing_extra, new_figure
 from bilex_bench.results import Result, WordSample
 from bilex_bench.tables.sheet import Sheet, is_ablation
 
@@ -169,22 +168,18 @@ def _drawing(about: _Shown, flat: dict[str, tuple[WordSample, Floats]]) -> Drawi
     for empty in grid.flat[len(flat) :]:
         empty.set_visible(False)
     figure.legend(handles=_legend(*setup.languages), loc="outside upper left", ncols=3)
-    figure.draw_without_rendering()
-    marks: list[Mark] = []
-    for axes, (_, (sample, places)) in panels:
-        marks += marks_of(axes, _described(sample, places))
     shown = len(next(iter(flat.values()))[0].source_words)
-    return Drawing(
-        name=slug(KIND, setup.dataset, setup.seeds, setup.pair),
+    return finished(
+        figure,
+        [(axes, _described(sample, places)) for axes, (_, (sample, places)) in panels],
         kind=KIND,
+        name=(setup.dataset, setup.seeds, setup.pair),
         title=f"Words of {setup.pair} before and after: {setup.dataset}, {setup.seeds} seeds",
         caption=f"t-SNE of {shown} pairs of test words as {about.method} has them. "
         "Each panel is projected by itself, and only nearness within it means something. Above it, "
         "measured in the space and not in the picture: the mean cosine of a word and its translation, and "
         "how often the nearest of the shown words is the translation. Before alignment the axes of the two "
         "languages have nothing to do with each other.",
-        figure=figure,
-        marks=tuple(marks),
     )
 
 

@@ -1,6 +1,84 @@
 """The paper's tables from results: as Markdown, LaTeX, CSV and plain values."""
 
-from bilex_bench.tables.build import TABLE_NAMES, build_tables
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import count
+
+from bilex.core.errors import BilexError, nearest_name
+from bilex_bench.results import Result
+from bilex_bench.tables.paper import (
+    ablation_tables,
+    full_tables,
+    language_model_tables,
+    leak_free_tables,
+    main_tables,
+    mixing_tables,
+    over_others_tables,
+    panlex_tables,
+)
+from bilex_bench.tables.record import cost_tables, coverage_tables, missing_tables
+from bilex_bench.tables.sheet import ReadPredictions, Sheet, sheets
 from bilex_bench.tables.table import Column, Table
+from bilex_bench.tables.words import example_tables, significance_tables
 
 __all__ = ["TABLE_NAMES", "Column", "Table", "build_tables"]
+
+_BUILDERS: dict[str, Callable[[Sheet], list[Table]]] = {
+    "main": main_tables,
+    "full": full_tables,
+    "panlex": panlex_tables,
+    "c2-over-others": over_others_tables,
+    "lms": language_model_tables,
+    "ablation": ablation_tables,
+    "lambda": mixing_tables,
+    "significance": significance_tables,
+    "leak-free": leak_free_tables,
+    "coverage": coverage_tables,
+    "examples": example_tables,
+    "cost": cost_tables,
+    "missing": missing_tables,
+}
+TABLE_NAMES = tuple(_BUILDERS)
+
+
+def build_tables(
+    results: Iterable[Result],
+    *,
+    predictions: ReadPredictions | None = None,
+    names: Iterable[str] = TABLE_NAMES,
+    baseline: str | None = None,
+) -> list[Table]:
+    """The tables that can be made of some results, in the paper's order."""
+    wanted = list(names)
+    for name in wanted:
+        if name not in _BUILDERS:
+            near = nearest_name(name, _BUILDERS)
+            raise BilexError(f"there is no table '{name}'; there are {', '.join(_BUILDERS)}.{near}")
+    found = sheets(results)
+    labels = [method.name for sheet in found for method in sheet.methods]
+    if baseline is not None and baseline not in labels:
+        listed = ", ".join(dict.fromkeys(labels))
+        near = nearest_name(baseline, labels)
+        raise BilexError(f"no finished setup is called '{baseline}'; there are {listed}.{near}")
+    tables: list[Table] = []
+    for sheet in found:
+        whole = replace(sheet, baseline=baseline)
+        if predictions is not None:
+            whole = replace(whole, predictions=predictions)
+        for name in wanted:
+            for table in _BUILDERS[name](whole):
+                tables.append(_named(table, sheet.dataset if len(found) > 1 else "", tables))
+    return tables
+
+
+def _named(table: Table, dataset: str, before: list[Table]) -> Table:
+    """The table with a name that no other has and that can be a file's."""
+    name = re.sub(r"[^\w.-]+", "-", f"{table.name}-{dataset}" if dataset else table.name)
+    taken = {other.name for other in before}
+    free = next(
+        one for number in count(1) if (one := f"{name}-{number}" if number > 1 else name) not in taken
+    )
+    return replace(table, name=free, title=f"{table.title} ({dataset})" if dataset else table.title)

@@ -5,15 +5,31 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from bilex_bench.about import about
-from bilex_bench.reported import PAPER_MIXING, Retrieval, benchmark_of, reported
-from bilex_bench.results import DIRECTIONS, DirectionName, Result
-from bilex_bench.setups import Setup
+from bilex.evaluation import Prediction
+from bilex_bench.reported import (
+    CITATION,
+    PANLEX_LANGUAGES,
+    PAPER_MIXING,
+    XLING_PAIRS,
+    Retrieval,
+    about,
+    benchmark_of,
+    counterpart,
+    reported,
+)
+from bilex_bench.results import DIRECTIONS, DirectionName, Result, Setup
+from bilex_bench.tables.table import Column, Figures, Table, Value, best_marked
 
+ReadPredictions = Callable[[Result], Mapping[DirectionName, tuple[Prediction, ...]]]
+CSLS: tuple[Retrieval, ...] = ("csls",)
+NN_AND_CSLS: tuple[Retrieval, ...] = ("nn", "csls")
+PARTS = ("NN", "CSLS")
+SAME_DIRECTIONS = "a mean goes over the same directions as ours"
 # Setups that differ in one of these are different methods; those that differ in `seed` are runs of one.
 _DISTINGUISHING = ("method", "settings", "limit", "lm", "tune", "tuning", "mixing")
 
@@ -36,14 +52,10 @@ class Direction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """What has one name in tables.
+    """What has one name in tables."""
 
-    Args:
-        name: The label of its setups, with more where one label stands for several things.
-        runs: By pair and name of seeds, the finished results; several where only the random seed differs.
-    """
-
-    name: str
+    name: str  # the label of its setups, with more where one label stands for several things
+    # by pair and name of seeds, the finished results; several where only the random seed differs
     runs: Mapping[tuple[str, str], tuple[Result, ...]]
 
     @property
@@ -72,17 +84,13 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """All finished results of one data set.
+    """All finished results of one data set."""
 
-    Args:
-        dataset: Its name.
-        methods: In the paper's order.
-        failed: Results of setups that failed.
-    """
-
-    dataset: str
-    methods: tuple[Method, ...]
-    failed: tuple[Result, ...] = ()
+    dataset: str  # its name
+    methods: tuple[Method, ...]  # in the paper's order
+    failed: tuple[Result, ...] = ()  # results of setups that failed
+    predictions: ReadPredictions = attrgetter("predictions")  # reads the answers of a result
+    baseline: str | None = None  # the method that others are tested against; None for C1
 
     @property
     def results(self) -> list[Result]:
@@ -110,14 +118,9 @@ class Sheet:
         found = {benchmark_of(result.setup, dictionary_of(result)) for result in self.results}
         return found.pop() if len(found) == 1 else None
 
-    @property
-    def languages(self) -> list[str]:
-        """The languages of the pairs, by name."""
-        return sorted({language for pair in self.pairs for language in pair.split("-")})
-
     def only(self, methods: Iterable[Method]) -> Sheet:
         """The same with some of the methods."""
-        return Sheet(self.dataset, tuple(methods), self.failed)
+        return replace(self, methods=tuple(methods))
 
 
 def sheets(results: Iterable[Result]) -> list[Sheet]:
@@ -259,3 +262,158 @@ def _in_papers_order(method: Method) -> tuple[Any, ...]:
     if setup.lm is not None and setup.mixing == 1:
         stage = (True, False, "")
     return (*stage, setup.tune, about(setup.method).place, not is_ablation(setup), mixing, method.name)
+
+
+def mean_metrics(
+    method: Method,
+    directions: Sequence[Direction],
+    seeds: str,
+    retrievals: Sequence[Retrieval],
+    *,
+    leak_free: bool = False,
+    compared: bool = True,
+) -> Figures:
+    """The mean P@1 × 100 of a method over directions, with the reported mean over the same ones."""
+    scores = [
+        (direction, found)
+        for direction in directions
+        if None not in (found := [method.score(direction, seeds, r, leak_free=leak_free) for r in retrievals])
+    ]
+    if not scores:
+        return Figures((None,) * len(retrievals))
+    ours = tuple(mean_or_none(part) for part in zip(*(found for _, found in scores), strict=True))
+    share = (len(scores), len(directions)) if len(scores) < len(directions) else None
+    beside = (
+        [mean_or_none([method.reported(d, seeds, r) for d, _ in scores]) for r in retrievals]
+        if compared
+        else []
+    )
+    return Figures(ours, tuple(beside) if any(v is not None for v in beside) else (), share=share)
+
+
+def mean_rows(
+    methods: Sequence[Method],
+    seeds: str,
+    groups: Iterable[tuple[str, Sequence[Direction]]],
+    retrievals: Sequence[Retrieval] = CSLS,
+) -> list[list[Value]]:
+    """A row for each group of directions: the seeds, its name, and the mean of each method."""
+    return [
+        [seeds, name, *(mean_metrics(method, those, seeds, retrievals) for method in methods)]
+        for name, those in groups
+    ]
+
+
+def finished_rows(rows: Sequence[Sequence[Value]]) -> list[list[Value]]:
+    """Rows with the best of our figures marked, and dashes where a column lacks some reported figures."""
+    lengths = [
+        max((len(cell.reported) for cell in column if isinstance(cell, Figures)), default=0)
+        for column in zip(*rows, strict=True)
+    ]
+    return [
+        best_marked([_with_dashes(cell, n) for cell, n in zip(row, lengths, strict=True)]) for row in rows
+    ]
+
+
+def present(sheet: Sheet, seeds: str) -> list[Direction]:
+    """The directions that any method has with these seeds."""
+    return [
+        direction
+        for direction in sheet.directions
+        if any((direction.pair, seeds) in method.runs for method in sheet.methods)
+    ]
+
+
+def figure_notes(
+    sheet: Sheet,
+    columns: Sequence[Column | str],
+    rows: Sequence[Sequence[Value]],
+    means: str = SAME_DIRECTIONS,
+) -> tuple[str, ...]:
+    """On which pairs and vectors the figures of a table are, what the reported ones are and their `means`."""
+    notes = [_pairs_sentence(sheet), _vectors_sentence(sheet)]
+    figures = [cell for row in rows for cell in row if isinstance(cell, Figures)]
+    if any(cell.reported for cell in figures):
+        notes.append(
+            f"In italics and parentheses: reported by {CITATION}, on fastText's Wikipedia vectors with "
+            f"200,000 words per language; {means}. The vectors differ, so compare differences between "
+            "methods rather than single figures."
+        )
+        notes += _differences(sheet, columns, rows)
+    if any(cell.share for cell in figures):
+        notes.append(
+            "In brackets: over how many of the row's directions the mean goes, where some are missing."
+        )
+    several = {len(runs) for method in sheet.methods for runs in method.runs.values()} - {1}
+    if several:
+        notes.append("Where a method was run with several random seeds, its figure is the mean over runs.")
+    return tuple(notes)
+
+
+def figures_table(
+    sheet: Sheet,
+    name: str,
+    title: str,
+    caption: str,
+    columns: Sequence[Column | str],
+    rows: Sequence[Sequence[Value]],
+    notes: Sequence[str] = (),
+    *,
+    means: str = SAME_DIRECTIONS,
+) -> list[Table]:
+    """A table of figures with its best ones marked and its notes, or none without figures."""
+    if not any(isinstance(cell, Figures) and cell.has_any for row in rows for cell in row):
+        return []
+    finished = finished_rows(rows)
+    grouped = len(rows[0]) > 1 and isinstance(rows[0][1], str)
+    every = (*figure_notes(sheet, columns, finished, means), *notes)
+    return [Table.of(name, title, caption, columns, finished, every, grouped=grouped)]
+
+
+def with_mean(directions: Sequence[Direction]) -> list[tuple[str, list[Direction]]]:
+    """Each direction by itself with its name, and all of them."""
+    return [*((str(direction), [direction]) for direction in directions), ("mean", list(directions))]
+
+
+def mean_or_none(values: Sequence[float | None]) -> float | None:
+    """The mean; None where a value is missing."""
+    there = [value for value in values if value is not None]
+    return statistics.fmean(there) if there and len(there) == len(values) else None
+
+
+def _differences(sheet: Sheet, columns: Sequence[Column | str], rows: Sequence[Sequence[Value]]) -> list[str]:
+    """What the paper did otherwise, one sentence a method that stands beside something else than itself."""
+    compared = {
+        column if isinstance(column, str) else column.name
+        for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+        if any(isinstance(cell, Figures) and cell.reported for cell in cells)
+    }
+    return [
+        f"Reported beside {method.name}: {found.names[0]}, {found.difference}."
+        for method in sheet.methods
+        if method.name in compared and (found := counterpart(method.setup)) and found.difference
+    ]
+
+
+def _pairs_sentence(sheet: Sheet) -> str:
+    listed = ", ".join(sheet.pairs)
+    if sheet.benchmark == "xling":
+        return f"{len(sheet.pairs)} of XLING's {XLING_PAIRS} pairs: {listed}."
+    if sheet.benchmark == "panlex":
+        count = len(PANLEX_LANGUAGES) * (len(PANLEX_LANGUAGES) - 1)
+        return (
+            f"{len(sheet.pairs)} of PanLex-BLI's {count} dictionaries among the paper's languages: {listed}."
+        )
+    return f"{len(sheet.pairs)} {'pair' if len(sheet.pairs) == 1 else 'pairs'}: {listed}."
+
+
+def _vectors_sentence(sheet: Sheet) -> str:
+    limits: set[Any] = {method.setup.limit for method in sheet.methods}
+    words = {f"at most the {limit:,} most frequent words" if limit else "all words" for limit in limits}
+    return f"Ours: the vectors of data set '{sheet.dataset}', {' or '.join(sorted(words))} of each language."
+
+
+def _with_dashes(cell: Value, length: int) -> Value:
+    if isinstance(cell, Figures) and not cell.reported and length and cell.has_any:
+        return replace(cell, reported=(None,) * length)
+    return cell

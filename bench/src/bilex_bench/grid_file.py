@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -14,20 +16,37 @@ from pydantic_core import ErrorDetails
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError, nearest_name
 from bilex.encoders.settings import TuningSettings, lightened
-from bilex_bench.grid import Grid
-from bilex_bench.grid_schema import (
+from bilex_bench.grid import (
     ALL,
     Common,
     DataEntry,
+    Grid,
     GridFile,
     LmEntry,
     MethodEntry,
     Restricted,
     Strict,
 )
-from bilex_bench.ready import grid_text
-from bilex_bench.toml_lines import Lines, Place
 
+Place = tuple[str | int, ...]
+
+_KEY = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
+_KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
+_HEADER = re.compile(rf"\s*(\[\[?)\s*({_KEYS})\s*\]\]?")
+_ASSIGNMENT = re.compile(rf"\s*({_KEYS})\s*=")
+
+# In the order in which a reader meets them.
+_NAMES = (
+    "quick",
+    "paper-main",
+    "paper-panlex",
+    "paper-c2-over-others",
+    "paper-lms",
+    "paper-ablation",
+    "paper-lambda",
+    "shared-data",
+    "no-seeds",
+)
 _SETTINGS_OF_GRID = ("device", "seed")
 _TABLES: dict[tuple[str, ...], type[Strict]] = {
     (): GridFile,
@@ -197,3 +216,81 @@ def _shown(value: Any) -> str:
     if isinstance(value, str):
         return f"'{value}'"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def ready_grids() -> dict[str, str]:
+    """What each ready grid is for, in one sentence, by name."""
+    return {name: str(tomllib.loads(ready_text(name))["about"]) for name in _NAMES}
+
+
+def ready_text(name: str) -> str:
+    """The TOML text of a ready grid."""
+    if name not in _NAMES:
+        raise BilexError(
+            f"there is no ready grid '{name}'; there are {', '.join(_NAMES)}.{nearest_name(name, _NAMES)}"
+        )
+    file = resources.files("bilex_bench") / "grids" / f"{name}.toml"
+    if not file.is_file():
+        raise BilexError(f"{file}: the grid is missing from this installation; install bilex again.")
+    return file.read_text(encoding="utf-8")
+
+
+def grid_text(name: str | Path) -> tuple[str, str, Path]:
+    """A grid by name or file."""
+    if str(name) in _NAMES:
+        return str(name), ready_text(str(name)), Path()
+    path = Path(name)
+    if not path.exists():
+        raise BilexError(
+            f"{name}: there is neither such a file nor a ready grid of that name; ready are "
+            f"{', '.join(_NAMES)}.{nearest_name(str(name), _NAMES)}"
+        )
+    try:
+        return path.stem, path.read_text(encoding="utf-8-sig"), path.parent
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise BilexError(f"{name}: cannot be read ({reason}).") from error
+
+
+class Lines:
+    """Line numbers of the tables and keys of a valid TOML text, by place, which no reader of TOML reports."""
+
+    def __init__(self, text: str) -> None:
+        self._found: dict[Place, int] = {}
+        here: Place = ()
+        counts: dict[Place, int] = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            header, assignment = _HEADER.match(line), _ASSIGNMENT.match(line)
+            if header:
+                here = self._entered(_parts(header[2]), counts, is_array=header[1] == "[[")
+                for depth in range(1, len(here) + 1):
+                    self._found.setdefault(here[:depth], number)
+            elif assignment:
+                place = here
+                for part in _parts(assignment[1]):
+                    place = (*place, part)
+                    self._found.setdefault(place, number)
+
+    def of(self, place: Place) -> int | None:
+        """The line of a table or key, or of the nearest table around it."""
+        while place:
+            if place in self._found:
+                return self._found[place]
+            place = place[:-1]
+        return None
+
+    @staticmethod
+    def _entered(parts: list[str], counts: dict[Place, int], *, is_array: bool) -> Place:
+        """The place that a header opens; of an array of tables always the latest."""
+        place: Place = ()
+        for depth, part in enumerate(parts, 1):
+            place = (*place, part)
+            if depth == len(parts) and is_array:
+                counts[place] = counts.get(place, -1) + 1
+            if place in counts:
+                place = (*place, counts[place])
+        return place
+
+
+def _parts(keys: str) -> list[str]:
+    return [part.strip("\"'") for part in re.findall(_KEY, keys)]
