@@ -44,14 +44,10 @@ class Needs:
 
 
 class RayExecutor:
-    """Runs families as tasks of a Ray cluster.
+    """Runs families as tasks of a Ray cluster; the paths of the plan must mean the same on every machine.
 
-    Args:
-        plan: What the tasks need to know; its paths must mean the same on every machine.
-        address: Of a running cluster, "auto" for the one this machine is part of, or "local" for a fresh one
-            on this machine.
-        needs: What a family is given.
-        estimated: The gigabytes that families are thought to need, by `Setup.family`.
+    `address` is that of a running cluster, "auto" for the one this machine is part of, or "local" for a fresh
+    one on this machine; `estimated` has the gigabytes that families are thought to need, by `Setup.family`.
     """
 
     def __init__(

@@ -63,17 +63,9 @@ def compare(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> Difference | None:
-    """Compare two methods over the words that both have.
+    """Compare two methods, direction by direction, over the words that both have; None if there is none.
 
-    Args:
-        directions: How the first method did in each direction, and how the second did in the same.
-        draws: Random sign flips, where the test is not exact.
-        replicates: Resamplings for the interval.
-        seed: Fixes both.
-
-    Returns:
-        The difference; None when no word is common. In one direction each word is a unit; over several,
-        each meaning.
+    In one direction each word is a unit; over several, each meaning.
     """
     common = [found for first, second in directions if (found := differences(first, second)).words]
     if not common:
@@ -120,11 +112,6 @@ def sign_flip_p(values: Array, *, draws: int = DRAWS, seed: int = 0) -> float:
     Where all differences that are not zero are equally great, as with P@1 in one direction, this is the
     exact binomial (McNemar's) test. Up to 16 of them, all flips are gone through. Else flips are drawn,
     and p is (1 + those as extreme) / (1 + draws), which never promises too much.
-
-    Args:
-        values: One difference per unit.
-        draws: How many flips are drawn.
-        seed: Fixes them.
     """
     values = values[np.abs(values) > _TIE * np.abs(values).max(initial=0.0)]
     count = len(values)
@@ -148,15 +135,8 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """A percentile interval of the mean difference, resampling units.
 
-    Args:
-        sums: The summed differences of each unit (rows) in each direction (columns).
-        sizes: How many words each unit has in each direction.
-        replicates: How many resamplings.
-        seed: Fixes them.
-        level: How much of the resampled means lies inside.
-
-    Returns:
-        The two ends. The mean of a resampling is over directions, of the mean over its words in each.
+    `sums` and `sizes` hold the summed differences and the number of words of each unit (rows) in each
+    direction (columns). The mean of a resampling is over directions, of the mean over its words in each.
     """
     times = _resamplings(len(sums), replicates, seed)
     words = times @ sizes
@@ -167,14 +147,10 @@ def bootstrap_interval(
 
 
 def meanings(scored: Sequence[Scored]) -> list[Numbers]:
-    """Which test words belong together: those that translations link, in whatever direction or pair.
+    """The number of each word's unit, direction by direction.
 
-    Args:
-        scored: One entry per direction.
-
-    Returns:
-        For each entry the number of each word's unit, from 0. Two words are in one unit if a chain of
-        gold translations leads from one to the other.
+    Two words are in one unit if a chain of gold translations leads from one to the other, in whatever
+    direction or pair.
     """
     nodes: dict[Hashable, int] = {}
     edges: list[tuple[int, int]] = []
@@ -197,12 +173,7 @@ def meanings(scored: Sequence[Scored]) -> list[Numbers]:
 def holm(values: Sequence[float]) -> list[float]:
     """Correct p values for their number, after Holm: the probability of even one false alarm stays bounded.
 
-    Args:
-        values: The p values of all comparisons that are made together.
-
-    Returns:
-        In the same order: the smallest times their number m, the next times m − 1, ..., none smaller
-        than one before it, none above 1.
+    The smallest is taken times their number m, the next times m − 1, ..., none smaller than one before it.
     """
     order = np.argsort(values, kind="stable")
     steps = np.asarray(values, dtype=np.float64)[order] * np.arange(len(order), 0, -1)

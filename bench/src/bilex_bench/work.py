@@ -259,13 +259,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class Sampler:
-    """The same test pairs looked up wherever vectors of both vocabularies are to be had.
-
-    Args:
-        source: The source vocabulary.
-        target: The target vocabulary.
-        test: The test dictionary; at most 300 of its pairs are taken, evenly, no word twice.
-    """
+    """The same test pairs, at most 300, taken evenly, looked up wherever both languages have vectors."""
 
     def __init__(self, source: WordVectors, target: WordVectors, test: Lexicon) -> None:
         self._source, self._target = source, target

@@ -1,14 +1,13 @@
-"""Where families of setups are worked on: data, folders, device and threads of one process."""
+"""Where families of setups are worked on: data, folders, device, threads and memory of one process."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import platform
 import socket
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +20,14 @@ from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors
-from bilex_bench.results import Setup
+from bilex_bench.results import Result, Setup
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
-    from bilex_bench.results import Result
-
 
 _KEPT_VOCABULARIES = 4
+_GIGABYTE = 1 << 30
+_CLEAR, _FORGET_PEAK = Path("/proc/self/clear_refs"), "5"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +39,7 @@ class WorkPlan:
     cache: str  # the folder for vector files in a form that opens at once; one per machine
     device: str = "auto"  # "auto", "cpu" or "cuda"
     threads: int = 1  # how many threads a worker may use
-    # the keys of the setups whose word vectors are kept for pictures
-    sampled: frozenset[str] = field(default_factory=frozenset)
+    sampled: frozenset[str] = field(default_factory=frozenset)  # keys of setups whose vectors are kept
     command: str = ""  # the command line that started the run, for the record; empty where there is none
     keep_markers: bool = True  # whether markers such as "</s>" stay in the vocabularies
 
@@ -61,35 +59,19 @@ class WorkPlan:
 
 
 class Workplace:
-    """A plan made real in this process; vocabularies stay open from one family to the next.
-
-    Args:
-        plan: What the run is about.
-    """
+    """A plan made real in this process; vocabularies stay open from one family to the next."""
 
     def __init__(self, plan: WorkPlan) -> None:
         self.plan = plan
         self.device = resolve_device(plan.device).type
-        self.environment: dict[str, Any] = environment(self.device, plan.threads)
+        self.environment = _machine(self.device) | {"threads": plan.threads}
         if plan.command:
             self.environment["command"] = plan.command
+        work = Path(plan.work)
+        # Fitted aligners, finished stages C2, and encodings by models that are not tuned.
+        self.fits, self.stages, self.encodings = work / "fits", work / "stages", work / "encodings"
         self._encoder: tuple[str, WordEncoder] | None = None
-        self._open: OrderedDict[tuple[str, str, int | None], WordVectors] = OrderedDict()
-
-    @property
-    def fits(self) -> Path:
-        """The folder of fitted aligners."""
-        return Path(self.plan.work) / "fits"
-
-    @property
-    def stages(self) -> Path:
-        """The folder of finished stages C2."""
-        return Path(self.plan.work) / "stages"
-
-    @property
-    def encodings(self) -> Path:
-        """The folder of encodings by models that are not tuned."""
-        return Path(self.plan.work) / "encodings"
+        self._open: dict[tuple[str, str, int | None], WordVectors] = {}
 
     def vocabularies(self, setup: Setup, progress: Progress = SILENT) -> tuple[WordVectors, WordVectors]:
         """Source and target vectors of a setup, from memory if they were used just before."""
@@ -113,15 +95,17 @@ class Workplace:
 
     def _vectors(self, setup: Setup, language: str, progress: Progress) -> WordVectors:
         name = (setup.dataset, language, setup.limit)
-        if name not in self._open:
-            folder, cache = self._folder(setup), Path(self.plan.cache)
-            self._open[name] = load_vectors(
-                folder, language, setup.limit, cache, progress, keep_markers=self.plan.keep_markers
+        found = self._open.pop(name, None)
+        if found is None:
+            keep = self.plan.keep_markers
+            cache = Path(self.plan.cache)
+            found = load_vectors(
+                self._folder(setup), language, setup.limit, cache, progress, keep_markers=keep
             )
-            while len(self._open) > _KEPT_VOCABULARIES:
-                self._open.popitem(last=False)
-        self._open.move_to_end(name)
-        return self._open[name]
+        self._open[name] = found  # the latest last
+        while len(self._open) > _KEPT_VOCABULARIES:
+            del self._open[next(iter(self._open))]
+        return found
 
     def _folder(self, setup: Setup) -> DataFolder:
         if setup.dataset not in self.plan.folders:
@@ -137,17 +121,14 @@ def sweep(work: Path) -> None:
         remove_abandoned(folder)
 
 
-_GIGABYTE = 1 << 30
-_CLEAR, _FORGET_PEAK = Path("/proc/self/clear_refs"), "5"
-
-
-def environment(device: str, threads: int) -> dict[str, Any]:
-    """Versions, hardware and host of this process, as plain values."""
-    return {**_machine(device), "threads": threads}
-
-
-@lru_cache(maxsize=4)
+@functools.cache
 def _machine(device: str) -> dict[str, Any]:
+    """Versions, hardware and host of this process, as plain values."""
+    gpu = None
+    if device == "cuda":
+        import torch
+
+        gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     here = processor()
     return {
         "bilex": bilex.__version__,
@@ -158,22 +139,12 @@ def _machine(device: str) -> dict[str, Any]:
         "processor": here.name,
         "cores": here.threads,
         "memory_gigabytes": round(total_memory() / _GIGABYTE, 1),
-        "gpu": _gpu() if device == "cuda" else None,
+        "gpu": gpu,
     }
 
 
-def _gpu() -> str | None:
-    import torch
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
-
-
 class PeakMemory:
-    """The peak since this object was made; where the system cannot forget, since the process began.
-
-    Args:
-        device: "cuda" to watch the GPU's memory too.
-    """
+    """The peak since this object was made; where the system cannot forget, since the process began."""
 
     def __init__(self, device: str) -> None:
         self._on_gpu = device == "cuda"
