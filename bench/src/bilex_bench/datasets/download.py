@@ -21,6 +21,7 @@ import httpx
 import bilex
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, write_text
+from bilex.core.files import sha256 as file_checksum
 from bilex.core.progress import SILENT, Progress
 
 Watcher = Callable[[bytes], bool]
@@ -45,16 +46,18 @@ def download(
     target: Path,
     *,
     git_blob: str | None = None,
+    sha256: str | None = None,
     advice: str | None = None,
     progress: Progress = SILENT,
 ) -> None:
     """Fetch a file, going on where an earlier attempt stopped."""
     fetch_part(address, target, advice=advice, progress=progress)
     part = part_of(target)
-    if git_blob is not None and _git_blob(part) != git_blob:
+    checksum = git_blob or sha256
+    if checksum is not None and checksum not in (_git_blob(part), file_checksum(part)):
         drop_part(target)
         raise BilexError(
-            f"{address}: what came is not the file that is expected, its checksum is not {git_blob}; "
+            f"{address}: what came is not the file that is expected, its checksum is not {checksum}; "
             "run the same command again, or look whether its makers have changed it."
         )
     part.replace(target)
