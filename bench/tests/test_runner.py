@@ -126,7 +126,7 @@ def test_a_second_runner_is_refused(
             bilex(["benchmark", "run", str(grid), "-o", str(tmp_path / "r.sqlite"), "--device", "cpu"]) == 2
         )
     said = capsys.readouterr().err
-    assert "is writing results there" in said and len(said.strip().splitlines()) == 1
+    assert "is in use by" in said and len(said.strip().splitlines()) == 1
 
 
 def test_a_dry_run_shows_a_table_and_writes_nothing(
