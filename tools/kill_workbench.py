@@ -3,8 +3,8 @@
     python -m tools.kill_workbench MODEL --rounds 100
 
 MODEL is copied first. In each round a server is started, several clients send decisions as fast as they can,
-and after a random time the server gets SIGKILL. Then the review file must open and be whole, and hold every
-decision that was answered with 200, exactly once.
+and after a random number of answers the server gets SIGKILL. Then the review file must open and be whole, and
+hold every decision that was answered with 200, exactly once.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from bilex_workbench.store import Store
 
 TOKEN = "kill-test-token"
 _CLIENTS = 4
-_LONGEST_LIFE = 1.5
-_LONGEST_START = 60.0
+_MOST_DECISIONS = 60
+_LONGEST = 300.0  # seconds for a start, and for the decisions of a round
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,12 +73,14 @@ def run_rounds(model: Path, rounds: int, random_seed: int = 0) -> int:
     words = Translator.load(model).space.source.index_to_key
     acknowledged: list[tuple[str, str]] = []
     for number in range(rounds):
-        acknowledged += _one_round(model, words, number, rng.uniform(0.05, _LONGEST_LIFE))
+        count, later = rng.randint(1, _MOST_DECISIONS), rng.uniform(0, 0.02)
+        acknowledged += _one_round(model, words, number, count, later)
         _check(model, acknowledged)
     return len(acknowledged)
 
 
-def _one_round(model: Path, words: list[str], number: int, seconds: float) -> list[tuple[str, str]]:
+def _one_round(model: Path, words: list[str], number: int, count: int, later: float) -> list[tuple[str, str]]:
+    """Kill the server some milliseconds after it has acknowledged so many decisions."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -95,7 +97,10 @@ def _one_round(model: Path, words: list[str], number: int, seconds: float) -> li
         ]
         for client in clients:
             client.start()
-        time.sleep(seconds)
+        end = time.monotonic() + _LONGEST
+        while len(done) < count and time.monotonic() < end:
+            time.sleep(0.002)
+        time.sleep(later)
     finally:
         server.send_signal(signal.SIGKILL)
         server.wait()
@@ -106,7 +111,7 @@ def _one_round(model: Path, words: list[str], number: int, seconds: float) -> li
 
 def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
     """Wait until the server answers and its table is filled."""
-    end = time.monotonic() + _LONGEST_START
+    end = time.monotonic() + _LONGEST
     while time.monotonic() < end and server.poll() is None:
         try:
             entries = _request(port, "GET", "/api/model")["entries"]

@@ -221,7 +221,7 @@ def test_an_interrupted_align_leaves_nothing(
     assert process.stdout is not None
     assert process.stdout.readline() == "fitting\n"
     process.send_signal(sent)
-    _, caught = process.communicate(timeout=20)
+    _, caught = process.communicate(timeout=120)
     assert process.returncode == code
     assert "Traceback" not in caught
     assert sent is signal.SIGTERM or "bilex: interrupted" in caught
