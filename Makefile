@@ -21,7 +21,8 @@ AS_AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTI
 AS_SSE := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem NUMBA_CPU_NAME=nehalem NUMBA_CPU_FEATURES=
 AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,$(CPU)),$(AS_SSE)),$(error CPU=$(CPU) is not known; use avx2 or sse)))
 
-# Tests run in two processes, all of a file in one of them.
+# Tests run in two processes, all of a file in one of them, each with one thread: on tiny problems threads only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 IN_TWO := -n 2 --dist loadfile
 
 .PHONY: demo check test test-promises test-all test-browser lint coverage docs bench clean
@@ -56,7 +57,7 @@ demo: $(VENV)/python
 	$(AS) $(BIN)/bilex demo --lm e5-small-q4 --output demo-output
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not slow" $(IN_TWO)
+	$(PYTEST) -m "not slow" $(IN_TWO)
 
 # What a change most likely breaks, in under a minute.
 check: $(VENV)/dev
@@ -64,22 +65,22 @@ check: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow" $(IN_TWO) tests/aligners/test_c1.py tests/model/test_translate.py tests/lexicon/test_lexicon_operations.py tests/cli/test_commands.py
+	$(PYTEST) -m "not slow" $(IN_TWO) tests/aligners/test_c1.py tests/model/test_translate.py tests/lexicon/test_lexicon_operations.py tests/cli/test_commands.py
 
 test-promises: $(VENV)/dev
-	$(BIN)/python -m pytest -m promise
+	$(PYTEST) -m promise
 
 test-all: $(VENV)/dev
-	$(BIN)/python -m pytest $(IN_TWO)
+	$(PYTEST) $(IN_TWO)
 
 # Chromium is a system package: installed here where root may and apt-get is there, otherwise by hand.
 test-browser: $(VENV)/dev
 	@command -v chromedriver >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -y -q chromium chromium-driver; } \
 		|| { echo "test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 2; }
-	$(BIN)/python -m pytest -m browser workbench/tests/browser
+	$(PYTEST) -m browser workbench/tests/browser
 
 coverage: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term --cov-report=html
+	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html
 
 docs: $(VENV)/docs
 	$(BIN)/mkdocs build --strict

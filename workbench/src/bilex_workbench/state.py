@@ -348,7 +348,7 @@ class Workbench:
         """Whether the model has a language model that is not open yet, so that requests may wait for it."""
         return self._engine is not None and not self._engine.encoder_open
 
-    def wait_until_ready(self, seconds: float = 60.0) -> None:
+    def wait_until_ready(self, seconds: float = 600.0) -> None:
         """Wait for the model, and where the table is filled, for all of it (for scripts and tests)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
