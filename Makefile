@@ -21,8 +21,8 @@ AS_AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTI
 AS_SSE := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem NUMBA_CPU_NAME=nehalem NUMBA_CPU_FEATURES=
 AS := $(if $(CPU),$(or $(if $(filter avx2,$(CPU)),$(AS_AVX2)),$(if $(filter sse,$(CPU)),$(AS_SSE)),$(error CPU=$(CPU) is not known; use avx2 or sse)))
 
-# Tests run in two processes, all of a file in one of them, each with one thread: on tiny problems threads only wait for each other.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+# Tests run in two processes, all of a file in one of them. On tiny problems threads would mostly wait for each other, and busily.
+PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
 IN_TWO := -n 2 --dist loadfile
 
 .PHONY: demo check test test-promises test-all test-browser lint coverage docs bench clean

@@ -45,7 +45,7 @@ from bilex_workbench.store import Store
 # mypy knows the files of this folder as modules of their own, not as parts of tools.
 prepared: Callable[..., Path] = import_module("tools.workbench_pairs").prepared
 TOKEN = "attack-test-token-of-30-letters"
-_LONGEST_START = 90.0
+_LONGEST_START = 300.0
 
 
 class Server:
