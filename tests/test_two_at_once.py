@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ import pytest
 from bilex.aligners.c1 import C1
 from bilex.cli import run
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_folder
-from bilex.core.locks import exclusive_lock
+from bilex.core.files import atomic_file, atomic_folder
+from bilex.core.locks import LOCK, exclusive_lock, hidden_name, try_lock
 from planted import planted
 
 
@@ -130,3 +131,27 @@ def test_processes_that_write_one_folder_never_mix(tmp_path: Path) -> None:
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert (path / "a").read_text() == (path / "b").read_text()
     assert names(tmp_path) == ["folder"]
+
+
+def test_a_new_temporary_waits_for_a_writer_that_looks_at_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its lock, the next writer would take it for one of a dead process and remove it."""
+    monkeypatch.setattr("secrets.token_hex", lambda count: "0" * 8)
+    lock = tmp_path / f"{hidden_name(tmp_path / 'new')}00000000{LOCK}"
+    looking = threading.Event()
+
+    def look() -> None:
+        with try_lock(lock):
+            looking.set()
+            time.sleep(0.1)
+
+    other = threading.Thread(target=look)
+    other.start()
+    looking.wait()
+    with atomic_file(tmp_path / "new") as temporary:
+        other.join()
+        with try_lock(lock) as free:
+            assert free is False, "the writer holds it"
+        temporary.write_text("whole")
+    assert (tmp_path / "new").read_text() == "whole" and names(tmp_path) == ["new"]
