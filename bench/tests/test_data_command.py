@@ -33,6 +33,7 @@ def test_list_says_what_is_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFix
     assert there == {
         "fasttext-wiki": ["en"],
         "fasttext-cc": [],
+        "pypi-vectors": [],
         "xling": [],
         "panlex": [],
         "muse": ["en-fi"],
