@@ -82,16 +82,30 @@ def test_passes_and_the_constants_of_the_last_are_settings_of_their_own(seeds: i
     assert len(C1(passes=3, self_learning=False).plan(seeds, MANY_WORDS)) == 1
 
 
+@pytest.mark.parametrize(
+    ("seeds", "early", "anchors"),
+    [
+        (0, {"updates": 20}, 5000),
+        (1000, {"updates": 20}, 5000),
+        (5000, {"updates": 53, "iterations": 1}, 2500),
+    ],
+)
+def test_early_passes_may_be_short(seeds: int, early: dict[str, int], anchors: int) -> None:
+    *first, last = C1(preset="best", passes=3, early=0.75).plan(seeds, MANY_WORDS)
+    own = constants_for("best", seeds, MANY_WORDS)
+    assert [part.constants for part in first] == [replace(own, **early)] * 2
+    assert last.constants == constants_for("best", 5000, MANY_WORDS) and last.anchors == anchors
+
+
 def test_a_copy_for_a_trial_goes_a_part_of_the_way_with_the_constants_of_the_whole_problem() -> None:
     whole = C1(preset="best", passes=2, learning_rate=0.7)
     short = whole.for_trial(5000, 40_000)
     assert whole.way == 1 and whole.size is None
     plan, shorter = whole.plan(5000, 40_000), short.plan(800, 20_000)
-    assert [part.constants.updates for part in plan] == [100, 100]
-    assert [part.constants.updates for part in shorter] == [25, 25]
+    assert [(part.rounds, part.constants.updates) for part in plan] == [(2, 100), (2, 100)]
+    assert [(part.rounds, part.constants.updates) for part in shorter] == [(1, 25), (1, 25)]
     assert {part.words for part in plan} == {None}
-    assert shorter[0].constants == shorter[1].constants
-    assert replace(shorter[1].constants, updates=100) == plan[0].constants == plan[1].constants
+    assert replace(shorter[1].constants, updates=100, iterations=2) == plan[1].constants
 
 
 @pytest.mark.parametrize("seeds", [50, 5000])

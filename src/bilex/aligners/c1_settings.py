@@ -22,8 +22,8 @@ _FEW_SEEDS = 600
 # By default, fewer seeds than this are joined by pairs that the vocabularies suggest (`starts`), and the
 # rounds are passed through three times.
 _JOINED_SEEDS = 300
-# The seeds of the last of several passes: so many, but at most one per so many words of the smaller
-# vocabulary.
+# Found pairs that are seeds of the last of several passes: so many, half of it where there are many seeds,
+# and at most one per so many words of the smaller vocabulary.
 _ANCHORS, _WORDS_PER_ANCHOR = 5_000, 3
 # Words of each language among which the passes before the last search, with few seeds or none.
 _EARLY_WORDS = 20_000
@@ -34,7 +34,10 @@ WAYS = {"best": 1.0, "careful": 0.5}
 # The share of the way that a round of a trial goes. Trials that go all of it on few words mislead, as do
 # those that go a third of it and those with fewer rounds (research/trial.md).
 _TRIAL_WAY = 0.45
-_ANY = 2**31  # words of a vocabulary that sets no limits
+# "auto" is "best" that stops here, in several passes of which those before the last go this share of it, with
+# many seeds in one round: on held-out seeds of three families of vectors as good as all of the way, and as a
+# choice between "careful" and "best" (research/never_worse.md).
+_AUTO_WAY, _EARLY_WAY = 0.65, 0.75
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ _BEST = {"through_norms": True, "full_csls": True}
 # By then the loss of a round has settled; the paper's 200 updates take minutes on two cores.
 _QUICK_UPDATES = 40
 PRESET_SUMMARIES = {
-    "auto": "what translates held-out seeds best; the default of bilex align",
+    "auto": "best, in several passes that go two thirds of the way; the default of bilex align",
     "paper": "the paper's constants, chosen by the number of seeds",
     "best": "gradient through the norms, new pairs by true CSLS: much better on web vectors",
     "careful": "the same, half as far: better than the paper on all vectors tried",
@@ -230,7 +233,7 @@ class C1Settings(Aligner):
 
     Args:
         preset: "paper", "best", "careful", "quick", "5k", "1k", or "auto", which `bilex.fit` replaces by
-            what held-out seeds prefer, and which is "paper" for an aligner that is fitted by itself.
+            several passes of "best", and which is "paper" for an aligner that is fitted by itself.
         iterations: Rounds of self-learning (N_iter).
         updates: Contrastive updates per round (N_CL).
         negatives: Hard negatives per side (N_neg).
@@ -255,9 +258,11 @@ class C1Settings(Aligner):
             on.
         passes: How often to pass through the rounds; None for three under 300 seeds with "best" and
             "careful", and else one.
+        early: The share of the way that passes before the last go; under 1, with many seeds, in one round.
         last_pass: "many" gives the last of several passes the constants for many seeds, "same" those of the
             others.
-        anchors: How many of the pairs found so far are seeds of the last pass; None for 5,000.
+        anchors: How many of the pairs found so far are seeds of the last pass; None for 5,000, and for 2,500
+            where there are many seeds.
         size: Use the constants for this number of seeds, whatever the lexicon has; None for the lexicon's.
         way: The share of the way, in summed lengths of steps, that each round goes. Trials go a part of it.
     """
@@ -273,6 +278,7 @@ class C1Settings(Aligner):
         "clip": (SMALLEST, None),
         "neighbours": (1, None),
         "passes": (1, None),
+        "early": (SMALLEST, 1),
         "way": (SMALLEST, 1),
     }
 
@@ -297,6 +303,7 @@ class C1Settings(Aligner):
     full_csls: bool | None = None
     start: str = "auto"
     passes: int | None = None
+    early: float = 1.0
     last_pass: str = "many"
     anchors: int | None = None
     size: int | None = None
@@ -322,7 +329,8 @@ class C1Settings(Aligner):
 
     def plan(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
         """The passes through the rounds; the surest pairs of each join the seeds of the next."""
-        few, own = self._has_few(seeds), self.constants(seeds, smaller_vocabulary)
+        seeds = seeds if self.size is None else self.size
+        few, own = seeds < _JOINED_SEEDS, self.constants(seeds, smaller_vocabulary)
         count = self.passes
         if count is None:
             count = 3 if self.preset in WAYS and few else 1
@@ -331,38 +339,43 @@ class C1Settings(Aligner):
         last = own
         if self.last_pass == "many":
             last = replace(self, size=MANY_SEEDS).constants(MANY_SEEDS, smaller_vocabulary)
-        anchors = self.anchors or min(_ANCHORS, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
+        most = _ANCHORS // 2 if seeds >= MANY_SEEDS else _ANCHORS
+        anchors = self.anchors or min(most, max(1, smaller_vocabulary // _WORDS_PER_ANCHOR))
         found = (0, *[max(1, 3 * anchors // 5)] * (count - 2))
+        early = shortened(own, self.early, self.preset)
+        if self.early < 1 and seeds >= MANY_SEEDS:
+            early = replace(early, iterations=1)
         # Without many seeds, 20,000 words find as good pairs (research/trial.md); with them not always.
         words = _EARLY_WORDS if few else None
-        return (*(Pass(pairs, own, words) for pairs in found), Pass(anchors, last))
+        return (*(Pass(pairs, early, words) for pairs in found), Pass(anchors, last))
 
     def _has_few(self, seeds: int) -> bool:
         return (seeds if self.size is None else self.size) < _JOINED_SEEDS
 
     def for_trial(self, pairs: int, words: int) -> Self:
-        """Fewer updates, with the constants for the seeds of the whole problem."""
+        """Fewer updates, and one round per pass with many seeds; the constants are those for all seeds."""
         passes = self.passes or 1  # what few seeds and none add by default takes long and decides nothing
-        return self.clone().set_params(size=self.size or pairs, way=_TRIAL_WAY * self.way, passes=passes)
+        size = self.size or pairs
+        rounds = 1 if passes > 1 and size >= MANY_SEEDS else self.iterations
+        return self.clone().set_params(size=size, way=_TRIAL_WAY * self.way, passes=passes, iterations=rounds)
 
     def choices(self, pairs: int) -> list[dict[str, dict[str, Any]]]:
-        """With preset "auto": the preset; with 300 seeds or more two passes, then a third or a joined start.
+        """With preset "auto" and 300 seeds or more: two passes, and where these are weak a third or a start.
 
         Held-out seeds of three families of vectors preferred two passes to one almost everywhere, and a third
         pass or a joined start only where static vectors are weak (research/never_worse.md).
         """
         if self.preset != "auto":
             return []
-        forms: dict[str, dict[str, Any]] = {"careful": {"preset": "careful"}, "best": {"preset": "best"}}
-        one, other = (replace(self, **form).constants(pairs, _ANY) for form in forms.values())
-        if one == other:
-            del forms["best"]
-        repeats = self.passes is None and self.self_learning and self.contrastive and not self._has_few(pairs)
-        if not repeats:
-            return [forms]
-        steps = [{name: {**form, "passes": 2} for name, form in forms.items()}]
+        form: dict[str, Any] = {
+            "preset": "best",
+            "way": _AUTO_WAY * self.way,
+            "early": _EARLY_WAY * self.early,
+        }
+        learns = self.self_learning and self.contrastive
+        if self.passes is not None or not learns or self._has_few(pairs):
+            return [{"best": form}]
+        form["passes"] = 2
         if pairs < MANY_SEEDS:
-            steps.append({"third pass": {"passes": 3}})
-        elif self.start == "auto":
-            steps.append({"joined start": {"start": "joined"}})
-        return steps
+            return [{"best": form}, {"third pass": {"passes": 3}}]
+        return [{"best": form}, *([{"joined start": {"start": "joined"}}] if self.start == "auto" else [])]

@@ -48,16 +48,16 @@ _FEWEST_TO_CALIBRATE = round(FEWEST_WORDS / HELD_OUT_AT_MOST)
 # A candidate must beat the prior by this much mean reciprocal rank: on 18 settings of two families of vectors
 # that distinguished right from wrong choices.
 MARGIN = 0.005
-# Later steps are tried only below this score: above it no held-out words preferred them.
-WEAK = 0.6
+# Later steps are tried only below this score: above it they did not help.
+WEAK = 0.55
 # Candidates learn on so many of the most frequent words of each language (and those of the seeds).
 WORDS = 20_000
 MIXING_GRID = tuple(round(0.1 * step, 1) for step in range(11))
-# On held-out seeds the language model looks better than on the rarer words that users look up: their best λ
-# was 0.1 too high on average, on both families of vectors (research/trial.md).
-MIXING_BIAS = 0.1
-# Half way to the prior is wrong where it loses more than so many standard errors on the held-out words.
-CLEAR = 1.0
+# On held-out seeds the language model looks a little better than on the rarer words that users look up.
+MIXING_BIAS = 0.05
+# The usual λ is taken unless it loses more than so many standard errors on the held-out words. Both numbers
+# were chosen on 18 settings of three families of vectors (research/never_worse.md).
+CLEAR = 1.5
 # What a candidate may end in without ending the fit.
 FAILURES = (BilexError, ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
 
@@ -70,11 +70,11 @@ def choose_form(scores: Mapping[str, float]) -> str:
 
 
 def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
-    """The λ to take: half way between the prior and what held-out words say, unless these are clear.
+    """The λ to take: the usual one, unless held-out words clearly prefer another.
 
     The curve is smoothed over neighbouring λ (weights 1, 2, 1), since a few hundred words make noise. Its
-    best λ, less what held-out seeds flatter the language model by, counts as much as the prior; it counts
-    alone where half way is worse than the best λ by more than one standard error of the words' difference.
+    best λ, less what held-out seeds flatter the language model by, is taken where the usual one is worse by
+    more than 1.5 standard errors of the words' difference.
 
     Args:
         curve: For each λ of the grid the reciprocal rank of every held-out word, by CSLS.
@@ -87,17 +87,13 @@ def choose_mixing(curve: Mapping[float, Numbers], prior: float) -> float:
     means = smooth.mean(axis=1)
     best = np.flatnonzero(means >= means.max() - 1e-12)
     place = min(best, key=lambda place: abs(grid[place] - prior))
-    seen = grid[place]
-    if seen <= 0:  # the language model helps none of the held-out words
+    if grid[place] <= 0:  # the language model helps none of the held-out words
         return 0.0
-    honest = max(seen - MIXING_BIAS, 0.0)
-    between = (prior + honest) / 2
-    lower = int(np.searchsorted(grid, between, side="right")) - 1
-    upper = min(lower + 1, len(grid) - 1)
-    weight = (between - grid[lower]) / (grid[upper] - grid[lower]) if upper > lower else 0.0
-    lost = smooth[place] - ((1 - weight) * smooth[lower] + weight * smooth[upper])
+    usual = np.array([np.interp(prior, grid, word) for word in smooth.T])
+    lost = smooth[place] - usual
     error = float(lost.std()) / max(len(lost), 1) ** 0.5
-    return round(honest if float(lost.mean()) > CLEAR * error + 1e-9 else between, 2)
+    clear = float(lost.mean()) > CLEAR * error + 1e-9
+    return round(max(grid[place] - MIXING_BIAS, 0.0), 2) if clear else prior
 
 
 @dataclass(frozen=True, kw_only=True)
