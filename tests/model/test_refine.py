@@ -95,3 +95,42 @@ def test_words_held_out_are_known_but_teach_nothing(model: Translator) -> None:
     report = model.refine(pairs, held_out={a for a, _ in pairs})
     assert not report.moved
     assert all(model.translate(a, 1)[0].word == b for a, b in Lexicon(pairs[:20]).pairs)
+
+
+LARGE = planted(words=1500, dim=24, noise=0.9, seed=5)
+
+
+def test_many_decisions_are_seeds_of_a_new_fit(tmp_path) -> None:
+    given = LARGE.pairs(0, 60)
+    model = Translator("procrustes").fit(LARGE.source, LARGE.target, given, calibrate=False)
+    free, decided = LARGE.pairs(1000, 1500), LARGE.pairs(60, 800)
+    before, rows = model.evaluate(free, bootstrap=0), np.array(model.space.source.vectors)
+    report = model.refine(decided.pairs)
+    assert report.moved and report.refitted and report.width is None and "fitted again" in report.note
+    assert report.decisions[0] == round(740 / 3) and report.decisions[1] > 0
+    by_hand = Translator("procrustes").fit(
+        LARGE.source, LARGE.target, Lexicon([*given.pairs, *decided.pairs]), calibrate=False
+    )
+    for side in ("source", "target"):
+        mine, fresh = (getattr(one.space, side).vectors for one in (model, by_hand))
+        assert np.allclose(mine, fresh, atol=1e-4)
+    assert model.evaluate(free, bootstrap=0).csls.mrr > before.csls.mrr
+    model.save(tmp_path / "model")
+    loaded = Translator.load(tmp_path / "model", device="cpu")
+    assert np.allclose(
+        loaded.map_vectors(LARGE.source, "source").vectors, model.space.source.vectors, atol=1e-5
+    )
+    model.undo_refine()
+    assert np.array_equal(rows, model.space.source.vectors)
+
+
+def test_a_new_fit_that_held_out_decisions_lose_by_is_not_taken() -> None:
+    """Pairs of words that have nothing to do with each other teach nothing about other words."""
+    model = Translator("procrustes").fit(LARGE.source, LARGE.target, LARGE.pairs(0, 200), calibrate=False)
+    right, shuffled = LARGE.pairs(200, 700).pairs, LARGE.pairs(700, 1300)
+    answers = np.random.default_rng(0).permutation([b for _, b in shuffled.pairs]).tolist()
+    wrong = list(zip([a for a, _ in shuffled.pairs], answers, strict=True))
+    before = model.evaluate(LARGE.pairs(1300, 1500), bootstrap=0).csls.p_at_1
+    report = model.refine([*right[:100], *wrong])
+    assert not report.refitted
+    assert model.evaluate(LARGE.pairs(1300, 1500), bootstrap=0).csls.p_at_1 >= before - 0.01

@@ -67,12 +67,12 @@ class Provenance(FitReport):
             target_language=languages[1],
         )
 
-    def aligner(self) -> Aligner | None:
-        """The aligner that was asked for, not fitted; None where it is not known to this installation."""
+    def aligner(self, *, chosen: bool = False) -> Aligner | None:
+        """The aligner that was asked for, or with what the trial chose, not fitted; None where unknown."""
         from bilex.aligners import methods
 
         method = methods().get(self.method)
-        settings = self.asked or self.settings
+        settings = self.settings if chosen else self.asked or self.settings
         if method is None or not set(settings) <= set(method.settings_fields()):
             return None
         return method(**settings)

@@ -15,6 +15,10 @@ Width and step are chosen on decisions that the pulls did not come from (five fo
 ones with the highest gain less its standard error. The step is taken only if the gain is 0.2 points of mean
 reciprocal rank and two standard errors, the decisions do not lose, the seeds do not lose more than one
 standard error, and few other answers change; otherwise the space stays as it is (research/refine.md).
+
+So many decisions as a seed dictionary has pairs say more than a local step can express: from 500 decided
+words on, the model's own aligner is fitted again with the decisions among its seeds. A fit without a third of
+them judges first; if these lose no more than one standard error, the fit with all of them is taken.
 """
 
 from __future__ import annotations
@@ -28,15 +32,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bilex.aligners.maps import Local, Map, moved_rows
+from bilex.aligners.maps import Linear, Local, Map, Unit, moved_rows
+from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.fit.calibration import DIRECTIONS
+from bilex.fit.held_out import word_scores
 from bilex.fit.report import now
 from bilex.lexicon import Lexicon
 from bilex.model.phrases import with_seed_phrases
 from bilex.model.provenance import Retrained
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Floats, Rows, Side, Space
-from bilex.model.unknown import OutOfVocabulary, Remapped
+from bilex.model.unknown import Remapped
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import unit_rows
 
@@ -52,6 +58,9 @@ CHANGES_PER_DECISION = 5
 _CENTROID, _COMPETITORS, _TEMPERATURE = 30, 10, 0.1
 _FOLDS, _CANDIDATES, _WORDS = 5, 15, 500
 _CLEAR, _LEAST = 2.0, 0.002  # a gain must be so many standard errors, and so much mean reciprocal rank
+# From so many decided words on the aligner is fitted again, unless this share of them, held out, lose by it.
+_REFIT_WORDS, _REFIT_HELD_OUT = 500, 1 / 3
+_WORST_CONDITION = 1e4  # beyond it single precision does not bring the vectors back
 # CSLS's term of a word after a step is the mean of the best among so many of its neighbours.
 _NEAR = 15
 _COMPARED, _AT_ONCE = 50_000, 1_000
@@ -65,7 +74,8 @@ class Refinement:
         accepted: New pairs that were accepted.
         rejected: New pairs that were rejected.
         missing: Decided pairs without effect, because a word of them has no vector.
-        moved: Whether words near the decisions moved; otherwise decisions are known pairs and no more.
+        moved: Whether other words moved; otherwise decisions are known pairs and no more.
+        refitted: Whether they moved because the aligner was fitted again.
         note: The same as a sentence.
         width: How far a decision reaches; None where nothing moved.
         step: How far words moved; likewise.
@@ -86,6 +96,7 @@ class Refinement:
     seeds: tuple[int, float] = (0, 0.0)
     seconds: float = 0.0
     missing: tuple[Pair, ...] = ()
+    refitted: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -142,41 +153,121 @@ def refined(
     if not len(right) and not len(wrong):
         note = "Nothing new was decided about words of the vocabularies; the space stays as it is."
         return with_seed_phrases(known), replace(report, note=note)
-    choice = _choose(space, right, wrong, seeds.index(*places), progress)
-    report = replace(report, decisions=choice.decisions, seeds=choice.seeds)
-    if choice.steps is None:
-        note = (
-            "The decisions are known pairs now. Other words stay as they are, since moving the neighbours of "
-            "decided words did not help held-out decisions and seeds."
+    taught = Lexicon([pair for pair in seeds.pairs if pair[0] not in held_out], rejected=seeds.rejected)
+    again = _refitted(translator, taught, learned, progress)
+    maps: dict[Side, Map] = {"source": translator.source_map, "target": translator.target_map}
+    if again is not None:
+        moved, onward, whole = again.space, again.onward, again.maps
+        note = "The model was fitted again with the decisions; "
+        report = replace(report, decisions=again.decisions, refitted=True)
+    else:
+        choice = _choose(space, right, wrong, seeds.index(*places), progress)
+        report = replace(
+            report, decisions=choice.decisions, seeds=choice.seeds, width=choice.width, step=choice.step
         )
-        seconds = round(time.monotonic() - started, 1)
-        return with_seed_phrases(known), replace(report, note=note, seconds=seconds)
-    moved = _moved(space, choice.steps)
+        if choice.steps is None:
+            note = (
+                "The decisions are known pairs now. Other words stay as they are, since moving the "
+                "neighbours of decided words did not help held-out decisions and seeds."
+            )
+            seconds = round(time.monotonic() - started, 1)
+            return with_seed_phrases(known), replace(report, note=note, seconds=seconds)
+        moved = _moved(space, choice.steps)
+        onward = {"source": Map([choice.steps[0]]), "target": Map([choice.steps[1]])}
+        whole = {side: Map([*maps[side].steps, *onward[side].steps]) for side in maps}
+        note = f"{len(_decided(right, wrong))} decided words moved their neighbours; "
     with progress.task("Measuring neighbourhoods"):
         moved.neighbourhoods()
     with progress.task("Comparing answers"):
-        changed = _changed(space, moved, {*right[:, 0].tolist(), *wrong[:, 0].tolist()})
-    onward: dict[Side, Map] = {"source": Map([choice.steps[0]]), "target": Map([choice.steps[1]])}
-    maps: dict[Side, Map] = {"source": translator.source_map, "target": translator.target_map}
-    unknown: list[OutOfVocabulary] = [Remapped(one, maps, onward) for one in translator.unknown]
+        changed = _changed(space, moved, _decided(right, wrong))
     made = known.with_parts(
         space=moved,
         whole_space=moved,
-        source_map=Map([*maps["source"].steps, *onward["source"].steps]),
-        target_map=Map([*maps["target"].steps, *onward["target"].steps]),
-        unknown=unknown,
+        source_map=whole["source"],
+        target_map=whole["target"],
+        unknown=[Remapped(one, maps, onward) for one in translator.unknown],
     )
-    count = len({*right[:, 0].tolist(), *wrong[:, 0].tolist()})
-    note = f"{count} decided words moved their neighbours; {changed} other words have another first answer."
     return with_seed_phrases(made), replace(
         report,
         moved=True,
-        note=note,
-        width=choice.width,
-        step=choice.step,
+        note=f"{note}{changed} other words have another first answer.",
         changed=changed,
         seconds=round(time.monotonic() - started, 1),
     )
+
+
+def _decided(right: Rows, wrong: Rows) -> set[int]:
+    """The source words of decisions."""
+    return {*right[:, 0].tolist(), *wrong[:, 0].tolist()}
+
+
+class _Refitted(NamedTuple):
+    """A space that was fitted again, its maps, those from the present space, and the evidence for it."""
+
+    space: Space
+    maps: dict[Side, Map]
+    onward: dict[Side, Map]
+    decisions: tuple[int, float]
+
+
+def _refitted(
+    translator: Translator, seeds: Lexicon, learned: Lexicon, progress: Progress
+) -> _Refitted | None:
+    """The space of the model's own aligner with the decisions among its seeds.
+
+    None where decisions are few, the vectors before the maps cannot be had from those in the space, or
+    held-out decisions lose.
+    """
+    words = list(learned.translations())
+    made = translator.provenance
+    if len(words) < _REFIT_WORDS or made.encoder_settings or (aligner := made.aligner(chosen=True)) is None:
+        return None
+    space = translator.space
+    back = _inverse(translator.source_map), _inverse(translator.target_map)
+    if back[0] is None or back[1] is None:
+        return None
+    source, target = (
+        WordVectors(side.index_to_key, unit_rows(np.asarray(side.vectors) @ matrix))
+        for side, matrix in ((space.source, back[0]), (space.target, back[1]))
+    )
+    count = round(_REFIT_HELD_OUT * len(words))
+    held_out = set(np.random.default_rng(0).permutation(words)[:count].tolist())
+    judged = Lexicon([pair for pair in learned.pairs if pair[0] in held_out])
+    answers = {target for _, target in judged.pairs}
+    rest = [pair for pair in seeds.pairs if pair[0] not in held_out and pair[1] not in answers]
+    try:
+        trial = aligner.clone().fit(source, target, Lexicon(rest, rejected=seeds.rejected), progress=progress)
+        after = _reciprocal_ranks(Space.from_aligner(trial, source, target), judged)
+        gain, error = _mean_and_error(after - _reciprocal_ranks(space, judged))
+        if gain < -error:
+            return None
+        fitted = aligner.clone().fit(source, target, seeds, progress=progress)
+    except BilexError:
+        return None
+    maps: dict[Side, Map] = {"source": fitted.source_map_, "target": fitted.target_map_}
+    onward: dict[Side, Map] = {
+        "source": Map([Linear(back[0]), *maps["source"].steps]),
+        "target": Map([Linear(back[1]), *maps["target"].steps]),
+    }
+    return _Refitted(Space.from_aligner(fitted, source, target), maps, onward, (count, gain))
+
+
+def _inverse(one: Map) -> Floats | None:
+    """The matrix that takes a map back, up to lengths; None where there is none."""
+    steps = [step for step in one.steps if not isinstance(step, Unit)]
+    if len(steps) != 1 or not isinstance(steps[0], Linear) or len(set(steps[0].matrix.shape)) > 1:
+        return None
+    matrix = steps[0].matrix.astype(np.float64)
+    return None if np.linalg.cond(matrix) > _WORST_CONDITION else np.linalg.inv(matrix).astype(np.float32)
+
+
+def _reciprocal_ranks(space: Space, pairs: Lexicon) -> Numbers:
+    """Of the best right answer of each word, forward and then backward; 0 beyond ten answers."""
+    rows = pairs.index(space.source.key_to_index, space.target.key_to_index)
+    scores = word_scores(
+        np.asarray(space.source.vectors), np.asarray(space.target.vectors), rows, space.device
+    )
+    return np.concatenate(scores.of(None))
 
 
 class _Pull(NamedTuple):
