@@ -67,3 +67,23 @@ def test_auto_below_a_preset_and_a_wrong_mixing_fail(
     found = verdicts(tmp_path, capsys, never_worse_check=check, mixing=mixing)
     failed = [name for name, word in found.items() if word == "FAIL"]
     assert len(failed) == 3 and any("paper, best and careful" in name for name in failed)
+
+
+@pytest.mark.parametrize(
+    ("expected", "ece", "failing"), [((30, 60), 0.03, 0), ((41, 60), 0.03, 1), ((30, 60), 0.06, 2)]
+)
+def test_promises_that_miss_fail(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    expected: tuple[int, int],
+    ece: float,
+    failing: int,
+) -> None:
+    row: dict[str, object] = {"form": "auto", "mean": 40.0, "p@1": [40.0] * 4}
+    for direction in ("forward", "backward"):
+        row[f"expected {direction}"] = [45.0, *expected]
+        row[f"ece {direction}"], row[f"ece by chance {direction}"] = ece, 0.02
+    check = [{**row, "setting": f"pair{number}:1k"} for number in range(12)]
+    found = verdicts(tmp_path, capsys, never_worse_check=check)
+    promises = [word for name, word in found.items() if name.startswith("promises")]
+    assert len(promises) == 3 and promises.count("FAIL") == failing

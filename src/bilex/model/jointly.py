@@ -332,13 +332,13 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
 
     @cached_property
     def steps(self) -> list[dict[str, dict[str, Any]]]:  # type: ignore[override]
-        """The presets that C1 leaves open, and the plain mapping."""
-        c1 = self.aligner
-        steps = c1.choices(MANY_SEEDS) or [{c1.preset: {}}]
-        found: dict[str, dict[str, Any]] = {name: {"preset": name} for name in steps[0]}
-        if c1.preset == "auto" and c1.updates is None:
-            found[MAPPING] = {"preset": next(iter(found)), "updates": 0}
-        return [found]
+        """With preset "auto": two presets (there is one pass), and the plain mapping."""
+        if self.aligner.preset != "auto":
+            return [{self.aligner.preset: {}}]
+        found: dict[str, dict[str, Any]] = {name: {"preset": name} for name in ("careful", "best")}
+        if self.aligner.updates is not None:
+            return [{"careful": found["careful"]}]
+        return [{**found, MAPPING: {"preset": "careful", "updates": 0}}]
 
     def fit(self, aligner: Aligner) -> JointFit:
         """Fit a candidate without the held-out words, with fewer updates."""
