@@ -6,11 +6,14 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import jsonschema
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from bilex_workbench.access import LOCAL, AccessPolicy
@@ -277,3 +280,59 @@ export async function accept(row: Row): Promise<number> {
         [run / "tsc", *options, "client.ts"], cwd=tmp_path, check=False, capture_output=True, text=True
     )
     assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.slow
+def test_a_generated_python_client_makes_a_round_trip(client, bench, tmp_path, monkeypatch):
+    pytest.importorskip("openapi_python_client")
+    (tmp_path / "openapi.json").write_text(json.dumps(client.get("/openapi.json").json()))
+    (tmp_path / "config.json").write_text(
+        json.dumps({"content_type_overrides": {"text/csv": "application/octet-stream"}, "post_hooks": []})
+    )
+    options = ["--path", "openapi.json", "--config", "config.json", "--output-path", "made_client"]
+    options += ["--meta", "none", "--fail-on-warning"]
+    subprocess.run(
+        [sys.executable, "-m", "openapi_python_client", "generate", *options],
+        cwd=tmp_path,
+        check=True,
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    from made_client import AuthenticatedClient, Client
+    from made_client.api.look import model
+    from made_client.api.review import decide, undo
+    from made_client.api.table import entries, one_entry, write_article
+    from made_client.models import ArticleIn, ArticleInput, DecisionIn, DecisionInVerdict, Problem, UndoIn
+
+    with listening(application(bench, AccessPolicy(TOKEN, LOCAL))) as address:
+        assert isinstance(model.sync(client=Client(base_url=address)), Problem)  # no token
+        with AuthenticatedClient(base_url=address, token=TOKEN) as made:
+            page = entries.sync(client=made, status="unreviewed", sort="-priority", limit=3)
+            row = page.rows[0]
+            assert (page.total, len(page.rows), row.status) == (600, 3, "unreviewed")
+            said = DecisionIn(row.source, "aino", DecisionInVerdict.ACCEPT, accepted=[row.target])
+            kept = decide.sync(client=made, body=said)
+            assert kept.decision.accepted == [row.target] and kept.entry.status == "accepted"
+            article = ArticleIn(row.source, "aino", ArticleInput(part_of_speech="noun"))
+            assert write_article.sync(client=made, body=article).article.part_of_speech == "noun"
+            entry = one_entry.sync(client=made, source=row.source)
+            assert entry.history[0].reviewer == "aino" and entry.candidates[0].word == row.target
+            undone = undo.sync(client=made, body=UndoIn("aino"))
+            assert undone.undone.id == kept.decision.id and undone.entry.status == "unreviewed"
+            refused = undo.sync_detailed(client=made, body=UndoIn("aino"))
+            assert refused.status_code == 409 and "no decision left" in refused.parsed.detail
+
+
+@contextmanager
+def listening(app):
+    """The address of a server on a port of this machine."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="critical"))
+    listener = server.config.bind_socket()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)

@@ -111,6 +111,8 @@ def _with_problems(described: dict[str, Any]) -> dict[str, Any]:
     described["components"]["securitySchemes"] = _SECURITY
     for unused in ("HTTPValidationError", "ValidationError"):
         described["components"]["schemas"].pop(unused, None)
+    for name, schema in described["components"]["schemas"].items():
+        schema["title"] = name.replace("-", "")  # Article-Input and Article-Output are two classes of a client
     described["security"] = [{"token": []}, {"cookie": []}]
     for path, operations in described["paths"].items():
         for method, one in operations.items():
