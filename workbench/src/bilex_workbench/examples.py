@@ -8,6 +8,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ router = APIRouter(tags=["table"])
 SUFFIX = ".corpus.sqlite"
 _APPLICATION = 0x62697863  # "bixc"
 _SHORTEST, _LONGEST = 12, 240  # characters of a sentence that may be an example
-_BLOCK = 20_000
+_LINES = 10_000  # between two reports of progress
 _RANKED = 60  # sentences that are compared: each costs a read of the index
 _MOST_FORMS = 16  # of a word, the most frequent first
 _BEST_WORDS = 11
@@ -120,10 +121,10 @@ def opened_corpus(
     texts = [_files(name) for name in (source, target)]
     mark = _fingerprint(texts)
     if path.is_file():
-        with_mark = Corpus(path)
-        if with_mark.mark == mark:
-            return with_mark
-        with_mark.close()
+        found = Corpus(path)
+        if found.mark == mark:
+            return found
+        found.close()
     _build(path, texts, mark, progress)
     return Corpus(path)
 
@@ -152,24 +153,27 @@ def _lines(files: Sequence[Path], advance: Any) -> Iterator[str]:
     for path in files:
         try:
             with path.open("rb") as raw:
-                packed = raw.read(2) == b"\x1f\x8b"
-            seen = 0
-            with gzip.open(path) if packed else path.open("rb") as lines:
-                for line in lines:
-                    if not packed:
-                        seen += len(line)
-                        if seen > 1 << 20:
-                            advance(seen)
-                            seen = 0
+                packed, done = raw.peek(2)[:2] == b"\x1f\x8b", 0
+                for number, line in enumerate(gzip.GzipFile(fileobj=raw) if packed else raw, 1):
                     yield line.decode("utf-8", "replace").strip()
-            advance(path.stat().st_size if packed else seen)
+                    if number % _LINES == 0:
+                        advance(raw.tell() - done)
+                        done = raw.tell()
+                advance(raw.tell() - done)
         except (OSError, EOFError) as error:
             raise BilexError(f"{path}: cannot be read ({error}).") from error
 
 
-def _fits(sentence: str) -> bool:
-    """Whether a sentence may be an example: neither too short nor too long, and plain text."""
-    return _SHORTEST <= len(sentence) <= _LONGEST and sentence.isprintable()
+def _sentences(sides: Sequence[Iterator[str]], counts: list[int]) -> Iterator[tuple[int, str, str]]:
+    """The sentences that may be examples, by line: neither too short nor too long, and plain text."""
+    for number, pair in enumerate(zip_longest(*sides), 1):
+        source, target = (
+            one if one and _SHORTEST <= len(one) <= _LONGEST and one.isprintable() else "" for one in pair
+        )
+        for side, one in enumerate(pair):
+            counts[side] += one is not None
+        if source or target:
+            yield number, source, target
 
 
 def _build(path: Path, texts: Sequence[Sequence[Path]], mark: str, progress: Progress) -> None:
@@ -177,45 +181,25 @@ def _build(path: Path, texts: Sequence[Sequence[Path]], mark: str, progress: Pro
     size = sum(one.stat().st_size for side in texts for one in side)
     try:
         with temporary_file(path) as made, progress.task("Indexing the corpus", size) as task:
-            connection = sqlite3.connect(made, isolation_level=None)
-            try:
-                connection.execute(f"PRAGMA application_id={_APPLICATION}")
-                connection.execute("PRAGMA journal_mode=OFF")
-                connection.execute("PRAGMA synchronous=OFF")
-                connection.execute("PRAGMA cache_size=-200000")
-                connection.execute(
-                    "CREATE VIRTUAL TABLE sentences USING fts5(source, target, detail=column, "
-                    "tokenize='unicode61 remove_diacritics 0')"
+            with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+                connection.executescript(
+                    f"PRAGMA application_id={_APPLICATION}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
+                    "PRAGMA cache_size=-200000; CREATE VIRTUAL TABLE sentences USING fts5(source, target, "
+                    "detail=column, tokenize='unicode61 remove_diacritics 0'); "
+                    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL); BEGIN;"
                 )
                 counts = [0, 0]
-                connection.execute("BEGIN")
-                block: list[tuple[int, str, str]] = []
-                sides = [_lines(side, task.advance) for side in texts]
-                for number, pair in enumerate(zip_longest(*sides), 1):
-                    shown = tuple(one if one and _fits(one) else "" for one in pair)
-                    for side, one in enumerate(pair):
-                        counts[side] += one is not None
-                    if any(shown):
-                        block.append((number, shown[0], shown[1]))
-                    if len(block) >= _BLOCK:
-                        _insert(connection, block)
-                        block = []
-                _insert(connection, block)
-                parallel = counts[0] == counts[1] > 0
-                connection.execute("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
                 connection.executemany(
-                    "INSERT INTO facts VALUES (?, ?)", [("mark", mark), ("parallel", str(int(parallel)))]
+                    "INSERT INTO sentences (rowid, source, target) VALUES (?, ?, ?)",
+                    _sentences([_lines(side, task.advance) for side in texts], counts),
                 )
+                parallel = counts[0] == counts[1] > 0
+                facts = [("mark", mark), ("parallel", str(int(parallel)))]
+                connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
                 connection.execute("COMMIT")
-            finally:
-                connection.close()
             made.replace(path)
     except (sqlite3.Error, OSError) as error:
         raise BilexError(f"{path}: the index of the corpus cannot be written ({error}).") from error
-
-
-def _insert(connection: sqlite3.Connection, block: list[tuple[int, str, str]]) -> None:
-    connection.executemany("INSERT INTO sentences (rowid, source, target) VALUES (?, ?, ?)", block)
 
 
 class Corpus:

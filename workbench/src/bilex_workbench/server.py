@@ -111,26 +111,19 @@ def _with_problems(described: dict[str, Any]) -> dict[str, Any]:
     described["components"]["securitySchemes"] = _SECURITY
     for unused in ("HTTPValidationError", "ValidationError"):
         described["components"]["schemas"].pop(unused, None)
-    for name, schema in described["components"]["schemas"].items():
-        schema["title"] = name.replace("-", "")  # Article-Input and Article-Output are two classes of a client
+    for name, schema in described["components"]["schemas"].items():  # Article-Input, Article-Output, ...
+        schema["title"] = name.replace("-", "")  # are classes of their own in a client
     described["security"] = [{"token": []}, {"cookie": []}]
     for path, operations in described["paths"].items():
         for method, one in operations.items():
             one["responses"].pop("422", None)  # the framework's own, which the server does not send
-            sent = [400, 403]
             if path == HEALTH:
                 one["security"] = []
-            else:
-                sent += [401, 429]
-            if not path.startswith(_WITHOUT_MODEL):
-                sent.append(503)
-            if method == "get":
-                sent.append(504)
-            if "requestBody" in one:
-                sent += [408, 413]
-            if "requestBody" in one or "parameters" in one:
-                sent.append(422)
-            for status in sent:
+            body, guarded = "requestBody" in one, path != HEALTH
+            sent = {400: True, 401: guarded, 403: True, 408: body, 413: body, 429: guarded}
+            sent |= {422: body or "parameters" in one, 503: not path.startswith(_WITHOUT_MODEL)}
+            sent |= {504: method == "get"}
+            for status in (status for status, there in sent.items() if there):
                 answer = {"description": SAID[status], "content": _PROBLEM}
                 one["responses"].setdefault(str(status), answer)
             one["responses"] = dict(sorted(one["responses"].items()))

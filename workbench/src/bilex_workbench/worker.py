@@ -72,34 +72,23 @@ class ReportedProgress:
 
 def fit(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Read two vector files and a dictionary, fit, and save."""
-    if order.get("sample"):
-        folder = sample_path()
-        order = {
-            **order,
-            "source": str(folder / "en"),
-            "target": str(folder / "fi"),
-            "seeds": str(folder / "seeds.tsv"),
-            "languages": ["en", "fi"],
-        }
-    languages = order.get("languages") or [None, None]
-    seeds = Lexicon.load(order["seeds"], languages=tuple(languages)) if order.get("seeds") else None
-    vectors = [
-        WordVectors.load(order[side], limit=order.get("limit"), lowercase=True, progress=progress)
+    if order["sample"]:
+        files = {"source": "en", "target": "fi", "seeds": "seeds.tsv"}
+        order |= {side: str(sample_path() / name) for side, name in files.items()}
+        order["languages"] = ["en", "fi"]
+    languages = tuple(order["languages"])
+    seeds = Lexicon.load(order["seeds"], languages=languages) if order["seeds"] else None
+    source, target = (
+        WordVectors.load(order[side], limit=order["limit"], lowercase=True, progress=progress)
         for side in ("source", "target")
-    ]
+    )
     if seeds is not None and len(seeds):
-        progress.say(seeds.coverage(vectors[0].key_to_index, vectors[1].key_to_index).sentence() + ".")
-    settings = {}
-    if order.get("updates") is not None and "updates" in get_method(order["method"]).settings_fields():
+        progress.say(seeds.coverage(source.key_to_index, target.key_to_index).sentence() + ".")
+    method, settings = get_method(order["method"]), {}
+    if order["updates"] is not None and "updates" in method.settings_fields():
         settings["updates"] = order["updates"]
-    aligner = get_method(order["method"])(**settings)
-    translator = Translator(aligner, encoder=order.get("language_model")).fit(
-        vectors[0],
-        vectors[1],
-        seeds,
-        lowercase=True,
-        languages=(languages[0], languages[1]),
-        progress=progress,
+    translator = Translator(method(**settings), encoder=order["language_model"]).fit(
+        source, target, seeds, lowercase=True, languages=languages, progress=progress
     )
     with progress.task("Writing the model"):
         translator.save(Path(order["output"]))
@@ -111,23 +100,18 @@ def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[s
     started = time.monotonic()
     with progress.task("Opening the model"):
         earlier = Translator.load(order["model"], verify=True)
-    pairs = [(str(a), str(b)) for a, b in order["accepted"]]
-    wrong = tuple((str(a), str(b)) for a, b in order["rejected"])
-    held_out = {str(word): [str(t) for t in targets] for word, targets in order["held_out"].items()}
+    pairs, wrong = ([(source, target) for source, target in order[name]] for name in ("accepted", "rejected"))
+    held_out: dict[str, list[str]] = order["held_out"]
     translator, refinement = refined(earlier, pairs, wrong, held_out=held_out, progress=progress)
     progress.say(refinement.note)
     with progress.task("Writing the model"):
         translator.save(Path(order["output"]))
     decided = {word: word not in held_out for word, _ in (*pairs, *wrong)}
     compared, changed = _compare(earlier, translator, decided, progress, report)
-    kept = [pair for pair in pairs if pair[0] not in held_out]
+    accepted, rejected = (sum(source not in held_out for source, _ in part) for part in (pairs, wrong))
     return {
         "seconds": round(time.monotonic() - started, 1),
-        "learned_from": {
-            "seeds": len(earlier.seeds),
-            "accepted": len(kept),
-            "rejected": sum(pair[0] not in held_out for pair in wrong),
-        },
+        "learned_from": {"seeds": len(earlier.seeds), "accepted": accepted, "rejected": rejected},
         "refinement": refinement.as_dict(),
         "held_out": held_out_accuracy(earlier, translator, held_out),
         "changed": changed,
@@ -145,31 +129,20 @@ def held_out_accuracy(
     "better" or "worse" at 95 %, else "too few to tell".
     """
     words = [word for word in held_out if word in before.space.source and word in after.space.source]
-    found: dict[str, Any] = {
-        "words": len(words),
-        "before": None,
-        "after": None,
-        "before_interval": None,
-        "after_interval": None,
-        "gained": 0,
-        "lost": 0,
-        "verdict": "too few to tell",
-        "by": "decisions that the retraining did not learn from",
-    }
-    if not words:
-        return found
-    right = []
-    for translator in (before, after):
-        answers = translator.translate(words, 1, model_only=True)
-        right.append([any(a.word in held_out[w] for a in one) for w, one in zip(words, answers, strict=True)])
-    for name, rights in zip(("before", "after"), right, strict=True):
-        share = wilson(sum(rights) / len(words), len(words))
-        found[name], found[f"{name}_interval"] = share.share, [share.low, share.high]
-    pairs = list(zip(*right, strict=True))
+    found: dict[str, Any] = {"words": len(words), "by": "decisions that the retraining did not learn from"}
+    right: dict[str, list[bool]] = {}
+    for name, translator in (("before", before), ("after", after)):
+        answers = translator.translate(words, 1, model_only=True) if words else []
+        right[name] = [
+            any(answer.word in held_out[word] for answer in one)
+            for word, one in zip(words, answers, strict=True)
+        ]
+        share = wilson(sum(right[name]) / len(words), len(words)) if words else None
+        found[name] = share.share if share else None
+        found[f"{name}_interval"] = [share.low, share.high] if share else None
+    pairs = list(zip(right["before"], right["after"], strict=True))
     gained, lost = pairs.count((False, True)), pairs.count((True, False))
-    found["gained"], found["lost"] = gained, lost
-    found["verdict"] = change_verdict(gained, lost)
-    return found
+    return {**found, "gained": gained, "lost": lost, "verdict": change_verdict(gained, lost)}
 
 
 def change_verdict(gained: int, lost: int) -> str:
@@ -191,15 +164,15 @@ def _compare(
     """
     count = min(len(before.space.source), _COMPARED_WORDS)
     rows = np.arange(count, dtype=np.int64)
+    found = []
     with progress.task("Comparing", 2 * count) as task:
-        found = []
         for translator in (before, after):
             propose = translator.proposer("forward", "csls")
             blocks = [propose(rows[at : at + 4096], 1) for at in range(0, count, 4096)]
-            found.append([(b.rows[:, 0], b.confidence[:, 0]) for b in blocks])
+            for name in ("rows", "confidence"):
+                found.append(np.concatenate([getattr(block, name)[:, 0] for block in blocks]))
             task.advance(count)
-    old_rows, old_sure = (np.concatenate(part) for part in zip(*found[0], strict=True))
-    new_rows, new_sure = (np.concatenate(part) for part in zip(*found[1], strict=True))
+    old_rows, old_sure, new_rows, new_sure = found
     different = np.flatnonzero(old_rows != new_rows)
     words = before.space.source.index_to_key
     old, new = (model.whole_space.target.index_to_key for model in (before, after))

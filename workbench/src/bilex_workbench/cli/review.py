@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
+from bilex.cli import options as opt
 from bilex.cli.group import LazyCommands
-from bilex.cli.options import examples, json_option, limit_option, write_json_line
 from bilex.core.errors import BilexError
 from bilex.core.text import escape_control_characters
 
@@ -29,24 +29,12 @@ Examples:
   bilex review agreement en-fi
   bilex review repair en-fi
 """
-_SUMMARIES = {
-    "export": "Write a dictionary, the change log, or a sheet to fill in.",
-    "import": "Take over the verdicts of a filled-in sheet.",
-    "status": "Show how far the review is.",
-    "repair": "Rescue what can be read of a damaged review file.",
-    "agreement": "Show how far reviewers agree (Cohen's kappa).",
-}
-_direction = click.option(
-    "--direction",
-    type=click.Choice(["forward", "backward"]),
-    default="forward",
-    show_default=True,
-    help="The review of source words, or that of target words.",
-)
+Direction = Literal["forward", "backward"]
+Text = Annotated[str, {"show_default": False}]
 
 
 @contextmanager
-def _opened(model: str, direction: str) -> Iterator[Store]:
+def _opened(model: str, direction: Direction) -> Iterator[Store]:
     """The review file of a model, which a server may have open as well."""
     from bilex.model.storage import read_config
     from bilex_workbench.schema import review_file
@@ -63,67 +51,51 @@ def _opened(model: str, direction: str) -> Iterator[Store]:
         store.close()
 
 
-@click.command(
-    "export",
-    epilog=examples(
-        "bilex review export en-fi -o confirmed.tsv",
-        "bilex review export en-fi --which confident --min-confidence 0.8 -o dictionary.csv",
-        "bilex review export en-fi --what changes -o changes.csv",
-        "bilex review export en-fi --what sheet --status unreviewed --limit 500 -o to-review.csv",
-    ),
+@opt.as_command(
+    "bilex review export en-fi -o confirmed.tsv",
+    "bilex review export en-fi --which confident --min-confidence 0.8 -o dictionary.csv",
+    "bilex review export en-fi --what changes -o changes.csv",
+    "bilex review export en-fi --what sheet --status unreviewed --limit 500 -o to-review.csv",
 )
-@click.argument("model", type=click.Path())
-@_direction
-@click.option(
-    "--what",
-    type=click.Choice(["dictionary", "changes", "sheet"]),
-    default="dictionary",
-    show_default=True,
-    help="The dictionary, who decided what and when, or a sheet that people fill in.",
-)
-@click.option(
-    "--which",
-    type=click.Choice(["confirmed", "confident", "all"]),
-    default="confirmed",
-    show_default=True,
-    help="Of the dictionary: accepted pairs; those and sure ones; or all but rejected ones.",
-)
-@click.option("--min-confidence", type=click.FloatRange(0, 1), help="The least confidence of sure pairs.")
-@click.option("--without", default="", help="Kinds to leave out, for example name,function,number.")
-@click.option(
-    "--by",
-    type=click.Choice(["lemma", "form"]),
-    default="lemma",
-    show_default=True,
-    help="One entry per headword, or one per word form.",
-)
-@click.option("--title", default="", help="For a site or linked data: the title of the dictionary.")
-@click.option("--authors", default="", help="For a site or linked data: who made it.")
-@click.option("--licence", default="", help="For a site or linked data: its licence.")
-@click.option("--status", default="", help="Of the sheet: only entries of these statuses.")
-@limit_option("Of the sheet: so many entries of the queue.")
-@click.option(
-    "--format", "form", help="As of 'bilex lexicon'.  [default: what the file's name says, else csv]"
-)
-@click.option("-o", "--output", metavar="FILE", help="The file to write; stdout if it is left out.")
 def export(
     model: str,
-    direction: str,
-    what: str,
-    which: Literal["confirmed", "confident", "all"],
-    min_confidence: float | None,
-    without: str,
-    by: str,
-    title: str,
-    authors: str,
-    licence: str,
-    status: str,
-    limit: int | None,
-    form: str | None,
-    output: str | None,
+    *,
+    direction: Direction = "forward",
+    what: Literal["dictionary", "changes", "sheet"] = "dictionary",
+    which: Literal["confirmed", "confident", "all"] = "confirmed",
+    min_confidence: opt.Share = None,
+    without: Text = "",
+    by: Literal["lemma", "form"] = "lemma",
+    title: Text = "",
+    authors: Text = "",
+    licence: Text = "",
+    status: Text = "",
+    limit: opt.PositiveOrNone = None,
+    format: str | None = None,
+    output: str | None = None,
 ) -> None:
-    """Export what was reviewed of MODEL's dictionary."""
+    """Export what was reviewed of MODEL's dictionary.
+
+    Input:
+        --direction: The review of source words, or that of target words.
+        --what: The dictionary, who decided what and when, or a sheet that people fill in.
+    Dictionary:
+        --which: Accepted pairs; those and sure ones; or all but rejected ones.
+        --min-confidence: The least confidence of sure pairs.
+        --without KINDS: Kinds to leave out, for example name,function,number.
+        --by: One entry per headword, or one per word form.
+        --title: For a site or linked data: the title of the dictionary.
+        --authors: For a site or linked data: who made it.
+        --licence: For a site or linked data: its licence.
+    Sheet:
+        --status: Only entries of these statuses.
+        --limit: So many entries of the queue.
+    Output:
+        --format NAME: As of 'bilex lexicon'.  [default: what the file's name says, else csv]
+        -o, --output FILE: The file to write; stdout if it is left out.
+    """
     from bilex.core.files import atomic_file, check_writable
+    from bilex.lexicon.formats import format_of
     from bilex.model.storage import read_provenance
     from bilex_workbench import publishing
     from bilex_workbench.entries import Filter
@@ -131,19 +103,21 @@ def export(
 
     if output is not None:
         check_writable(output)
-    chosen = form or (_format_of(output, what) if output else None)
-    languages = read_provenance(Path(model)).languages
-    if direction == "backward":
-        languages = languages[1], languages[0]
+        if format is None and what == "dictionary":
+            format = format_of(output).name
+        elif format is None:
+            format = Path(output).suffix.lower().removeprefix(".")
+    source, target = read_provenance(Path(model)).languages
+    languages = (source, target) if direction == "forward" else (target, source)
     with _opened(model, direction) as store:
         if what == "sheet":
             content = publishing.sheet(store, Filter(status=status), limit).encode()
         elif what == "changes":
-            content = publishing.change_log(store, chosen or "csv").encode()
+            content = publishing.change_log(store, format or "csv").encode()
         else:
             choice = publishing.Choice(which, min_confidence, without, by)
             cover = Cover(title, authors, licence)
-            content, _ = publishing.export(store, chosen or "csv", choice, languages, cover)
+            content, _ = publishing.export(store, format or "csv", choice, languages, cover)
     if output is None:
         sys.stdout.buffer.write(content)
         return
@@ -151,29 +125,20 @@ def export(
         temporary.write_bytes(content)
 
 
-def _format_of(output: str, what: str) -> str:
-    """The format that a file's name says."""
-    if what != "dictionary":
-        return Path(output).suffix.lower().removeprefix(".") or "csv"
-    from bilex.lexicon.formats import format_of
-
-    return format_of(output).name
-
-
-@click.command(
-    "import",
-    epilog=examples(
-        "bilex review import en-fi filled-in.csv --reviewer aino",
-        "bilex review import en-fi filled-in.csv --reviewer aino --dry-run",
-    ),
+@opt.as_command(
+    "bilex review import en-fi filled-in.csv --reviewer aino",
+    "bilex review import en-fi filled-in.csv --reviewer aino --dry-run",
 )
-@click.argument("model", type=click.Path())
-@_direction
-@click.argument("sheet", type=click.Path())
-@click.option("--reviewer", required=True, help="Who filled it in.")
-@click.option("--dry-run", is_flag=True, help="Only count; nothing is kept.")
-def import_sheet_file(model: str, direction: str, sheet: str, reviewer: str, dry_run: bool) -> None:
-    """Take over the verdicts of a SHEET: CSV with the columns source, target and verdict (yes or no)."""
+def import_sheet_file(
+    model: str, sheet: str, *, direction: Direction = "forward", reviewer: str, dry_run: bool = False
+) -> None:
+    """Take over the verdicts of a SHEET: CSV with the columns source, target and verdict (yes or no).
+
+    Options:
+        --direction: The review of source words, or that of target words.
+        --reviewer: Who filled it in.
+        --dry-run: Only count; nothing is kept.
+    """
     from bilex_workbench.importing import import_sheet
 
     try:
@@ -194,12 +159,14 @@ def import_sheet_file(model: str, direction: str, sheet: str, reviewer: str, dry
         sys.stderr.write(f"{sheet}: {problem}\n")
 
 
-@click.command("status", epilog=examples("bilex review status en-fi", "bilex review status en-fi --json"))
-@click.argument("model", type=click.Path())
-@_direction
-@json_option
-def show_status(model: str, direction: str, as_json: bool) -> None:
-    """Show how far the review of MODEL's dictionary is, by status, frequency and person."""
+@opt.as_command("bilex review status en-fi", "bilex review status en-fi --json")
+def show_status(model: str, *, direction: Direction = "forward", json: bool = False) -> None:
+    """Show how far the review of MODEL's dictionary is, by status, frequency and person.
+
+    Options:
+        --direction: The review of source words, or that of target words.
+        --json
+    """
     from bilex.model.storage import read_config
     from bilex_workbench.decisions import STATUSES
     from bilex_workbench.intervals import frequency_bands
@@ -209,8 +176,8 @@ def show_status(model: str, direction: str, as_json: bool) -> None:
     bands = frequency_bands(int(read_config(Path(model))[f"{side}_words"]))
     with _opened(model, direction) as store:
         found = status(store, bands)
-    if as_json:
-        write_json_line(found)
+    if json:
+        opt.write_json_line(found)
         return
     counts = (found["total"], found["decisions"], found["twice"])
     lines = ["{:,} entries, {:,} decisions, {:,} decided twice".format(*counts)]
@@ -220,11 +187,13 @@ def show_status(model: str, direction: str, as_json: bool) -> None:
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-@click.command("repair", epilog=examples("bilex review repair en-fi"))
-@click.argument("model", type=click.Path())
-@_direction
-def repair_file(model: str, direction: str) -> None:
-    """Copy all readable decisions, notes and audits of MODEL's review file into a new one."""
+@opt.as_command("bilex review repair en-fi")
+def repair_file(model: str, *, direction: Direction = "forward") -> None:
+    """Copy all readable decisions, notes and audits of MODEL's review file into a new one.
+
+    Options:
+        --direction: The review of source words, or that of target words.
+    """
     from bilex_workbench.repair import repair
     from bilex_workbench.schema import review_file
 
@@ -233,18 +202,20 @@ def repair_file(model: str, direction: str) -> None:
     sys.stderr.write(f"Rescued {counts}; the damaged file is now {kept}.\n")
 
 
-@click.command("agreement", epilog=examples("bilex review agreement en-fi"))
-@click.argument("model", type=click.Path())
-@_direction
-@json_option
-def show_agreement(model: str, direction: str, as_json: bool) -> None:
-    """Show agreement on whether the model's first translation is right: shares and Cohen's kappa."""
+@opt.as_command("bilex review agreement en-fi")
+def show_agreement(model: str, *, direction: Direction = "forward", json: bool = False) -> None:
+    """Show agreement on whether the model's first translation is right: shares and Cohen's kappa.
+
+    Options:
+        --direction: The review of source words, or that of target words.
+        --json
+    """
     from bilex_workbench.reviewing import agreement
 
     with _opened(model, direction) as store:
         found = agreement(store)
-    if as_json:
-        write_json_line(found)
+    if json:
+        opt.write_json_line(found)
         return
     if not found["pairs"]:
         sys.stdout.write("No entry was decided by two people yet.\n")
@@ -257,7 +228,13 @@ def show_agreement(model: str, direction: str, as_json: bool) -> None:
         sys.stdout.write(f"{who}: {alike}, kappa {kappa}\n")
 
 
-_COMMANDS = {one.name: one for one in (export, import_sheet_file, show_status, repair_file, show_agreement)}
+_COMMANDS = {
+    "export": (export, "Write a dictionary, the change log, or a sheet to fill in."),
+    "import": (import_sheet_file, "Take over the verdicts of a filled-in sheet."),
+    "status": (show_status, "Show how far the review is."),
+    "repair": (repair_file, "Rescue what can be read of a damaged review file."),
+    "agreement": (show_agreement, "Show how far reviewers agree (Cohen's kappa)."),
+}
 
 
 class _Review(LazyCommands):
@@ -265,12 +242,12 @@ class _Review(LazyCommands):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by its name."""
-        return _COMMANDS.get(cmd_name)
+        return _COMMANDS[cmd_name][0] if cmd_name in _COMMANDS else None
 
 
 command = _Review(
     name="review",
-    summaries=_SUMMARIES,
+    summaries={name: summary for name, (_, summary) in _COMMANDS.items()},
     modules="",
     help=_HELP,
     epilog="'bilex review COMMAND --help' shows examples.",

@@ -6,19 +6,14 @@ import secrets
 import socket
 import sys
 import threading
-import time
 import webbrowser
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-import click
+from click import IntRange
 
-from bilex.cli.options import examples
+from bilex.cli import options as opt
 from bilex.core.errors import BilexError
-
-if TYPE_CHECKING:
-    from bilex_workbench.examples import Corpus
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN = 8
@@ -28,73 +23,65 @@ _BROWSER_AFTER = 0.5
 _SWITCH_SECONDS = 0.0005
 
 
-@click.command(
-    epilog=examples(
-        "bilex serve en-fi",
-        "bilex serve en-fi --port 9000 --no-browser",
-        "bilex serve en-fi --corpus europarl.en.gz europarl.fi.gz",
-        "bilex serve --folder ~/vectors                        (no model yet: make one in the browser)",
-        "bilex serve en-fi --host 0.0.0.0 --password-file secret.txt",
-    )
+_CORPUS = {"type": str, "nargs": 2, "metavar": "SOURCE TARGET"}
+
+
+@opt.as_command(
+    "bilex serve en-fi",
+    "bilex serve en-fi --port 9000 --no-browser",
+    "bilex serve en-fi --corpus europarl.en.gz europarl.fi.gz",
+    "bilex serve --folder ~/vectors                        (no model yet: make one in the browser)",
+    "bilex serve en-fi --host 0.0.0.0 --password-file secret.txt",
 )
-@click.argument("model", type=click.Path(), required=False)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), help=f"The port.  [default: {_FIRST_PORT} or the next free]"
-)
-@click.option("--token", help="What requests must carry; a random one by default.")
-@click.option("--password-file", type=click.Path(), help="A file whose first line is the token.")
-@click.option("--folder", type=click.Path(), help="Files for a first fit may be chosen from this folder.")
-@click.option(
-    "--corpus",
-    type=click.Path(),
-    nargs=2,
-    metavar="SOURCE TARGET",
-    help="Text to show examples from: files, gzip too, or folders; '-' for none. Indexed once.",
-)
-@click.option(
-    "--earlier-models",
-    type=click.IntRange(0, 100),
-    default=5,
-    show_default=True,
-    help="How many earlier models are kept when a retrained one takes their place.",
-)
-@click.option("--no-browser", is_flag=True, help="Only print the link.")
 def command(
-    model: str | None,
-    host: str,
-    port: int | None,
-    token: str | None,
-    password_file: str | None,
-    folder: str | None,
-    corpus: tuple[str, str] | None,
-    earlier_models: int,
-    no_browser: bool,
+    model: str | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int | None, {"type": IntRange(0, 65535)}] = None,
+    token: str | None = None,
+    password_file: str | None = None,
+    folder: str | None = None,
+    corpus: Annotated[tuple[str, str] | None, _CORPUS] = None,
+    earlier_models: Annotated[int, {"type": IntRange(0, 100)}] = 5,
+    no_browser: bool = False,
 ) -> None:
     """Review, correct, retrain and publish the dictionary of a MODEL in the browser.
 
     Without MODEL the page offers the packaged sample and a form for files of your own. What people decide
     is kept in MODEL.review.sqlite beside the model. The server listens on this machine only; any other
     --host needs --token or --password-file.
+
+    Input:
+        --corpus: Text to show examples from: files, gzip too, or folders; '-' for none.
+            Indexed once.
+        --folder FOLDER: Files for a first fit may be chosen from this folder.
+    Access:
+        --host: The address to listen on.
+        --port: The port.  [default: 8765 or the next free]
+        --token: What requests must carry; a random one by default.
+        --password-file FILE: A file whose first line is the token.
+        --no-browser: Only print the link.
+    Advanced:
+        --earlier-models: How many earlier models are kept when a retrained one takes their place.
     """
-    for package in ("fastapi", "uvicorn"):
-        if find_spec(package) is None:
-            raise BilexError(
-                "the workbench needs further packages; install them with pip install bilex-workbench."
-            )
-    secret = _secret(host, token, password_file)
-    allowed = _folder(folder)
+    from bilex.cli.console import progress
     from bilex_workbench.access import LOCAL, AccessPolicy
     from bilex_workbench.connections import run
+    from bilex_workbench.examples import opened_corpus
     from bilex_workbench.server import application
     from bilex_workbench.state import Settings, Workbench
 
+    secret = _secret(host, token, password_file)
+    allowed = Path(folder).expanduser().resolve() if folder is not None else None
+    if allowed is not None and not allowed.is_dir():
+        raise BilexError(f"{folder}: is no folder; name one that holds the vector files.")
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = Settings(folder=allowed, work=allowed or Path.cwd(), earlier=earlier_models)
     bench = Workbench(settings, Path(model) if model else None)
     try:
         if model is not None:
-            bench.corpus = _corpus(model, corpus)
+            source, target = (None if name == "-" else name for name in corpus or ("-", "-"))
+            bench.corpus = opened_corpus(model, source, target, progress())
         listener = listening(host, port)
         number = listener.getsockname()[1]
         hosts = LOCAL if host in _LOCAL else frozenset()
@@ -107,27 +94,17 @@ def command(
         )
         sys.stdout.flush()
         if not no_browser:
-            _open_later(f"{address}?code={app.one_time_code()}")
+            link = f"{address}?code={app.one_time_code()}"
+            opening = threading.Timer(_BROWSER_AFTER, webbrowser.open, [link])
+            opening.daemon = True
+            opening.start()
         run(app, listener)
     finally:
         bench.stop()
 
 
-def _corpus(model: str, texts: tuple[str, str] | None) -> Corpus | None:
-    """The index of the example sentences, built where it must be."""
-    from bilex.cli.console import progress
-    from bilex_workbench.examples import opened_corpus
-
-    source, target = (None if name == "-" else name for name in texts or ("-", "-"))
-    return opened_corpus(model, source, target, progress())
-
-
 def _secret(host: str, token: str | None, password_file: str | None) -> str:
-    """The token; whoever listens beyond this machine must name one.
-
-    Raises:
-        BilexError: It is missing where it is needed, too short, or its file cannot be read.
-    """
+    """The token; whoever listens beyond this machine must name one."""
     if token is not None and password_file is not None:
         raise BilexError("give --token or --password-file, not both.")
     if password_file is not None:
@@ -146,21 +123,8 @@ def _secret(host: str, token: str | None, password_file: str | None) -> str:
     return token
 
 
-def _folder(folder: str | None) -> Path | None:
-    if folder is None:
-        return None
-    found = Path(folder).expanduser().resolve()
-    if not found.is_dir():
-        raise BilexError(f"{folder}: is no folder; name one that holds the vector files.")
-    return found
-
-
 def listening(host: str, port: int | None) -> socket.socket:
-    """A socket that listens: at the port that was named, or the first free one from the usual on.
-
-    Raises:
-        BilexError: The address or port cannot be had.
-    """
+    """A socket that listens: at the port that was named, or the first free one from the usual on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in [port] if port is not None else [*range(_FIRST_PORT, _FIRST_PORT + _PORTS), 0]:
         # With the protocol named, asyncio sends small answers at once instead of waiting for the browser's
@@ -178,11 +142,3 @@ def listening(host: str, port: int | None) -> socket.socket:
     raise BilexError(
         f"port {port or _FIRST_PORT} of {host} cannot be had ({refused.strerror}); give another --port."
     )
-
-
-def _open_later(link: str) -> None:
-    def wait_and_open() -> None:
-        time.sleep(_BROWSER_AFTER)
-        webbrowser.open(link)
-
-    threading.Thread(target=wait_and_open, daemon=True).start()
