@@ -78,14 +78,6 @@ class AccessPolicy:
         """What the page carries instead of the token: it proves the token and does not contain it."""
         return hmac.new(self.token.encode(), b"bilex workbench cookie", hashlib.sha256).hexdigest()
 
-    def admits_token(self, given: str) -> bool:
-        """Whether this is the token, compared in constant time."""
-        return hmac.compare_digest(given.encode(), self.token.encode())
-
-    def admits_cookie(self, given: str) -> bool:
-        """Whether this is the cookie that the token sets."""
-        return hmac.compare_digest(given.encode(), self.cookie.encode())
-
 
 class _Guesses:
     """Counts wrong tokens, so that a short password cannot be found by trying."""
@@ -207,7 +199,7 @@ class Safety:
         """Refuse a request without token or cookie."""
         if request.scope["path"] == HEALTH and request.method in ("GET", "HEAD"):
             return
-        if self._policy.admits_cookie(request.cookies.get(_cookie_name(request), "")):
+        if _same(request.cookies.get(_cookie_name(request), ""), self._policy.cookie):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._admits(request, given.strip()):
@@ -221,7 +213,7 @@ class Safety:
         peer = request.client.host if request.client else ""
         if guessable:
             self._guesses.check(peer)
-        right = self._policy.admits_token(given)
+        right = _same(given, self._policy.token)
         if guessable and not right:
             self._guesses.note(peer)
         return right
@@ -250,6 +242,11 @@ def _refusal(request: Request, refused: HTTPException) -> Response:
         if "text/html" in request.headers.get("accept", "") and request.scope["path"] == "/":
             return HTMLResponse(_FORM.format(html.escape(sentence)), 401, headers)
     return JSONResponse({"detail": sentence}, refused.status_code, headers)
+
+
+def _same(given: str, wanted: str) -> bool:
+    """Whether two texts are equal, compared in constant time."""
+    return hmac.compare_digest(given.encode(), wanted.encode())
 
 
 def _split(address: str) -> SplitResult:

@@ -13,17 +13,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import EXAMPLE, FORBIDDEN, Entry
+from bilex_workbench import interface as api
 from bilex_workbench.entries import known_entry
-from bilex_workbench.interface import (
-    LONGEST_WORD,
-    Answer,
-    Body,
-    Name,
-    ProblemError,
-    Word,
-    answer,
-    problems,
-)
 from bilex_workbench.state import BookOf
 from bilex_workbench.store import Store, now
 
@@ -48,15 +39,15 @@ Line = _text(1000)
 Sentence = _text(2000)
 
 
-class TranslationOf(Answer):
+class TranslationOf(api.Answer):
     """A translation of a sense."""
 
-    target: _text(LONGEST_WORD, 1)  # type: ignore[valid-type]
+    target: _text(api.LONGEST_WORD, 1)  # type: ignore[valid-type]
     comment: Line = ""  # type: ignore[valid-type]
     labels: list[Label] = Field(default_factory=list, max_length=_MOST)  # type: ignore[valid-type]
 
 
-class Example(Answer):
+class Example(api.Answer):
     """A sentence with the source word, one with its translation, or both."""
 
     source: Sentence = ""  # type: ignore[valid-type]
@@ -68,7 +59,7 @@ class Example(Answer):
         return f"{self.source}{EXAMPLE}{self.target}" if self.target else self.source
 
 
-class Sense(Answer):
+class Sense(api.Answer):
     """One sense of a source word."""
 
     gloss: Line = ""  # type: ignore[valid-type]
@@ -77,7 +68,7 @@ class Sense(Answer):
     examples: list[Example] = Field(default_factory=list, max_length=_MOST)
 
 
-class Article(Answer):
+class Article(api.Answer):
     """What an entry says beside its translations; all of it is optional."""
 
     part_of_speech: Label = ""  # type: ignore[valid-type]
@@ -94,11 +85,11 @@ class Article(Answer):
         return self.senses[0]
 
 
-class SkipIn(Body):
+class SkipIn(api.Body):
     """A word, and who does something about it."""
 
-    source: Word
-    reviewer: Name
+    source: api.Word
+    reviewer: api.Name
 
 
 class ArticleIn(SkipIn):
@@ -110,14 +101,14 @@ class ArticleIn(SkipIn):
 class ExampleIn(SkipIn):
     """An example for the sense that a translation belongs to."""
 
-    target: Word
+    target: api.Word
     example: Example
 
 
-ArticleAnswer = answer("ArticleAnswer", article=Article)
+ArticleAnswer = api.answer("ArticleAnswer", article=Article)
 
 
-@router.put("/api/entry/article", response_model=ArticleAnswer, responses=problems(404))
+@router.put("/api/entry/article", response_model=ArticleAnswer, responses=api.problems(404))
 def write_article(book: BookOf, body: ArticleIn) -> Any:
     """Keep part of speech, senses, labels, comments, examples and notes of an entry."""
     known_entry(book.store, body.source)
@@ -126,12 +117,12 @@ def write_article(book: BookOf, body: ArticleIn) -> Any:
     return {"article": body.article}
 
 
-@router.post("/api/entry/example", response_model=ArticleAnswer, responses=problems(404))
+@router.post("/api/entry/example", response_model=ArticleAnswer, responses=api.problems(404))
 def choose_example(book: BookOf, body: ExampleIn) -> Any:
     """Add a sentence to an entry."""
     known_entry(book.store, body.source)
     if not body.example.source and not body.example.target:
-        raise ProblemError(400, "The example is empty; give a sentence.")
+        raise api.ProblemError(400, "The example is empty; give a sentence.")
     with book.store.writing() as connection:
         article = article_of(connection, body.source)
         sense = article.sense_of(body.target)

@@ -13,22 +13,10 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from bilex.core.errors import BilexError
+from bilex_workbench import interface as api
 from bilex_workbench import intervals
 from bilex_workbench.decisions import Decision, Verdict, record, take_back
 from bilex_workbench.engine import Engine
-from bilex_workbench.interface import (
-    Answer,
-    Body,
-    Name,
-    Note,
-    ProblemError,
-    RandomSeed,
-    ReviewerQuery,
-    UndoIn,
-    Words,
-    answer,
-    problems,
-)
 from bilex_workbench.recalibration import FEWEST_DECISIONS, UNCHANGED, Recalibration, learn, write_into
 from bilex_workbench.reviewing import candidates
 from bilex_workbench.state import Bench, Book, BookOf
@@ -38,28 +26,28 @@ router = APIRouter(tags=["audit"])
 _SHOWN = 5
 
 
-class SampleIn(Body):
+class SampleIn(api.Body):
     """How to draw the sample of an audit."""
 
     size: int = Field(200, ge=1, le=100_000)
-    reviewer: Name
-    random_seed: RandomSeed = 1
+    reviewer: api.Name
+    random_seed: api.RandomSeed = 1
     min_confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     max_rank: int | None = Field(None, ge=1, le=1_000_000_000)
 
 
-class VerdictIn(Body):
+class VerdictIn(api.Body):
     """What somebody says about an item of an audit."""
 
     number: int = Field(ge=1, le=1_000_000_000)
-    reviewer: Name
+    reviewer: api.Name
     verdict: Verdict
-    right: Words = Field(default_factory=list)
-    typed: Words = Field(default_factory=list)
-    note: Note = ""
+    right: api.Words = Field(default_factory=list)
+    typed: api.Words = Field(default_factory=list)
+    note: api.Note = ""
 
 
-class Stratum(Answer):
+class Stratum(api.Answer):
     """A part of the sample."""
 
     band: str
@@ -69,7 +57,7 @@ class Stratum(Answer):
     decided: int
 
 
-class Audit(Answer):
+class Audit(api.Answer):
     """A sample and how far it is."""
 
     id: int
@@ -81,7 +69,7 @@ class Audit(Answer):
     strata: list[Stratum]
 
 
-class BlindItem(Answer):
+class BlindItem(api.Answer):
     """An item of the sample, without what the model prefers."""
 
     number: int
@@ -90,7 +78,7 @@ class BlindItem(Answer):
     candidates: list[str]
 
 
-class PrecisionPart(Answer):
+class PrecisionPart(api.Answer):
     """The precision of a part of the dictionary."""
 
     name: str
@@ -102,7 +90,7 @@ class PrecisionPart(Answer):
     high: float | None
 
 
-class CalibrationPart(Answer):
+class CalibrationPart(api.Answer):
     """What confidences said, and what was found."""
 
     name: str
@@ -111,12 +99,12 @@ class CalibrationPart(Answer):
     decided: int
 
 
-AuditAnswer = answer("AuditAnswer", audit=Audit | None)
-BlindItems = answer("BlindItems", items=list[BlindItem], decided=int, skipped=int, size=int)
-AuditDecided = answer("AuditDecided", number=int, decided=int, size=int)
-AuditUndone = answer("AuditUndone", item=BlindItem, decided=int, size=int)
-MoreDecisions = answer("MoreDecisions", width=float, decisions=int | None)
-ReportAnswer = answer(
+AuditAnswer = api.answer("AuditAnswer", audit=Audit | None)
+BlindItems = api.answer("BlindItems", items=list[BlindItem], decided=int, skipped=int, size=int)
+AuditDecided = api.answer("AuditDecided", number=int, decided=int, size=int)
+AuditUndone = api.answer("AuditUndone", item=BlindItem, decided=int, size=int)
+MoreDecisions = api.answer("MoreDecisions", width=float, decisions=int | None)
+ReportAnswer = api.answer(
     "ReportAnswer",
     decided=int,
     size=int,
@@ -130,11 +118,11 @@ ReportAnswer = answer(
     calibration=list[CalibrationPart],
     recalibration=Recalibration | None,
 )
-RecalibrationAnswer = answer("RecalibrationAnswer", recalibration=Recalibration | None)
-AppliedAnswer = answer("AppliedAnswer", applied=Recalibration)
+RecalibrationAnswer = api.answer("RecalibrationAnswer", recalibration=Recalibration | None)
+AppliedAnswer = api.answer("AppliedAnswer", applied=Recalibration)
 
 
-@router.post("/api/audit", response_model=AuditAnswer, responses=problems(409))
+@router.post("/api/audit", response_model=AuditAnswer, responses=api.problems(409))
 def draw_sample(book: BookOf, body: SampleIn) -> Any:
     """Draw a new stratified sample: strata are frequency bands by confidence bands."""
     strata: dict[tuple[str, str], list[sqlite3.Row]] = {}
@@ -148,7 +136,7 @@ def draw_sample(book: BookOf, body: SampleIn) -> Any:
         band = intervals.band_of(row["row"] + 1, book.bands)
         strata.setdefault((band, intervals.confidence_band(row["confidence"])), []).append(row)
     if not strata:
-        raise ProblemError(
+        raise api.ProblemError(
             409, "There is no entry to audit; wait until the table is filled, or ask for less."
         )
     rng = random.Random(body.random_seed)
@@ -218,7 +206,7 @@ def current(store: Store) -> Audit | None:
 def _drawn(store: Store) -> Audit:
     found = current(store)
     if found is None:
-        raise ProblemError(409, "No sample was drawn yet; draw one first.")
+        raise api.ProblemError(409, "No sample was drawn yet; draw one first.")
     return found
 
 
@@ -228,9 +216,9 @@ def _blind(row: sqlite3.Row) -> BlindItem:
     return BlindItem(number=row["number"], source=row["source"], source_rank=rank, candidates=shown)
 
 
-@router.get("/api/audit/next", response_model=BlindItems, responses=problems(409))
+@router.get("/api/audit/next", response_model=BlindItems, responses=api.problems(409))
 def next_blind_items(
-    book: BookOf, reviewer: ReviewerQuery, count: Annotated[int, Query(ge=1, le=10)] = 2
+    book: BookOf, reviewer: api.ReviewerQuery, count: Annotated[int, Query(ge=1, le=10)] = 2
 ) -> Any:
     """The next items, blind: nothing says which candidate is the model's choice."""
     audit = _drawn(book.store)
@@ -243,7 +231,7 @@ def next_blind_items(
     return {"items": [_blind(row) for row in rows], **far}
 
 
-@router.post("/api/audit/decide", response_model=AuditDecided, responses=problems(404, 409))
+@router.post("/api/audit/decide", response_model=AuditDecided, responses=api.problems(404, 409))
 def decide_blind(book: BookOf, body: VerdictIn) -> Any:
     """Keep what somebody says about an item; it is a decision about the word as well."""
     audit, number, verdict = _drawn(book.store), body.number, body.verdict
@@ -252,16 +240,18 @@ def decide_blind(book: BookOf, body: VerdictIn) -> Any:
             "SELECT * FROM audit_items WHERE audit = ? AND number = ?", (audit.id, number)
         ).fetchone()
         if row is None:
-            raise ProblemError(404, f"The sample has no item {number}.")
+            raise api.ProblemError(404, f"The sample has no item {number}.")
         if row["verdict"] is not None:
-            raise ProblemError(409, f"Item {number} is decided already; take it back first.")
+            raise api.ProblemError(409, f"Item {number} is decided already; take it back first.")
         shown = tuple(json.loads(row["shown"]))
         strange = [word for word in body.right if word not in shown]
         if strange:
-            raise ProblemError(400, f"'{strange[0]}' was not shown; typed translations belong in 'typed'.")
+            raise api.ProblemError(
+                400, f"'{strange[0]}' was not shown; typed translations belong in 'typed'."
+            )
         accepted = tuple(dict.fromkeys([*body.right, *body.typed])) if verdict == "accept" else ()
         if verdict == "accept" and not accepted:
-            raise ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
+            raise api.ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
         wrong = shown if verdict == "none" else ()
         said = Decision(
             row["source"], body.reviewer, verdict, accepted, wrong, shown, row["best"], body.note, "audit"
@@ -274,8 +264,8 @@ def decide_blind(book: BookOf, body: VerdictIn) -> Any:
     return {"number": number, "decided": _drawn(book.store).decided, "size": audit.size}
 
 
-@router.post("/api/audit/undo", response_model=AuditUndone, responses=problems(409))
-def undo_blind(book: BookOf, body: UndoIn) -> Any:
+@router.post("/api/audit/undo", response_model=AuditUndone, responses=api.problems(409))
+def undo_blind(book: BookOf, body: api.UndoIn) -> Any:
     """Take back a reviewer's newest answer in the present audit."""
     audit = _drawn(book.store)
     with book.store.writing() as connection:
@@ -285,7 +275,7 @@ def undo_blind(book: BookOf, body: UndoIn) -> Any:
             (audit.id, body.reviewer),
         ).fetchone()
         if row is None:
-            raise ProblemError(409, f"'{body.reviewer}' has no answer left to take back.")
+            raise api.ProblemError(409, f"'{body.reviewer}' has no answer left to take back.")
         take_back(connection, row["decision"])
         connection.execute(
             "UPDATE audit_items SET verdict = NULL, is_right = NULL, decision = NULL "
@@ -295,7 +285,7 @@ def undo_blind(book: BookOf, body: UndoIn) -> Any:
     return {"item": _blind(row), "decided": _drawn(book.store).decided, "size": audit.size}
 
 
-@router.get("/api/audit/report", response_model=ReportAnswer, responses=problems(409))
+@router.get("/api/audit/report", response_model=ReportAnswer, responses=api.problems(409))
 def audit_result(book: BookOf, width: Annotated[float, Query(gt=0, le=1)] = 0.1) -> Any:
     """Precision with its 95 % interval, over all and by band."""
     audit, forward = _drawn(book.store), book.direction == "forward"
@@ -372,7 +362,7 @@ def _calibration(change: Recalibration, items: Sequence[sqlite3.Row]) -> list[di
     ]
 
 
-@router.post("/api/audit/recalibrate", response_model=RecalibrationAnswer, responses=problems(409))
+@router.post("/api/audit/recalibrate", response_model=RecalibrationAnswer, responses=api.problems(409))
 def recalibrate(bench: Bench) -> Any:
     """Bring all confidences in line with everything that was audited."""
     with bench.exclusive("recalibrate"):
@@ -383,7 +373,7 @@ def recalibrate(bench: Bench) -> Any:
             engine.base,
         )
         if len(items) < FEWEST_DECISIONS:
-            raise ProblemError(
+            raise api.ProblemError(
                 409,
                 f"Recalibration needs {FEWEST_DECISIONS} audited entries of this model; "
                 f"there are {len(items)}.",
@@ -393,7 +383,7 @@ def recalibrate(bench: Bench) -> Any:
         return {"recalibration": _changed(engine, learn(said, right, now(), engine.fingerprint))}
 
 
-@router.delete("/api/audit/recalibrate", response_model=RecalibrationAnswer, responses=problems(409))
+@router.delete("/api/audit/recalibrate", response_model=RecalibrationAnswer, responses=api.problems(409))
 def undo_recalibration(bench: Bench) -> Any:
     """The model's own confidences again."""
     with bench.exclusive("recalibrate"):
@@ -415,17 +405,17 @@ def _changed(engine: Engine, change: Recalibration) -> Recalibration:
     return change
 
 
-@router.post("/api/audit/apply", response_model=AppliedAnswer, responses=problems(409))
+@router.post("/api/audit/apply", response_model=AppliedAnswer, responses=api.problems(409))
 def apply_recalibration(bench: Bench) -> Any:
     """Write the recalibrated confidences into the model, so that `bilex translate` has them too."""
     with bench.exclusive("apply"):
         engine = bench.engine
         change = engine.recalibration
         if not change.decisions:
-            raise ProblemError(409, "The confidences were not recalibrated; do that first.")
+            raise api.ProblemError(409, "The confidences were not recalibrated; do that first.")
         try:
             write_into(engine.folder, engine.base, engine.translator.calibration, engine.change)
         except BilexError as error:
-            raise ProblemError(409, str(error)) from error
+            raise api.ProblemError(409, str(error)) from error
         bench.load()
     return {"applied": change}

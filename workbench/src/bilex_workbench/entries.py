@@ -10,21 +10,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field, StringConstraints, field_validator
 
+from bilex_workbench import interface as api
 from bilex_workbench.decisions import STATUSES, Decision, Status, Verdict, record, refresh, take_back
-from bilex_workbench.interface import (
-    Answer,
-    Body,
-    Limit,
-    Name,
-    Offset,
-    ProblemError,
-    Share,
-    TextQuery,
-    Word,
-    answer,
-    problems,
-)
-from bilex_workbench.intervals import FrequencyBand
 from bilex_workbench.kinds import KINDS, Kind
 from bilex_workbench.priority import in_queue_as
 from bilex_workbench.state import BookOf
@@ -61,35 +48,25 @@ Rank = Annotated[int | None, Query(ge=1)]
 class Filter:
     """Which entries are wanted; the fields are the parameters of `GET /api/entries`."""
 
-    q: TextQuery = ""
+    q: api.TextQuery = ""
     within: Annotated[str, Query(alias="in")] = "both"
     match: str = "contains"
-    min_confidence: Share = None
-    max_confidence: Share = None
+    min_confidence: api.Share = None
+    max_confidence: api.Share = None
     min_rank: Rank = None
     max_rank: Rank = None
     status: str = ""
     mutual: bool | None = None
     identical: bool | None = None
     noted: bool | None = None
-    reviewer: TextQuery = ""
+    reviewer: api.TextQuery = ""
     kind: str = ""
     known: bool | None = None
     doubtful: bool | None = None
     fresh: bool | None = None
     heads: bool | None = None
-    headword: TextQuery = ""
-    assignee: TextQuery = ""
-
-    def within_band(self, name: str | None, bands: list[FrequencyBand]) -> "Filter":
-        """The same filter, within a frequency band."""
-        if not name:
-            return self
-        for band in bands:
-            if band.name == name:
-                ranks = (max(self.min_rank or 1, band.first), min(self.max_rank or band.last, band.last))
-                return replace(self, min_rank=ranks[0], max_rank=ranks[1])
-        raise ProblemError(400, f"There is no frequency band '{name}'; see 'bands' of /api/model.")
+    headword: api.TextQuery = ""
+    assignee: api.TextQuery = ""
 
     def condition(self) -> tuple[str, list[Any]]:
         """The filter as a condition of SQL with its values."""
@@ -129,22 +106,30 @@ class Filter:
             return []
         wanted = self.q.casefold()
         if self.within not in _KEYS:
-            raise ProblemError(400, f"Searching in '{self.within}' is not known; use both, source or target.")
+            raise api.ProblemError(
+                400, f"Searching in '{self.within}' is not known; use both, source or target."
+            )
         if self.match not in _MATCHES:
-            raise ProblemError(400, f"Match '{self.match}' is not known; use {', '.join(_MATCHES)}.")
+            raise api.ProblemError(400, f"Match '{self.match}' is not known; use {', '.join(_MATCHES)}.")
         values = [wanted, wanted + "\U0010ffff"] if self.match == "prefix" else [wanted]
         parts = [_MATCHES[self.match].format(key) for key in _KEYS[self.within]]
         return [(f"({' OR '.join(parts)})", values * len(parts))]
 
 
 def _within_band(book: BookOf, wanted: Annotated[Filter, Depends()], band: str | None = None) -> Filter:
-    return wanted.within_band(band, book.bands)
+    if not band:
+        return wanted
+    for one in book.bands:
+        if one.name == band:
+            first, last = max(wanted.min_rank or 1, one.first), min(wanted.max_rank or one.last, one.last)
+            return replace(wanted, min_rank=first, max_rank=last)
+    raise api.ProblemError(400, f"There is no frequency band '{band}'; see 'bands' of /api/model.")
 
 
 Wanted = Annotated[Filter, Depends(_within_band)]
 
 
-class Row(Answer):
+class Row(api.Answer):
     """An entry: a source word with the model's best translation and what people decided."""
 
     source: str
@@ -170,11 +155,11 @@ class Row(Answer):
     assignee: str
 
 
-class ManyIn(Body):
+class ManyIn(api.Body):
     """Which entries a bulk action is about: those named, or all that the filter of the address finds."""
 
-    reviewer: Name
-    sources: Annotated[list[Word], Field(max_length=10_000)] | None = None
+    reviewer: api.Name
+    sources: Annotated[list[api.Word], Field(max_length=10_000)] | None = None
 
     def condition(self, wanted: Filter) -> tuple[str, list[Any]]:
         """The choice as a condition of SQL with its values."""
@@ -193,7 +178,7 @@ class MarkIn(ManyIn):
 class AssignIn(ManyIn):
     """Among whom entries are divided, and how."""
 
-    people: list[Name] = Field(min_length=1, max_length=50)
+    people: list[api.Name] = Field(min_length=1, max_length=50)
     by: Literal["even", "range", "letter", "kind"] = "even"
 
     @field_validator("people")
@@ -210,20 +195,20 @@ class DecideManyIn(ManyIn):
     verdict: Verdict
 
 
-class BatchIn(Body):
+class BatchIn(api.Body):
     """Which bulk action to take back."""
 
     batch: int = Field(ge=1, le=2**53)
 
 
-class BatchAnswer(Answer):
+class BatchAnswer(api.Answer):
     """A bulk action: its number, for undo, and how many entries it changed."""
 
     batch: int
     changed: int
 
 
-class PersonShare(Answer):
+class PersonShare(api.Answer):
     """How many entries somebody got."""
 
     name: str
@@ -246,8 +231,8 @@ class Batch(BatchAnswer):
 
 
 COLUMNS = tuple(Row.model_fields)
-BatchesAnswer = answer("BatchesAnswer", batches=list[Batch])
-EntryPage = answer(
+BatchesAnswer = api.answer("BatchesAnswer", batches=list[Batch])
+EntryPage = api.answer(
     "EntryPage", total=int, offset=int, limit=int, complete=bool, columns=list[str], rows=list[Row]
 )
 
@@ -257,7 +242,9 @@ def _listed(text: str, name: str, allowed: Sequence[str]) -> list[str]:
     chosen = [part.strip() for part in text.split(",") if part.strip()]
     wrong = [part for part in chosen if part not in allowed]
     if wrong or not chosen:
-        raise ProblemError(400, f"{name.capitalize()} '{text[:100]}' is not known; use {', '.join(allowed)}.")
+        raise api.ProblemError(
+            400, f"{name.capitalize()} '{text[:100]}' is not known; use {', '.join(allowed)}."
+        )
     return chosen
 
 
@@ -268,13 +255,13 @@ def kinds_named(text: str) -> list[str]:
 
 @router.get("/api/entries", response_model=EntryPage)
 def entries(
-    book: BookOf, wanted: Wanted, offset: Offset = 0, limit: Limit = 100, sort: str = "source_rank"
+    book: BookOf, wanted: Wanted, offset: api.Offset = 0, limit: api.Limit = 100, sort: str = "source_rank"
 ) -> Any:
     """A page of the table; entries without a value in the column that it is sorted by come last."""
     store, (condition, values) = book.store, wanted.condition()
     name, way = sort.removeprefix("-"), "DESC" if sort.startswith("-") else "ASC"
     if name not in _SORTS:
-        raise ProblemError(400, f"The table cannot be sorted by '{name}'; use {', '.join(_SORTS)}.")
+        raise api.ProblemError(400, f"The table cannot be sorted by '{name}'; use {', '.join(_SORTS)}.")
     column = _SORTS[name]
     order = f"row {way}" if column == "row" else f"{column} {way}, row {way}"  # as the indices have it
     total = store.counted(f"SELECT count(*) FROM entries WHERE {condition}", *values)
@@ -313,7 +300,7 @@ def known_entry(store: Store, source: str) -> dict[str, Any]:
     """The row of a source word."""
     found = entry(store, source)
     if found is None:
-        raise ProblemError(404, f"'{source[:100]}' is not in the table.")
+        raise api.ProblemError(404, f"'{source[:100]}' is not in the table.")
     return found
 
 
@@ -336,7 +323,7 @@ def forms_of(store: Store, source: str) -> list[str]:
 def mark_entries(book: BookOf, wanted: Wanted, body: MarkIn) -> Any:
     """Correct the kind of many entries, or assign them to somebody."""
     if body.kind is None and body.assignee is None:
-        raise ProblemError(400, "Nothing is to be changed; name a kind or an assignee.")
+        raise api.ProblemError(400, "Nothing is to be changed; name a kind or an assignee.")
     with book.store.writing() as connection:
         rows = _with_marks(connection, body, wanted, "row")
         return _mark(connection, rows, body.reviewer, body.kind, [body.assignee] * len(rows))
@@ -408,7 +395,7 @@ def _divided(keys: Sequence[Any], people: int, by: str) -> list[int]:
 
 
 @router.get("/api/entries/batches", response_model=BatchesAnswer)
-def bulk_actions(book: BookOf, limit: Limit = 20) -> Any:
+def bulk_actions(book: BookOf, limit: api.Limit = 20) -> Any:
     """The newest bulk actions, each of which can be taken back."""
     rows = book.store.all(
         "SELECT id batch, at, reviewer, action, json_array_length(before) changed, undone FROM batches "
@@ -436,15 +423,15 @@ def decide_entries(book: BookOf, wanted: Wanted, body: DecideManyIn) -> Any:
         return _keep_batch(connection, body.reviewer, "decide", made)
 
 
-@router.post("/api/entries/undo", response_model=BatchAnswer, responses=problems(404, 409))
+@router.post("/api/entries/undo", response_model=BatchAnswer, responses=api.problems(404, 409))
 def undo_entries(book: BookOf, body: BatchIn) -> Any:
     """Take back a bulk action."""
     with book.store.writing() as connection:
         batch = connection.execute("SELECT * FROM batches WHERE id = ?", (body.batch,)).fetchone()
         if batch is None:
-            raise ProblemError(404, f"There is no batch {body.batch}.")
+            raise api.ProblemError(404, f"There is no batch {body.batch}.")
         if batch["undone"]:
-            raise ProblemError(409, f"Batch {body.batch} was taken back already.")
+            raise api.ProblemError(409, f"Batch {body.batch} was taken back already.")
         before = json.loads(batch["before"])
         for one in before:
             if batch["action"] == "decide":

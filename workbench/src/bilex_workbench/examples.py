@@ -20,10 +20,10 @@ from bilex.core.errors import BilexError
 from bilex.core.files import temporary_file
 from bilex.core.progress import SILENT, Progress
 from bilex.model.space import Side
+from bilex_workbench import interface as api
 from bilex_workbench.entries import forms_of
-from bilex_workbench.interface import Answer, K, ProblemError, TextQuery, WordQuery, answer
 from bilex_workbench.lookup import neighbours
-from bilex_workbench.state import Bench, Book, BookOf
+from bilex_workbench.state import Book, BookOf
 
 router = APIRouter(tags=["table"])
 SUFFIX = ".corpus.sqlite"
@@ -38,20 +38,20 @@ _SIDES = ("source", "target")
 _WORD = re.compile(r"\w+", re.UNICODE)
 
 
-class Marked(Answer):
+class Marked(api.Answer):
     """A sentence, and where the word stands in it, in characters."""
 
     text: str
     marks: list[tuple[int, int]]
 
 
-class SourceExample(Answer):
+class SourceExample(api.Answer):
     """A sentence of the source language."""
 
     source: Marked
 
 
-class TargetExample(Answer):
+class TargetExample(api.Answer):
     """A sentence of the target language."""
 
     target: Marked
@@ -61,7 +61,7 @@ class ParallelExample(SourceExample, TargetExample):
     """A sentence and its translation."""
 
 
-ExamplesAnswer = answer(
+ExamplesAnswer = api.answer(
     "ExamplesAnswer",
     corpus=bool,
     parallel=list[ParallelExample],
@@ -71,15 +71,16 @@ ExamplesAnswer = answer(
 
 
 @router.get("/api/examples", response_model=ExamplesAnswer)
-def examples(bench: Bench, book: BookOf, source: WordQuery, target: TextQuery = "", k: K = 3) -> Any:
+def examples(book: BookOf, source: api.WordQuery, target: api.TextQuery = "", k: api.K = 3) -> Any:
     """Good sentences of the corpus with a word, its translation, or both; empty without a corpus."""
-    if bench.corpus is None:
+    corpus = book.bench.corpus
+    if corpus is None:
         return {"corpus": False, "parallel": [], "source": [], "target": []}
     words = [[source, *forms_of(book.store, source)], _target_forms(book, target)]
     near = [_neighbours(book, source, "source"), _neighbours(book, target, "target")]
     if book.direction == "forward":
-        return {"corpus": True, **bench.corpus.examples(words, near, k)}
-    found = bench.corpus.examples(words[::-1], near[::-1], k)
+        return {"corpus": True, **corpus.examples(words, near, k)}
+    found = corpus.examples(words[::-1], near[::-1], k)
     other = {"source": "target", "target": "source", "parallel": "parallel"}
     turned = {
         other[name]: [{other[side]: one for side, one in row.items()} for row in rows]
@@ -101,7 +102,7 @@ def _target_forms(book: Book, target: str) -> list[str]:
 def _neighbours(book: Book, word: str, side: Side) -> set[str]:
     try:
         return {near["word"].casefold() for near in neighbours(book.space, word, side, 20)}
-    except ProblemError:  # a word that somebody typed
+    except api.ProblemError:  # a word that somebody typed
         return set()
 
 

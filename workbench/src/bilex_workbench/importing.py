@@ -16,17 +16,9 @@ from starlette.concurrency import run_in_threadpool
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.tables import restored
+from bilex_workbench import interface as api
 from bilex_workbench.articles import article_of, keep_article, merge_row
 from bilex_workbench.decisions import Decision, Verdict, decisions_about, record, standing
-from bilex_workbench.interface import (
-    CONTROL,
-    LONGEST_WORD,
-    Answer,
-    ProblemError,
-    ReviewerQuery,
-    body_of,
-    problems,
-)
 from bilex_workbench.state import Bench, BookOf
 from bilex_workbench.store import Store
 
@@ -41,7 +33,7 @@ _MOST_ROWS, _MOST_WORDS, _MOST_TRANSLATIONS = 5_000_000, 200_000, 100
 _WORDS_AT_ONCE, _PAUSE = 200, 0.01
 
 
-class ImportAnswer(Answer):
+class ImportAnswer(api.Answer):
     """What came of an import: how many words were taken over or known, and what was wrong, by line."""
 
     accepted: int = 0
@@ -76,7 +68,7 @@ def import_sheet(
 
     What was taken over before an error or a kill stays; importing the sheet again adds the rest.
     """
-    if not reviewer or len(reviewer) > _LONGEST_NAME or CONTROL.search(reviewer):
+    if not reviewer or len(reviewer) > _LONGEST_NAME or api.CONTROL.search(reviewer):
         raise BilexError("the reviewer needs a name without line breaks and control characters.")
     imported = ImportAnswer()
     todo = list(_parse(text, imported).items())
@@ -93,7 +85,9 @@ def import_sheet(
 
 
 def _parse(text: str, imported: ImportAnswer) -> dict[str, _Word]:
-    reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=_delimiter(text))
+    text = text.lstrip("\ufeff")
+    delimiter = max((",", ";", "\t"), key=text.split("\n", 1)[0].count)  # many spreadsheets write semicolons
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         header = [cell.strip().casefold() for cell in next(reader, [])]
         missing = [name for name in ("source", "target", "verdict") if name not in header]
@@ -115,12 +109,6 @@ def _parse(text: str, imported: ImportAnswer) -> dict[str, _Word]:
     return words
 
 
-def _delimiter(text: str) -> str:
-    """Spreadsheets of many countries write semicolons."""
-    first = text.lstrip("\ufeff").split("\n", 1)[0]
-    return max((",", ";", "\t"), key=first.count)
-
-
 def _take(row: dict[str, str], line: int, words: dict[str, _Word], imported: ImportAnswer) -> None:
     said = row.get("verdict", "").strip().casefold()
     source, target = row.get("source", ""), row.get("target", "")
@@ -131,9 +119,9 @@ def _take(row: dict[str, str], line: int, words: dict[str, _Word], imported: Imp
         imported.add_problem(f"line {line}", f"'{said[:40]}' is neither yes nor no")
     elif not source or not target:
         imported.add_problem(f"line {line}", "the source or the target word is missing")
-    elif max(len(source), len(target)) > LONGEST_WORD:
-        imported.add_problem(f"line {line}", f"a word has more than {LONGEST_WORD} characters")
-    elif CONTROL.search(source + target) or CONTROL.search(re.sub("[\r\n\t]", "", row.get("note", ""))):
+    elif max(len(source), len(target)) > api.LONGEST_WORD:
+        imported.add_problem(f"line {line}", f"a word has more than {api.LONGEST_WORD} characters")
+    elif api.CONTROL.search(source + target + re.sub("[\r\n\t]", "", row.get("note", ""))):
         imported.add_problem(f"line {line}", "there are control characters in it")
     else:
         word = words.setdefault(source, _Word())
@@ -200,17 +188,17 @@ def _said_already(
 @router.post(
     "/api/publish/import",
     response_model=ImportAnswer,
-    responses=problems(409),
-    openapi_extra=body_of("text/csv"),
+    responses=api.problems(409),
+    openapi_extra=api.body_of("text/csv"),
 )
 async def import_verdicts(
-    bench: Bench, book: BookOf, request: Request, reviewer: ReviewerQuery, dry_run: bool = False
+    bench: Bench, book: BookOf, request: Request, reviewer: api.ReviewerQuery, dry_run: bool = False
 ) -> Any:
     """Take over the verdicts of a filled-in sheet."""
     try:
         text = (await request.body()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProblemError(400, "The sheet is not UTF-8; save it as 'CSV UTF-8'.") from error
+        raise api.ProblemError(400, "The sheet is not UTF-8; save it as 'CSV UTF-8'.") from error
 
     def progress(done: int, total: int) -> None:
         bench.progress = done, total

@@ -20,7 +20,6 @@ from pydantic import (
 )
 
 from bilex.core.errors import BilexError
-from bilex.model.space import Direction, Retrieval
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 LONGEST_WORD = 1000  # characters; longer words are neither shown nor taken
@@ -73,8 +72,6 @@ RandomSeed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 
 WordQuery = Annotated[str, Query(min_length=1, max_length=LONGEST_WORD)]
 TextQuery = Annotated[str, Query(max_length=LONGEST_WORD)]
-DirectionQuery = Annotated[Direction, Query()]
-RetrievalQuery = Annotated[Retrieval, Query()]
 K = Annotated[int, Query(ge=1, le=MOST_ANSWERS)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]

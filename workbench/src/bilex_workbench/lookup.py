@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
@@ -13,28 +13,18 @@ from starlette.responses import JSONResponse
 import bilex
 from bilex.model.answers import closest_spellings
 from bilex.model.space import Direction, Floats, Retrieval, Side
+from bilex_workbench import interface as api
 from bilex_workbench.engine import QUERIES, Engine, ServedSpace
-from bilex_workbench.interface import (
-    LONGEST_WORD,
-    Answer,
-    DirectionQuery,
-    K,
-    ProblemError,
-    RetrievalQuery,
-    TextQuery,
-    WordQuery,
-    answer,
-    problems,
-)
 from bilex_workbench.state import Bench, ModelAnswer, WatchedBench
 
 router = APIRouter(tags=["look"])
 _DEEPEST_RANK = 100
 _POOL = 3  # times as many words as are shown compete in the two views
+Way = Annotated[Direction, Query()]
 _SIDES: tuple[Side, Side] = ("source", "target")
 
 
-class TranslationAnswer(Answer):
+class TranslationAnswer(api.Answer):
     """A translation of a word."""
 
     word: str
@@ -45,21 +35,21 @@ class TranslationAnswer(Answer):
     composed: bool
 
 
-class RankedWord(Answer):
+class RankedWord(api.Answer):
     """A word and its rank."""
 
     word: str
     rank: int
 
 
-class NearWord(Answer):
+class NearWord(api.Answer):
     """A word and how similar it is."""
 
     word: str
     similarity: float
 
 
-class ViewAnswer(Answer):
+class ViewAnswer(api.Answer):
     """The neighbours of both words in one view."""
 
     name: str
@@ -70,7 +60,7 @@ class ViewAnswer(Answer):
     target_candidates: list[NearWord]
 
 
-class WhyAnswer(Answer):
+class WhyAnswer(api.Answer):
     """What speaks for a pair."""
 
     source: RankedWord
@@ -85,7 +75,7 @@ class WhyAnswer(Answer):
     views: list[ViewAnswer]
 
 
-class Point(Answer):
+class Point(api.Answer):
     """A word on the map."""
 
     id: int
@@ -97,7 +87,7 @@ class Point(Answer):
     query: bool
 
 
-class Line(Answer):
+class Line(api.Answer):
     """From a source word to its best translation on the map."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -106,14 +96,14 @@ class Line(Answer):
     score: float
 
 
-Health = answer(
+Health = api.answer(
     "Health",
     status=Literal["ok"],
     version=str,
     model=Literal["none", "loading", "ready", "failed"],
     ready=bool,
 )
-TranslateAnswer = answer(
+TranslateAnswer = api.answer(
     "TranslateAnswer",
     word=str,
     origin=str | None,
@@ -121,8 +111,8 @@ TranslateAnswer = answer(
     translations=list[TranslationAnswer],
     suggestions=list[str],
 )
-SuggestAnswer = answer("SuggestAnswer", word=str, known=bool, completions=list[str], spellings=list[str])
-MapAnswer = answer("MapAnswer", word=str, direction=Direction, points=list[Point], lines=list[Line])
+SuggestAnswer = api.answer("SuggestAnswer", word=str, known=bool, completions=list[str], spellings=list[str])
+MapAnswer = api.answer("MapAnswer", word=str, direction=Direction, points=list[Point], lines=list[Line])
 
 
 @router.get("/api/health", response_model=Health)
@@ -141,10 +131,10 @@ def model(bench: WatchedBench) -> ModelAnswer:
 @router.get("/api/translate", response_model=TranslateAnswer)
 async def translate(
     bench: Bench,
-    word: WordQuery,
-    direction: DirectionQuery = "forward",
-    k: K = 5,
-    retrieval: RetrievalQuery = "csls",
+    word: api.WordQuery,
+    direction: Way = "forward",
+    k: api.K = 5,
+    retrieval: Annotated[Retrieval, Query()] = "csls",
 ) -> Any:
     """The best translations of a word; a word outside the vocabulary waits for the language model."""
     return JSONResponse(await translations(bench.engine, word, direction, k, retrieval))
@@ -166,7 +156,7 @@ async def translations(
 
 
 @router.get("/api/suggest", response_model=SuggestAnswer)
-def suggestions(bench: Bench, word: TextQuery = "", direction: DirectionQuery = "forward", k: K = 8) -> Any:
+def suggestions(bench: Bench, word: api.TextQuery = "", direction: Way = "forward", k: api.K = 8) -> Any:
     """Words that begin so, and closest spellings where it is no word itself."""
     space, side = bench.engine.space, QUERIES[direction]
     typed = word.lower() if space.lowercase else word
@@ -176,12 +166,12 @@ def suggestions(bench: Bench, word: TextQuery = "", direction: DirectionQuery = 
     # Comparing spellings takes longest, and who has typed the beginning of many words needs none.
     if word and not known and len(completions) < k:
         spellings = closest_spellings(typed, space.words(side).index_to_key, k)
-    shown = [one for one in spellings if len(one) <= LONGEST_WORD]
+    shown = [one for one in spellings if len(one) <= api.LONGEST_WORD]
     return {"word": word, "known": known, "completions": completions, "spellings": shown}
 
 
-@router.get("/api/why", response_model=WhyAnswer, responses=problems(404))
-def reasons(bench: Bench, source: WordQuery, target: WordQuery, k: K = 10) -> Any:
+@router.get("/api/why", response_model=WhyAnswer, responses=api.problems(404))
+def reasons(bench: Bench, source: api.WordQuery, target: api.WordQuery, k: api.K = 10) -> Any:
     """What speaks for a pair: neighbours in both languages."""
     engine = bench.engine
     source, source_row, x = vector_of(engine.space, source, "source")
@@ -210,8 +200,8 @@ def _place(words: list[str], wanted: str) -> int | None:
     return words.index(wanted) + 1 if wanted in words else None
 
 
-@router.get("/api/map", response_model=MapAnswer, responses=problems(404))
-def neighbourhood(bench: Bench, word: WordQuery, direction: DirectionQuery = "forward", k: K = 20) -> Any:
+@router.get("/api/map", response_model=MapAnswer, responses=api.problems(404))
+def neighbourhood(bench: Bench, word: api.WordQuery, direction: Way = "forward", k: api.K = 20) -> Any:
     """A word, its nearest words in both languages, and their places in two dimensions.
 
     The places are the two main directions of the words' vectors (principal components), so that words that
@@ -267,7 +257,7 @@ def vector_of(space: ServedSpace, word: str, side: Side) -> tuple[str, int, Floa
     """A word as its vocabulary spells it, its row, and its vector."""
     row = space.row(word, side)
     if row is None:
-        raise ProblemError(404, f"'{word[:100]}' is not in the {side} vocabulary.")
+        raise api.ProblemError(404, f"'{word[:100]}' is not in the {side} vocabulary.")
     words = space.words(side)
     return words.index_to_key[row], row, np.array(words.vectors[row], np.float32)
 
@@ -289,7 +279,7 @@ def _named(space: ServedSpace, found: list[tuple[int, float]], side: Side) -> li
     """Rows with their words instead of their numbers; words too long to show are left out."""
     words = space.words(side).index_to_key
     return [
-        {"word": words[row], "similarity": near} for row, near in found if len(words[row]) <= LONGEST_WORD
+        {"word": words[row], "similarity": near} for row, near in found if len(words[row]) <= api.LONGEST_WORD
     ]
 
 

@@ -17,10 +17,10 @@ from starlette.responses import Response
 from bilex.lexicon.entries import Dictionary, Entry, Languages
 from bilex.lexicon.formats import WriteOptions, all_formats, format_of, write
 from bilex.lexicon.tables import csv_line, defused
+from bilex_workbench import interface as api
 from bilex_workbench.articles import all_articles, described
 from bilex_workbench.decisions import Decision, Outcome, all_outcomes
 from bilex_workbench.entries import Filter, Wanted, kinds_named
-from bilex_workbench.interface import Answer, ProblemError, Share, answer, files, problems
 from bilex_workbench.site import Cover, ontolex, site
 from bilex_workbench.state import Bench, Book, BookOf
 from bilex_workbench.store import Store
@@ -42,7 +42,7 @@ _MEDIA = {
 }
 
 
-class Format(Answer):
+class Format(api.Answer):
     """A format of exports."""
 
     name: str
@@ -51,8 +51,8 @@ class Format(Answer):
     media_type: str
 
 
-FormatsAnswer = answer("FormatsAnswer", formats=list[Format])
-PreviewAnswer = answer(
+FormatsAnswer = api.answer("FormatsAnswer", formats=list[Format])
+PreviewAnswer = api.answer(
     "PreviewAnswer", pairs=int, confirmed=int, first=list[tuple[str, str]], problem=str | None
 )
 
@@ -84,18 +84,20 @@ class Choice:
     """
 
     which: Literal["confirmed", "confident", "all"] = "confirmed"
-    min_confidence: Share = None
+    min_confidence: api.Share = None
     without: str = ""
     by: str = "lemma"
 
     def check(self) -> None:
         """Refuse a choice that makes no sense."""
         if self.which == "confident" and self.min_confidence is None:
-            raise ProblemError(
+            raise api.ProblemError(
                 400, "Name the least confidence (min_confidence) of entries that nobody confirmed."
             )
         if self.by not in ("lemma", "form"):
-            raise ProblemError(400, f"Entries cannot be exported by '{self.by[:100]}'; use lemma or form.")
+            raise api.ProblemError(
+                400, f"Entries cannot be exported by '{self.by[:100]}'; use lemma or form."
+            )
 
     def takes(self, row: sqlite3.Row, entry: Entry, found: Outcome | None) -> bool:
         """Whether an entry that nobody decided on is published."""
@@ -159,7 +161,7 @@ def export(store: Store, form: str, choice: Choice, languages: Languages, cover:
         for one in described(entry, articles.get(entry.source))
     ]
     if not entries:
-        raise ProblemError(409, nothing_to_export(store, choice.which))
+        raise api.ProblemError(409, nothing_to_export(store, choice.which))
     if form == "site":
         return site(store, Dictionary(entries, languages), cover, _forms(store)), ".zip"
     if form == "ontolex":
@@ -199,7 +201,7 @@ def nothing_to_export(store: Store, which: str) -> str:
 def change_log(store: Store, form: str) -> str:
     """Who decided what, when; decisions that were taken back included."""
     if form not in ("csv", "jsonl"):
-        raise ProblemError(400, f"The change log is written as csv or jsonl, not '{form}'.")
+        raise api.ProblemError(400, f"The change log is written as csv or jsonl, not '{form}'.")
     decisions = [Decision.from_row(row) for row in store.all("SELECT * FROM decisions ORDER BY id")]
     if form == "jsonl":
         return "".join(json.dumps(vars(one), ensure_ascii=False) + "\n" for one in decisions)
@@ -292,7 +294,7 @@ def formats(bench: Bench) -> Any:
     "/api/publish/export",
     name="export",
     response_class=Response,
-    responses=files(*sorted({one.media_type for one in all_export_formats()})) | problems(409),
+    responses=api.files(*sorted({one.media_type for one in all_export_formats()})) | api.problems(409),
 )
 def export_dictionary(
     book: BookOf,
@@ -325,14 +327,14 @@ def preview(book: BookOf, choice: Chosen) -> Any:
     "/api/publish/changes",
     name="change_log",
     response_class=Response,
-    responses=files("text/csv", "application/x-ndjson"),
+    responses=api.files("text/csv", "application/x-ndjson"),
 )
 def changes(book: BookOf, form: FormatQuery = "csv") -> Response:
     """Who decided what, when."""
     return _file(book, change_log(book.store, form), "changes", f".{form}")
 
 
-@router.get("/api/publish/sheet", name="sheet", response_class=Response, responses=files("text/csv"))
+@router.get("/api/publish/sheet", name="sheet", response_class=Response, responses=api.files("text/csv"))
 def review_sheet(
     book: BookOf,
     wanted: Wanted,

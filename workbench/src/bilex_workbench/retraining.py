@@ -27,19 +27,8 @@ from bilex.core.locks import hidden_name
 from bilex.core.manifest import CHECKSUMS
 from bilex.model.refine import Refinement
 from bilex.model.storage import describe, is_model, own_files, read_provenance
+from bilex_workbench import interface as api
 from bilex_workbench.decisions import Outcome, all_outcomes
-from bilex_workbench.interface import (
-    ANSWERED,
-    Answer,
-    Body,
-    Limit,
-    Offset,
-    ProblemError,
-    RandomSeed,
-    TextQuery,
-    answer,
-    problems,
-)
 from bilex_workbench.jobs import JobAnswer, Jobs
 from bilex_workbench.state import Bench, ModelAnswer, WatchedBench, Workbench
 from bilex_workbench.store import Store, now, remember
@@ -53,15 +42,15 @@ _LOOK_EVERY, _SIGN_OF_LIFE = 0.15, 10.0
 _EVENTS = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
-class LearnIn(Body):
+class LearnIn(api.Body):
     """How to retrain."""
 
     updates: int | None = Field(None, ge=0, le=2_000)
     held_out: float = Field(0.1, ge=0, le=0.5)
-    random_seed: RandomSeed = 1
+    random_seed: api.RandomSeed = 1
 
 
-class RestoreIn(Body):
+class RestoreIn(api.Body):
     """Which earlier model to restore."""
 
     number: int = Field(ge=1, le=1_000_000_000)
@@ -98,7 +87,7 @@ class HeldOut(_Stored):
 class RefinementAnswer(Refinement):
     """What a retraining did to the space."""
 
-    __pydantic_config__: ClassVar[Any] = ANSWERED
+    __pydantic_config__: ClassVar[Any] = api.ANSWERED
 
 
 class Comparison(_Stored):
@@ -113,7 +102,7 @@ class Comparison(_Stored):
     made: str | None = None
 
 
-class Change(Answer):
+class Change(api.Answer):
     """An entry whose first translation changed."""
 
     source: str
@@ -128,7 +117,7 @@ class Change(Answer):
     decided: list[str] | None
 
 
-class EstimateAnswer(Answer):
+class EstimateAnswer(api.Answer):
     """How long a retraining will take, and what it would learn from, in numbers and as a sentence."""
 
     seconds: float
@@ -149,7 +138,7 @@ class Accuracy(_Stored):
     at: str | None = None
 
 
-class ModelVersion(Answer):
+class ModelVersion(api.Answer):
     """A model: when it was made, how many decided pairs it learned from, and what was measured."""
 
     made: str | None
@@ -167,12 +156,12 @@ class EarlierModel(ModelVersion):
     reason: str
 
 
-JobOf = answer("JobOf", job=JobAnswer | None)
-StartedJob = answer("StartedJob", job=JobAnswer)
-WaitingAnswer = answer("WaitingAnswer", waiting=Comparison | None)
-ChangesAnswer = answer("ChangesAnswer", total=int, rows=list[Change])
-ModelsAnswer = answer("ModelsAnswer", current=ModelVersion, earlier=list[EarlierModel], kept=int)
-KeptAnswer = answer("KeptAnswer", model=ModelAnswer)
+JobOf = api.answer("JobOf", job=JobAnswer | None)
+StartedJob = api.answer("StartedJob", job=JobAnswer)
+WaitingAnswer = api.answer("WaitingAnswer", waiting=Comparison | None)
+ChangesAnswer = api.answer("ChangesAnswer", total=int, rows=list[Change])
+ModelsAnswer = api.answer("ModelsAnswer", current=ModelVersion, earlier=list[EarlierModel], kept=int)
+KeptAnswer = api.answer("KeptAnswer", model=ModelAnswer)
 
 
 @router.get("/api/job", response_model=JobOf)
@@ -209,7 +198,7 @@ async def _events(jobs: Jobs, request: Request) -> AsyncIterator[str]:
         await asyncio.sleep(_LOOK_EVERY)
 
 
-@router.post("/api/job/cancel", response_model=StartedJob, responses=problems(409))
+@router.post("/api/job/cancel", response_model=StartedJob, responses=api.problems(409))
 def cancel_job(bench: Bench) -> Any:
     """End the job; nothing of it is kept."""
     return {"job": bench.jobs.cancel()}
@@ -272,18 +261,18 @@ def _decided(store: Store) -> Iterator[tuple[str, Outcome, bool]]:
             yield source, found, source in audited
 
 
-@router.post("/api/learn", status_code=202, response_model=StartedJob, responses=problems(409))
+@router.post("/api/learn", status_code=202, response_model=StartedJob, responses=api.problems(409))
 def learn(bench: Bench, body: LearnIn) -> Any:
     """Start a retraining in a process of its own."""
     learned = material(bench, body.held_out)
     if not learned["accepted"] and not learned["rejected"]:
-        raise ProblemError(409, "Nothing was decided yet; review some entries first.")
+        raise api.ProblemError(409, "Nothing was decided yet; review some entries first.")
     store, folder, size = bench.store, bench.model_folder, bench.book.words + bench.backward.words
     with bench.exclusive("learn"):
         settle(store, folder, bench.settings.earlier)
         begun = store.fact("replacing")
         if begun and fingerprint(folder) == begun["to"]:
-            raise ProblemError(503, "The model before could not be put away yet; is the disk full?")
+            raise api.ProblemError(503, "The model before could not be put away yet; is the disk full?")
     order = {"kind": "learn", "model": str(folder), "output": str(retrained_folder(folder)), **learned}
     return {"job": bench.jobs.start("learn", order, lambda result: _finish(store, folder, size, result))}
 
@@ -363,7 +352,9 @@ def waiting(bench: Workbench) -> dict[str, Any] | None:
 
 
 @router.get("/api/learn/changes", response_model=ChangesAnswer)
-def changed_entries(bench: Bench, offset: Offset = 0, limit: Limit = 100, q: TextQuery = "") -> Any:
+def changed_entries(
+    bench: Bench, offset: api.Offset = 0, limit: api.Limit = 100, q: api.TextQuery = ""
+) -> Any:
     """Entries whose first translation changed, with the decision that each change is near."""
     where = "FROM changes WHERE instr(source, ?1) > 0 OR instr(before, ?1) > 0 OR instr(after, ?1) > 0"
     rows = bench.store.all(f"SELECT * {where} ORDER BY source_rank LIMIT ?2 OFFSET ?3", q, limit, offset)
@@ -384,7 +375,7 @@ def _reason(row: sqlite3.Row) -> str:
     return f"near the decision on '{row['near']}' (similarity {row['similarity']:.2f})"
 
 
-@router.post("/api/learn/keep", response_model=KeptAnswer, responses=problems(409))
+@router.post("/api/learn/keep", response_model=KeptAnswer, responses=api.problems(409))
 def keep_model(bench: Bench) -> Any:
     """Put the retrained model in the place of the present one, which becomes an earlier model."""
     with bench.exclusive("keep"):
@@ -396,16 +387,16 @@ def keep_model(bench: Bench) -> Any:
     return {"model": bench.describe()}
 
 
-@router.post("/api/models/restore", response_model=KeptAnswer, responses=problems(404, 409))
+@router.post("/api/models/restore", response_model=KeptAnswer, responses=api.problems(404, 409))
 def restore_model(bench: Bench, body: RestoreIn) -> Any:
     """Put an earlier model in the place of the present one, which becomes an earlier model itself."""
     with bench.exclusive("restore"):
         settle(bench.store, bench.model_folder, bench.settings.earlier)
         if waiting(bench) is not None:
-            raise ProblemError(409, "A retrained model waits; keep or discard it first.")
+            raise api.ProblemError(409, "A retrained model waits; keep or discard it first.")
         place = earlier_models(bench.model_folder).get(body.number)
         if place is None or not is_model(place):
-            raise ProblemError(404, f"There is no earlier model {body.number}.")
+            raise api.ProblemError(404, f"There is no earlier model {body.number}.")
         made = (read_provenance(place).made or "")[:16].replace("T", " ")
         _replace(bench, place, f"replaced when the model made at {made} was restored", {})
     return {"model": bench.describe()}
@@ -485,13 +476,13 @@ def _adopt_previous(folder: Path) -> None:
         moved.replace(previous / str(max(earlier_models(folder), default=0) + 1))
 
 
-@router.post("/api/learn/discard", response_model=WaitingAnswer, responses=problems(409))
+@router.post("/api/learn/discard", response_model=WaitingAnswer, responses=api.problems(409))
 def discard_model(bench: Bench) -> Any:
     """Remove the retrained model; the decisions stay."""
     with bench.exclusive("discard"):
         _checked(bench)
         _remove_model(retrained_folder(bench.model_folder))
-        with contextlib.suppress(ProblemError), bench.store.writing() as connection:
+        with contextlib.suppress(api.ProblemError), bench.store.writing() as connection:
             connection.execute("DELETE FROM changes")  # a comparison without its model counts for nothing
             remember(connection, "waiting", None)
     return {"waiting": None}
@@ -553,7 +544,7 @@ def _checked(bench: Workbench) -> dict[str, Any]:
     settle(bench.store, bench.model_folder, bench.settings.earlier)
     found = waiting(bench)
     if found is None:
-        raise ProblemError(409, "No retrained model waits; start a retraining first.")
+        raise api.ProblemError(409, "No retrained model waits; start a retraining first.")
     return found
 
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
 from bilex_workbench import decisions
+from bilex_workbench import interface as api
 from bilex_workbench.articles import Article, SkipIn, article_of
 from bilex_workbench.decisions import (
     DECIDED,
@@ -23,24 +24,6 @@ from bilex_workbench.decisions import (
 )
 from bilex_workbench.engine import STORED_CANDIDATES
 from bilex_workbench.entries import Row, entry, forms_of, kinds_named, known_entry
-from bilex_workbench.interface import (
-    LONGEST_WORD,
-    Answer,
-    Body,
-    Limit,
-    Name,
-    Note,
-    Offset,
-    ProblemError,
-    ReviewerQuery,
-    TextQuery,
-    UndoIn,
-    Word,
-    WordQuery,
-    Words,
-    answer,
-    problems,
-)
 from bilex_workbench.intervals import FrequencyBand
 from bilex_workbench.kinds import Kind
 from bilex_workbench.lookup import TranslationAnswer, neighbours
@@ -70,24 +53,24 @@ _MODES = {
 }
 
 
-class DecisionIn(Body):
+class DecisionIn(api.Body):
     """A decision about a word."""
 
-    source: Word
-    reviewer: Name
+    source: api.Word
+    reviewer: api.Name
     verdict: Verdict
-    accepted: Words = Field(default_factory=list)
-    candidates: Words = Field(default_factory=list)
-    rejected: Words | None = None
-    unsure: Words = Field(default_factory=list)
-    note: Note = ""
+    accepted: api.Words = Field(default_factory=list)
+    candidates: api.Words = Field(default_factory=list)
+    rejected: api.Words | None = None
+    unsure: api.Words = Field(default_factory=list)
+    note: api.Note = ""
     kind: Literal["review", "resolution"] = "review"
 
 
 class NoteIn(SkipIn):
     """A remark about a word."""
 
-    note: Note
+    note: api.Note
 
 
 class Candidate(TranslationAnswer):
@@ -96,7 +79,7 @@ class Candidate(TranslationAnswer):
     forms: list[str]
 
 
-class NoteAnswer(Answer):
+class NoteAnswer(api.Answer):
     """A remark."""
 
     reviewer: str
@@ -114,7 +97,7 @@ class EntryAnswer(Row):
     article: Article
 
 
-class Item(Answer):
+class Item(api.Answer):
     """A word with all that a reviewer needs to decide."""
 
     source: str
@@ -131,7 +114,7 @@ class Item(Answer):
     decisions: list[Decision]
 
 
-class Disagreement(Answer):
+class Disagreement(api.Answer):
     """An entry on which people disagree, with the decision of each."""
 
     source: str
@@ -141,27 +124,27 @@ class Disagreement(Answer):
 
 
 _COUNTS = {"left": int, "decided": int, "decided_by_you": int}
-QueueAnswer = answer("QueueAnswer", **_COUNTS, items=list[Item])
-DecidedAnswer = answer("DecidedAnswer", **_COUNTS, decision=Decision, entry=Row)
-UndoneAnswer = answer("UndoneAnswer", **_COUNTS, undone=Decision, entry=Row | None, item=Item | None)
-NotedAnswer = answer("NotedAnswer", entry=Row)
-DisagreementsAnswer = answer("DisagreementsAnswer", total=int, rows=list[Disagreement])
+QueueAnswer = api.answer("QueueAnswer", **_COUNTS, items=list[Item])
+DecidedAnswer = api.answer("DecidedAnswer", **_COUNTS, decision=Decision, entry=Row)
+UndoneAnswer = api.answer("UndoneAnswer", **_COUNTS, undone=Decision, entry=Row | None, item=Item | None)
+NotedAnswer = api.answer("NotedAnswer", entry=Row)
+DisagreementsAnswer = api.answer("DisagreementsAnswer", total=int, rows=list[Disagreement])
 
 
 @dataclass(frozen=True)
 class Queue:
     """Which words are asked for, and in which order: the parameters of `GET /api/review/next`."""
 
-    reviewer: ReviewerQuery
+    reviewer: api.ReviewerQuery
     order: str = "queue"
     mode: str = "first"
     kind: str = ""
-    assignee: TextQuery = ""
+    assignee: api.TextQuery = ""
 
     def parts(self) -> list[tuple[str, list[str]]]:
         """Conditions of SQL with their values, one after the other; each has an index."""
         if self.mode not in _MODES:
-            raise ProblemError(400, f"Mode '{self.mode}' is not known; use {', '.join(_MODES)}.")
+            raise api.ProblemError(400, f"Mode '{self.mode}' is not known; use {', '.join(_MODES)}.")
         more, wanted = "", kinds_named(self.kind)
         if wanted:
             more = f" AND kind IN ({', '.join('?' * len(wanted))})"
@@ -175,7 +158,7 @@ class Queue:
     def following(self, store: Store, count: int, exclude: Sequence[str]) -> list[str]:
         """The next words."""
         if self.order not in _ORDERS:
-            raise ProblemError(400, f"Order '{self.order}' is not known; use {', '.join(_ORDERS)}.")
+            raise api.ProblemError(400, f"Order '{self.order}' is not known; use {', '.join(_ORDERS)}.")
         parts = self.parts()
         if self.order == "confidence":  # entries without a value would come first
             parts = [
@@ -223,7 +206,7 @@ def candidates(book: Book, source: str, k: int = CANDIDATES) -> list[dict[str, A
     for one in found:
         word, rank = one["word"], one["rank"]
         head = heads.get(rank)
-        if head is not None and len(words[head]) <= LONGEST_WORD:
+        if head is not None and len(words[head]) <= api.LONGEST_WORD:
             word, rank = words[head], head + 1
         group = groups.setdefault(word, {**one, "word": word, "rank": rank, "forms": []})
         if one["word"] != word:
@@ -232,8 +215,8 @@ def candidates(book: Book, source: str, k: int = CANDIDATES) -> list[dict[str, A
     return list(groups.values())[:k]
 
 
-@table.get("/api/entry", response_model=EntryAnswer, responses=problems(404))
-def one_entry(book: BookOf, source: WordQuery) -> Any:
+@table.get("/api/entry", response_model=EntryAnswer, responses=api.problems(404))
+def one_entry(book: BookOf, source: api.WordQuery) -> Any:
     """One source word with candidates, forms, notes and the history of decisions."""
     return {
         **known_entry(book.store, source),
@@ -276,25 +259,25 @@ def next_items(
     return {"items": [item(book, source, queue.mode) for source in sources], **queue.counts(book.store)}
 
 
-@router.post("/api/review/decide", response_model=DecidedAnswer, responses=problems(404))
+@router.post("/api/review/decide", response_model=DecidedAnswer, responses=api.problems(404))
 def decide(book: BookOf, body: DecisionIn) -> Any:
     """Keep a decision; it is on the disk when this answers."""
     if body.verdict == "accept" and not body.accepted:
-        raise ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
+        raise api.ProblemError(400, "Nothing was accepted; choose 'none' if no candidate is right.")
     if body.verdict != "accept" and body.accepted:
-        raise ProblemError(400, "Only a decision that accepts can name translations that are right.")
+        raise api.ProblemError(400, "Only a decision that accepts can name translations that are right.")
     wrong = body.rejected
     if wrong is None:  # unchosen is unknown, unless somebody says that none is right
         wrong = body.candidates if body.verdict == "none" else []
     judged = [dict.fromkeys(words) for words in (body.accepted, wrong, body.unsure)]
     if len({word for words in judged for word in words}) < sum(map(len, judged)):
-        raise ProblemError(400, "A translation can be right, wrong or unsure, and only one of them.")
+        raise api.ProblemError(400, "A translation can be right, wrong or unsure, and only one of them.")
     lists = zip(("accepted", "rejected", "unsure"), map(tuple, judged), strict=True)
     given = body.model_dump() | {"candidates": tuple(body.candidates), **dict(lists)}
     return _recorded(book, Decision(**given))
 
 
-@router.post("/api/review/skip", response_model=DecidedAnswer, responses=problems(404))
+@router.post("/api/review/skip", response_model=DecidedAnswer, responses=api.problems(404))
 def skip(book: BookOf, body: SkipIn) -> Any:
     """Leave a word for later."""
     return _recorded(book, Decision(body.source, body.reviewer, "skip"))
@@ -311,7 +294,7 @@ def _recorded(book: Book, decision: Decision) -> dict[str, Any]:
     }
 
 
-@router.post("/api/review/note", response_model=NotedAnswer, responses=problems(404))
+@router.post("/api/review/note", response_model=NotedAnswer, responses=api.problems(404))
 def write_note(book: BookOf, body: NoteIn) -> Any:
     """Keep a remark; an empty one removes it."""
     known_entry(book.store, body.source)
@@ -320,8 +303,8 @@ def write_note(book: BookOf, body: NoteIn) -> Any:
     return {"entry": entry(book.store, body.source)}
 
 
-@router.post("/api/review/undo", response_model=UndoneAnswer, responses=problems(409))
-def undo(book: BookOf, body: UndoIn) -> Any:
+@router.post("/api/review/undo", response_model=UndoneAnswer, responses=api.problems(409))
+def undo(book: BookOf, body: api.UndoIn) -> Any:
     """Take back a person's newest decision that stands."""
     with book.store.writing() as connection:
         undone = decisions.undo(connection, body.reviewer)
@@ -334,7 +317,7 @@ def undo(book: BookOf, body: UndoIn) -> Any:
     }
 
 
-class BandStatus(Answer):
+class BandStatus(api.Answer):
     """How far the review of one frequency band is."""
 
     band: str
@@ -342,7 +325,7 @@ class BandStatus(Answer):
     decided: int
 
 
-class Reviewer(Answer):
+class Reviewer(api.Answer):
     """Somebody who decided something, or to whom entries are assigned."""
 
     name: str
@@ -354,8 +337,8 @@ class Reviewer(Answer):
     done: int = 0  # of these, those that the person decided
 
 
-PeopleAnswer = answer("PeopleAnswer", reviewers=list[Reviewer])
-StatusAnswer = answer(
+PeopleAnswer = api.answer("PeopleAnswer", reviewers=list[Reviewer])
+StatusAnswer = api.answer(
     "StatusAnswer",
     **dict.fromkeys(STATUSES, int),
     total=int,
@@ -397,7 +380,7 @@ def status(store: Store, bands: list[FrequencyBand]) -> dict[str, Any]:
 
 
 @router.get("/api/review/disagreements", response_model=DisagreementsAnswer)
-def disagreeing(book: BookOf, offset: Offset = 0, limit: Limit = 100) -> Any:
+def disagreeing(book: BookOf, offset: api.Offset = 0, limit: api.Limit = 100) -> Any:
     """Entries on which people disagree, with what each of them decided and when."""
     store, where = book.store, "FROM entries WHERE status = 'disagreement'"
     found = []
@@ -429,7 +412,7 @@ def reviewers(store: Store) -> list[dict[str, Any]]:
     return [Reviewer(**one).model_dump() for _, one in sorted(found.items())]
 
 
-class Alike(Answer):
+class Alike(api.Answer):
     """How often people judged alike; share and Cohen's κ are null where they are undefined."""
 
     entries: int
@@ -444,7 +427,7 @@ class AlikePair(Alike):
     reviewers: tuple[str, str]
 
 
-AgreementAnswer = answer("AgreementAnswer", pairs=list[AlikePair], overall=Alike)
+AgreementAnswer = api.answer("AgreementAnswer", pairs=list[AlikePair], overall=Alike)
 
 
 def kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:

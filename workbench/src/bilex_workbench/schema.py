@@ -185,9 +185,19 @@ def prepare(path: Path) -> None:
     """
     connection = connect(path, create=True)
     try:
-        _check_kind(connection, path)
+        application, version, tables = (
+            connection.execute(query).fetchone()[0]
+            for query in (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT count(*) FROM sqlite_master",
+            )
+        )
+        if tables and application != APPLICATION:
+            raise BilexError(
+                f"{path}: is an SQLite file of another program; move it away or rename the model."
+            )
         _check_whole(connection, path)
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if version > VERSION:
             raise BilexError(
                 f"{path}: has review format version {version}, and this bilex reads up to {VERSION}; "
@@ -217,14 +227,6 @@ def lock(path: Path) -> filelock.BaseFileLock:
     except OSError as error:
         raise BilexError(f"{held.lock_file}: cannot be written ({error.strerror or error}).") from error
     return held
-
-
-def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse an SQLite file of somebody else."""
-    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
-    if tables and application != APPLICATION:
-        raise BilexError(f"{path}: is an SQLite file of another program; move it away or rename the model.")
 
 
 def _check_whole(connection: sqlite3.Connection, path: Path) -> None:

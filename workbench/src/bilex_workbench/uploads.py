@@ -21,7 +21,7 @@ from bilex.aligners.registry import method_names, methods
 from bilex.core.files import sha256
 from bilex.encoders.settings import OFFLINE_ENCODER
 from bilex.fit import DEFAULT_METHOD
-from bilex_workbench.interface import Answer, Body, ProblemError, answer, body_of, problems
+from bilex_workbench import interface as api
 from bilex_workbench.retraining import StartedJob
 from bilex_workbench.state import Bench, Workbench
 
@@ -36,14 +36,14 @@ _MOST_LISTED = 2_000
 _NAME = re.compile(r"[\w][\w .-]{0,80}")
 
 
-class FileIn(Body):
+class FileIn(api.Body):
     """A file: a path inside the allowed folder, or an upload."""
 
     path: str | None = Field(None, max_length=4_000)
     upload: str | None = Field(None, max_length=64)
 
 
-class FitIn(Body):
+class FitIn(api.Body):
     """What to fit."""
 
     sample: bool = False
@@ -59,7 +59,7 @@ class FitIn(Body):
     updates: int | None = Field(None, ge=0, le=2_000)
 
 
-class UploadIn(Body):
+class UploadIn(api.Body):
     """A file that will be uploaded."""
 
     name: str = Field(max_length=1_000)
@@ -67,7 +67,7 @@ class UploadIn(Body):
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
 
 
-class MethodAnswer(Answer):
+class MethodAnswer(api.Answer):
     """A method of alignment."""
 
     name: str
@@ -76,7 +76,7 @@ class MethodAnswer(Answer):
     needs_seeds: bool
 
 
-class LanguageModelAnswer(Answer):
+class LanguageModelAnswer(api.Answer):
     """A language model that can be used."""
 
     name: str
@@ -84,7 +84,7 @@ class LanguageModelAnswer(Answer):
     available: bool
 
 
-class UploadAnswer(Answer):
+class UploadAnswer(api.Answer):
     """A file that comes in pieces."""
 
     id: str
@@ -94,7 +94,7 @@ class UploadAnswer(Answer):
     complete: bool = False
 
 
-class FileAnswer(Answer):
+class FileAnswer(api.Answer):
     """A file or folder inside the allowed folder."""
 
     name: str
@@ -103,7 +103,7 @@ class FileAnswer(Answer):
     size: int | None
 
 
-SetupAnswer = answer(
+SetupAnswer = api.answer(
     "SetupAnswer",
     sample=bool,
     folder=str | None,
@@ -114,7 +114,7 @@ SetupAnswer = answer(
     language_models=list[LanguageModelAnswer],
     uploads=list[UploadAnswer],
 )
-FilesAnswer = answer("FilesAnswer", path=str, parent=str | None, entries=list[FileAnswer])
+FilesAnswer = api.answer("FilesAnswer", path=str, parent=str | None, entries=list[FileAnswer])
 
 
 class Upload:
@@ -148,11 +148,11 @@ class Uploads:
         with self._lock:
             taken = sum(upload.shown.size for upload in self._found.values())
             if taken + body.size > self.limit:
-                raise ProblemError(
+                raise api.ProblemError(
                     413, f"Uploads may have {self.limit:,} bytes together; put large files in the folder."
                 )
             if len(self._found) >= _MOST_UPLOADS:
-                raise ProblemError(409, f"There are {_MOST_UPLOADS} uploads already; delete one first.")
+                raise api.ProblemError(409, f"There are {_MOST_UPLOADS} uploads already; delete one first.")
             if self._held is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._held = filelock.FileLock(self._folder / _LOCK)
@@ -170,16 +170,18 @@ class Uploads:
             upload = self.get(number)
             shown = upload.shown
             if offset != shown.received:
-                raise ProblemError(409, f"The next piece begins at byte {shown.received}, not {offset}.")
+                raise api.ProblemError(409, f"The next piece begins at byte {shown.received}, not {offset}.")
             if shown.received + len(piece) > shown.size:
-                raise ProblemError(413, f"The file was announced with {shown.size:,} bytes; this is more.")
+                raise api.ProblemError(
+                    413, f"The file was announced with {shown.size:,} bytes; this is more."
+                )
             try:
                 with upload.path.open("r+b") as file:
                     file.seek(shown.received)
                     file.write(piece)
                     file.truncate()
             except OSError as error:
-                raise ProblemError(
+                raise api.ProblemError(
                     507, f"The piece could not be written ({error.strerror or error}); send it again."
                 ) from error
             shown.received += len(piece)
@@ -197,13 +199,13 @@ class Uploads:
         """Where a whole upload lies."""
         upload, shown = self.get(number), self.get(number).shown
         if not shown.complete:
-            raise ProblemError(
+            raise api.ProblemError(
                 409, f"'{shown.name}' is not complete: {shown.received:,} of {shown.size:,} bytes."
             )
         received = upload.digest.hexdigest()
         if received != sha256(upload.path) or upload.wanted not in (None, received):
             self.delete(number)
-            raise ProblemError(409, f"'{shown.name}' was damaged on its way; upload it again.")
+            raise api.ProblemError(409, f"'{shown.name}' was damaged on its way; upload it again.")
         return upload.path
 
     def clear(self) -> None:
@@ -219,7 +221,7 @@ class Uploads:
     def get(self, number: str) -> Upload:
         """An upload."""
         if number not in self._found:
-            raise ProblemError(404, "There is no such upload.")
+            raise api.ProblemError(404, "There is no such upload.")
         return self._found[number]
 
 
@@ -247,19 +249,19 @@ def suffix_of(name: str) -> str:
 def inside(folder: Path | None, path: str) -> Path:
     """A path inside the allowed folder, links followed."""
     if folder is None:
-        raise ProblemError(
+        raise api.ProblemError(
             409, "No folder was allowed; start with 'bilex serve --folder FOLDER', or upload files."
         )
     root = folder.resolve()
     try:
         found = (root / path).resolve(strict=True)
     except (OSError, ValueError, RuntimeError) as error:
-        raise ProblemError(404, "There is no such file in the allowed folder.") from error
+        raise api.ProblemError(404, "There is no such file in the allowed folder.") from error
     hidden = not found.is_relative_to(root) or any(
         part.startswith(".") for part in (*found.relative_to(root).parts, *Path(path).parts)
     )
     if hidden:
-        raise ProblemError(404, "There is no such file in the allowed folder.")
+        raise api.ProblemError(404, "There is no such file in the allowed folder.")
     return found
 
 
@@ -300,13 +302,13 @@ def choices(bench: Bench, uploads: UploadsOf) -> Any:
     }
 
 
-@router.get("/api/setup/files", response_model=FilesAnswer, responses=problems(404, 409))
+@router.get("/api/setup/files", response_model=FilesAnswer, responses=api.problems(404, 409))
 def folder_contents(bench: Bench, path: Annotated[str, Query(max_length=4_000)] = "") -> Any:
     """What a folder inside the allowed one holds: folders first, hidden names left out."""
     here = inside(bench.settings.folder, path)
     root = inside(bench.settings.folder, "")
     if not here.is_dir():
-        raise ProblemError(404, "That is no folder.")
+        raise api.ProblemError(404, "That is no folder.")
     entries = []
     for one in sorted(here.iterdir(), key=lambda one: one.name)[:_MOST_LISTED]:
         if one.name.startswith("."):
@@ -327,7 +329,9 @@ def folder_contents(bench: Bench, path: Annotated[str, Query(max_length=4_000)] 
     return {"path": "" if here == root else at.as_posix(), "parent": parent, "entries": entries}
 
 
-@router.post("/api/setup/uploads", status_code=201, response_model=UploadAnswer, responses=problems(409, 413))
+@router.post(
+    "/api/setup/uploads", status_code=201, response_model=UploadAnswer, responses=api.problems(409, 413)
+)
 def announce_upload(bench: Bench, uploads: UploadsOf, body: UploadIn) -> Any:
     """Announce a file that will come in pieces."""
     return uploads.start(body)
@@ -336,8 +340,8 @@ def announce_upload(bench: Bench, uploads: UploadsOf, body: UploadIn) -> Any:
 @router.put(
     "/api/setup/uploads/{number}",
     response_model=UploadAnswer,
-    responses=problems(404, 409, 413, 507),
-    openapi_extra=body_of("application/octet-stream"),
+    responses=api.problems(404, 409, 413, 507),
+    openapi_extra=api.body_of("application/octet-stream"),
 )
 async def add_piece(
     bench: Bench,
@@ -350,24 +354,24 @@ async def add_piece(
     return await run_in_threadpool(uploads.add, number, offset, await request.body())
 
 
-@router.get("/api/setup/uploads/{number}", response_model=UploadAnswer, responses=problems(404))
+@router.get("/api/setup/uploads/{number}", response_model=UploadAnswer, responses=api.problems(404))
 def upload(bench: Bench, uploads: UploadsOf, number: str) -> Any:
     """How much of a file is there."""
     return uploads.get(number).shown
 
 
-@router.delete("/api/setup/uploads/{number}", status_code=204, responses=problems(404))
+@router.delete("/api/setup/uploads/{number}", status_code=204, responses=api.problems(404))
 def remove_upload(bench: Bench, uploads: UploadsOf, number: str) -> None:
     """Remove an upload."""
     uploads.delete(number)
 
 
-@router.post("/api/setup/fit", status_code=202, response_model=StartedJob, responses=problems(404, 409))
+@router.post("/api/setup/fit", status_code=202, response_model=StartedJob, responses=api.problems(404, 409))
 def fit(bench: Bench, uploads: UploadsOf, body: FitIn) -> Any:
     """Start the first fit in a process of its own."""
     if body.method not in method_names():
         known = ", ".join(method_names())
-        raise ProblemError(400, f"Method '{body.method[:60]}' is not known; use {known}.")
+        raise api.ProblemError(400, f"Method '{body.method[:60]}' is not known; use {known}.")
     order: dict[str, Any] = {
         "kind": "fit",
         **body.model_dump(include={"sample", "method", "limit", "updates"}),
@@ -377,7 +381,7 @@ def fit(bench: Bench, uploads: UploadsOf, body: FitIn) -> Any:
     }
     if not body.sample:
         if body.source is None or body.target is None:
-            raise ProblemError(400, "Two vector files are needed, one for each language.")
+            raise api.ProblemError(400, "Two vector files are needed, one for each language.")
         for name, chosen in (("source", body.source), ("target", body.target), ("seeds", body.seeds)):
             order[name] = str(_path(bench, uploads, chosen)) if chosen else None
     return {"job": bench.jobs.start("fit", order, lambda result: bench.take(Path(result["folder"])))}
@@ -389,7 +393,7 @@ def _known_encoder(bench: Workbench, name: str | None) -> str | None:
         return name
     if bench.settings.folder is not None and (found := inside(bench.settings.folder, name)).is_dir():
         return str(found)
-    raise ProblemError(
+    raise api.ProblemError(
         400, f"The language model must be {OFFLINE_ENCODER} or a folder inside the allowed folder."
     )
 
@@ -397,12 +401,12 @@ def _known_encoder(bench: Workbench, name: str | None) -> str | None:
 def _output(bench: Workbench, name: str) -> Path:
     """Where the model is made; the name may not lead out of the folder, nor may anything be there already."""
     if not _NAME.fullmatch(name) or ".." in name:
-        raise ProblemError(
+        raise api.ProblemError(
             400, "The model's name may have letters, digits, spaces, points, dashes and underscores."
         )
     output = bench.settings.work / name
     if output.exists():
-        raise ProblemError(409, f"There is a '{name}' already; choose another name.")
+        raise api.ProblemError(409, f"There is a '{name}' already; choose another name.")
     return output
 
 
@@ -410,5 +414,5 @@ def _path(bench: Workbench, uploads: Uploads, chosen: FileIn) -> Path:
     if chosen.upload is not None:
         return uploads.path(chosen.upload)
     if chosen.path is None:
-        raise ProblemError(400, "Name a file of the allowed folder, or an upload.")
+        raise api.ProblemError(400, "Name a file of the allowed folder, or an upload.")
     return inside(bench.settings.folder, chosen.path)
