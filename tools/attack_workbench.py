@@ -34,7 +34,7 @@ from scipy.stats import mannwhitneyu
 from starlette.testclient import TestClient
 
 from bilex.model import Translator
-from bilex_workbench.access import LOCAL, AccessPolicy
+from bilex_workbench.access import LOCAL, AccessPolicy, same
 from bilex_workbench.decisions import Decision, record
 from bilex_workbench.retraining import earlier_models, fingerprint, retrained_folder
 from bilex_workbench.schema import review_file
@@ -279,7 +279,7 @@ def retraining(model: Path, seconds: float) -> str:
         assert decisions == kills, f"{decisions} of {kills} decisions are left"
         body = {"source": words[kills], "reviewer": "a", "verdict": "accept", "accepted": [words[0]]}
         assert server.request("POST", "/api/review/decide", body)[0] == 200
-        assert server.request("POST", "/api/learn", {"updates": 1})[0] == 202
+        assert server.request("POST", "/api/learn", {})[0] == 202
         until = time.monotonic() + rng.uniform(0.2, 8)
         while time.monotonic() < until and server.request("GET", "/api/job")[1]["job"]["state"] == "running":
             time.sleep(0.02)
@@ -348,7 +348,7 @@ def kills(model: Path, seconds: float) -> str:
 
 def _kill_while_writing(server: Server, delay: float, aim: str) -> None:
     """Start a retraining, and kill its process or the server soon after the model began to be written."""
-    assert server.request("POST", "/api/learn", {"updates": 1})[0] == 202
+    assert server.request("POST", "/api/learn", {})[0] == 202
     job = server.request("GET", "/api/job")[1]["job"]
     while job["state"] == "running" and job["phase"] not in ("Writing the model", "Comparing"):
         job = server.request("GET", "/api/job")[1]["job"]
@@ -451,7 +451,7 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
     ) as client:
         word, late = bench.engine.space.source.index_to_key[0], bench.engine.space.source.index_to_key[100]
         if operation == "learn":
-            assert client.post("/api/learn", json={"updates": 1}).status_code == 202
+            assert client.post("/api/learn", json={}).status_code == 202
             while (job := bench.jobs.describe()) and job.state == "running" and job.phase != phase:
                 time.sleep(0.001)
             if job and job.state != "running":

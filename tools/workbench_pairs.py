@@ -38,7 +38,7 @@ _DECISIONS, _ENTRIES = 5, 150
 OPERATIONS: dict[str, tuple[str, str, Any]] = {
     "keep": ("POST", "/api/learn/keep", None),
     "discard": ("POST", "/api/learn/discard", None),
-    "learn": ("POST", "/api/learn", {"updates": 1}),
+    "learn": ("POST", "/api/learn", {}),
     "apply": ("POST", "/api/audit/apply", None),
     "recalibrate back": ("DELETE", "/api/audit/recalibrate", None),
     "restore": ("POST", "/api/models/restore", {"number": 1}),

@@ -43,7 +43,7 @@ def test_retraining_keeps_or_discards(client, bench, model, tmp_path):
     decided = {row["source"] for row in client.get("/api/entries?reviewer=aino&limit=500").json()["rows"]}
     expected = client.get("/api/learn/estimate").json()
     assert expected["basis"] == "measurement" and "about" in expected["sentence"]
-    started = client.post("/api/learn", json={"updates": 5, "held_out": 0.3})
+    started = client.post("/api/learn", json={"held_out": 0.3})
     assert started.status_code == 202 and started.json()["job"]["kind"] == "learn"
     assert client.post("/api/learn", json={}).status_code == 409  # one at a time
     events = finish(client)
@@ -88,7 +88,7 @@ def test_retraining_keeps_or_discards(client, bench, model, tmp_path):
 def test_discard_leaves_the_model_alone(client, bench, model):
     review(client, bench, 20)
     files = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
-    client.post("/api/learn", json={"updates": 1})
+    client.post("/api/learn", json={})
     finish(client)
     assert retrained_folder(model).is_dir()
     assert client.post("/api/learn/discard").json() == {"waiting": None}
@@ -100,7 +100,7 @@ def test_discard_leaves_the_model_alone(client, bench, model):
 
 def test_cancel_leaves_nothing(client, bench, model):
     review(client, bench, 5)
-    client.post("/api/learn", json={"updates": 2000})
+    client.post("/api/learn", json={})
     answer = client.post("/api/job/cancel").json()
     assert answer["job"]["state"] == "cancelled"
     assert client.post("/api/job/cancel").status_code == 409

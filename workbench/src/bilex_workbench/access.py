@@ -199,7 +199,7 @@ class Safety:
         """Refuse a request without token or cookie."""
         if request.scope["path"] == HEALTH and request.method in ("GET", "HEAD"):
             return
-        if _same(request.cookies.get(_cookie_name(request), ""), self._policy.cookie):
+        if same(request.cookies.get(_cookie_name(request), ""), self._policy.cookie):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._admits(request, given.strip()):
@@ -213,7 +213,7 @@ class Safety:
         peer = request.client.host if request.client else ""
         if guessable:
             self._guesses.check(peer)
-        right = _same(given, self._policy.token)
+        right = same(given, self._policy.token)
         if guessable and not right:
             self._guesses.note(peer)
         return right
@@ -244,7 +244,7 @@ def _refusal(request: Request, refused: HTTPException) -> Response:
     return JSONResponse({"detail": sentence}, refused.status_code, headers)
 
 
-def _same(given: str, wanted: str) -> bool:
+def same(given: str, wanted: str) -> bool:
     """Whether two texts are equal, compared in constant time."""
     return hmac.compare_digest(given.encode(), wanted.encode())
 

@@ -31,7 +31,7 @@ class SampleIn(api.Body):
 
     size: int = Field(200, ge=1, le=100_000)
     reviewer: api.Name
-    random_seed: api.RandomSeed = 1
+    random_seed: int = Field(1, ge=0, le=2**32 - 1)
     min_confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     max_rank: int | None = Field(None, ge=1, le=1_000_000_000)
 

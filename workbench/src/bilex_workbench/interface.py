@@ -68,7 +68,6 @@ Name = Annotated[
 ]
 Note = Annotated[str, StringConstraints(max_length=10_000)]
 Words = Annotated[list[Word], Field(max_length=100)]
-RandomSeed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 
 WordQuery = Annotated[str, Query(min_length=1, max_length=LONGEST_WORD)]
 TextQuery = Annotated[str, Query(max_length=LONGEST_WORD)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query
@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 import bilex
-from bilex.model.answers import closest_spellings
+from bilex.model.answers import Translation, closest_spellings
 from bilex.model.space import Direction, Floats, Retrieval, Side
 from bilex_workbench import interface as api
 from bilex_workbench.engine import QUERIES, Engine, ServedSpace
@@ -24,15 +24,10 @@ Way = Annotated[Direction, Query()]
 _SIDES: tuple[Side, Side] = ("source", "target")
 
 
-class TranslationAnswer(api.Answer):
+class TranslationAnswer(Translation):
     """A translation of a word."""
 
-    word: str
-    score: float
-    confidence: float | None
-    rank: int | None
-    known: bool
-    composed: bool
+    __pydantic_config__: ClassVar[Any] = api.ANSWERED
 
 
 class RankedWord(api.Answer):

@@ -45,9 +45,7 @@ _EVENTS = {"text/event-stream": {"schema": {"type": "string"}}}
 class LearnIn(api.Body):
     """How to retrain."""
 
-    updates: int | None = Field(None, ge=0, le=2_000)
     held_out: float = Field(0.1, ge=0, le=0.5)
-    random_seed: api.RandomSeed = 1
 
 
 class RestoreIn(api.Body):

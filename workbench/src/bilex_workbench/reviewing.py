@@ -73,6 +73,7 @@ class NoteIn(SkipIn):
     note: api.Note
 
 
+@dataclass(frozen=True, kw_only=True)
 class Candidate(TranslationAnswer):
     """A candidate; of a headword, together with its other forms."""
 

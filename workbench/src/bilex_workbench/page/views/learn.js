@@ -44,8 +44,6 @@ class LearnView {
       return;
     }
     const part = el("input", { type: "number", min: 0, max: 50, value: 10, required: true });
-    const seed = el("input", { type: "number", min: 0, value: 1, required: true });
-    const updates = el("input", { type: "number", min: 1 });
     replace(this.inside, last && last.state !== "done" ? el("p", { class: `badge ${last.state === "failed" ? "bad" : "unsure"}`, id: "last-job" }, last.state === "failed" ? last.detail ?? "The last retraining failed." : "The last retraining was cancelled.") : null,
       card("Decisions so far", stats([["Accepted", count(status.accepted)], ["Corrected", count(status.corrected)], ["Rejected", count(status.rejected)], ["Not reviewed", count(status.unreviewed)]])),
       card("Retrain", el("p", { id: "learn-estimate" }, estimate.sentence), el("form", {
@@ -53,13 +51,13 @@ class LearnView {
         onsubmit: async (event) => {
           event.preventDefault();
           try {
-            const { job } = await api.post("learn", { updates: updates.value === "" ? null : Number(updates.value), held_out: Number(part.value) / 100, random_seed: Number(seed.value) });
+            const { job } = await api.post("learn", { held_out: Number(part.value) / 100 });
             this.follow(job);
           } catch (error) {
             warn(error);
           }
         },
-      }, field("Held out to compare (%)", part, "Decisions that are not learned from."), field("Updates", updates, "Empty: as the method sets them."), field("Random seed", seed),
+      }, field("Held out to compare (%)", part, "Decisions that are not learned from."),
       el("button", { type: "submit", class: "primary", id: "learn-start" }, "Learn from the decisions"))), this.modelsCard(models));
   }
 
