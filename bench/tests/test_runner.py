@@ -27,6 +27,7 @@ from bilex_bench.work import run_family
 from bilex_bench.workplace import Workplace, WorkPlan, sweep
 
 SCRIPT = Path(__file__).with_name("world_cli.py")
+LONGEST = 600  # seconds that a test waits for what takes seconds on a quiet machine
 
 
 class InProcess:
@@ -252,20 +253,20 @@ def test_ctrl_c_stops_everything_and_the_same_command_goes_on(
     grid = write_grid(tmp_path / "grid.toml", folder.path, log)
     process = started(grid, results, "--workers", "1")
     try:
-        wait_for("a first result", 60, lambda: process.poll() is not None or count_done(results) >= 1)
+        wait_for("a first result", LONGEST, lambda: process.poll() is not None or count_done(results) >= 1)
         os.killpg(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=LONGEST)
     finally:
         if process.poll() is None:
             process.kill()
     assert process.returncode == 130, output
-    wait_for("the end of all processes", 5, lambda: not processes_of(process.pid))
+    wait_for("the end of all processes", LONGEST, lambda: not processes_of(process.pid))
     kept = count_done(results)
     assert 1 <= kept < 8, output
     assert f"{kept} of 8 setups were finished and are kept in {results}" in output
     assert "Traceback" not in output
     again = started(grid, results, "--workers", "1")
-    output, _ = again.communicate(timeout=60)
+    output, _ = again.communicate(timeout=LONGEST)
     assert again.returncode == 0, output
     assert f"{8 - kept} setups were run; {kept} were there already; 8 of 8 are done" in output
     assert len(world.fits_logged(log)) <= 5, "at most the family that was cut off was fitted again"
@@ -280,7 +281,7 @@ def test_killed_at_random_moments_and_resumed_the_results_are_those_of_one_go(
     grid = write_grid(tmp_path / "grid.toml", folder.path, log)
     begun = time.monotonic()
     process = started(grid, whole, "--workers", "2")
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=LONGEST)
     assert process.returncode == 0, output
     one_go = time.monotonic() - begun
     log.unlink()
@@ -290,12 +291,12 @@ def test_killed_at_random_moments_and_resumed_the_results_are_those_of_one_go(
         process = started(grid, results, "--workers", "2")
         time.sleep(rng.uniform(0.5, 1.0) * one_go)
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate(timeout=30)
-        wait_for("the end of all processes", 5, lambda group=process.pid: not processes_of(group))
+        process.communicate(timeout=LONGEST)
+        wait_for("the end of all processes", LONGEST, lambda group=process.pid: not processes_of(group))
         assert count_done(results) >= kept, "nothing that was finished is lost"
         kept = count_done(results)
     process = started(grid, results, "--workers", "2")
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=LONGEST)
     assert process.returncode == 0, output
     assert world.outcomes(read(results)) == world.outcomes(read(whole))
     assert len(world.fits_logged(log)) <= 4 + 3 * 2, "no more fits than families, and those cut off"
@@ -307,10 +308,10 @@ def test_workers_do_not_outlive_a_runner_that_was_killed(folder: world.KnownFold
     results = tmp_path / "r.sqlite"
     grid = write_grid(tmp_path / "grid.toml", folder.path, tmp_path / "log")
     process = started(grid, results, "--workers", "2")
-    wait_for("a first result", 60, lambda: process.poll() is not None or count_done(results) >= 1)
+    wait_for("a first result", LONGEST, lambda: process.poll() is not None or count_done(results) >= 1)
     process.kill()
     process.wait()
-    wait_for("the end of all processes", 10, lambda: not processes_of(process.pid))
+    wait_for("the end of all processes", LONGEST, lambda: not processes_of(process.pid))
 
 
 def done(**more: object) -> Result:

@@ -26,7 +26,7 @@ def test_attacks_find_nothing(program: str, options: list[str], end: str) -> Non
         capture_output=True,
         text=True,
         check=False,
-        timeout=900,
+        timeout=1150,  # less than faulthandler_timeout
     )
     assert ended.stdout.splitlines()[-1:] == [end], ended.stdout + ended.stderr
     assert ended.returncode == 0
