@@ -239,10 +239,10 @@ class Trial(ABC, Generic[Fit, Half]):
                 f"{self.words} seed words in the vectors are too few to hold some out "
                 f"({self.fewest} are needed)"
             )
-        tried = f"presets {' and '.join(self.steps[0])}" if self.opens_form else "one preset"
+        presets = f" with presets {' and '.join(self.steps[0])}" if len(self.steps[0]) > 1 else ""
         self.progress.say(
-            f"Trial: {self.held_out_words} seed words are held out of smaller fits of "
-            f"{self.aligner.name} ({tried})."
+            f"Trial: {self.held_out_words} seed words are held out of a smaller fit of "
+            f"{self.aligner.name}{presets}."
         )
         try:
             self._fit_candidates()

@@ -201,6 +201,12 @@ def _decided(right: Rows, wrong: Rows) -> set[int]:
     return {*right[:, 0].tolist(), *wrong[:, 0].tolist()}
 
 
+def refits(translator: Translator, words: int) -> bool:
+    """Whether so many decided words are enough to fit the model's aligner again."""
+    made = translator.provenance
+    return words >= _REFIT_WORDS and not made.encoder_settings and made.aligner(chosen=True) is not None
+
+
 class _Refitted(NamedTuple):
     """A space that was fitted again, its maps, those from the present space, and the evidence for it."""
 
@@ -219,12 +225,9 @@ def _refitted(
     held-out decisions lose.
     """
     words = list(learned.translations())
-    made = translator.provenance
-    if len(words) < _REFIT_WORDS or made.encoder_settings or (aligner := made.aligner(chosen=True)) is None:
-        return None
-    space = translator.space
+    space, aligner = translator.space, translator.provenance.aligner(chosen=True)
     back = _inverse(translator.source_map), _inverse(translator.target_map)
-    if back[0] is None or back[1] is None:
+    if not refits(translator, len(words)) or aligner is None or back[0] is None or back[1] is None:
         return None
     source, target = (
         WordVectors(side.index_to_key, unit_rows(np.asarray(side.vectors) @ matrix))
