@@ -289,7 +289,7 @@ rows = np.random.default_rng(0).normal(size=(20_000, 40)).astype(np.float32)
 top_k(rows[:10], rows[:5000], 10, device="cpu"); neighbourhoods(rows[:10], rows[:5000], device="cpu")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 top_k(rows, rows, 10, device="cpu", memory=1 << 26)
-neighbourhoods(rows, rows, 10, device="cpu", memory=1 << 26)
+neighbourhoods(rows, rows, 10, device="cpu")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

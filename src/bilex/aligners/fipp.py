@@ -113,9 +113,9 @@ class FIPP(FromPairs):
             x_pairs, y_pairs = x.rows[pairs[:, 0]], y.rows[pairs[:, 1]]
             grams = filtered_gram(x_pairs, y_pairs, self.epsilon, self.strength, self.device)
             task.advance(bridged=grams.bridged)
-            bent = top_eigenpairs(grams.gram, torch.cat([grams.x, grams.y], dim=1), source.dim)
+            values, vectors = top_eigenpairs(grams.gram, torch.cat([grams.x, grams.y], dim=1), source.dim)
             task.advance()
-            rows = (bent.vectors * bent.values.clamp(min=0).sqrt()).double().cpu().numpy()
+            rows = (vectors * values.clamp(min=0).sqrt()).double().cpu().numpy()
             spread = scipy.linalg.lstsq(x_pairs.astype(np.float64), rows, cond=_LEAST)[0]
             u, _, v = common_rotations((rows * grams.weights[:, None]).T @ y_pairs.astype(np.float64))
             task.advance()
@@ -207,33 +207,19 @@ def filtered_gram(source: Array, target: Array, epsilon: float, strength: float,
     return FilteredGram(gram, x, y, weights, close / n**2)
 
 
-class Eigenpairs(NamedTuple):
-    """Eigenvalues, largest first, and a column of `vectors` for each."""
-
-    values: torch.Tensor
-    vectors: torch.Tensor
-
-
 def top_eigenpairs(
     matrix: torch.Tensor, start: torch.Tensor, count: int, *, tolerance: float = 1e-3, most_rounds: int = 40
-) -> Eigenpairs:
-    """The `count` algebraically largest eigenpairs of a symmetric matrix.
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `count` algebraically largest eigenvalues of a symmetric matrix, falling, and their vectors.
 
-    A small matrix is decomposed as a whole. For a large one a block of vectors is multiplied by the
-    matrix again and again, with the Rayleigh-Ritz procedure in between, until the sought eigenvalues
-    stand still.
-
-    Args:
-        matrix: n × n, float32.
-        start: n × m vectors with m > `count` that roughly span what is sought.
-        count: How many; fewer come back if the matrix is smaller.
-        tolerance: The largest change of an eigenvalue in a round, relative to that eigenvalue.
-        most_rounds: Multiplications at most.
+    A small matrix is decomposed as a whole. For a large one a block of more than `count` vectors, which
+    roughly span what is sought (`start`), is multiplied by the matrix again and again, with the
+    Rayleigh-Ritz procedure in between, until no sought eigenvalue changes by more than `tolerance` of itself.
     """
     count = min(count, len(matrix))
     if len(matrix) <= max(_SMALL, start.shape[1]):
         values, vectors = torch.linalg.eigh(matrix.double())
-        return Eigenpairs(values[-count:].flip(0).float(), vectors[:, -count:].flip(1).float())
+        return values[-count:].flip(0).float(), vectors[:, -count:].flip(1).float()
     basis, _ = torch.linalg.qr(start)
     before = torch.zeros(count, device=matrix.device)
     for _ in range(most_rounds):
@@ -241,12 +227,12 @@ def top_eigenpairs(
         small = basis.T @ image
         values, turn = torch.linalg.eigh((small + small.T).double() / 2)
         values, turn = values.flip(0).float(), turn.flip(1).float()
-        found = Eigenpairs(values[:count], basis @ turn[:, :count])
-        if bool(((found.values - before).abs() <= tolerance * found.values.abs()).all()):
+        vectors, sought = basis @ turn[:, :count], values[:count]
+        if bool(((sought - before).abs() <= tolerance * sought.abs()).all()):
             break
-        before = found.values
+        before = sought
         basis, _ = torch.linalg.qr(image @ turn)
-    return found
+    return sought, vectors
 
 
 def best_matching(source: Array, target: Array, most: int, *, device: str = "auto") -> tuple[Pairs, Scores]:

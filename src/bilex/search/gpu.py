@@ -159,16 +159,9 @@ def top_k(
 def best_proposals(
     queries: torch.Tensor, keys: torch.Tensor, key_count: int, look_at: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The `look_at` best keys of each query by the low-precision product, in no order.
+    """The `look_at` best keys of each query by the low-precision product, and a score that no other exceeds.
 
-    Args:
-        queries: Rounded queries.
-        keys: Rounded keys, padded with zero rows to a multiple of the group size.
-        key_count: How many of the rows are real keys.
-        look_at: How many are wanted.
-
-    Returns:
-        Key indices, and per query a score that no other key's proposal exceeds.
+    `keys` are padded with zero rows to a multiple of the group size; `key_count` of them are real.
     """
     block = queries @ keys.T
     if len(keys) > key_count:

@@ -81,14 +81,7 @@ class Forbidden(NamedTuple):
 
 
 def hard_negatives(keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> HardNegatives:
-    """A searcher for `keys`, on the device where they are; in their precision, for checks in float64.
-
-    Args:
-        keys: Unmapped key rows.
-        n: Neighbours per query.
-        temperature: τ of the softmax weights.
-        forbidden: Keys that each query may not have.
-    """
+    """A searcher for the n nearest of some unmapped keys, on their device and in their precision."""
     n = max(1, min(n, len(keys) - forbidden.most))
     if keys.device.type == "cpu" and keys.dtype == torch.float32:
         from bilex.search.negatives_cpu import CpuHardNegatives
@@ -102,15 +95,7 @@ def hard_negatives(keys: torch.Tensor, n: int, temperature: float, forbidden: Fo
 def to_units(
     image: torch.Tensor, previous: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mapped rows brought to length one, and how far they moved.
-
-    Args:
-        image: Mapped rows; overwritten.
-        previous: The unit rows of the last update, None at the first.
-
-    Returns:
-        1/length of each row, the unit rows, and each row's distance from its previous unit row.
-    """
+    """1/length of mapped rows, the unit rows in their place, and how far each lies from its previous one."""
     inverse = image.norm(dim=1).clamp_min_(1e-37).reciprocal_()
     image.mul_(inverse[:, None])
     step = torch.zeros_like(inverse) if previous is None else (image - previous).norm(dim=1)

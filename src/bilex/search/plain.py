@@ -89,16 +89,9 @@ def _check_finite(rows: Doubles, first: int = 0) -> None:
 
 
 def match(source: Floats, target: Floats, k: int, kept: tuple[Rows, Rows]) -> tuple[Rows, Rows, float]:
-    """Best partners by CSLS with hidden scores counted as zero; see `bilex.search.matching`.
+    """Best partners by CSLS, both ways, and the mean best similarity; see `bilex.search.matching`.
 
-    Args:
-        source: One source vector per row.
-        target: One target vector per row.
-        k: Neighbours in CSLS's terms.
-        kept: Which scores are not hidden, for each direction, one query per row.
-
-    Returns:
-        The partner of each source row, that of each target row, and the mean best similarity.
+    `kept` says for each direction which scores count, one query per row; the others count as zero.
     """
     scores = source.astype(np.float64) @ target.astype(np.float64).T
     partners, best = [], []

@@ -121,41 +121,20 @@ class KeySearch:
 
 
 def mean_of_best(
-    queries: AnyRows,
-    keys: AnyRows,
-    k: int = 10,
-    *,
-    device: str | torch.device = "auto",
-    memory: int | None = None,
+    queries: AnyRows, keys: AnyRows, k: int = 10, *, device: str | torch.device = "auto"
 ) -> Floats:
     """For each query the mean of its k highest dot products with the keys (CSLS's r)."""
-    scores, _ = top_k(queries, keys, k, device=device, memory=memory)
+    scores, _ = top_k(queries, keys, k, device=device)
     if not len(keys):
         return np.zeros(len(queries), np.float32)
     return np.asarray(scores.mean(axis=1, dtype=np.float64), np.float32)
 
 
 def neighbourhoods(
-    source: AnyRows,
-    target: AnyRows,
-    k: int = 10,
-    *,
-    device: str | torch.device = "auto",
-    memory: int | None = None,
+    source: AnyRows, target: AnyRows, k: int = 10, *, device: str | torch.device = "auto"
 ) -> tuple[Floats, Floats]:
-    """CSLS's two terms: r of every source row and r of every target row.
-
-    Args:
-        source: One source vector per row.
-        target: One target vector per row.
-        k: Neighbours in the mean.
-        device: "auto", "cpu" or "cuda".
-        memory: Bytes that the working blocks may take; None follows the free memory.
-    """
-    return (
-        mean_of_best(source, target, k, device=device, memory=memory),
-        mean_of_best(target, source, k, device=device, memory=memory),
-    )
+    """CSLS's two terms: r of every source row and r of every target row, over k neighbours."""
+    return mean_of_best(source, target, k, device=device), mean_of_best(target, source, k, device=device)
 
 
 def csls_top_k(
@@ -166,23 +145,12 @@ def csls_top_k(
     query_mean: Floats,
     key_mean: Floats,
     device: str | torch.device = "auto",
-    memory: int | None = None,
 ) -> tuple[Floats, Rows]:
     """For each query the k keys of highest CSLS, 2·q·y − r(q) − r(y), best first.
 
-    Args:
-        queries: One query per row.
-        keys: One key per row.
-        k: How many.
-        query_mean: r of each query.
-        key_mean: r of each key.
-        device: "auto", "cpu" or "cuda".
-        memory: Bytes for the working blocks.
-
-    Returns:
-        CSLS scores and key indices, each of shape (queries, k).
+    `query_mean` and `key_mean` are r of each query and of each key; the rest is as in `top_k`.
     """
-    scores, rows = top_k(queries, keys, k, key_penalty=key_mean, device=device, memory=memory)
+    scores, rows = top_k(queries, keys, k, key_penalty=key_mean, device=device)
     return scores - np.asarray(query_mean, np.float32)[:, None], rows
 
 

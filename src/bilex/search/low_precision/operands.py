@@ -138,15 +138,9 @@ def operand(
 ) -> Operand:
     """Rows as they are multiplied; float32 rows are not copied.
 
-    Args:
-        rows: Contiguous float32 rows.
-        int8: Whether to round them to 8 bits.
-        rotate: Whether to rotate rows before they are rounded; both sides of a product must agree.
-        limit: The largest 8-bit number; None for what torch sums right.
-        first: The number of the first row, for an error message.
-
-    Raises:
-        BilexError: A row is not finite.
+    With `int8` they are rotated, if wanted (on both sides of a product), and rounded to whole numbers of at
+    most `limit` (None for what torch sums right). `first` is the number of the first row, for the error about
+    one that is not finite.
     """
     count, width = rows.shape
     scale, error, norm = np.ones(count, np.float32), np.zeros(count), np.empty(count)
