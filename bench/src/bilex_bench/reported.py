@@ -1,4 +1,4 @@
-"""The figures of the paper's tables, and which of our setups each belongs to.
+"""The figures of the paper's tables, which of our setups each belongs to, and methods in order and colour.
 
 Li et al., Improving Word Translation via Two-Stage Contrastive Learning, ACL 2022. They were measured on
 fastText's Wikipedia vectors with 200,000 words per language; the note beside the file says more.

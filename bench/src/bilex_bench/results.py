@@ -1,4 +1,4 @@
-"""One setup of a benchmark: what is fitted on what, and with which settings.
+"""One setup of a benchmark, what is fitted on what with which settings, and the result that came of it.
 
 A setup is plain data, so that it can be compared, stored, sent to another machine and shown. Setups that
 differ only in what is built on a fitted aligner (language model, λ) are of one family: the aligner is

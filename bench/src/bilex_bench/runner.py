@@ -1,4 +1,7 @@
-"""From setups to results in a file: what is done is skipped, the rest is run and kept at once."""
+"""From setups to results in a file: what is done is skipped, the rest is run and kept at once.
+
+What earlier results took estimates what setups will take; that orders the work and is shown by `--dry-run`.
+"""
 
 from __future__ import annotations
 

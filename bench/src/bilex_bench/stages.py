@@ -1,4 +1,4 @@
-"""Fitted aligners kept on disk, so that a fit is done once and never again.
+"""Fitted aligners and stages C2 kept on disk: each is made once, and a stage is mixed with any λ for nothing.
 
 A fit is named by the content of everything it depends on (vectors, seeds, settings, device, version of
 bilex): a changed file under an old name is a new fit, not a wrong old one.
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 NAME_LETTERS = 24
 _FIT_KIND, _FIT, _MAPS = "bilex-fit-2", "fit.json", "maps.safetensors"
 UNREADABLE = (BilexError, OSError, KeyError, SafetensorError, TypeError, ValueError)
+KEPT_BYTES = 16 << 30
+_TENSORS, _STAGE = "stage.safetensors", "stage.json"
+_STAGE_KIND = "bilex-stage"
 
 
 @dataclass(frozen=True)
@@ -100,11 +103,6 @@ def _stored_fit(home: Path, aligner: Aligner, problem: Problem) -> FitResult:
     space = Space.from_aligner(known, problem.source, problem.target)
     seeds = problem.seeds if problem.seeds is not None else Lexicon([], "no seeds")
     return FitResult(known, space, None, Calibration(note="not calibrated"), report, seeds)
-
-
-KEPT_BYTES = 16 << 30
-_TENSORS, _STAGE = "stage.safetensors", "stage.json"
-_STAGE_KIND = "bilex-stage"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,8 @@
-"""The results file: every setup that was run, in one SQLite file that can be added to and merged."""
+"""The results file: every setup that was run, in one SQLite file that can be added to and merged.
+
+SQLite checks the structure of its file, not its content, so each setup has a checksum over all its rows,
+renewed in the transaction that changes them; what setups share is named by its own hash.
+"""
 
 from __future__ import annotations
 

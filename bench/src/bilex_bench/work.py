@@ -33,6 +33,8 @@ from bilex_bench.workplace import PeakMemory, Workplace
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
 
+_MOST_PAIRS = 300  # of a sample
+
 
 class FamilyOutOfMemoryError(Exception):
     """A family needs more memory than there is; it deserves a try with nothing beside it."""
@@ -254,10 +256,6 @@ def _stage_seconds(report: Mapping[str, Any], *, chosen: bool, combining: float)
     }
 
 
-MOST_PAIRS = 300
-Rows = npt.NDArray[np.int64]
-
-
 class Sampler:
     """The same test pairs, at most 300, taken evenly, looked up wherever both languages have vectors."""
 
@@ -270,8 +268,8 @@ class Sampler:
                 seen[0].add(a)
                 seen[1].add(b)
                 kept.append((a, b))
-        chosen = np.linspace(0, len(kept) - 1, min(MOST_PAIRS, len(kept))).round().astype(np.int64)
-        self.rows: Rows = np.array(kept, np.int64).reshape(-1, 2)[chosen]
+        chosen = np.linspace(0, len(kept) - 1, min(_MOST_PAIRS, len(kept))).round().astype(np.int64)
+        self.rows: npt.NDArray[np.int64] = np.array(kept, np.int64).reshape(-1, 2)[chosen]
 
     @property
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,4 +1,11 @@
-"""A folder of dictionaries and word vectors, whatever its layout."""
+"""A folder of dictionaries and word vectors, whatever its layout.
+
+Files are known by their names. One rule serves XLING, PanLex-BLI and a user's own folder. A pair `xx-yy` is
+named by the beginning of a file's name or by the folder that holds the file. What is left of the name is cut
+at every dot, dash and underscore: the part `train` or `seeds` makes it a seed dictionary, called by the part
+that is a number (`5k`, `1000`; `all` without one), the part `test` the test dictionary. MUSE numbers its
+source words instead: `xx-yy.0-5000.txt` are seeds, `xx-yy.5000-6500.txt` the test, `xx-yy.txt` is everything.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +23,42 @@ from bilex.vectors.reading import PACKED_SUFFIXES
 NO_SEEDS = "0"
 _VECTORS = "vectors"
 _SAMPLE = "sample"
+LANGUAGE = r"[a-z]{2,3}(?:_[a-z]+)?"
+ALL, FULL = "all", "full"
+_PAIR = re.compile(rf"{LANGUAGE}-{LANGUAGE}")
+_PAIR_FIRST = re.compile(rf"({LANGUAGE}-{LANGUAGE})(?=\.)")
+_PAIR_WITHIN = re.compile(rf"(?<=\.)({LANGUAGE}-{LANGUAGE})(?=\.)")
+_SUFFIXES = {".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".dict", ".trans"}
+_MUSE_PART = re.compile(r"(\d+)-(\d+)")
+_COUNT = re.compile(r"(\d+)(k?)", re.IGNORECASE)
+_DEEPEST = 3
+# The first that fits is taken: what opens at once before what has to be parsed, whole files before cut ones.
+_NAMES = (
+    "{}",
+    "{}.npy",
+    "{}.vec",
+    "wiki.{}.vec",
+    "cc.{}.300.vec",
+    "wiki.{}.*.vec",
+    "cc.{}.300.*.vec",
+    "fasttext.wiki.{}.300.vocab_200K.vec",
+    "fasttext.cc.{}.300.vocab_200K.vec",
+    "{}.bin",
+    "wiki.{}.bin",
+    "cc.{}.300.bin",
+)
+_PACKED = f"(?:{'|'.join(re.escape(suffix) for suffix in PACKED_SUFFIXES)})?"
 
 
 @dataclass(frozen=True)
 class DataFolder:
-    """What a benchmark reads: dictionaries of language pairs, and vectors of the languages.
+    """What a benchmark reads: dictionaries of language pairs, and vectors of the languages."""
 
-    Attributes:
-        name: What the data set is called in a grid.
-        path: The folder.
-        layout: How its dictionaries are named: "xling", "panlex", "muse" or "plain".
-        dictionaries: The dictionaries found.
-        vectors: The vector files found, by language.
-        vectors_sought: Where they were looked for, for messages: a pattern, or places in words.
-
-    Examples:
-        >>> folder = DataFolder.open("data", "xling")  # doctest: +SKIP
-        >>> folder.seed_names("en-fi")  # doctest: +SKIP
-        ('1k', '5k')
-    """
-
-    name: str
+    name: str  # what the data set is called in a grid
     path: Path
     dictionaries: Dictionaries
-    vectors: dict[str, Path]
-    vectors_sought: str
+    vectors: dict[str, Path]  # the vector files found, by language
+    vectors_sought: str  # where they were looked for, for messages: a pattern, or places in words
 
     @property
     def layout(self) -> str:
@@ -185,17 +203,6 @@ def _listed(names: tuple[str, ...], shown: int = 12) -> str:
     return ", ".join(names[:shown]) + more
 
 
-LANGUAGE = r"[a-z]{2,3}(?:_[a-z]+)?"
-ALL, FULL = "all", "full"
-_PAIR = re.compile(rf"{LANGUAGE}-{LANGUAGE}")
-_PAIR_FIRST = re.compile(rf"({LANGUAGE}-{LANGUAGE})(?=\.)")
-_PAIR_WITHIN = re.compile(rf"(?<=\.)({LANGUAGE}-{LANGUAGE})(?=\.)")
-_SUFFIXES = {".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".dict", ".trans"}
-_MUSE_PART = re.compile(r"(\d+)-(\d+)")
-_COUNT = re.compile(r"(\d+)(k?)", re.IGNORECASE)
-_DEEPEST = 3
-
-
 @dataclass
 class PairFiles:
     """The dictionaries of one pair, as stored."""
@@ -309,24 +316,6 @@ def _children(folder: Path) -> list[Path]:
         return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
     except OSError:
         return []
-
-
-# The first that fits is taken: what opens at once before what has to be parsed, whole files before cut ones.
-_NAMES = (
-    "{}",
-    "{}.npy",
-    "{}.vec",
-    "wiki.{}.vec",
-    "cc.{}.300.vec",
-    "wiki.{}.*.vec",
-    "cc.{}.300.*.vec",
-    "fasttext.wiki.{}.300.vocab_200K.vec",
-    "fasttext.cc.{}.300.vocab_200K.vec",
-    "{}.bin",
-    "wiki.{}.bin",
-    "cc.{}.300.bin",
-)
-_PACKED = f"(?:{'|'.join(re.escape(suffix) for suffix in PACKED_SUFFIXES)})?"
 
 
 def _compiled(name: str) -> re.Pattern[str]:
