@@ -1,14 +1,17 @@
 """The workbench under load: start, translations by many clients, pages of the table, memory.
 
     python -m research.workbench_load --words 200000 --work /tmp/load
+    python -m research.workbench_load --words 200000 --work /tmp/load --data DATA --corpus FI.txt RU.txt
 
 A planted model of that many words a language is made in the work folder (once). A server is started on it
 with an empty table: so many clients at once ask for translations of random words, each asking again as soon
 as it has its answer, while the table is being filled. Then the server is left alone for --idle seconds, in
 which it fills at full speed. It is started once more on a table that was filled beforehand with random
 translations, by the server's own code: answers are looked up now, and pages of the table are asked for.
-Clients are coroutines of one process that do next to nothing with an answer, since they share the processor
-with the server; the processor time of both is printed.
+With --data, the model is Procrustes of Finnish and Russian in that folder, so that entries have lemmas; with
+--corpus, every second request of a client is for the examples of the word. Clients are coroutines of one
+process that do next to nothing with an answer, since they share the processor with the server; the processor
+time of both is printed.
 """
 
 from __future__ import annotations
@@ -28,10 +31,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import quote
 
 import numpy as np
 import psutil
 
+from bilex.aligners import get_method
 from bilex.aligners.maps import Map, Unit
 from bilex.model import Translator
 from bilex.model.known import Proposals
@@ -42,6 +47,7 @@ from bilex_workbench.engine import Engine
 from bilex_workbench.precompute import Precompute
 from bilex_workbench.schema import review_file
 from bilex_workbench.store import Store
+from research.packed import read_dictionary, read_vectors
 
 TOKEN = "load-test-token"
 PORT = 8799
@@ -60,10 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--requests", type=int, default=100, help="of each client")
     parser.add_argument("--idle", type=float, default=20, help="seconds in which only the table is filled")
     parser.add_argument("--no-table", action="store_true", help="measure nothing with a filled table")
+    parser.add_argument("--data", type=Path, help="a folder with vectors of Finnish and Russian")
+    parser.add_argument("--corpus", nargs=2, default=[], help="texts with examples, one per language")
     options = parser.parse_args(arguments)
-    model = options.work / f"planted-{options.words}"
+    model = options.work / f"{'fi-ru' if options.data else 'planted'}-{options.words}"
     if not model.exists():
-        make_model(model, options.words)
+        make_model(model, options.words, options.data)
+    options.vocabulary = Translator.load(model, verify=False).space.source.index_to_key
     _while_filling(model, options)
     if not options.no_table:
         _with_table(model, options)
@@ -73,9 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _while_filling(model: Path, options: argparse.Namespace) -> None:
     for path in model.parent.glob(review_file(model).name + "*"):
         path.unlink()
-    with running(model) as server:
+    word = quote(options.vocabulary[0])
+    with running(model, options.corpus) as server:
         until(lambda: ask("/api/model")["state"] == "ready", 60, 0.02)
-        say("first translation", seconds=round(until(lambda: bool(ask("/api/translate?word=w0s")), 60), 2))
+        first = until(lambda: bool(ask(f"/api/translate?word={word}")), 60)
+        say("first translation", seconds=round(first, 2))
         measure_translations("searched", server, options)
         say("memory after searches", **memory(server, model))
         done = ask("/api/model")["entries"]["done"]
@@ -87,28 +98,39 @@ def _while_filling(model: Path, options: argparse.Namespace) -> None:
 
 def _with_table(model: Path, options: argparse.Namespace) -> None:
     fill_table(model)
-    with running(model) as server:
+    with running(model, options.corpus) as server:
         until(lambda: bool(ask("/api/model")["entries"]["complete"]), 60, 0.02)
         measure_translations("looked up", server, options)
         measure_pages(options.words)
         say("memory with the table", **memory(server, model))
 
 
-def make_model(folder: Path, words: int) -> None:
-    """Random vectors and the same with noise; the CSLS terms are random too, which no timing depends on."""
+def make_model(folder: Path, words: int, data: Path | None = None) -> None:
+    """Random vectors and the same with noise, or real ones; the CSLS terms are random, as no timing needs."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((words, _DIMENSION), dtype=np.float32)
-    y = x + np.float32(_NOISE) * rng.standard_normal((words, _DIMENSION), dtype=np.float32)
-    sides = []
-    for rows, ending in ((x, "s"), (y, "t")):
-        np.divide(rows, np.linalg.norm(rows, axis=1, keepdims=True), out=rows)
-        sides.append(WordVectors([f"w{number}{ending}" for number in range(words)], rows, ("unit",)))
+    codes, maps = (None, None), [Map([Unit()]), Map([Unit()])]
+    if data is None:
+        x = rng.standard_normal((words, _DIMENSION), dtype=np.float32)
+        y = x + np.float32(_NOISE) * rng.standard_normal((words, _DIMENSION), dtype=np.float32)
+        sides = []
+        for rows, ending in ((x, "s"), (y, "t")):
+            np.divide(rows, np.linalg.norm(rows, axis=1, keepdims=True), out=rows)
+            sides.append(WordVectors([f"w{number}{ending}" for number in range(words)], rows, ("unit",)))
+    else:
+        codes = ("fi", "ru")
+        sides = [read_vectors(data, code, words) for code in codes]
+        aligner = get_method("procrustes")()
+        aligner.fit(sides[0], sides[1], read_dictionary(data, "fi-ru", "train.freq.5k"))
+        maps = [aligner.source_map_, aligner.target_map_]
+        sides = [
+            WordVectors(side.index_to_key, one(side.vectors), ("unit",))
+            for side, one in zip(sides, maps, strict=True)
+        ]
     space = Space(sides[0], sides[1])
     r_source, r_target = (rng.uniform(0.2, 0.25, words).astype(np.float32) for _ in sides)
     space.keep_neighbourhoods(r_source, r_target)
-    Translator.of_parts(space, Map([Unit()]), Map([Unit()]), provenance=Provenance(method="planted")).save(
-        folder
-    )
+    provenance = Provenance(method="planted", source_language=codes[0], target_language=codes[1])
+    Translator.of_parts(space, *maps, provenance=provenance).save(folder)
 
 
 def fill_table(model: Path) -> None:
@@ -131,15 +153,17 @@ def fill_table(model: Path) -> None:
 
 
 @contextmanager
-def running(model: Path) -> Iterator[psutil.Process]:
+def running(model: Path, corpus: Sequence[str] = ()) -> Iterator[psutil.Process]:
     """A server on the model; how long it took to answer is printed."""
     command = [sys.executable, "-m", "bilex", "serve", str(model), "--port", str(PORT), "--token", TOKEN]
     began = time.perf_counter()
     server = subprocess.Popen(
-        [*command, "--no-browser"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*command, "--no-browser", *(["--corpus", *corpus] if corpus else [])],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
-        until(_answers, 60, 0.01)
+        until(_answers, 600, 0.01)
         say("first page", seconds=round(time.perf_counter() - began, 2))
         yield psutil.Process(server.pid)
     finally:
@@ -184,17 +208,20 @@ def ask(path: str) -> Any:
 
 def measure_translations(name: str, server: psutil.Process, options: argparse.Namespace) -> None:
     """The time of a translation when so many clients ask at once, each on a connection of its own."""
-    times: list[float] = []
+    times: dict[str, list[float]] = {"translate": [], "examples": []}
     began, own, used = time.perf_counter(), time.process_time(), _processor_time(server)
     asyncio.run(_clients(options, times))
-    per_second = len(times) / (time.perf_counter() - began)
+    count = sum(map(len, times.values()))
+    per_second = count / (time.perf_counter() - began)
     say(
         f"translation, {name}",
         clients=options.clients,
         a_second=round(per_second),
-        **quantiles(times),
-        server_cpu_ms=round(1000 * (_processor_time(server) - used) / len(times), 2),
-        client_cpu_ms=round(1000 * (time.process_time() - own) / len(times), 2),
+        **quantiles(times["translate"]),
+        **({"examples": quantiles(times["examples"])} if options.corpus else {}),
+        server_cpu_ms=round(1000 * (_processor_time(server) - used) / count, 2),
+        client_cpu_ms=round(1000 * (time.process_time() - own) / count, 2),
+        load=psutil.getloadavg()[0],
     )
 
 
@@ -203,17 +230,23 @@ def _processor_time(process: psutil.Process) -> float:
     return float(used.user + used.system)
 
 
-async def _clients(options: argparse.Namespace, times: list[float]) -> None:
+async def _clients(options: argparse.Namespace, times: dict[str, list[float]]) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(options.clients):
-            group.create_task(_client(number, options.requests, options.words, times))
+            group.create_task(_client(number, options, times))
 
 
-async def _client(number: int, requests: int, words: int, times: list[float]) -> None:
+async def _client(number: int, options: argparse.Namespace, times: dict[str, list[float]]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
     choice = random.Random(number)
-    for _ in range(requests):
-        path = f"/api/translate?word=w{choice.randrange(words)}s&k=5"
+    word = answer = ""
+    for turn in range(options.requests):
+        examples = bool(options.corpus) and turn % 2 == 1
+        if not examples:
+            word = quote(options.vocabulary[choice.randrange(options.words)])
+        path = (
+            f"/api/examples?source={word}&target={answer}" if examples else f"/api/translate?word={word}&k=5"
+        )
         began = time.perf_counter()
         writer.write(
             f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
@@ -221,8 +254,10 @@ async def _client(number: int, requests: int, words: int, times: list[float]) ->
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
         body = await reader.readexactly(length)
-        times.append(time.perf_counter() - began)
-        assert body.count(b'"score"') == 5, body
+        times["examples" if examples else "translate"].append(time.perf_counter() - began)
+        assert examples or body.count(b'"score"') == 5, body
+        if options.corpus and not examples:
+            answer = quote(json.loads(body)["translations"][0]["word"])
     writer.close()
 
 
