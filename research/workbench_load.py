@@ -27,6 +27,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,8 @@ def _with_table(model: Path, options: argparse.Namespace) -> None:
 def make_model(folder: Path, words: int, data: Path | None = None) -> None:
     """Random vectors and the same with noise, or real ones; the CSLS terms are random, as no timing needs."""
     rng = np.random.default_rng(0)
-    codes, maps = (None, None), [Map([Unit()]), Map([Unit()])]
+    codes: tuple[str, ...] = ()
+    maps = [Map([Unit()]), Map([Unit()])]
     if data is None:
         x = rng.standard_normal((words, _DIMENSION), dtype=np.float32)
         y = x + np.float32(_NOISE) * rng.standard_normal((words, _DIMENSION), dtype=np.float32)
@@ -129,8 +131,10 @@ def make_model(folder: Path, words: int, data: Path | None = None) -> None:
     space = Space(sides[0], sides[1])
     r_source, r_target = (rng.uniform(0.2, 0.25, words).astype(np.float32) for _ in sides)
     space.keep_neighbourhoods(r_source, r_target)
-    provenance = Provenance(method="planted", source_language=codes[0], target_language=codes[1])
-    Translator.of_parts(space, *maps, provenance=provenance).save(folder)
+    provenance = Provenance(method="planted")
+    if codes:
+        provenance = replace(provenance, source_language=codes[0], target_language=codes[1])
+    Translator.of_parts(space, maps[0], maps[1], provenance=provenance).save(folder)
 
 
 def fill_table(model: Path) -> None:

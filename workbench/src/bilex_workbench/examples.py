@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 from unicodedata import category
@@ -33,8 +33,9 @@ _LINES = 10_000  # between two reports of progress
 _RANKED = 60  # sentences that are compared: each costs a read of the index
 _MOST_FORMS = 16  # of a word, the most frequent first
 _BEST_WORDS = 11
-_READ = 50_000  # places of words that a query may read: 10 ms
+_READ = 1_000  # sentences with the rarer of two words in which the other is looked for
 _SIDES = ("source", "target")
+Row = tuple[str, str, int]  # both sentences and their number
 _WORD = re.compile(r"\w+", re.UNICODE)
 
 
@@ -225,37 +226,35 @@ class Corpus:
         self, words: Sequence[Sequence[str]], near: Sequence[set[str]], k: int = 3
     ) -> dict[str, list[dict[str, Any]]]:
         """The best sentences: short, whole, and with words that are near the word in meaning."""
-        both = [words[0], []], [[], words[1]]
+        found = [self._rows(side, words[side]) for side in range(len(_SIDES))]
+        one_side = [words[0], []], [[], words[1]]
         return {
-            "parallel": self._best(words, near[0] | near[1], k) if self.parallel and all(words) else [],
-            **{name: self._best(both[side], near[side], k) for side, name in enumerate(_SIDES)},
+            "parallel": _best(self._pairs(words, found), words, near[0] | near[1], k),
+            **{name: _best(found[side], one_side[side], near[side], k) for side, name in enumerate(_SIDES)},
         }
 
-    def _best(self, words: Sequence[Sequence[str]], near: set[str], k: int) -> list[dict[str, Any]]:
-        """The best of the first sentences with words of each side that has some.
-
-        Of the index, so much is searched that about `_READ` places of the words are read. Without that limit,
-        two frequent words that rarely meet, or one that is frequent only in the other language, cost a pass
-        over the whole index.
-        """
-        queries = [_any(one) for one in words]
-        asked = " AND ".join(f"{name} : ({one})" for name, one in zip(_SIDES, queries, strict=True) if one)
-        if not asked or any(given and not one for given, one in zip(words, queries, strict=True)):
+    def _rows(self, side: int, words: Sequence[str], other: re.Pattern[str] | None = None) -> list[Row]:
+        """The first pairs of sentences that have a word on one side, and the pattern on the other."""
+        query = _any(words)
+        if not query:
             return []
         with self._lock:
-            density = sum(self._density(query) for query in queries if query)
             rows = self._connection.execute(
-                "SELECT source, target FROM sentences WHERE sentences MATCH ? AND rowid <= ? LIMIT ?",
-                (asked, int(_READ / density) if density else 2**62, _RANKED),
-            ).fetchall()
-        return _best(rows, words, near, k)
+                "SELECT source, target, rowid FROM sentences WHERE sentences MATCH ? LIMIT ?",
+                (f"{_SIDES[side]} : ({query})", _READ if other else _RANKED),
+            )
+            return list(islice((row for row in rows if not other or other.search(row[1 - side])), _RANKED))
 
-    def _density(self, query: str) -> float:
-        """The share of sentences that have a word in either language, by the first ones; 0 if few have."""
-        rows = self._connection.execute(
-            "SELECT rowid FROM sentences WHERE sentences MATCH ? LIMIT ?", (query, _RANKED)
-        ).fetchall()
-        return _RANKED / rows[-1][0] if len(rows) == _RANKED else 0.0
+    def _pairs(self, words: Sequence[Sequence[str]], found: Sequence[Sequence[Row]]) -> list[Row]:
+        """The first pairs of sentences with words on both sides.
+
+        FTS5 could look for both at once, and would read its whole index for frequent words that rarely meet;
+        here the rows of the rarer word are read, a bounded number of them.
+        """
+        if not self.parallel or not all(found):
+            return []
+        side = min((0, 1), key=lambda one: (len(found[one]), -found[one][-1][2]))
+        return self._rows(side, words[side], _pattern(words[1 - side]))
 
 
 def _any(words: Sequence[str]) -> str:
@@ -272,15 +271,15 @@ def _tokens(word: str) -> list[str]:
 
 
 def _best(
-    rows: Sequence[tuple[str, str]], words: Sequence[Sequence[str]], near: set[str], k: int
+    rows: Sequence[Row], words: Sequence[Sequence[str]], near: set[str], k: int
 ) -> list[dict[str, Any]]:
     """The k best rows by the sentence of the first side with words, each once, with the words marked."""
-    once = {next(text for text, found in zip(row, words, strict=True) if found): row for row in rows}
+    once = {next(text for text, found in zip(row[:2], words, strict=True) if found): row for row in rows}
     best: list[dict[str, Any]] = []
     for text in sorted(once, key=lambda text: _worth(text, near), reverse=True):
         marked = {
             name: _marked(sentence, found)
-            for name, sentence, found in zip(_SIDES, once[text], words, strict=True)
+            for name, sentence, found in zip(_SIDES, once[text][:2], words, strict=True)
             if found
         }
         if all(one["marks"] for one in marked.values()):
@@ -300,7 +299,11 @@ def _worth(sentence: str, near: set[str]) -> float:
 
 def _marked(sentence: str, words: Sequence[str]) -> dict[str, Any]:
     """A sentence, and where the words stand in it, in characters."""
+    marks = [[one.start(), one.end()] for one in _pattern(words).finditer(sentence)]
+    return {"text": sentence, "marks": marks}
+
+
+def _pattern(words: Sequence[str]) -> re.Pattern[str]:
     texts = sorted((re.sub(r"[\s_]+", " ", word) for word in words), key=len, reverse=True)
     any_word = "|".join(re.escape(text).replace(r"\ ", r"[\s_]+") for text in texts)
-    found = re.finditer(rf"(?<!\w)(?:{any_word})(?!\w)", sentence, re.IGNORECASE)
-    return {"text": sentence, "marks": [[one.start(), one.end()] for one in found]}
+    return re.compile(rf"(?<!\w)(?:{any_word})(?!\w)", re.IGNORECASE)
