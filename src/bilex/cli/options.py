@@ -185,7 +185,7 @@ def _parameter(name: str, hint: Any, default: Any, described: dict[str, _Describ
     if rest.get("prompt"):
         rest["prompt"] = said.help.rstrip(".")
     number = "N" if isinstance(rest.get("type"), (IntRange, click.FloatRange)) else None
-    shown = {"help": said.help, "metavar": said.metavar or number, "show_default": True}
+    shown = {"help": said.help, "metavar": said.metavar or number, "show_default": default != ""}
     rest = {"is_flag": kind is bool, "multiple": kind == tuple[str, ...], **shown, **rest}
     return click.Option([*said.flags, name], **rest)
 
