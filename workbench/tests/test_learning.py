@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bilex.model import Translator
+from bilex.model import Translator, refine
 from bilex_workbench.retraining import earlier_models, is_held_out, retrained_folder
 from bilex_workbench.state import Settings, Workbench
 from workbench_server import right_answer, serving
@@ -36,13 +36,17 @@ def finish(client, seconds=120):
     return found
 
 
-def test_retraining_keeps_or_discards(client, bench, model, tmp_path):
+def test_retraining_keeps_or_discards(client, bench, model, tmp_path, monkeypatch):
     assert client.post("/api/learn", json={}).status_code == 409  # nothing was decided
     assert "Nothing was decided" in client.get("/api/learn/estimate").json()["sentence"]
     review(client, bench, 120)
     decided = {row["source"] for row in client.get("/api/entries?reviewer=aino&limit=500").json()["rows"]}
     expected = client.get("/api/learn/estimate").json()
     assert expected["basis"] == "measurement" and "about" in expected["sentence"]
+    with monkeypatch.context() as patch:
+        patch.setattr(refine, "_REFIT_WORDS", 50)
+        refit = client.get("/api/learn/estimate").json()
+        assert "fitted again" in refit["sentence"] and refit["seconds"] >= expected["seconds"] - 0.2
     started = client.post("/api/learn", json={"held_out": 0.3})
     assert started.status_code == 202 and started.json()["job"]["kind"] == "learn"
     assert client.post("/api/learn", json={}).status_code == 409  # one at a time

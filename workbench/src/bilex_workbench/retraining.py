@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import math
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -25,7 +26,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import ASIDE, exchange, sha256, sync_folder, temporary_folder
 from bilex.core.locks import hidden_name
 from bilex.core.manifest import CHECKSUMS
-from bilex.model.refine import Refinement
+from bilex.model.refine import Refinement, refits
 from bilex.model.storage import describe, is_model, own_files, read_provenance
 from bilex_workbench import interface as api
 from bilex_workbench.decisions import Outcome, all_outcomes
@@ -287,7 +288,9 @@ def _finish(store: Store, folder: Path, size: int, result: dict[str, Any]) -> No
             changes,
         )
         remember(connection, "waiting", result)
-        remember(connection, "last_learning", {"seconds": result["seconds"], "size": size})
+        refitted = result["refinement"]["refitted"]
+        about = {"seconds": result["seconds"], "size": size, "refitted": refitted}
+        remember(connection, "last_learning", about)
 
 
 @router.get("/api/learn/estimate", response_model=EstimateAnswer)
@@ -295,8 +298,11 @@ def estimate_learning(bench: Bench) -> Any:
     """How long a retraining will take, before it is started: as the last one, or by a small search now."""
     learned = material(bench, 0.1)
     decisions = len(learned["accepted"]) + len(learned["rejected"])
-    last = bench.store.fact("last_learning")
-    if last and last["size"]:
+    last, translator = bench.store.fact("last_learning"), bench.engine.translator
+    known = set(translator.seeds.pairs)
+    fresh = {source for source, target in learned["accepted"] if (source, target) not in known}
+    refit, own = refits(translator, len(fresh - set(learned["held_out"]))), translator.provenance.fit_seconds
+    if last and last["size"] and bool(last.get("refitted")) == refit:
         size = bench.book.words + bench.backward.words
         seconds, basis = last["seconds"] * size / last["size"], "last run"
         why = f"the last one took {duration(last['seconds'])}"
@@ -312,6 +318,9 @@ def estimate_learning(bench: Bench) -> Any:
         seconds, basis = _START_SECONDS + _PAIR_SECONDS * decisions, "measurement"
         seconds += passes * each
         why = "measured by a small search on this machine"
+        if refit and not math.isnan(own):
+            seconds += 2 * own
+            why = f"with so many decisions the model is fitted again, twice; its own fit took {duration(own)}"
     sentence = f"A retraining with {decisions:,} decided pairs takes about {duration(seconds)} ({why})."
     if not decisions:
         sentence = "Nothing was decided yet; review some entries first."
@@ -360,20 +369,22 @@ def changed_entries(
     where = "FROM changes WHERE instr(source, ?1) > 0 OR instr(before, ?1) > 0 OR instr(after, ?1) > 0"
     rows = bench.store.all(f"SELECT * {where} ORDER BY source_rank LIMIT ?2 OFFSET ?3", q, limit, offset)
     decided = all_outcomes(bench.store) if rows else {}
+    refitted = bool(((waiting(bench) or {}).get("refinement") or {}).get("refitted"))
     shown = []
     for row in rows:
         known = decided.get(row["source"])
-        one = {**dict(row), "reason": _reason(row), "decided": known and list(known.accepted)}
+        one = {**dict(row), "reason": _reason(row, refitted), "decided": known and list(known.accepted)}
         shown.append({name: one[name] for name in Change.model_fields})
     return {"total": bench.store.number(f"SELECT count(*) {where}", q), "rows": shown}
 
 
-def _reason(row: sqlite3.Row) -> str:
+def _reason(row: sqlite3.Row, refitted: bool) -> str:
     if row["near"] is None:
         return "no decision is near"
     if row["near"] == row["source"]:
         return "a decision on this word"
-    return f"near the decision on '{row['near']}' (similarity {row['similarity']:.2f})"
+    near = f"the decision on '{row['near']}' (similarity {row['similarity']:.2f})"
+    return f"the model was fitted again; nearest is {near}" if refitted else f"near {near}"
 
 
 @router.post("/api/learn/keep", response_model=KeptAnswer, responses=api.problems(409))
