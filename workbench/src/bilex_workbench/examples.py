@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import category
 
+import numpy as np
 from fastapi import APIRouter
 
 from bilex.core.errors import BilexError
@@ -22,7 +23,6 @@ from bilex.core.progress import SILENT, Progress
 from bilex.model.space import Side
 from bilex_workbench import interface as api
 from bilex_workbench.entries import forms_of
-from bilex_workbench.lookup import neighbours
 from bilex_workbench.state import Book, BookOf
 
 router = APIRouter(tags=["table"])
@@ -33,6 +33,7 @@ _LINES = 10_000  # between two reports of progress
 _RANKED = 60  # sentences that are compared: each costs a read of the index
 _MOST_FORMS = 16  # of a word, the most frequent first
 _BEST_WORDS = 11
+_NEIGHBOURS, _FREQUENT = 20, 20_000  # words near a word, among so many of the most frequent
 _READ = 1_000  # sentences with the rarer of two words in which the other is looked for
 _SIDES = ("source", "target")
 Row = tuple[str, str, int]  # both sentences and their number
@@ -101,10 +102,14 @@ def _target_forms(book: Book, target: str) -> list[str]:
 
 
 def _neighbours(book: Book, word: str, side: Side) -> set[str]:
-    try:
-        return {near["word"].casefold() for near in neighbours(book.space, word, side, 20)}
-    except api.ProblemError:  # a word that somebody typed
+    """Frequent words near a word: rare ones stand in few sentences, and all words take ten times as long."""
+    words = book.space.words(side)
+    row = words.key_to_index.get(word)
+    if row is None:  # a word that somebody typed
         return set()
+    near = np.asarray(words.vectors[:_FREQUENT], np.float32) @ np.asarray(words.vectors[row], np.float32)
+    best = np.argsort(-near, kind="stable")[: _NEIGHBOURS + 1].tolist()
+    return {words.index_to_key[one].casefold() for one in best if one != row}
 
 
 def corpus_file(model: str | Path) -> Path:
