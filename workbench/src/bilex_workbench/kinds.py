@@ -6,6 +6,7 @@ capital letters of simplemma's tables, extended to words with similar vectors; t
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -33,17 +34,23 @@ _NAME, _SURELY_NAME, _FUNCTION = 0.2, 0.6, 0.15
 _LISTED = 5_000  # the lists of function words are short
 _SHARE_OF_CANDIDATES = 0.3
 _SHORTEST_LIST, _FREQUENT, _SHORT = 20, 150, 4
+_WORDS_BETWEEN = 200  # that are lemmatised before people who ask go first
 Lookup = Callable[[str], bool]
 
 
 class Kinds:
     """What kind each source word of a model is."""
 
-    def __init__(self, space: Space, languages: tuple[str | None, str | None]) -> None:
+    def __init__(
+        self,
+        space: Space,
+        languages: tuple[str | None, str | None],
+        give_way: Callable[[], None] = lambda: None,
+    ) -> None:
         self._space = space
         self._codes = languages
         sides = (space.source, space.target)
-        self.lemmas = [_lemmas(words, code) for words, code in zip(sides, languages, strict=True)]
+        self.lemmas = [_lemmas(words, code, give_way) for words, code in zip(sides, languages, strict=True)]
         self._stop = [stop_words(code) for code in languages]
         self._known = [_known_words(code) for code in languages]
         self._script = _usual_script(space.source.index_to_key[:2000])
@@ -203,11 +210,19 @@ def stop_words(code: str | None) -> frozenset[str]:
     return frozenset(stopwordsiso.stopwords(code)) if code else frozenset()
 
 
-def _lemmas(words: object, code: str | None) -> Lemmas | None:
+def _lemmas(words: object, code: str | None, give_way: Callable[[], None]) -> Lemmas | None:
     try:
-        return Lemmas.of(words, lemmatiser(code))  # type: ignore[arg-type]
+        lemma_of = lemmatiser(code)
     except BilexError:  # no lemmatiser for this language
         return None
+    count = itertools.count(1)
+
+    def lemmatise(word: str) -> str:
+        if next(count) % _WORDS_BETWEEN == 0:
+            give_way()  # this takes seconds, and only one thread of Python runs at a time
+        return lemma_of(word)
+
+    return Lemmas.of(words, lemmatise)  # type: ignore[arg-type]
 
 
 def _known_words(code: str | None) -> Lookup | None:

@@ -111,7 +111,8 @@ class Precompute(threading.Thread):
     def _find_kinds(self) -> Kinds:
         """What tells kinds and headwords; the headwords are kept, so that later starts need no tables."""
         source, target = self.engine.translator.provenance.languages
-        kinds = Kinds(self.space, (target, source) if self._reads else (source, target))
+        languages = (target, source) if self._reads else (source, target)
+        kinds = Kinds(self.space, languages, self._give_way)
         if self.store.fact("lemmatised") is None:
             with self.store.writing() as connection:
                 connection.execute("DELETE FROM forms")
