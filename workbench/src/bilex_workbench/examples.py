@@ -107,7 +107,8 @@ def _neighbours(book: Book, word: str, side: Side) -> set[str]:
     row = words.key_to_index.get(word)
     if row is None:  # a word that somebody typed
         return set()
-    near = np.asarray(words.vectors[:_FREQUENT], np.float32) @ np.asarray(words.vectors[row], np.float32)
+    keys, vector = (np.asarray(words.vectors[part], np.float32) for part in (slice(_FREQUENT), row))
+    near = np.einsum("kd,d->k", keys, vector)  # a product's threads would wait for those of other requests
     best = np.argsort(-near, kind="stable")[: _NEIGHBOURS + 1].tolist()
     return {words.index_to_key[one].casefold() for one in best if one != row}
 

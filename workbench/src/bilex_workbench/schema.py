@@ -147,7 +147,11 @@ CREATE TABLE notes (
 INSERT INTO notes (source, reviewer, note, at) SELECT source, reviewer, note, at FROM notes_5 ORDER BY at;
 DROP TABLE notes_5;
 """
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
+# The forms of a headword, for the examples of all of them.
+_VERSION_7 = "CREATE INDEX forms_by_head ON forms (side, head, row);"
+MIGRATIONS: tuple[str, ...] = (
+    _VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6, _VERSION_7,
+)  # fmt: skip
 VERSION = len(MIGRATIONS)
 
 
