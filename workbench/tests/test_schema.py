@@ -109,7 +109,9 @@ def test_decisions_of_every_earlier_version_are_kept(tmp_path, monkeypatch, vers
                 "INSERT INTO decisions (source, reviewer, verdict, accepted, rejected, candidates, kind, at) "
                 "VALUES ('talo', 'a', 'accept', '[\"house\"]', '[\"barn\"]', '[]', 'review', '2026')"
             )
-            connection.execute("INSERT INTO notes VALUES ('talo', 'a', 'a note', '2026')")
+            connection.execute(
+                "INSERT INTO notes (source, reviewer, note, at) VALUES ('talo', 'a', 'x', '2026')"
+            )
         store.close()
     store = Store(path)
     (decision,) = decisions_about(store, "talo")
