@@ -317,7 +317,7 @@ class C1Settings(Aligner):
 
     def constants(self, seeds: int, smaller_vocabulary: int) -> C1Constants:
         """The constants that hold for a problem of this size."""
-        seeds = seeds if self.size is None else self.size
+        seeds = self._seeds(seeds)
         overrides = {constant.name: getattr(self, constant.name) for constant in fields(C1Constants)}
         constants = constants_for(self.preset, seeds, smaller_vocabulary, **overrides)
         constants = shortened(constants, self.way, self.preset)
@@ -329,8 +329,8 @@ class C1Settings(Aligner):
 
     def plan(self, seeds: int, smaller_vocabulary: int) -> tuple[Pass, ...]:
         """The passes through the rounds; the surest pairs of each join the seeds of the next."""
-        seeds = seeds if self.size is None else self.size
-        few, own = seeds < _JOINED_SEEDS, self.constants(seeds, smaller_vocabulary)
+        few, seeds = self._has_few(seeds), self._seeds(seeds)
+        own = self.constants(seeds, smaller_vocabulary)
         count = self.passes
         if count is None:
             count = 3 if self.preset in WAYS and few else 1
@@ -349,8 +349,11 @@ class C1Settings(Aligner):
         words = _EARLY_WORDS if few else None
         return (*(Pass(pairs, early, words) for pairs in found), Pass(anchors, last))
 
+    def _seeds(self, given: int) -> int:
+        return given if self.size is None else self.size
+
     def _has_few(self, seeds: int) -> bool:
-        return (seeds if self.size is None else self.size) < _JOINED_SEEDS
+        return self._seeds(seeds) < _JOINED_SEEDS
 
     def for_trial(self, pairs: int, words: int) -> Self:
         """Fewer updates, and one round per pass with many seeds; the constants are those for all seeds."""

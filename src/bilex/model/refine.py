@@ -47,6 +47,7 @@ from bilex.vectors import WordVectors
 from bilex.vectors.stored import unit_rows
 
 if TYPE_CHECKING:
+    from bilex.aligners.base import Aligner
     from bilex.model.translator import Translator
 
 Pair = tuple[str, str]
@@ -202,9 +203,21 @@ def _decided(right: Rows, wrong: Rows) -> set[int]:
 
 
 def refits(translator: Translator, words: int) -> bool:
-    """Whether so many decided words are enough to fit the model's aligner again."""
+    """Whether so many decided words make `refined` fit the model's aligner again."""
+    return _before_maps(translator, words) is not None
+
+
+def _before_maps(translator: Translator, words: int) -> tuple[Aligner, Floats, Floats] | None:
+    """The aligner to fit again, and the matrices that take both languages' maps back.
+
+    None where decided words are few, the model has a language model, or its vectors cannot be had back.
+    """
     made = translator.provenance
-    return words >= _REFIT_WORDS and not made.encoder_settings and made.aligner(chosen=True) is not None
+    if words < _REFIT_WORDS or made.encoder_settings:
+        return None
+    aligner = made.aligner(chosen=True)
+    source, target = _inverse(translator.source_map), _inverse(translator.target_map)
+    return None if aligner is None or source is None or target is None else (aligner, source, target)
 
 
 class _Refitted(NamedTuple):
@@ -221,17 +234,16 @@ def _refitted(
 ) -> _Refitted | None:
     """The space of the model's own aligner with the decisions among its seeds.
 
-    None where decisions are few, the vectors before the maps cannot be had from those in the space, or
-    held-out decisions lose.
+    None where that cannot be, or held-out decisions lose.
     """
-    words = list(learned.translations())
-    space, aligner = translator.space, translator.provenance.aligner(chosen=True)
-    back = _inverse(translator.source_map), _inverse(translator.target_map)
-    if not refits(translator, len(words)) or aligner is None or back[0] is None or back[1] is None:
+    words, space = list(learned.translations()), translator.space
+    found = _before_maps(translator, len(words))
+    if found is None:
         return None
+    aligner, *back = found
     source, target = (
         WordVectors(side.index_to_key, unit_rows(np.asarray(side.vectors) @ matrix))
-        for side, matrix in ((space.source, back[0]), (space.target, back[1]))
+        for side, matrix in zip((space.source, space.target), back, strict=True)
     )
     count = round(_REFIT_HELD_OUT * len(words))
     held_out = set(np.random.default_rng(0).permutation(words)[:count].tolist())
