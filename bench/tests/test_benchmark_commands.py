@@ -92,8 +92,8 @@ def test_the_quick_grid_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
                 first = [prediction.ranks[retrieval] == 1 for prediction in predictions]
                 right = [p.answers[retrieval][0] in p.golds for p in predictions]
                 assert first == right
-                assert result.figure(direction, retrieval) == pytest.approx(sum(right) / len(right))
-    better = [c1.figure(d, "csls") - procrustes.figure(d, "csls") for d in ("forward", "backward")]
+                assert result.metric(direction, retrieval) == pytest.approx(sum(right) / len(right))
+    better = [c1.metric(d, "csls") - procrustes.metric(d, "csls") for d in ("forward", "backward")]
     assert min(better) > 0 and max(better) > 0.02
     before = out.read_bytes()
     capsys.readouterr()

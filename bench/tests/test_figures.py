@@ -110,10 +110,10 @@ def test_lambda_curves_are_the_scores_of_the_results(results: list[Result], draw
         (auto,) = (r for r in here if r.setup.mixing == "auto")
         swept = {r.setup.mixing: r for r in here if isinstance(r.setup.mixing, float)}
         for number, (way, retrieval) in enumerate(expected):
-            scores = [100 * swept[mixing].figure(way, retrieval) for mixing in LAMBDAS]
+            scores = [100 * swept[mixing].metric(way, retrieval) for mixing in LAMBDAS]
             np.testing.assert_allclose(curves[number], np.column_stack([LAMBDAS, scores]))
-            assert levels[number] == pytest.approx(100 * aligner.figure(way, retrieval))
-            np.testing.assert_allclose(chosen[number], [0.3, 100 * auto.figure(way, retrieval)])
+            assert levels[number] == pytest.approx(100 * aligner.metric(way, retrieval))
+            np.testing.assert_allclose(chosen[number], [0.3, 100 * auto.metric(way, retrieval)])
 
 
 def test_a_sweep_alone_has_curves_and_nothing_to_compare() -> None:
@@ -161,7 +161,7 @@ def test_heat_map_shows_every_score_and_its_mean(results: list[Result], drawings
     expected = []
     for pair in PAIRS:
         for way in DIRECTIONS:
-            expected.append([100 * by_place[name, pair].figure(way, "csls") for name in names])
+            expected.append([100 * by_place[name, pair].metric(way, "csls") for name in names])
     expected.append(list(np.mean(expected, axis=0)))
     assert texts(drawing.figure) == [f"{score:.1f}" for row in expected for score in row]
     bold = [text.get_fontweight() == "bold" for text in axes.texts]

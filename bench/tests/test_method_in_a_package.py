@@ -141,7 +141,7 @@ def test_the_benchmark_runs_it_alone_and_under_a_language_model(results: Path) -
     with ResultsStore.open(results, create=False) as store:
         found = store.results()
     assert [r.error for r in found] == [None] * 4
-    scores = {r.setup.label: r.figure("forward", "csls") for r in found}
+    scores = {r.setup.label: r.metric("forward", "csls") for r in found}
     assert scores["Toy"] == scores["Procrustes"] > 0.9
     assert {"Toy+tiny", "C2 (Toy)"} <= set(scores)
 

@@ -150,7 +150,7 @@ def test_every_setup_has_its_row_with_its_scores(page: str, results: list[Result
     assert len(rows) == len(done)
     auto = next(r for r in done if r.setup.mixing == "auto" and r.setup.pair == "fi-ru")
     scores = [
-        100 * (auto.figure(way, retrieval, leak_free=free) or 0)
+        100 * (auto.metric(way, retrieval, leak_free=free) or 0)
         for way in ("forward", "backward")
         for retrieval, free in (("nn", False), ("csls", False), ("csls", True))
     ]

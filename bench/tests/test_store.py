@@ -131,9 +131,9 @@ def test_the_view_reads_as_the_results_do(path: Path) -> None:
         for direction in ("forward", "backward"):
             for retrieval in ("nn", "csls"):
                 expected = [
-                    result.figure(direction, retrieval, name) for name in ("p@1", "p@5", "p@10", "mrr")
+                    result.metric(direction, retrieval, name) for name in ("p@1", "p@5", "p@10", "mrr")
                 ]
-                expected.append(result.figure(direction, retrieval, leak_free=True))
+                expected.append(result.metric(direction, retrieval, leak_free=True))
                 row = rows[result.setup.label, direction, retrieval]
                 assert list(row[:5]) == expected
                 assert row[5:] == (40, sum(result.seconds.values()), 2.5, "en-fi", "5k", "xling")

@@ -248,7 +248,7 @@ def test_one_experiment_under_two_labels_is_one_method() -> None:
 def test_runs_that_differ_by_random_seed_are_averaged() -> None:
     runs = [made(seed=seed) for seed in (0, 1)]
     (main,) = build_tables(runs, names=["main"])
-    expected = fmean(100 * (run.figure("forward", "csls") or 0) for run in runs)
+    expected = fmean(100 * (run.metric("forward", "csls") or 0) for run in runs)
     assert figures(main, "C1", "5k", "en→*").ours == (pytest.approx(expected),)
     assert any("several random seeds" in note for note in main.notes)
 

@@ -35,7 +35,7 @@ def test_the_grid_becomes_a_table_and_is_run_once(
     assert paper_table.run(grid, results, ["FIPP"], threads=1) == 0
     with ResultsStore.open(results, create=False) as store:
         (result,) = store.results()
-    shown = 100 * (result.figure("forward", "csls") or 0.0)
+    shown = 100 * (result.metric("forward", "csls") or 0.0)
     table = paper_table.tables(results)
     assert "FIPP" in table and f"{shown:.2f}" in table
     assert "FIPP, aa-bb" in capsys.readouterr().err

@@ -1,8 +1,7 @@
-"""One setup of a benchmark, what is fitted on what with which settings, and the result that came of it.
+"""A setup of the benchmark (what is fitted on what, with which settings) and its result.
 
-A setup is plain data, so that it can be compared, stored, sent to another machine and shown. Setups that
-differ only in what is built on a fitted aligner (language model, λ) are of one family: the aligner is
-fitted once for all of them.
+Setups that differ only in what is built on a fitted aligner (language model, λ) form a family: the aligner
+is fitted once for all of them.
 """
 
 from __future__ import annotations
@@ -22,33 +21,30 @@ from bilex.core.text import escape_control_characters
 if TYPE_CHECKING:
     from bilex.evaluation import Prediction
 
-
 Mixing = float | Literal["auto"]
+DirectionName = Literal["forward", "backward"]
+DIRECTIONS: tuple[DirectionName, ...] = ("forward", "backward")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What one row of a results file is about."""
+    """One experiment."""
 
     dataset: str  # the name of the data folder in the grid
     pair: str  # source and target language, such as "en-ru"; both directions are scored
     seeds: str  # the name of the seed dictionary, such as "5k" or "1k"; "0" for none
     method: str  # the name of an aligner
-    # the aligner's settings that differ from its defaults
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    limit: int | None = None  # how many of the most frequent words of each language are read; None for all
-    seed: int = 0  # the random seed of methods that need one
+    settings: Mapping[str, Any] = field(default_factory=dict)  # the aligner's, where not the defaults
+    limit: int | None = None  # the number of most frequent words read per language; None for all
+    seed: int = 0  # the random seed
     lm: str | None = None  # the language model of stage C2; None for the aligner alone
-    tune: bool = True  # whether that model is tuned; False combines it as it is
-    # the settings of tuning that differ from the model's preset
-    tuning: Mapping[str, Any] = field(default_factory=dict)
-    # λ, the weight of the language model, 1 being the model alone, or "auto"; None without a model
-    mixing: Mixing | None = None
-    # The name in tables. It says nothing that the other fields do not, and is no part of `key`
-    label: str = ""
+    tune: bool = True  # whether the language model is tuned
+    tuning: Mapping[str, Any] = field(default_factory=dict)  # of tuning, where not the model's preset
+    mixing: Mixing | None = None  # λ, the weight of the language model; None without one
+    label: str = ""  # the name in tables; not part of `key`
 
     def __post_init__(self) -> None:
-        # Grids and results files come from others; on a terminal and in tables their labels are one line.
+        # Grids and results files come from others: a label must not steer a terminal or break a table.
         object.__setattr__(self, "label", escape_control_characters(" ".join(self.label.split())))
 
     @property
@@ -59,17 +55,17 @@ class Setup:
 
     @property
     def key(self) -> str:
-        """A name for everything that the result depends on: equal keys, equal experiments."""
+        """A hash of everything the result depends on."""
         return _digest(self._family_content(), self.lm, self.tune, dict(self.tuning), self.mixing)
 
     @property
     def family(self) -> str:
-        """A name for what the aligner's fit depends on."""
+        """A hash of everything the aligner's fit depends on."""
         return _digest(self._family_content())
 
     @property
     def stage(self) -> str | None:
-        """A name for what stage C2 depends on, λ left out; None without a language model."""
+        """A hash of everything stage C2 depends on, except λ; None without a language model."""
         if self.lm is None:
             return None
         return _digest(self._family_content(), self.lm, self.tune, dict(self.tuning))
@@ -90,81 +86,73 @@ class Setup:
         return [self.dataset, self.pair, self.seeds, self.method, settings, self.limit, self.seed]
 
 
+def _digest(*content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def families(setups: Iterable[Setup]) -> list[list[Setup]]:
-    """Setups grouped by what they share, in order of first appearance: the unit of work of a runner."""
+    """Group setups by family, in order of first appearance."""
     found: dict[str, list[Setup]] = {}
     for setup in setups:
         found.setdefault(setup.family, []).append(setup)
     return list(found.values())
 
 
-def _digest(*content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-DirectionName = Literal["forward", "backward"]
-DIRECTIONS: tuple[DirectionName, ...] = ("forward", "backward")
-
-
 def now() -> str:
-    """This moment as results write it: UTC, ISO 8601, whole seconds."""
+    """The current time as results store it: UTC, ISO 8601, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, eq=False)
 class WordSample:
-    """Vectors of some test pairs at one point of the method, for pictures."""
+    """Vectors of some test pairs at one stage of a method, for t-SNE plots."""
 
-    source_words: tuple[str, ...]  # source words of test pairs
-    target_words: tuple[str, ...]  # their translations, one for each
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]  # the translation of each source word
     source: npt.NDArray[np.float32]  # one row per source word
-    target: npt.NDArray[np.float32]  # one row per target word
+    target: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
-    """One setup and what came of it."""
+    """The result of one setup."""
 
-    setup: Setup  # what was run
-    status: Literal["done", "failed"]  # "done" or "failed"
+    setup: Setup
+    status: Literal["done", "failed"]
     error: str | None = None  # why it failed, in one sentence
-    # `Evaluation.as_dict()`: the figures of both directions under every convention
-    evaluation: Mapping[str, Any] | None = None
-    # the answers to every covered test word, by direction
+    evaluation: Mapping[str, Any] | None = None  # `Evaluation.as_dict()`
+    # the answers to every covered test word
     predictions: Mapping[DirectionName, tuple[Prediction, ...]] = field(default_factory=dict)
-    # by step: "fit" (of the aligner), "tune", "encode", "combine", "trial" (what choosing λ took), "evaluate"
+    # by step: "fit" (of the aligner), "tune", "encode", "combine", "trial" (the choice of λ), "evaluate"
     seconds: Mapping[str, float] = field(default_factory=dict)
-    gigabytes: float | None = None  # peak memory of the process during this setup's family
-    gpu_gigabytes: float | None = None  # peak GPU memory likewise; None without a GPU
+    gigabytes: float | None = None  # peak memory of the process during the family
+    gpu_gigabytes: float | None = None  # peak GPU memory during the family; None without a GPU
     device: str = "cpu"  # "cpu" or "cuda"
-    # versions of bilex, Python and the libraries; hardware; host; number of threads; the command line that
-    # started the run, if one did
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    # what the aligner and stage C2 report about themselves
-    report: Mapping[str, Any] = field(default_factory=dict)
-    started: str = ""  # when, in UTC, ISO 8601
-    attempts: int = 1  # how often it was tried
-    # vectors for pictures by name: "static" (as read), "aligned", "lm", "lm-tuned", "combined"
+    environment: Mapping[str, Any] = field(default_factory=dict)  # versions, hardware, threads, command line
+    report: Mapping[str, Any] = field(default_factory=dict)  # of the aligner and of stage C2
+    started: str = ""  # as `now` writes it
+    attempts: int = 1
+    # by name: "static" (as read), "aligned", "lm", "lm-tuned", "combined"
     samples: Mapping[str, WordSample] = field(default_factory=dict)
 
-    def figure(
-        self, direction: DirectionName, retrieval: str, measure: str = "p@1", *, leak_free: bool = False
+    def metric(
+        self, direction: DirectionName, retrieval: str, name: str = "p@1", *, leak_free: bool = False
     ) -> float | None:
-        """One figure between 0 and 1; None where there is none."""
+        """One metric between 0 and 1; None where there is none."""
         if self.evaluation is None:
             return None
         scored = self.evaluation[direction]
-        figures = (scored["leak_free"] or {}).get(retrieval) if leak_free else scored[retrieval]
-        return None if figures is None else float(figures[measure])
+        metrics = (scored["leak_free"] or {}).get(retrieval) if leak_free else scored[retrieval]
+        return None if metrics is None else float(metrics[name])
 
     @property
     def mixing(self) -> float | None:
-        """λ: as given, or as chosen where it was left to choose; None where there is none."""
+        """λ, as given or as chosen; None without a language model."""
         mixing = self.report.get("mixing") if self.setup.mixing == "auto" else self.setup.mixing
         return None if mixing is None else float(mixing)
 
     @property
     def working_seconds(self) -> float:
-        """What the setup takes from the vectors to a space that translates; scoring does not count."""
+        """The time from the vectors to a space that translates, without evaluation."""
         return sum(seconds for step, seconds in self.seconds.items() if step != "evaluate")

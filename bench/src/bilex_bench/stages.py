@@ -32,7 +32,6 @@ from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
-from bilex_bench.store_codec import plain
 
 if TYPE_CHECKING:
     from bilex.encoders.combine import Both, Combination
@@ -176,7 +175,7 @@ def finished_stage(
         raise BilexError(f"{settings.lm}: stage C2 was not run.")
     trial, stage = found.report.trial, found.stage
     report = {
-        **plain(stage.report.as_dict()),
+        **stage.report.as_dict(),
         "mixing_scores": trial.mixing_scores,
         "trial_seconds": trial.seconds,
         "seconds": stage.report.seconds + trial.seconds,

@@ -1,7 +1,8 @@
-"""The results file: every setup that was run, in one SQLite file that can be added to and merged.
+"""The results file: every setup that was run, in one SQLite file that can be extended and merged.
 
 SQLite checks the structure of its file, not its content, so each setup has a checksum over all its rows,
-renewed in the transaction that changes them; what setups share is named by its own hash.
+renewed in the transaction that changes them. What many setups share (the test words of a pair, vectors as
+they were read) is stored once, in the table `parts`, under its SHA-256.
 """
 
 from __future__ import annotations
@@ -10,41 +11,45 @@ import contextlib
 import hashlib
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+import pydantic_core
+
 from bilex.core.errors import BilexError
 from bilex.core.files import check_output, written_plainly
 from bilex.core.locks import exclusive_lock
 from bilex.evaluation import Prediction
-from bilex_bench import store_codec as codec
 from bilex_bench.results import DirectionName, Result, Setup, WordSample
 
 if TYPE_CHECKING:
     from typing import Self
 
-
-_SMALLEST_FILE = 100  # the header of an SQLite file; a smaller one would be made into a new results file
-_WAIT_SECONDS = 60  # for another process's write to end
-_JSON_COLUMNS = ("evaluation", "seconds", "environment", "report")
-_PLAIN_COLUMNS = ("status", "error", "gigabytes", "gpu_gigabytes", "device", "started", "attempts")
-_TABLES = ("labels", "predictions", "results", "samples")
 VERSION = 1
 _APPLICATION = int.from_bytes(b"bilx", "big")
+_SMALLEST_FILE = 100  # the header of an SQLite file; SQLite takes a smaller file for an empty one
+_WAIT_SECONDS = 60  # for another process's write to end
+_TABLES = ("labels", "predictions", "results", "samples")
+_JSON_COLUMNS = ("evaluation", "seconds", "environment", "report")
+_PLAIN_COLUMNS = ("status", "error", "gigabytes", "gpu_gigabytes", "device", "started", "attempts")
 _COLUMNS = ("key", "setup", *_JSON_COLUMNS, *_PLAIN_COLUMNS)
+_DAMAGED = "was changed or damaged since it was written; restore the file from a copy"
 
 
 @dataclass(frozen=True)
 class MergeReport:
-    """What came of merging another results file into one."""
+    """What merging another results file changed."""
 
     added: int  # setups that only the other file had
-    already: int  # setups that were here already, and stay as they are
-    replaced: int  # setups that had failed here and are done in the other file
-    differing: int = 0  # setups done in both files with unequal figures (counted in `already` too)
+    already: int  # setups that this file had, and that stay as they are
+    replaced: int  # setups that failed in this file and are done in the other
+    differing: int = 0  # setups done in both files with different metrics (part of `already`)
 
 
 class ResultsStore:
@@ -64,7 +69,7 @@ class ResultsStore:
 
         Args:
             path: The file.
-            create: Whether a file that is not there is made.
+            create: Whether to create a file that does not exist.
 
         Raises:
             BilexError: The file is missing, damaged, of another version, or something else.
@@ -85,7 +90,7 @@ class ResultsStore:
         with _plain_errors(path):
             connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
             try:
-                # A rollback journal, not WAL: between two results the file is whole by itself, to be copied.
+                # A rollback journal, not WAL: between two results the file is complete and can be copied.
                 connection.execute("PRAGMA synchronous = FULL")
                 _prepare(connection, path)
                 found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -107,21 +112,21 @@ class ResultsStore:
         self.close()
 
     def claim(self) -> contextlib.AbstractContextManager[None]:
-        """Be the one runner of this file, as long as the `with` block lasts; readers need not."""
+        """Lock the file for one runner, as long as the `with` block lasts; readers need no lock."""
         return exclusive_lock(self.path)
 
     def keys(self, status: str | None = "done") -> set[str]:
         """The keys of the setups with a status; None for all."""
-        rows = self._rows("SELECT key FROM results WHERE ? IS NULL OR status = ?", (status, status))
+        rows = self._execute("SELECT key FROM results WHERE ?1 IS NULL OR status = ?1", status)
         return {key for (key,) in rows}
 
     def attempts(self, key: str) -> int:
-        """How often a setup was tried by now, as its last result says; 0 if never."""
-        rows = self._rows("SELECT attempts FROM results WHERE key = ?", (key,))
+        """How often a setup was tried, according to its last result; 0 if never."""
+        rows = self._execute("SELECT attempts FROM results WHERE key = ?", key)
         return int(rows[0][0]) if rows else 0
 
     def add(self, result: Result) -> bool:
-        """Keep a result, unless its setup is done already; return whether it was kept.
+        """Store a result, unless its setup is done already; return whether it was stored.
 
         A failed result of the same setup is replaced. The label of the setup joins those known for it. If
         the disk is full or the file cannot be written, all earlier results are intact.
@@ -129,44 +134,44 @@ class ResultsStore:
         key = result.setup.key
         with self._transaction():
             self._label(result.setup)
-            known = self._rows("SELECT status FROM results WHERE key = ?", (key,))
-            if known and known[0][0] == "done":
-                keep_checksums(self._connection, [key])
-                return False
-            self._forget(key)
-            self._insert("results", _row(result))
-            for direction, predictions in result.predictions.items():
-                words, own = codec.split_predictions(predictions)
-                row = {"key": key, "direction": direction, "words": self._part(words), "own": own}
-                self._insert("predictions", row)
-            for name, sample in result.samples.items():
-                parts = zip(("words", "source", "target"), codec.split_sample(sample), strict=True)
-                self._insert("samples", {"key": key, "name": name} | {n: self._part(p) for n, p in parts})
-            keep_checksums(self._connection, [key])
-        return True
+            is_new = not self._execute("SELECT 1 FROM results WHERE key = ? AND status = 'done'", key)
+            if is_new:
+                self._forget([key])
+                self._insert("results", **_row(result))
+                for direction, predictions in result.predictions.items():
+                    words, own = _split_predictions(predictions)
+                    self._insert(
+                        "predictions", key=key, direction=direction, words=self._part(words), own=own
+                    )
+                for name, sample in result.samples.items():
+                    words = _pack([sample.source_words, sample.target_words])
+                    matrices = {"source": _pack_matrix(sample.source), "target": _pack_matrix(sample.target)}
+                    parts = {part: self._part(content) for part, content in matrices.items()}
+                    self._insert("samples", key=key, name=name, words=self._part(words), **parts)
+            self._keep_checksums([key])
+        return is_new
 
     def name(self, setups: Iterable[Setup]) -> None:
         """Remember the labels of setups, run or yet to be run.
 
         One experiment may have several names, such as "C2 (C1)" in one table of the paper and "C2 [mBERT]" in
-        another; it is run once, and `results` shows it under each. A runner calls this before it starts.
+        another; it is run once, and `results` shows it under each.
         """
+        named = list(setups)
         with self._transaction():
-            named = list(setups)
             for setup in named:
                 self._label(setup)
-            keep_checksums(self._connection, {setup.key for setup in named})
+            self._keep_checksums({setup.key for setup in named})
 
     def results(self, *, predictions: bool = False, samples: bool = False) -> list[Result]:
         """All results in the order they were added, one for each label of a setup.
 
         Args:
-            predictions: Whether the answers to every test word are read too.
-            samples: Whether the vectors for pictures are read too.
+            predictions: Whether to read the answers to every test word, too.
+            samples: Whether to read the vectors for plots, too.
         """
-        with _plain_errors(self.path):
-            check_checksums(self._connection, self.path)
-        rows = self._rows(
+        self._check_checksums()
+        rows = self._execute(
             f"SELECT labels.label, {', '.join(f'results.{name}' for name in _COLUMNS)} FROM results "
             "LEFT JOIN labels ON labels.key = results.key ORDER BY results.rowid, labels.rowid"
         )
@@ -179,115 +184,211 @@ class ResultsStore:
         return found
 
     def predictions(self, key: str) -> dict[DirectionName, tuple[Prediction, ...]]:
-        """The answers of a setup to every covered test word, by direction; empty if it has none."""
-        rows = self._rows(
+        """The answers of a setup to every covered test word, by direction; empty if there are none."""
+        rows = self._execute(
             "SELECT direction, content, own FROM predictions JOIN parts ON parts.sha256 = words "
             "WHERE key = ? ORDER BY direction DESC",
-            (key,),
+            key,
         )
         with _readable(self.path):
-            return {direction: codec.join_predictions(words, own) for direction, words, own in rows}
+            return {direction: _join_predictions(words, own) for direction, words, own in rows}
 
     def samples(self, key: str) -> dict[str, WordSample]:
-        """The vectors of a setup that were kept for pictures, by name; empty if there are none."""
-        rows = self._rows(
+        """The vectors of a setup that were kept for plots, by name; empty if there are none."""
+        rows = self._execute(
             "SELECT name, w.content, s.content, t.content FROM samples JOIN parts AS w ON w.sha256 = words "
             "JOIN parts AS s ON s.sha256 = source JOIN parts AS t ON t.sha256 = target WHERE key = ? "
             "ORDER BY samples.rowid",
-            (key,),
+            key,
         )
         with _readable(self.path):
-            return {name: codec.join_sample(*parts) for name, *parts in rows}
+            return {name: _join_sample(*parts) for name, *parts in rows}
 
     def merge(self, other: str | Path) -> MergeReport:
         """Add what another results file has, in one transaction; the other file stays as it is."""
-        other = Path(other)
-        with ResultsStore.open(other, create=False):  # to hear what is wrong with it, if anything is
-            pass
-        if other.samefile(self.path):
+        ResultsStore.open(other, create=False).close()  # reports what is wrong with it
+        if Path(other).samefile(self.path):
             raise BilexError(f"{other}: cannot be merged into itself; name another file.")
-        with _plain_errors(self.path):
-            self._connection.execute("ATTACH DATABASE ? AS other", (str(other),))
+        self._execute("ATTACH DATABASE ? AS other", str(other))
         try:
             with self._transaction():
                 return self._take_over()
         finally:
-            self._connection.execute("DETACH DATABASE other")
+            self._execute("DETACH DATABASE other")
 
     def _take_over(self) -> MergeReport:
-        ours = dict(self._rows("SELECT key, status FROM main.results"))
-        theirs = self._rows("SELECT key, status FROM other.results ORDER BY rowid")
+        """Copy the rows of the attached file that are new or better."""
+        ours = dict(self._execute("SELECT key, status FROM main.results"))
+        theirs = self._execute("SELECT key, status FROM other.results ORDER BY rowid")
         new = [key for key, _ in theirs if key not in ours]
         better = [key for key, status in theirs if status == "done" and ours.get(key) == "failed"]
-        differing = self._rows(
+        [(differing,)] = self._execute(
             "SELECT count(*) FROM main.results AS a JOIN other.results AS b ON a.key = b.key "
-            "WHERE a.status = 'done' AND b.status = 'done' AND a.evaluation <> b.evaluation"
-        )[0][0]
-        columns = ", ".join(_COLUMNS)
+            "WHERE a.status = 'done' AND b.status = 'done' AND json(a.evaluation) <> json(b.evaluation)"
+        )
+        self._forget([*new, *better])
         for key in (*new, *better):
-            self._forget(key)
-            self._write(
-                f"INSERT INTO main.results ({columns}) SELECT {columns} FROM other.results WHERE key = ?", key
-            )
-            self._write(
-                "INSERT OR IGNORE INTO main.parts SELECT * FROM other.parts WHERE sha256 IN ("
-                "SELECT words FROM other.predictions WHERE key = ?1 "
-                "UNION SELECT words FROM other.samples WHERE key = ?1 "
-                "UNION SELECT source FROM other.samples WHERE key = ?1 "
-                "UNION SELECT target FROM other.samples WHERE key = ?1)",
-                key,
-            )
-            for table in ("predictions", "samples"):
-                self._write(f"INSERT INTO main.{table} SELECT * FROM other.{table} WHERE key = ?", key)
-        self._write("INSERT OR IGNORE INTO main.labels SELECT * FROM other.labels")
-        labelled = self._rows("SELECT key FROM other.labels")
-        keep_checksums(self._connection, {*new, *better, *(key for (key,) in labelled)})
+            for table in ("results", "predictions", "samples"):
+                self._execute(f"INSERT INTO main.{table} SELECT * FROM other.{table} WHERE key = ?", key)
+        self._execute(
+            "INSERT OR IGNORE INTO main.parts SELECT * FROM other.parts WHERE sha256 IN ("
+            "SELECT words FROM main.predictions UNION SELECT words FROM main.samples "
+            "UNION SELECT source FROM main.samples UNION SELECT target FROM main.samples)"
+        )
+        self._execute("INSERT OR IGNORE INTO main.labels SELECT * FROM other.labels")
+        labelled = {key for (key,) in self._execute("SELECT key FROM other.labels")}
+        self._keep_checksums({*new, *better, *labelled})
         return MergeReport(len(new), len(theirs) - len(new) - len(better), len(better), int(differing))
 
     def _label(self, setup: Setup) -> None:
         if setup.label:
-            self._write("INSERT OR IGNORE INTO main.labels VALUES (?, ?)", setup.key, setup.label)
+            self._execute("INSERT OR IGNORE INTO labels VALUES (?, ?)", setup.key, setup.label)
 
-    def _forget(self, key: str) -> None:
-        for table in ("predictions", "samples", "results"):
-            self._write(f"DELETE FROM main.{table} WHERE key = ?", key)
+    def _forget(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            for table in ("predictions", "samples", "results"):
+                self._execute(f"DELETE FROM main.{table} WHERE key = ?", key)
 
     def _part(self, content: bytes) -> str:
-        """Keep a shared part once; return its name."""
-        name = codec.digest(content)
-        self._write("INSERT OR IGNORE INTO parts VALUES (?, ?)", name, content)
+        """Store a shared part once; return its name."""
+        name = hashlib.sha256(content).hexdigest()
+        self._execute("INSERT OR IGNORE INTO parts VALUES (?, ?)", name, content)
         return name
 
-    def _insert(self, table: str, row: dict[str, Any]) -> None:
+    def _insert(self, table: str, **row: Any) -> None:
         places = ", ".join("?" * len(row))
-        self._write(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", *row.values())
+        self._execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", *row.values())
 
-    def _write(self, statement: str, *values: Any) -> None:
-        self._connection.execute(statement, values)
-
-    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def _execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         with _plain_errors(self.path):
-            return self._connection.execute(query, values).fetchall()
+            return self._connection.execute(statement, values).fetchall()
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All of a block, or nothing of it."""
-        with _plain_errors(self.path):
+        with _plain_errors(self.path), self._connection:  # commits, or rolls back after an error
             self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+            yield
+
+    def _keep_checksums(self, keys: Iterable[str]) -> None:
+        """Renew the checksums of some setups; a file from before there were checksums gets all of them."""
+        if not self._has_checksums():
+            self._execute("CREATE TABLE main.checksums (key TEXT PRIMARY KEY, sha256 TEXT NOT NULL)")
+            keys = self._all_keys()
+        for key in keys:
+            self._execute("INSERT OR REPLACE INTO main.checksums VALUES (?, ?)", key, self._checksum(key))
+
+    def _check_checksums(self) -> None:
+        """Compare everything with its checksum."""
+        # A changed byte in an index hides rows from queries, though every row is intact.
+        if self._execute("PRAGMA main.integrity_check(1)") != [("ok",)]:
+            raise BilexError(f"{self.path}: an index of it {_DAMAGED}.")
+        if self._has_checksums():
+            kept = dict(self._execute("SELECT key, sha256 FROM main.checksums"))
+            for key in self._all_keys() | set(kept):
+                if kept.get(key) != self._checksum(key):
+                    raise BilexError(f"{self.path}: what it holds of the setup {key} {_DAMAGED}.")
+        for name, content in self._execute("SELECT sha256, content FROM main.parts"):
+            if not isinstance(content, bytes) or hashlib.sha256(content).hexdigest() != name:
+                raise BilexError(f"{self.path}: a part of the predictions {_DAMAGED}.")
+
+    def _has_checksums(self) -> bool:
+        return bool(self._execute("SELECT 1 FROM main.sqlite_master WHERE name = 'checksums'"))
+
+    def _all_keys(self) -> set[str]:
+        return {key for table in _TABLES for (key,) in self._execute(f"SELECT key FROM main.{table}")}
+
+    def _checksum(self, key: str) -> str:
+        """A hash of all rows of a setup, independent of their order."""
+        found = hashlib.sha256()
+        for table in _TABLES:
+            rows = self._execute(f"SELECT * FROM main.{table} WHERE key = ?", key)
+            for row in sorted(map(repr, rows)):
+                found.update(f"{table} {row}\n".encode("utf-8", "surrogatepass"))
+        return found.hexdigest()
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the tables in a new file; refuse a file that is no results file of this version."""
+
+    def is_empty() -> bool:
+        return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+    if is_empty():
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if is_empty():  # another process may have been faster
+                schema = (resources.files("bilex_bench") / "store_schema.sql").read_text(encoding="utf-8")
+                for statement in schema.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        raise BilexError(f"{path}: is an SQLite file, but not a results file of bilex; choose another name.")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != VERSION:
+        advice = "update bilex" if version > VERSION else "start a new one, or use the bilex that wrote it"
+        raise BilexError(
+            f"{path}: is a results file of format {version}, and this bilex knows format {VERSION}; {advice}."
+        )
+
+
+@contextlib.contextmanager
+def _plain_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into one sentence."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise BilexError(f"{path}: {_explanation(error)}.") from error
+    except UnicodeDecodeError as error:  # in a message that quotes a damaged byte of the schema
+        raise BilexError(
+            f"{path}: {_explanation(sqlite3.DatabaseError('the schema is not text'))}."
+        ) from error
+
+
+def _explanation(error: sqlite3.Error) -> str:
+    """What SQLite refused, and what to do."""
+    code = getattr(error, "sqlite_errorcode", None)
+    kind = None if code is None else code & 0xFF
+    known = {
+        sqlite3.SQLITE_FULL: "the disk is full; earlier results are intact; free some space and run again",
+        sqlite3.SQLITE_NOTADB: "is not a results file; choose another name",
+        sqlite3.SQLITE_BUSY: "another process has written to it for a minute; run again when it has ended",
+        sqlite3.SQLITE_READONLY: "may not be written; check its permissions and those of its folder",
+        sqlite3.SQLITE_CANTOPEN: "cannot be opened; check the name and the permissions of its folder",
+    }
+    if kind in known:
+        return known[kind]
+    message = " ".join(str(error).split())
+    if kind in (sqlite3.SQLITE_CORRUPT, None):
+        return f"is damaged ({message}); restore it from a copy, or move it away and start a new one"
+    return f"cannot be used ({message})"
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn errors of decoding into one sentence."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, zlib.error) as error:
+        raise BilexError(
+            f"{path}: holds a result that cannot be read back ({error}); restore the file from a copy."
+        ) from error
+
+
+def _to_json(value: Any) -> str:
+    """JSON that SQLite's own functions read: NaN and infinities are null, numpy's values plain ones."""
+
+    def plain(other: Any) -> Any:
+        return other.tolist() if isinstance(other, np.ndarray | np.generic) else str(other)
+
+    return pydantic_core.to_json(value, inf_nan_mode="null", fallback=plain).decode()
 
 
 def _row(result: Result) -> dict[str, Any]:
-    row: dict[str, Any] = {"key": result.setup.key, "setup": codec.to_json(result.setup.as_dict())}
+    row: dict[str, Any] = {"key": result.setup.key, "setup": _to_json(result.setup.as_dict())}
     for name in _JSON_COLUMNS:
         value = getattr(result, name)
-        row[name] = None if value is None else codec.to_json(value)
+        row[name] = None if value is None else _to_json(value)
     return row | {name: getattr(result, name) for name in _PLAIN_COLUMNS}
 
 
@@ -301,120 +402,60 @@ def _result(label: str | None, row: dict[str, Any]) -> Result:
     return Result(setup=setup, **read, **{name: row[name] for name in _PLAIN_COLUMNS})
 
 
-@contextlib.contextmanager
-def _plain_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's complaints about a file into one sentence."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise BilexError(f"{path}: {_complaint(error)}.") from error
-    except UnicodeDecodeError as error:  # a complaint that quotes a damaged byte of the schema
-        raise BilexError(f"{path}: {_complaint(sqlite3.DatabaseError('the schema is not text'))}.") from error
+def _pack(value: Any) -> bytes:
+    """A plain value as compressed JSON; equal values give equal bytes."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn content that does not decode into one sentence."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError) as error:
-        raise BilexError(
-            f"{path}: holds a result that cannot be read back ({error}); restore the file from a copy."
-        ) from error
+def _unpack(content: bytes) -> Any:
+    return json.loads(zlib.decompress(content).decode("utf-8", "surrogatepass"))
 
 
-def _complaint(error: sqlite3.Error) -> str:
-    """A clause about what SQLite refused, with what to do."""
-    code = getattr(error, "sqlite_errorcode", None)
-    kind = None if code is None else code & 0xFF
-    known = {
-        sqlite3.SQLITE_FULL: "the disk is full; earlier results are intact; free some space and run again",
-        sqlite3.SQLITE_NOTADB: "is not a results file; choose another name",
-        sqlite3.SQLITE_BUSY: "another process has written to it for a minute; run again when it has ended",
-        sqlite3.SQLITE_READONLY: "may not be written; check its permissions and those of its folder",
-        sqlite3.SQLITE_CANTOPEN: "cannot be opened; check the name and the permissions of its folder",
+def _pack_matrix(matrix: npt.NDArray[np.float32]) -> bytes:
+    return zlib.compress(np.ascontiguousarray(matrix, dtype="<f4").tobytes(), 1)
+
+
+def _unpack_matrix(content: bytes, rows: int) -> npt.NDArray[np.float32]:
+    flat = np.frombuffer(zlib.decompress(content), dtype="<f4")
+    return flat.astype(np.float32).reshape(rows, -1 if rows else 0)
+
+
+def _split_predictions(predictions: Sequence[Prediction]) -> tuple[bytes, bytes]:
+    """What predictions share with those of other setups, and what is their own."""
+    words = [[p.source, p.golds, p.band, int(p.identical)] for p in predictions]
+    retrievals = list(predictions[0].answers) if predictions else []
+    ranked = list(predictions[0].ranks) if predictions else []
+    own = {
+        "retrievals": retrievals,
+        "ranked": ranked,
+        "answers": [[p.answers[name] for name in retrievals] for p in predictions],
+        "ranks": [[int(p.ranks[name]) for name in ranked] for p in predictions],
+        "leaked": [place for place, p in enumerate(predictions) if p.leaked],
     }
-    if kind in known:
-        return known[kind]
-    stated = " ".join(str(error).split())
-    if kind in (sqlite3.SQLITE_CORRUPT, None):
-        return f"is damaged ({stated}); restore it from a copy, or move it away and start a new one"
-    return f"cannot be used ({stated})"
+    return _pack(words), _pack(own)
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in a new file; refuse a file that is no results file of this version."""
-    if _is_empty(connection):
-        _create(connection)
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    if application != _APPLICATION:
-        raise BilexError(f"{path}: is an SQLite file, but not a results file of bilex; choose another name.")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != VERSION:
-        advice = "update bilex" if version > VERSION else "start a new one, or use the bilex that wrote it"
-        raise BilexError(
-            f"{path}: is a results file of format {version}, and this bilex knows format {VERSION}; {advice}."
+def _join_predictions(words: bytes, own: bytes) -> tuple[Prediction, ...]:
+    rows, found = _unpack(words), _unpack(own)
+    leaked = set(found["leaked"])
+    return tuple(
+        Prediction(
+            source=source,
+            golds=tuple(golds),
+            band=band,
+            identical=bool(identical),
+            leaked=place in leaked,
+            answers={name: tuple(a) for name, a in zip(found["retrievals"], answers, strict=True)},
+            ranks=dict(zip(found["ranked"], ranks, strict=True)),
         )
+        for place, ((source, golds, band, identical), answers, ranks) in enumerate(
+            zip(rows, found["answers"], found["ranks"], strict=True)
+        )
+    )
 
 
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    """All tables in one transaction, so that a kill leaves an empty file or a whole one."""
-    connection.execute("BEGIN IMMEDIATE")
-    if _is_empty(connection):  # another process may have been quicker
-        schema = (resources.files("bilex_bench") / "store_schema.sql").read_text(encoding="utf-8")
-        for statement in schema.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.execute("COMMIT")
-
-
-def keep_checksums(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
-    """Write down the checksums of some setups as they are now; within a transaction.
-
-    A file of before there were checksums gets those of all its setups.
-    """
-    if not _has_checksums(connection):
-        connection.execute("CREATE TABLE main.checksums (key TEXT PRIMARY KEY, sha256 TEXT NOT NULL)")
-        keys = _keys(connection)
-    for key in keys:
-        row = (key, _digest(connection, key))
-        connection.execute("INSERT OR REPLACE INTO main.checksums VALUES (?, ?)", row)
-
-
-def check_checksums(connection: sqlite3.Connection, path: Path) -> None:
-    """Compare everything with its checksum; a file of before there were any is taken as it is."""
-    advice = "was changed or damaged since it was written; restore the file from a copy"
-    # A changed byte in an index hides rows from those who look them up, though every row is whole.
-    if connection.execute("PRAGMA main.integrity_check(1)").fetchone()[0] != "ok":
-        raise BilexError(f"{path}: an index of it {advice}.")
-    if _has_checksums(connection):
-        kept = dict(connection.execute("SELECT key, sha256 FROM main.checksums"))
-        for key in _keys(connection) | set(kept):
-            if kept.get(key) != _digest(connection, key):
-                raise BilexError(f"{path}: what it holds of the setup {key} {advice}.")
-    for name, content in connection.execute("SELECT sha256, content FROM main.parts"):
-        if not isinstance(content, bytes) or codec.digest(content) != name:
-            raise BilexError(f"{path}: a part of the predictions {advice}.")
-
-
-def _has_checksums(connection: sqlite3.Connection) -> bool:
-    found = connection.execute("SELECT count(*) FROM main.sqlite_master WHERE name = 'checksums'")
-    return bool(found.fetchone()[0])
-
-
-def _keys(connection: sqlite3.Connection) -> set[str]:
-    return {key for table in _TABLES for (key,) in connection.execute(f"SELECT key FROM main.{table}")}
-
-
-def _digest(connection: sqlite3.Connection, key: str) -> str:
-    """A hash of all rows about a setup, whatever order they lie in."""
-    found = hashlib.sha256()
-    for table in _TABLES:
-        for row in sorted(map(repr, connection.execute(f"SELECT * FROM main.{table} WHERE key = ?", (key,)))):
-            found.update(f"{table} {row}\n".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+def _join_sample(words: bytes, source: bytes, target: bytes) -> WordSample:
+    source_words, target_words = map(tuple, _unpack(words))
+    matrices = _unpack_matrix(source, len(source_words)), _unpack_matrix(target, len(target_words))
+    return WordSample(source_words, target_words, *matrices)

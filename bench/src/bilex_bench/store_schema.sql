@@ -1,5 +1,5 @@
 -- The tables of a results file.
--- Shared parts (see store_codec) stand in `parts` once, named by their SHA-256. `labels` has a row for each
+-- Shared parts (see store.py) are stored in `parts` once, named by their SHA-256. `labels` has a row for each
 -- name that a grid gave to an experiment, since two tables of the paper may show one experiment.
 CREATE TABLE results (
     key TEXT PRIMARY KEY,

@@ -178,7 +178,7 @@ def _curve_panel(axes: Axes, curve: list[Result], level: Result | None) -> list[
             text = f"{Direction(pair, way)}, {retrieval.upper()}"
             points = sorted(_curve_points((r for r in curve if r.setup.mixing != "auto"), way, retrieval))
             axes.plot(*zip(*points, strict=True), color=_COLOURS[way], ls=line, marker="o", ms=3, lw=1.5)
-            own = level.figure(way, retrieval) if level else None
+            own = level.metric(way, retrieval) if level else None
             if own is not None:
                 axes.axhline(100 * own, color=_COLOURS[way], ls=line, lw=0.7, alpha=0.6)
             chosen = _curve_points((r for r in curve if r.setup.mixing == "auto"), way, retrieval)
@@ -194,7 +194,7 @@ def _curve_points(results: Iterable[Result], way: DirectionName, retrieval: str)
     return [
         (float(result.mixing), 100 * score)
         for result in results
-        if result.mixing is not None and (score := result.figure(way, retrieval)) is not None
+        if result.mixing is not None and (score := result.metric(way, retrieval)) is not None
     ]
 
 

@@ -216,7 +216,7 @@ def setups_table(board: Board) -> Table | None:
         setup, scores = result.setup, []
         for way in DIRECTIONS:
             for retrieval, leak_free in (("nn", False), ("csls", False), ("csls", True)):
-                score = result.figure(way, retrieval, leak_free=leak_free)
+                score = result.metric(way, retrieval, leak_free=leak_free)
                 scores.append(number(None if score is None else 100 * score, 2))
         place = (setup.dataset, setup.pair, setup.seeds)
         cost = (number(result.working_seconds, 1), number(result.gigabytes, 1), result.device)

@@ -68,7 +68,7 @@ class Method:
     ) -> float | None:
         """P@1 × 100, the mean over runs; None where there is none."""
         found = [
-            result.figure(direction.way, retrieval, leak_free=leak_free)
+            result.metric(direction.way, retrieval, leak_free=leak_free)
             for result in self.runs.get((direction.pair, seeds), ())
         ]
         values = [value for value in found if value is not None]
