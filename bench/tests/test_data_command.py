@@ -12,7 +12,6 @@ import pytest
 from bilex.cli import run
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import catalogue
-from bilex_bench.datasets.catalogue import RemoteFile
 from data_server import serving
 
 
@@ -46,13 +45,7 @@ def test_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         text = b"3 2\na 1 2\nb 3 4\nc 5 6\n"
         server.add("/wiki.en.vec", text)
         server.add("/wiki.fi.vec", text)
-        data = replace(
-            catalogue.known("fasttext-wiki"),
-            files=lambda languages: [
-                RemoteFile(f"{server.address}/wiki.{code}.vec", f"vectors/wiki.{code}.vec")
-                for code in languages
-            ],
-        )
+        data = replace(catalogue.known("fasttext-wiki"), base=server.address)
         monkeypatch.setattr(catalogue, "KNOWN", (data,))
         line = ["data", "get", "fasttext-wiki", "--languages", "en,fi", "-o", str(tmp_path), "--limit", "2"]
         assert run(line) == 0
@@ -71,13 +64,13 @@ def test_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 def test_get_without_a_network_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = catalogue.known("xling")
-    files = [RemoteFile("http://127.0.0.1:9/en-fi.tsv", "dictionaries/xling/en-fi/en-fi.tsv")]
-    monkeypatch.setattr(catalogue, "KNOWN", (replace(data, files=lambda languages: files),))
-    assert run(["data", "get", "xling", "-o", str(tmp_path)]) == 2
+    data = replace(catalogue.known("xling"), base="http://127.0.0.1:9")
+    monkeypatch.setattr(catalogue, "KNOWN", (data,))
+    assert run(["data", "get", "xling", "--languages", "en,fi", "-o", str(tmp_path)]) == 2
     caught = capsys.readouterr().err
     assert caught.startswith(
-        "bilex: error: http://127.0.0.1:9/en-fi.tsv: cannot be reached (Connection refused); "
+        "bilex: error: http://127.0.0.1:9/en-fi/yacle.test.freq.2k.en-fi.tsv: "
+        "cannot be reached (Connection refused); "
     )
     assert caught.endswith(
         "get https://github.com/codogogo/xling-eval where there is a network and put its dictionaries, named "

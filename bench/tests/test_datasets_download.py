@@ -16,8 +16,8 @@ import pytest
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
 from bilex_bench.datasets import download as downloading
-from bilex_bench.datasets.catalogue import KNOWN, RemoteFile, fetch, known
-from bilex_bench.datasets.download import download, download_words, part_of
+from bilex_bench.datasets.catalogue import KNOWN, fetch, known
+from bilex_bench.datasets.download import download, download_words
 from data_server import DataServer, serving
 
 CONTENT = random.Random(0).randbytes(3_000_000)
@@ -98,7 +98,7 @@ def test_a_server_that_cannot_go_on_sends_all(
 
 def test_a_part_that_is_the_whole(server: DataServer, tmp_path: Path) -> None:
     address = server.add("/a.bin", CONTENT)
-    part_of(tmp_path / "a.bin").write_bytes(CONTENT)
+    (tmp_path / "a.bin.part").write_bytes(CONTENT)
     (tmp_path / "a.bin.part.tag").write_text('"1"')
     download(address, tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == CONTENT
@@ -156,7 +156,7 @@ def test_no_network(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
 def test_a_full_disk(server: DataServer, tmp_path: Path) -> None:
-    part_of(tmp_path / "a.bin").symlink_to("/dev/full")
+    (tmp_path / "a.bin.part").symlink_to("/dev/full")
     with pytest.raises(BilexError, match=r"a\.bin\.part: the disk is full; free some space"):
         download(server.add("/a.bin", CONTENT), tmp_path / "a.bin")
     assert not (tmp_path / "a.bin").exists()
@@ -216,8 +216,8 @@ def test_what_is_no_vector_file(server: DataServer, tmp_path: Path, content: byt
 
 
 def test_vectors_go_under_names_that_are_found_again(server: DataServer, tmp_path: Path) -> None:
-    files = [RemoteFile(server.add("/wiki.en.vec", TEXT), "vectors/wiki.en.vec")]
-    data = replace(known("fasttext-wiki"), files=lambda languages: files)
+    server.add("/wiki.en.vec", TEXT)
+    data = replace(known("fasttext-wiki"), base=server.address)
     cut = tmp_path / "vectors" / "wiki.en.5k.vec"
     assert list(fetch(data, tmp_path, ["en"], words=5000)) == [(cut, True)]
     assert list(fetch(data, tmp_path, ["en"], words=5000)) == [(cut, False)]
@@ -243,21 +243,24 @@ def test_panlex_archives_are_unpacked(server: DataServer, tmp_path: Path) -> Non
         "../../evil.txt",
         "README",
     )
-    files = [RemoteFile(server.add("/bg-l2.zip", content), "dictionaries/panlex/bg-l2.zip")]
-    data = replace(known("panlex"), files=lambda languages: files)
-    assert [is_new for _, is_new in fetch(data, tmp_path, ["bg", "ca"], words=None)] == [True]
+    server.add("/bg-l2.zip", content)
+    server.add("/ca-l2.zip", archive("ca-l2/ca-bg/ca-bg.test.2000.cc.trans"))
+    data = replace(known("panlex"), base=server.address)
+    assert [is_new for _, is_new in fetch(data, tmp_path, ["bg", "ca"], words=None)] == [True, True]
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
     assert found == [
         "dictionaries/panlex/bg-ca/bg-ca.test.2000.cc.trans",
         "dictionaries/panlex/bg-ca/bg-ca.train.1000.cc.trans",
         "dictionaries/panlex/bg-l2.zip",
+        "dictionaries/panlex/ca-bg/ca-bg.test.2000.cc.trans",
+        "dictionaries/panlex/ca-l2.zip",
     ]
 
 
 @pytest.mark.parametrize("content", [b"no zip", archive("README"), archive("bg-ca.test.9.cc.trans")[:-30]])
 def test_a_bad_archive(server: DataServer, tmp_path: Path, content: bytes) -> None:
-    files = [RemoteFile(server.add("/bg-l2.zip", content), "dictionaries/panlex/bg-l2.zip")]
-    data = replace(known("panlex"), files=lambda languages: files)
+    server.add("/bg-l2.zip", content)
+    data = replace(known("panlex"), base=server.address)
     with pytest.raises(BilexError, match=r"bg-l2\.zip: (was no whole zip archive|holds no PanLex)"):
         list(fetch(data, tmp_path, words=None))
 
@@ -313,11 +316,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused(
     server: DataServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bilex_bench.datasets.catalogue._LARGEST_DICTIONARY", 3)
-    files = [
-        RemoteFile(
-            server.add("/bg-l2.zip", archive("bg-ca.test.9.cc.trans")), "dictionaries/panlex/bg-l2.zip"
-        )
-    ]
+    server.add("/bg-l2.zip", archive("bg-ca.test.9.cc.trans"))
     with pytest.raises(BilexError, match="too much for a dictionary"):
-        list(fetch(replace(known("panlex"), files=lambda languages: files), tmp_path, words=None))
+        list(fetch(replace(known("panlex"), base=server.address), tmp_path, words=None))
     assert not list(tmp_path.rglob("*.trans"))

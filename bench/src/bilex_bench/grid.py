@@ -5,7 +5,7 @@ The tables of its TOML file are pydantic models, which check every key and value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -286,12 +286,12 @@ class Grid:
         """The grid's pairs that a data set has."""
         wanted = entry.pairs or self.common.pairs
         if wanted == (ALL,):
-            return list(folder.pairs())
-        return [pair for pair in wanted if _is_in(pair, folder.pairs())]
+            return list(folder.dictionaries.pairs)
+        return [pair for pair in wanted if _is_in(pair, folder.dictionaries.pairs)]
 
     def _check_pairs(self, datasets: Mapping[str, DataFolder]) -> None:
         """See that every pair named anywhere is in some data set."""
-        there = [pair for folder in datasets.values() for pair in folder.pairs()]
+        there = [pair for folder in datasets.values() for pair in folder.dictionaries.pairs]
         places = [(self.common.pairs, f"grid '{self.name}'")]
         places += [(entry.pairs or (), f"grid '{self.name}'") for entry in self.data.values()]
         for number, method in enumerate(self.methods):
@@ -308,7 +308,7 @@ class Grid:
                     )
 
 
-def _is_in(pair: str, pairs: Sequence[str]) -> bool:
+def _is_in(pair: str, pairs: Collection[str]) -> bool:
     """Whether a pair is there in either direction: dictionaries are swapped if need be."""
     source, _, target = pair.partition("-")
     return pair in pairs or f"{target}-{source}" in pairs

