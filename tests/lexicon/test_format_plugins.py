@@ -15,20 +15,20 @@ from bilex.lexicon.formats import all_formats, format_named
 MODULE = """
 from bilex.lexicon.entries import Entry
 from bilex.lexicon.formats import DictionaryFormat
-from bilex.lexicon.reading import Collector
 
-def read(path, layout):
-    collector = Collector(path, "arrows", layout)
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        source, _, target = line.partition("->")
-        collector.add(number, [Entry(source, target)])
-    return collector.finished()
+class Arrows(DictionaryFormat):
+    "Arrows between words."
 
-def pieces(dictionary, options):
-    for entry in dictionary.entries:
-        yield f"{entry.source}->{entry.target}\\n"
+    name, noun, suffixes = "arrows", "a file of arrows", (".arrows",)
 
-FORMAT = DictionaryFormat("arrows", "arrows", (".arrows",), "a file of arrows", read=read, pieces=pieces)
+    def _parse(self, reading):
+        for number, line in enumerate(reading.path.read_text(encoding="utf-8").splitlines(), 1):
+            source, _, target = line.partition("->")
+            reading.add(number, [Entry(source, target)])
+
+    def _pieces(self, dictionary, options):
+        for entry in dictionary.entries:
+            yield f"{entry.source}->{entry.target}\\n"
 """
 
 
@@ -40,7 +40,7 @@ def test_a_registered_format_is_read_and_written(
     facts = tmp_path / "arrows_format-1.0.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: arrows-format\nVersion: 1.0\n")
-    points = ["arrows = arrows_format:FORMAT", "broken = no_such_module:FORMAT", "tsv = arrows_format:FORMAT"]
+    points = ["arrows = arrows_format:Arrows", "broken = no_such_module:FORMAT", "tsv = arrows_format:Arrows"]
     (facts / "entry_points.txt").write_text("[bilex.formats]\n" + "\n".join(points) + "\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.warns(UserWarning, match="'broken' cannot be loaded"):

@@ -99,7 +99,7 @@ def test_verdicts(tmp_path: Path) -> None:
     assert list(lexicon.pairs) == [("dog", "koira"), ("house", "talo")]
     assert list(lexicon.rejected) == [("cat", "koira"), ("river", "järvi")]
     assert lexicon.report is not None
-    assert lexicon.report.broken_lines == ((5, "the third column says 'perhaps', neither yes nor no"),)
+    assert lexicon.report.broken_lines == ((5, "the verdict 'perhaps' is neither yes nor no"),)
 
 
 def test_joining_keeps_each_pair_once() -> None:

@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 from bilex.cli import run
-from bilex.lexicon.tables import defused, restored
+from bilex.lexicon.formats.tables import defused, restored
 from bilex_workbench.cli.serve import listening
 
 

@@ -105,7 +105,7 @@ def _convert_dictionary(
     """Read a dictionary with all that it says about its pairs, and write that."""
     from bilex.lexicon.entries import Dictionary
     from bilex.lexicon.formats import format_of, read, write
-    from bilex.lexicon.reading import Layout, respelt
+    from bilex.lexicon.reading import Layout, normalized
 
     written_as = format_of(output, form)
     check_writable(output)
@@ -113,7 +113,8 @@ def _convert_dictionary(
     reading = read(path, columns, layout.dictionary_format)
     if sentence := reading.report.sentence():
         warn(sentence)
-    pairs = respelt([(e.source, e.target) for e in reading.entries], lowercase=lowercase, normal_form="NFC")
+    spelt = [(entry.source, entry.target) for entry in reading.entries]
+    pairs = normalized(spelt, lowercase=lowercase, normal_form="NFC")
     words = zip(reading.entries, pairs, strict=True)
     entries = [replace(entry, source=source, target=target) for entry, (source, target) in words]
     report = write(output, Dictionary(entries[:limit], reading.languages), written_as.name, writing.options)

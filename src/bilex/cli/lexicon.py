@@ -120,7 +120,7 @@ def command(
     if output is not None:
         check_writable(output)
     written = format_of(output or "-", format)
-    if output is None and written.pieces is None:
+    if output is None and not written.is_text:
         raise BilexError(f"{written.noun} is not text; name a file to write with -o.")
     options["progress"] = progress()
     if len(to) > 1:

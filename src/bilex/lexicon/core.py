@@ -15,8 +15,8 @@ from bilex.core.errors import BilexError
 from bilex.core.files import check_ordinary
 from bilex.core.tables import Tabular
 from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
-from bilex.lexicon.reading import Layout, NormalForm, ReadReport, respelt
-from bilex.lexicon.statistics import Coverage, LeakReport, RankSummary, find_leaks, measure, summarise_ranks
+from bilex.lexicon.reading import Layout, NormalForm, ReadReport, normalized
+from bilex.lexicon.statistics import Coverage, LeakReport, RankSummary, lacks_frequent
 from bilex.vectors.phrases import unit_of
 
 if TYPE_CHECKING:
@@ -118,9 +118,12 @@ class Lexicon(Tabular):
         check_ordinary(path)
         wanted = None if columns is None else (str(columns[0]), str(columns[1]))
         reading = formats.read(path, Layout(wanted, delimiter, split, languages, verdicts), format)
-        spelt = _pairs(reading.entries)
-        pairs = respelt(spelt, lowercase=lowercase, normal_form=normal_form)
-        rejected = respelt(_pairs(reading.rejected), lowercase=lowercase, normal_form=normal_form)
+        spelt, wrong = (
+            [(entry.source, entry.target) for entry in entries]
+            for entries in (reading.entries, reading.rejected)
+        )
+        pairs = normalized(spelt, lowercase=lowercase, normal_form=normal_form)
+        rejected = normalized(wrong, lowercase=lowercase, normal_form=normal_form)
         return cls(pairs, str(path), reading.report, spelt if pairs != spelt else (), tuple(rejected))
 
     @classmethod
@@ -138,7 +141,7 @@ class Lexicon(Tabular):
         whole = chosen[0].notna() & chosen[1].notna()
         words = ([str(word).strip() for word in column[whole]] for column in chosen)
         pairs = [(a, b) for a, b in zip(*words, strict=True) if a and b]
-        return cls(respelt(pairs, lowercase=lowercase, normal_form="NFC"), "the table")
+        return cls(normalized(pairs, lowercase=lowercase, normal_form="NFC"), "the table")
 
     def columns(self) -> dict[str, list[str]]:
         """The source words and the target words."""
@@ -184,11 +187,12 @@ class Lexicon(Tabular):
 
     def index(self, source: Mapping[str, int], target: Mapping[str, int]) -> npt.NDArray[np.int64]:
         """The covered pairs as rows of the two vocabularies, repeats kept, shape (n, 2)."""
-        return _rows(self.pairs, source, target)
+        found = [(source[a], target[b]) for a, b in self.pairs if a in source and b in target]
+        return np.array(found, np.int64).reshape(-1, 2)
 
     def rejected_index(self, source: Mapping[str, int], target: Mapping[str, int]) -> npt.NDArray[np.int64]:
         """The rejected pairs that are covered, as rows of the two vocabularies, each once, shape (n, 2)."""
-        return _rows(dict.fromkeys(self.rejected), source, target)
+        return Lexicon(list(dict.fromkeys(self.rejected))).index(source, target)
 
     def as_units(self, source: Mapping[str, int], target: Mapping[str, int]) -> Lexicon:
         """The same pairs, phrases spelt as the vocabularies spell them: "new york" as "new_york".
@@ -206,14 +210,37 @@ class Lexicon(Tabular):
 
     def coverage(self, source: Mapping[str, int], target: Mapping[str, int]) -> Coverage:
         """How much of the list the vocabularies cover, and what would cover more."""
-        return measure(self.pairs, self.spelt or self.pairs, source, target)
+
+        def covered(pairs: Iterable[Pair]) -> int:
+            return sum(a in source and b in target for a, b in pairs)
+
+        spelt = self.spelt or self.pairs
+        others = {
+            "read the dictionary lower-cased": normalized(spelt, lowercase=True, normal_form="NFC"),
+            "keep the dictionary's upper case": normalized(spelt, lowercase=False, normal_form="NFC"),
+            "read the dictionary in Unicode form NFD": normalized(
+                self.pairs, lowercase=False, normal_form="NFD"
+            ),
+            "swap source and target (the two vector files, or the dictionary's columns)": [
+                (b, a) for a, b in self.pairs
+            ],
+        }
+        sources, targets = (dict.fromkeys(words) for words in self.columns().values())
+        return Coverage(
+            pairs=len(self),
+            covered=covered(self.pairs),
+            source_words=len(sources),
+            target_words=len(targets),
+            source_missing=tuple(word for word in sources if word not in source),
+            target_missing=tuple(word for word in targets if word not in target),
+            frequent_missing=lacks_frequent(sources, source) or lacks_frequent(targets, target),
+            alternatives={remedy: covered(pairs) for remedy, pairs in others.items()},
+        )
 
     def ranks(self, source: Mapping[str, int], target: Mapping[str, int]) -> tuple[RankSummary, RankSummary]:
         """How frequent the source words and the target words are."""
-        return (
-            summarise_ranks((a for a, _ in self.pairs), source),
-            summarise_ranks((b for _, b in self.pairs), target),
-        )
+        words = self.columns()
+        return RankSummary.of(words["source"], source), RankSummary.of(words["target"], target)
 
     def covered(self, source: Mapping[str, int], target: Mapping[str, int]) -> Lexicon:
         """Only the pairs with both words in the vocabularies."""
@@ -235,7 +262,18 @@ class Lexicon(Tabular):
 
     def leaks(self, train: Lexicon) -> LeakReport:
         """What this list, for testing, shares with a training list."""
-        return find_leaks(self.pairs, train.pairs)
+        known, distinct = set(train.pairs), list(dict.fromkeys(self.pairs))
+        train_sources, train_targets = map(set, train.columns().values())
+        sources, targets = dict.fromkeys(a for a, _ in distinct), dict.fromkeys(b for _, b in distinct)
+        return LeakReport(
+            test_pairs=len(distinct),
+            test_sources=len(sources),
+            pairs=tuple(pair for pair in distinct if pair in known),
+            reversed_pairs=tuple((a, b) for a, b in distinct if (b, a) in known),
+            sources=tuple(word for word in sources if word in train_sources),
+            targets=tuple(word for word in targets if word in train_targets),
+            touched=sum(a in train_sources or b in train_targets for a, b in distinct),
+        )
 
     def without(self, other: Lexicon, by: Literal["pair", "source", "word"] = "pair") -> Lexicon:
         """The pairs that share with another list neither the "pair", the "source" word, nor any "word"."""
@@ -276,14 +314,3 @@ class Lexicon(Tabular):
         chosen = list(positions)
         spelt = [self.spelt[i] for i in chosen] if self.spelt else ()
         return Lexicon([self.pairs[i] for i in chosen], self.name, self.report, spelt, self.rejected)
-
-
-def _rows(
-    pairs: Iterable[Pair], source: Mapping[str, int], target: Mapping[str, int]
-) -> npt.NDArray[np.int64]:
-    found = [(source[a], target[b]) for a, b in pairs if a in source and b in target]
-    return np.array(found, np.int64).reshape(-1, 2)
-
-
-def _pairs(entries: Iterable[Entry]) -> list[Pair]:
-    return [(entry.source, entry.target) for entry in entries]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from bilex.lexicon.entries import Pair
-from bilex.lexicon.reading import respelt
 
 BAND_ENDS = (1_000, 5_000, 20_000, 50_000)
 BANDS = ("1-1000", "1001-5000", "5001-20000", "20001-50000", "50001+")
@@ -73,36 +73,7 @@ class Coverage:
         return f" {covered} pairs would be covered if you {remedy}."
 
 
-def measure(
-    pairs: Sequence[Pair], spelt: Sequence[Pair], source: Collection[str], target: Collection[str]
-) -> Coverage:
-    """Compare a word list, as it is used and as its file spells it, with two vocabularies."""
-
-    def covered(listed: Iterable[Pair]) -> int:
-        return sum(a in source and b in target for a, b in listed)
-
-    sources = dict.fromkeys(a for a, _ in pairs)
-    targets = dict.fromkeys(b for _, b in pairs)
-    swapped = [(b, a) for a, b in pairs]
-    others = {
-        "read the dictionary lower-cased": respelt(spelt, lowercase=True, normal_form="NFC"),
-        "keep the dictionary's upper case": respelt(spelt, lowercase=False, normal_form="NFC"),
-        "read the dictionary in Unicode form NFD": respelt(pairs, lowercase=False, normal_form="NFD"),
-        "swap source and target (the two vector files, or the dictionary's columns)": swapped,
-    }
-    return Coverage(
-        pairs=len(pairs),
-        covered=covered(pairs),
-        source_words=len(sources),
-        target_words=len(targets),
-        source_missing=tuple(word for word in sources if word not in source),
-        target_missing=tuple(word for word in targets if word not in target),
-        frequent_missing=_lacks_frequent(sources, source) or _lacks_frequent(targets, target),
-        alternatives={remedy: covered(other) for remedy, other in others.items()},
-    )
-
-
-def _lacks_frequent(words: Collection[str], vocabulary: Collection[str]) -> bool:
+def lacks_frequent(words: Collection[str], vocabulary: Collection[str]) -> bool:
     """Whether most of the frequent words of a vocabulary, most frequent first, are not in a list."""
     frequent = [word for word in itertools.islice(vocabulary, _FREQUENT) if word.isalpha() and len(word) > 2]
     return 2 * sum(word in words for word in frequent) < len(frequent)
@@ -147,23 +118,6 @@ class LeakReport:
         return asdict(self)
 
 
-def find_leaks(test: Sequence[Pair], train: Sequence[Pair]) -> LeakReport:
-    """Compare a test list with a training list."""
-    known = set(train)
-    train_sources, train_targets = {a for a, _ in train}, {b for _, b in train}
-    distinct = list(dict.fromkeys(test))
-    sources, targets = (dict.fromkeys(a for a, _ in distinct), dict.fromkeys(b for _, b in distinct))
-    return LeakReport(
-        test_pairs=len(distinct),
-        test_sources=len(sources),
-        pairs=tuple(pair for pair in distinct if pair in known),
-        reversed_pairs=tuple((a, b) for a, b in distinct if (b, a) in known),
-        sources=tuple(word for word in sources if word in train_sources),
-        targets=tuple(word for word in targets if word in train_targets),
-        touched=sum(a in train_sources or b in train_targets for a, b in distinct),
-    )
-
-
 def band_of(row: int) -> str:
     """The frequency band of a vocabulary row (row 0 is rank 1)."""
     return BANDS[bisect.bisect_left(BAND_ENDS, row + 1)]
@@ -193,14 +147,12 @@ class RankSummary:
     highest: float | None
     bands: dict[str, int]
 
-
-def summarise_ranks(words: Iterable[str], vocabulary: Mapping[str, int]) -> RankSummary:
-    """Describe how frequent the distinct words of a list are in a vocabulary, most frequent word first."""
-    distinct = dict.fromkeys(words)
-    rows = [vocabulary[word] for word in distinct if word in vocabulary]
-    quartiles = np.quantile(np.array(rows) + 1, [0, 0.25, 0.5, 0.75, 1]).tolist() if rows else [None] * 5
-    bands = dict.fromkeys(BANDS, 0)
-    for row in rows:
-        bands[band_of(row)] += 1
-    lowest, first, median, third, highest = quartiles
-    return RankSummary(len(rows), len(distinct) - len(rows), lowest, first, median, third, highest, bands)
+    @classmethod
+    def of(cls, words: Iterable[str], vocabulary: Mapping[str, int]) -> RankSummary:
+        """Summarise the ranks of the distinct words of a list in a vocabulary, most frequent word first."""
+        distinct = dict.fromkeys(words)
+        rows = [vocabulary[word] for word in distinct if word in vocabulary]
+        quartiles = np.quantile(np.array(rows) + 1, [0, 0.25, 0.5, 0.75, 1]).tolist() if rows else [None] * 5
+        bands = dict.fromkeys(BANDS, 0) | Counter(map(band_of, rows))
+        lowest, first, median, third, highest = quartiles
+        return cls(len(rows), len(distinct) - len(rows), lowest, first, median, third, highest, bands)

@@ -266,7 +266,7 @@ class Polyglot:
             form: "tsv" or "csv" (a header with the languages' codes, a column each, several translations
                 divided by " | "), or "jsonl" (scores and confidences too).
         """
-        from bilex.lexicon.tables import csv_line
+        from bilex.lexicon.formats.tables import csv_line
 
         check_form(form)
         if form == "jsonl":

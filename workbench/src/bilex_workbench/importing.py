@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from bilex.core.errors import BilexError
-from bilex.lexicon.tables import restored
+from bilex.lexicon.formats.tables import restored
 from bilex_workbench import interface as api
 from bilex_workbench.articles import article_of, keep_article, merge_row
 from bilex_workbench.decisions import Decision, Verdict, decisions_about, record, standing

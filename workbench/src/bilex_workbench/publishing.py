@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from bilex.lexicon.entries import Dictionary, Entry, Languages
 from bilex.lexicon.formats import WriteOptions, all_formats, format_of, write
-from bilex.lexicon.tables import csv_line, defused
+from bilex.lexicon.formats.tables import csv_line, defused
 from bilex_workbench import interface as api
 from bilex_workbench.articles import all_articles, described
 from bilex_workbench.decisions import Decision, Outcome, all_outcomes

@@ -1,24 +1,33 @@
-"""XML for translators' programs: TMX 1.4 (memories), TBX-Basic (term bases) and Apertium's dictionaries."""
+"""Formats of XML: TMX 1.4, TBX-Basic, dictionaries of Apertium, and TEI P5 as FreeDict has it."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from xml.sax.saxutils import escape, quoteattr
 
 from bilex.core.errors import BilexError
 from bilex.core.languages import matching_codes, short_code
-from bilex.lexicon.entries import UNKNOWN_LANGUAGE, Dictionary, Entry, number_text, one_line
-from bilex.lexicon.formats import DictionaryFormat, WriteOptions
-from bilex.lexicon.reading import Layout, Units, reader
-from bilex.lexicon.xml import DECLARATION, Node, elements, escape, folded, quoteattr, xml_fault
+from bilex.lexicon.entries import (
+    EXAMPLE,
+    TEXTS,
+    UNKNOWN_LANGUAGE,
+    Dictionary,
+    Entry,
+    Languages,
+    number_of,
+    number_text,
+)
+from bilex.lexicon.formats.base import WriteOptions
+from bilex.lexicon.formats.xml import DECLARATION, Node, XmlFormat, elements, folded
+from bilex.lexicon.reading import Reading
 
 _SHOWN = 8
-_INLINE_CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))
-_PROPERTIES = {f"x-{field.name.replace('_', '-')}": field.name for field in dataclasses.fields(Entry)[2:]}
-_TBX_ROOTS, _CONCEPTS = (("martif", "tbx", "TBX"), ("termEntry", "conceptEntry"))  # of 2008 and of 2019
+_INLINE_CODES = ("bpt", "ept", "ph", "it", "ut")
+_PROPERTIES = {f"x-{field.name.replace('_', '-')}": field.name for field in fields(Entry)[2:]}
+_CONCEPTS = ("termEntry", "conceptEntry")  # of TBX 2008 and 2019
 _LANGUAGES, _TERMS = ("langSet", "langSec"), ("tig", "ntig", "termSec")
 # What TBX-Basic allows as part of speech, by what others call it.
 _PARTS_OF_SPEECH = {
@@ -35,276 +44,350 @@ _TAGS = {
     **dict.fromkeys(("adj", "adjective"), "adj"),
     **dict.fromkeys(("adv", "adverb"), "adv"),
 }
+_TRANSLATION_KINDS = ("trans", "translation", "translationEquivalent")
+_OTHER_FORMS = ("infl", "inflected", "variant")
+_TEI_ELEMENTS = ("part_of_speech", "confidence", "gloss", "labels", "comment", "example")
 
 
-def _marked_languages(
-    path: Path,
-    layout: Layout,
-    roots: tuple[str, ...],
-    heads: tuple[str, ...],
-    words: tuple[str, ...],
-    first: Callable[[Node], str],
-) -> tuple[str, str]:
-    """The two languages to read: those of the layout, else those that elements `words` are marked with.
+class MarkedFormat(XmlFormat):
+    """A format that marks each word with its language."""
 
-    `first` gives the source language, or nothing, of an element of `heads`.
-    """
-    source, target = layout.languages
-    if source and target:
-        return source, target
-    found: dict[str, None] = {}
-    stated = ""
-    for node in elements(path, roots, (), heads + words):
-        if node.name in heads:
-            stated = short_code(first(node))
-        elif node.language():
-            found[short_code(node.language())] = None
-    listed = ", ".join([*list(found)[:_SHOWN], "..."] if len(found) > _SHOWN else found)
-    for side in (source, target):
-        if side and found and short_code(side) not in found:
+    def _read_languages(
+        self, reading: Reading, heads: tuple[str, ...], words: tuple[str, ...], attribute: str
+    ) -> tuple[str, str]:
+        """The two languages to read: those of the layout, else those that elements `words` are marked with.
+
+        The `attribute` of an element of `heads` may name the source language.
+        """
+        source, target = (code and short_code(code) for code in reading.layout.languages)
+        if source and target:
+            return source, target
+        found: dict[str, None] = {}
+        stated = ""
+        for node in elements(reading.path, self.roots, (), heads + words):
+            if node.name in heads:
+                stated = short_code(node.attributes.get(attribute, "").strip())
+            elif node.language():
+                found[short_code(node.language())] = None
+        listed = ", ".join([*list(found)[:_SHOWN], "..."] if len(found) > _SHOWN else found)
+        if missing := [side for side in (source, target) if side and found and side not in found]:
             raise BilexError(
-                f"{path}: holds no words in '{side}'; it has {listed}; name two of them with --languages."
+                f"{reading.path}: holds no words in '{missing[0]}'; it has {listed}; name two of them with "
+                "--languages."
             )
-    source, target = (side and short_code(side) for side in (source, target))
-    rest = [language for language in found if language not in (source, target)]
-    if source is None and rest:
-        source = stated if stated in rest else rest[0]
-        rest.remove(source)
-    if target is None and len(rest) > 1:
-        raise BilexError(
-            f"{path}: holds {len(found)} languages ({listed}); name the two that you "
-            "mean with --languages, for example --languages en,fi."
-        )
-    target = target or next(iter(rest), None)
-    if source is None or target is None:
-        raise BilexError(f"{path}: does not mark words of two languages; give a file that does.")
-    return source, target
+        rest = [language for language in found if language not in (source, target)]
+        if source is None and rest:
+            source = rest.pop(rest.index(stated) if stated in rest else 0)
+        if target is None and len(rest) > 1:
+            raise BilexError(
+                f"{reading.path}: holds {len(found)} languages ({listed}); name the two that you "
+                "mean with --languages, for example --languages en,fi."
+            )
+        target = target or next(iter(rest), None)
+        if source is None or target is None:
+            raise BilexError(f"{reading.path}: does not mark words of two languages; give a file that does.")
+        return source, target
+
+    def _written_languages(self, dictionary: Dictionary) -> tuple[str, str]:
+        """The codes of the two languages of a dictionary, quoted; they must be known and differ."""
+        source, target = dictionary.codes()
+        if short_code(source) == short_code(target):
+            what = "are not known" if source == UNKNOWN_LANGUAGE else f"are both '{source}'"
+            raise BilexError(
+                f"the languages of the words {what}, and {self.noun} marks each word with its language; name "
+                "them with --languages, for example --languages en,fi."
+            )
+        return quoteattr(source), quoteattr(target)
 
 
-def _required_languages(dictionary: Dictionary, noun: str) -> tuple[str, str]:
-    """The languages of a dictionary for a format that marks each word with one: known, and two."""
-    source, target = dictionary.codes()
-    if short_code(source) == short_code(target):
-        what = "are not known" if source == UNKNOWN_LANGUAGE else f"are both '{source}'"
-        raise BilexError(
-            f"the languages of the words {what}, and {noun} marks each word with its language; name them "
-            "with --languages, for example --languages en,fi."
-        )
-    return source, target
+class TMX(MarkedFormat):
+    """TMX 1.4, translation memories, with properties for score, confidence and origin."""
 
+    name, noun, suffixes, roots = "tmx", "a TMX file", (".tmx",), ("tmx",)
+    expected = "a <tu> with two languages"
 
-def _tmx_units(path: Path, layout: Layout) -> Units:
-    languages = _marked_languages(path, layout, ("tmx",), ("header",), ("tuv",), _tmx_source)
-    for unit in elements(path, ("tmx",), ("tu",)):
-        sources, targets = (
-            [
-                next((segment.text(without=_INLINE_CODES) for segment in variant.children("seg")), "")
-                for variant in unit.children("tuv")
-                if matching_codes(variant.language(), side)
-            ]
-            for side in languages
-        )
-        note = _tmx_note(unit)
-        entries = [Entry(source, target).with_note(note) for source in sources[:1] for target in targets]
-        yield unit.line, entries or "not in both languages"
-    return languages
+    def _parse(self, reading: Reading) -> None:
+        reading.languages = languages = self._read_languages(reading, ("header",), ("tuv",), "srclang")
+        for unit in elements(reading.path, self.roots, ("tu",)):
+            sources, targets = (
+                [
+                    next((segment.text(without=_INLINE_CODES) for segment in variant.children("seg")), "")
+                    for variant in unit.children("tuv")
+                    if matching_codes(variant.language(), side)
+                ]
+                for side in languages
+            )
+            properties = ((prop.attributes.get("type", ""), prop.text()) for prop in unit.children("prop"))
+            facts = {_PROPERTIES[kind]: text for kind, text in properties if kind in _PROPERTIES}
+            entries = [Entry(sources[0], target).with_facts(facts) for target in targets if sources]
+            reading.add(unit.line, entries or "not in both languages")
 
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        from bilex import __version__
 
-def _tmx_source(header: Node) -> str:
-    stated = header.attributes.get("srclang", "")
-    return "" if stated == "*all*" else stated
-
-
-def _tmx_note(unit: Node) -> str:
-    """The properties as a note that an entry understands."""
-    parts = []
-    for prop in unit.children("prop"):
-        name = _PROPERTIES.get(prop.attributes.get("type", ""))
-        if name:
-            parts.append(prop.text() if name == "known" else f"{name}={prop.text()}")
-    return "; ".join(sorted(parts, key=lambda part: part.startswith("provenance=")))
-
-
-def _tmx_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    from bilex import __version__
-
-    source, target = _required_languages(dictionary, TMX.noun)
-    yield (
-        f'{DECLARATION}<tmx version="1.4">\n<header creationtool="bilex" creationtoolversion="{__version__}" '
-        f'segtype="phrase" o-tmf="bilex" adminlang="en" srclang={quoteattr(source)} datatype="plaintext"/>\n'
-        "<body>\n"
-    )
-    for entry in dictionary.entries:
+        source, target = self._written_languages(dictionary)
         yield (
-            f"<tu>{_tmx_properties(entry)}"
-            f"<tuv xml:lang={quoteattr(source)}><seg>{escape(entry.source)}</seg></tuv>"
-            f"<tuv xml:lang={quoteattr(target)}><seg>{escape(entry.target)}</seg></tuv></tu>\n"
+            f'{DECLARATION}<tmx version="1.4">\n<header creationtool="bilex" '
+            f'creationtoolversion="{__version__}" segtype="phrase" o-tmf="bilex" adminlang="en" '
+            f'srclang={source} datatype="plaintext"/>\n<body>\n'
         )
-    yield "</body>\n</tmx>\n"
+        for entry in dictionary.entries:
+            facts = entry.facts()
+            properties = "".join(
+                f'<prop type="{kind}">{escape(facts[name])}</prop>'
+                for kind, name in _PROPERTIES.items()
+                if name in facts
+            )
+            yield (
+                f"<tu>{properties}<tuv xml:lang={source}><seg>{escape(entry.source)}</seg></tuv>"
+                f"<tuv xml:lang={target}><seg>{escape(entry.target)}</seg></tuv></tu>\n"
+            )
+        yield "</body>\n</tmx>\n"
 
 
-def _tmx_properties(entry: Entry) -> str:
-    values = {
-        "score": number_text(entry.score),
-        "confidence": number_text(entry.confidence),
-        "source-rank": entry.source_rank,
-        "target-rank": entry.target_rank,
-        "known": entry.origin(),
-        "sense": entry.sense,
-        "part-of-speech": entry.part_of_speech,
-        "status": entry.status,
-        "provenance": entry.provenance,
-    }
-    return "".join(
-        f'<prop type="x-{name}">{escape(one_line(str(value)))}</prop>'
-        for name, value in values.items()
-        if value not in (None, "")
-    )
+class TBX(MarkedFormat):
+    """TBX-Basic, term bases, with the part of speech, and a note on confidence and origin."""
 
+    name, noun, suffixes, roots = "tbx", "a TBX file", (".tbx",), ("martif", "tbx", "TBX")
+    expected = "a concept with terms in two languages"
 
-TMX = DictionaryFormat(
-    name="tmx",
-    description="TMX 1.4, translation memories, with properties for score, confidence and origin",
-    suffixes=(".tmx",),
-    noun="a TMX file",
-    read=reader("tmx", _tmx_units, "a <tu> with two languages", units="entries"),
-    pieces=_tmx_pieces,
-    fault=xml_fault,
-)
+    def _parse(self, reading: Reading) -> None:
+        reading.languages = languages = self._read_languages(reading, self.roots, _LANGUAGES, "lang")
+        for concept in elements(reading.path, self.roots, _CONCEPTS):
+            sources, targets = (
+                [
+                    self._term(group)
+                    for section in concept.children(*_LANGUAGES)
+                    if matching_codes(section.language(), side)
+                    for group in section.within(*_TERMS)
+                    if any(group.within("term"))
+                ]
+                for side in languages
+            )
+            both = (
+                replace(other, source=one.target, part_of_speech=other.part_of_speech or one.part_of_speech)
+                for one, other in itertools.product(sources, targets)
+            )
+            reading.add(concept.line, both if sources and targets else "not in both languages")
 
-
-def _tbx_units(path: Path, layout: Layout) -> Units:
-    languages = _marked_languages(path, layout, _TBX_ROOTS, _TBX_ROOTS, _LANGUAGES, Node.language)
-    for concept in elements(path, _TBX_ROOTS, _CONCEPTS):
-        sources, targets = (
-            [
-                _term(group)
-                for section in concept.children(*_LANGUAGES)
-                if matching_codes(section.language(), side)
-                for group in section.within(*_TERMS)
-                if any(group.within("term"))
-            ]
-            for side in languages
+    @staticmethod
+    def _term(group: Node) -> Entry:
+        """A term as the target of an entry without source."""
+        speech = (note for note in group.within("termNote") if note.attributes.get("type") == "partOfSpeech")
+        entry = Entry("", next(group.within("term")).text())
+        for note in group.within("note"):
+            entry = entry.with_note(note.text())
+        marked = next(speech, None)
+        return (
+            entry if marked is None or entry.part_of_speech else replace(entry, part_of_speech=marked.text())
         )
-        both = itertools.starmap(_joined, itertools.product(sources, targets))
-        yield concept.line, both if sources and targets else "not in both languages"
-    return languages
 
-
-def _term(group: Node) -> Entry:
-    """A term as the target of an entry without source."""
-    entry = Entry("", next(group.within("term")).text())
-    for note in group.within("note"):
-        entry = entry.with_note(note.text())
-    speech = (note for note in group.within("termNote") if note.attributes.get("type") == "partOfSpeech")
-    marked = next(speech, None)
-    if marked is not None and not entry.part_of_speech:
-        entry = dataclasses.replace(entry, part_of_speech=marked.text())
-    return entry
-
-
-def _joined(source: Entry, target: Entry) -> Entry:
-    speech = target.part_of_speech or source.part_of_speech
-    return dataclasses.replace(target, source=source.target, part_of_speech=speech)
-
-
-def _tbx_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    source, target = _required_languages(dictionary, TBX.noun)
-    yield (
-        f'{DECLARATION}<martif type="TBX-Basic" xml:lang={quoteattr(source)}>\n<martifHeader><fileDesc>'
-        f"<titleStmt><title>{escape(dictionary.title())}</title></titleStmt>"
-        "<sourceDesc><p>Written by bilex.</p></sourceDesc></fileDesc>"
-        '<encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc></martifHeader>\n<text><body>\n'
-    )
-    for number, entry in enumerate(dictionary.entries, 1):
-        basic = _PARTS_OF_SPEECH.get(entry.part_of_speech.casefold(), "other")
-        speech = f'<termNote type="partOfSpeech">{basic}</termNote>' if entry.part_of_speech else ""
-        note = entry.note(without=("part_of_speech",) if basic == entry.part_of_speech else ())
-        noted = f"<note>{escape(note)}</note>" if note else ""
-        first, second = (
-            f"<langSet xml:lang={quoteattr(language)}>"
-            f"<tig><term>{escape(word)}</term>{speech}{more}</tig></langSet>"
-            for language, word, more in ((source, entry.source, ""), (target, entry.target, noted))
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        source, target = self._written_languages(dictionary)
+        yield (
+            f'{DECLARATION}<martif type="TBX-Basic" xml:lang={source}>\n<martifHeader><fileDesc>'
+            f"<titleStmt><title>{escape(dictionary.title())}</title></titleStmt>"
+            "<sourceDesc><p>Written by bilex.</p></sourceDesc></fileDesc>"
+            '<encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc></martifHeader>\n'
+            "<text><body>\n"
         )
-        definition = f'<descrip type="definition">{escape(entry.gloss)}</descrip>' if entry.gloss else ""
-        yield f'<termEntry id="c{number}">{definition}{first}{second}</termEntry>\n'
-    yield "</body></text>\n</martif>\n"
+        for number, entry in enumerate(dictionary.entries, 1):
+            basic = _PARTS_OF_SPEECH.get(entry.part_of_speech.casefold(), "other")
+            speech = f'<termNote type="partOfSpeech">{basic}</termNote>' if entry.part_of_speech else ""
+            note = entry.note(without=("part_of_speech",) if basic == entry.part_of_speech else ())
+            noted = f"<note>{escape(note)}</note>" if note else ""
+            terms = "".join(
+                f"<langSet xml:lang={code}><tig><term>{escape(word)}</term>{speech}{more}</tig></langSet>"
+                for code, word, more in ((source, entry.source, ""), (target, entry.target, noted))
+            )
+            definition = f'<descrip type="definition">{escape(entry.gloss)}</descrip>' if entry.gloss else ""
+            yield f'<termEntry id="c{number}">{definition}{terms}</termEntry>\n'
+        yield "</body></text>\n</martif>\n"
 
 
-TBX = DictionaryFormat(
-    name="tbx",
-    description="TBX-Basic, term bases, with the part of speech, and a note on confidence and origin",
-    suffixes=(".tbx",),
-    noun="a TBX file",
-    read=reader("tbx", _tbx_units, "a concept with terms in two languages", units="entries"),
-    pieces=_tbx_pieces,
-    fault=xml_fault,
-)
+class Apertium(XmlFormat):
+    """A bilingual dictionary of Apertium, with the part of speech where it is known."""
+
+    name, noun, suffixes, roots = "apertium", "an Apertium dictionary", (".dix",), ("dictionary",)
+    expected = "an <e> with <p><l>…</l><r>…</r></p>"
+
+    def _parse(self, reading: Reading) -> None:
+        """The entries of the sections, whichever direction they are for; paradigms are not expanded."""
+        for node in elements(reading.path, self.roots, ("e", "pardef")):
+            if node.name == "pardef":
+                continue
+            if node.attributes.get("i") == "yes":
+                reading.leave_out(node.line, "marked to be ignored")
+            elif any(node.within("par", "re")):
+                reading.leave_out(node.line, "a paradigm or an expression, not words")
+            else:
+                source, target = (
+                    "".join(
+                        self._text(part)
+                        for pair in node.children("p", "i")
+                        for part in (pair.children(side) if pair.name == "p" else [pair])
+                    )
+                    for side in ("l", "r")
+                )
+                tag = next((tag.attributes.get("n", "") for tag in node.within("s")), "")
+                entry = Entry(folded(source), folded(target), part_of_speech=tag)
+                reading.add(node.line, [entry.with_note(node.attributes.get("c", ""))])
+
+    def _text(self, part: Node | str) -> str:
+        """The text of an element, blanks and groups in it; symbols are none."""
+        if isinstance(part, str):
+            return part
+        if part.name in ("b", "j"):
+            return " "
+        inside = (one for one in part.content if isinstance(one, str) or one.name in ("b", "j", "g"))
+        return "".join(map(self._text, inside))
+
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        tags = dict.fromkeys(filter(None, map(self._tag, dictionary.entries)))
+        symbols = "".join(f"<sdef n={quoteattr(tag)}/>" for tag in tags or ("n",))
+        yield (
+            f"{DECLARATION}<dictionary>\n<alphabet/>\n<sdefs>{symbols}</sdefs>\n"
+            '<section id="main" type="standard">\n'
+        )
+        for entry in dictionary.entries:
+            tag, note = self._tag(entry), entry.note(without=("part_of_speech",))
+            symbol = f"<s n={quoteattr(tag)}/>" if tag else ""
+            comment = f" c={quoteattr(note)}" if note else ""
+            left, right = (escape(word).replace(" ", "<b/>") for word in (entry.source, entry.target))
+            yield f"<e{comment}><p><l>{left}{symbol}</l><r>{right}{symbol}</r></p></e>\n"
+        yield "</section>\n</dictionary>\n"
+
+    @staticmethod
+    def _tag(entry: Entry) -> str:
+        """The symbol for a part of speech; none if it is not known, so that the entry fits any."""
+        speech = entry.part_of_speech.casefold()
+        return _TAGS.get(speech, re.sub(r"\W+", "_", speech).strip("_"))
 
 
-def _apertium_units(path: Path, layout: Layout) -> Units:
-    """The entries of the sections, whichever direction they are for; paradigms are not expanded."""
-    for node in elements(path, ("dictionary",), ("e", "pardef")):
-        if node.name == "pardef":
-            continue
-        if node.attributes.get("i") == "yes":
-            yield node.line, "marked to be ignored"
-        elif any(node.within("par", "re")):
-            yield node.line, "a paradigm or an expression, not words"
-        else:
-            yield node.line, [_apertium_entry(node)]
-    return None
+@dataclass
+class _Direction:
+    """The languages that a TEI file translates between, as far as it says, and those that are wanted."""
+
+    wanted: Languages
+    source: str = ""
+    target: str = ""
+
+    def backward(self) -> bool:
+        """Whether the file translates from the target language that is wanted into the source language."""
+        source, target = self.wanted
+        if not (source and target and self.source):
+            return False
+        return matching_codes(self.source, target) and not matching_codes(self.source, source)
+
+    def takes(self, language: str) -> bool:
+        """Whether a translation into a language is wanted."""
+        wanted = self.wanted[0 if self.backward() else 1]
+        if wanted and language:
+            return matching_codes(language, wanted)
+        self.target = self.target or language
+        return not language or language == self.target
 
 
-def _apertium_entry(node: Node) -> Entry:
-    source = target = ""
-    for part in node.children("p", "i"):
-        lefts, rights = (part.children("l"), part.children("r")) if part.name == "p" else ([part], [part])
-        source += "".join(_apertium_text(side) for side in lefts)
-        target += "".join(_apertium_text(side) for side in rights)
-    tag = next((tag.attributes.get("n", "") for tag in node.within("s")), "")
-    return Entry(folded(source), folded(target), part_of_speech=tag).with_note(node.attributes.get("c", ""))
+class TEI(XmlFormat):
+    """TEI P5 as FreeDict has it, with senses, labels, examples, and confidence as certainty."""
 
+    name, noun, suffixes, roots = "tei", "a TEI file", (".tei", ".xml"), ("TEI", "TEI.2", "teiCorpus")
+    expected = "an <entry> with a translation"
+    folded_texts = TEXTS
 
-def _apertium_text(part: Node | str) -> str:
-    """The text of an element, blanks and groups in it; symbols are none."""
-    if isinstance(part, str):
-        return part
-    if part.name in ("b", "j"):
-        return " "
-    inside = (one for one in part.content if isinstance(one, str) or one.name in ("b", "j", "g"))
-    return "".join(map(_apertium_text, inside))
+    def _parse(self, reading: Reading) -> None:
+        """The translations of every entry; examples and related entries are not read."""
+        direction = _Direction(reading.layout.languages)
+        for node in elements(reading.path, self.roots, ("entry",), ("text", "body")):
+            if node.name == "entry":
+                reading.add(node.line, self._entries(node, direction))
+            else:
+                direction.source = node.language() or direction.source
+        reading.languages = short_code(direction.source) or None, short_code(direction.target) or None
 
+    def _entries(self, entry: Node, direction: _Direction) -> Iterator[Entry] | str:
+        """The pairs of an entry, or why there are none."""
+        heads = [
+            orth.text()
+            for form in entry.children("form")
+            if form.attributes.get("type") not in _OTHER_FORMS
+            for orth in form.children("orth")
+        ]
+        translations = [found for found in self._translations(entry) if direction.takes(found[0].language())]
+        if not heads or not translations:
+            return "no translation" if heads else "no headword"
+        speech = " ".join(pos.text() for group in entry.children("gramGrp") for pos in group.children("pos"))
+        targets = [self._entry(node, speech, sense) for node, sense in translations]
+        found = (replace(one, source=head) for head, one in itertools.product(heads, targets))
+        return (one.swapped() for one in found) if direction.backward() else found
 
-def _apertium_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    tags = dict.fromkeys(_apertium_tag(entry) for entry in dictionary.entries)
-    symbols = "".join(f"<sdef n={quoteattr(tag)}/>" for tag in tags if tag) or '<sdef n="n"/>'
-    yield (
-        f"{DECLARATION}<dictionary>\n<alphabet/>\n<sdefs>{symbols}</sdefs>\n"
-        '<section id="main" type="standard">\n'
-    )
-    for entry in dictionary.entries:
-        tag = _apertium_tag(entry)
-        symbol = f"<s n={quoteattr(tag)}/>" if tag else ""
-        note = entry.note(without=("part_of_speech",))
-        comment = f" c={quoteattr(note)}" if note else ""
-        left, right = (escape(word).replace(" ", "<b/>") for word in (entry.source, entry.target))
-        yield f"<e{comment}><p><l>{left}{symbol}</l><r>{right}{symbol}</r></p></e>\n"
-    yield "</section>\n</dictionary>\n"
+    def _translations(self, node: Node, sense: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
+        """The elements that hold translations of a word itself, each with its sense, wherever it is."""
+        for child in node.content:
+            if isinstance(child, str) or child.name in ("re", "form", "note", "def"):
+                continue
+            kind = child.attributes.get("type")
+            if child.name == "tr" or (child.name == "cit" and kind in _TRANSLATION_KINDS):
+                yield child, sense
+            elif child.name != "cit":
+                yield from self._translations(child, child if child.name == "sense" else sense)
 
+    @staticmethod
+    def _entry(node: Node, speech: str, sense: Node | None) -> Entry:
+        """A translation, for any headword."""
+        quotes = [quote.text() for quote in node.children("quote", "orth")]
+        certainty = number_of(node.attributes.get("cert", ""))
+        confidence = certainty if certainty is not None and 0 <= certainty <= 1 else None
+        entry = Entry("", quotes[0] if quotes else node.text(), confidence=confidence, part_of_speech=speech)
+        if sense is not None:
+            examples = (one for one in sense.children("cit") if one.attributes.get("type") == "example")
+            entry = replace(
+                entry,
+                gloss=" ".join(one.text() for one in sense.children("def")),
+                labels=", ".join(one.text() for one in sense.children("usg")),
+                example=EXAMPLE.join(quote.text() for one in examples for quote in one.within("quote")),
+            )
+        for note in node.children("note"):
+            if note.attributes.get("type") == "comment":
+                entry = replace(entry, comment=note.text())
+            else:
+                entry = entry.with_note(note.text())
+        return entry
 
-def _apertium_tag(entry: Entry) -> str:
-    """The symbol for a part of speech; none where it is not known, so that the entry fits any."""
-    speech = entry.part_of_speech.casefold()
-    return _TAGS.get(speech, re.sub(r"\W+", "_", speech).strip("_"))
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        source, target = map(quoteattr, dictionary.codes())
+        heads: dict[tuple[str, str], list[Entry]] = {}
+        for entry in dictionary.entries:
+            heads.setdefault((entry.source, entry.part_of_speech), []).append(entry)
+        yield (
+            f'{DECLARATION}<TEI xmlns="http://www.tei-c.org/ns/1.0" version="5.0">\n<teiHeader><fileDesc>'
+            f"<titleStmt><title>{escape(dictionary.title())}</title></titleStmt>"
+            f"<extent>{len(heads)} headwords</extent>"
+            "<publicationStmt><p>Written by bilex.</p></publicationStmt>"
+            "<sourceDesc><p>Word vectors of two languages, aligned.</p></sourceDesc></fileDesc></teiHeader>\n"
+            f"<text xml:lang={source}><body>\n"
+        )
+        for (word, speech), entries in heads.items():
+            marked = f"<gramGrp><pos>{escape(speech)}</pos></gramGrp>" if speech else ""
+            senses = "".join(self._sense(entry, target) for entry in entries)
+            yield f"<entry><form><orth>{escape(word)}</orth></form>{marked}{senses}</entry>\n"
+        yield "</body></text>\n</TEI>\n"
 
-
-APERTIUM = DictionaryFormat(
-    name="apertium",
-    description="a bilingual dictionary of Apertium, with the part of speech where it is known",
-    suffixes=(".dix",),
-    noun="an Apertium dictionary",
-    read=reader("apertium", _apertium_units, "an <e> with <p><l>…</l><r>…</r></p>", units="entries"),
-    pieces=_apertium_pieces,
-    fault=xml_fault,
-)
+    @staticmethod
+    def _sense(entry: Entry, target: str) -> str:
+        certainty = f' cert="{number_text(entry.confidence)}"' if entry.confidence is not None else ""
+        note = entry.note(without=_TEI_ELEMENTS)
+        noted = f'<note type="comment">{escape(entry.comment)}</note>' if entry.comment else ""
+        noted += f'<note type="bilex">{escape(note)}</note>' if note else ""
+        head = f"<def>{escape(entry.gloss)}</def>" if entry.gloss else ""
+        head += "".join(f"<usg>{escape(one.strip())}</usg>" for one in entry.labels.split(",") if one.strip())
+        translated = f'<cit type="trans" xml:lang={target}'
+        example = ""
+        if entry.example:
+            sentence, _, other = map(escape, entry.example.partition(EXAMPLE))
+            other = f"{translated}><quote>{other}</quote></cit>" if other else ""
+            example = f'<cit type="example"><quote>{sentence}</quote>{other}</cit>'
+        return (
+            f"<sense>{head}{translated}{certainty}><quote>{escape(entry.target)}</quote>{noted}</cit>"
+            f"{example}</sense>"
+        )

@@ -1,182 +1,357 @@
-"""Plain text with one entry per line: MUSE, OmegaT, hunalign, bicleaner, and synonyms for search engines."""
+"""Text with one unit per line: MUSE, OmegaT, hunalign, bicleaner, synonyms, Anki, JSON Lines, Wiktextract."""
 
 from __future__ import annotations
 
 import gzip
 import itertools
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
-from bilex.lexicon.entries import Dictionary, Entry
-from bilex.lexicon.formats import DictionaryFormat, WriteOptions, grouped, is_probability, line_fault
-from bilex.lexicon.reading import Layout, Units, reader, text_lines
+from bilex.core.languages import short_code
+from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Entry, number_of
+from bilex.lexicon.formats.base import DictionaryFormat, LineFormat, WriteOptions, grouped, line_fault
+from bilex.lexicon.formats.tables import csv_rows
+from bilex.lexicon.reading import GZIP, Reading, all_lines, text_lines, unescaped
+
+_HEAD = 1 << 16
+_SHOWN = 8
+_ANKI_HEADER = "#separator:tab\n#html:true\n#notetype:Basic\n#tags column:3\n"
+_ANKI_SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|", "colon": ":"}
+_KNOWN_TAG, _FOUND_TAG = "bilex::known", "bilex::found"
+_LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_MARKUP = re.compile(r"<[^<>]*>")
+_REFERENCES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "#": "&#35;"})
+_NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
+_MOST_DIGITS = 6
 
 
-def _line_format(
-    parse: Callable[[str], Iterable[Entry] | str],
-    expected: str,
-    *,
-    name: str,
-    line: Callable[[Entry], str] | None = None,
-    comment: str = "",
-    **rest: Any,
-) -> DictionaryFormat:
-    """A format whose lines `parse` turns into entries, or into the reason why there are none."""
+class Muse(LineFormat):
+    """MUSE and VecMap: two words per line, divided by a space."""
 
-    def units(path: Path, layout: Layout) -> Units:
-        for number, text in text_lines(path, packed=name == "bicleaner"):
-            if comment and text.startswith(comment):
-                yield number, None
-            elif text.strip():
-                yield number, parse(text)
+    name, noun, suffixes = "muse", "a MUSE file", (".muse",)
+    expected = "source word, space, target word"
+    single_words = True
+
+    def recognizes(self, path: Path, head: bytes) -> bool:
+        """Never: it is read as a table, which may have comments and a header."""
+        return False
+
+    def _parse_line(self, text: str) -> list[Entry] | str:
+        words = [word for word in text.replace("\t", " ").split(" ") if word.strip()]
+        return (
+            [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
+        )
+
+    def _line(self, entry: Entry) -> str:
+        return f"{entry.source} {entry.target}"
+
+    def _fault(self, entry: Entry) -> str:
+        return "a space in a word" if " " in entry.source + entry.target else line_fault(entry)
+
+
+class OmegaT(LineFormat):
+    """A glossary for OmegaT: both words and a comment on the confidence."""
+
+    name, noun, suffixes = "omegat", "an OmegaT glossary", (".utf8", ".tab")
+    expected = "source term, tab, target term, and perhaps a tab and a comment"
+    comment = "#"
+
+    def recognizes(self, path: Path, head: bytes) -> bool:
+        """By one of the suffixes; the other one is that of any table."""
+        return path.suffix.lower() == ".utf8"
+
+    def _parse_line(self, text: str) -> list[Entry] | str:
+        cells = text.split("\t")
+        return [Entry(cells[0], cells[1])] if len(cells) > 1 else "no tab in it"
+
+    def _line(self, entry: Entry) -> str:
+        return "\t".join(filter(None, (entry.source, entry.target, entry.remark())))
+
+    def _fault(self, entry: Entry) -> str:
+        comment = entry.source.startswith("#")
+        return "'#' before a word, which begins a comment" if comment else line_fault(entry)
+
+
+class Hunalign(LineFormat):
+    """A dictionary for hunalign: target, ' @ ', source."""
+
+    name, noun, suffixes = "hunalign", "a hunalign dictionary", (".dic",)
+    expected = "target words, space, @, space, source words"
+
+    def recognizes(self, path: Path, head: bytes) -> bool:
+        """By the suffix, which other programs use too, and the separator."""
+        return path.suffix.lower() == ".dic" and b" @ " in head
+
+    def _parse_line(self, text: str) -> list[Entry] | str:
+        words = text.split(" @ ")
+        return [Entry(words[1], words[0])] if len(words) == 2 else "not exactly one ' @ ' in it"
+
+    def _line(self, entry: Entry) -> str:
+        return f"{entry.target} @ {entry.source}"
+
+    def _fault(self, entry: Entry) -> str:
+        alone = any("@" in word.split(" ") for word in (entry.source, entry.target))
+        return "'@' as a word" if alone else line_fault(entry)
+
+
+class Bicleaner(LineFormat):
+    """A probabilistic dictionary for bicleaner: gzipped target, source, probability."""
+
+    name, noun = "bicleaner", "a bicleaner dictionary"
+    expected = "target word, space, source word, space, probability"
+    single_words = packed = True
+    is_text = False
+
+    def recognizes(self, path: Path, head: bytes) -> bool:
+        """By the first line."""
+        if not head.startswith(GZIP):
+            return False
+        try:
+            line, end, _ = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD).partition(b"\n")
+        except zlib.error:
+            return False
+        return bool(end) and not isinstance(self._parse_line(line.decode("utf-8", "replace")), str)
+
+    def _parse_line(self, text: str) -> list[Entry] | str:
+        """The pair alone: how often a translation is chosen is not how likely it is to be right."""
+        parts = text.split()
+        probability = number_of(parts[2]) if len(parts) == 3 else None
+        if probability is None or not 0 <= probability <= 1:
+            return "not two words and a probability"
+        return [Entry(parts[1], parts[0])]
+
+    def save(self, path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
+        """Write P(target | source), proportional to the confidences if all translations have one."""
+        with (
+            atomic_file(path) as temporary,
+            temporary.open("wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        ):
+            for entries in grouped(dictionary.entries).values():
+                weights = [entry.confidence for entry in entries if entry.confidence is not None]
+                if len(weights) < len(entries) or sum(weights) <= 0:
+                    weights = [1.0] * len(entries)
+                for entry, weight in zip(entries, weights, strict=True):
+                    packed.write(f"{entry.target} {entry.source} {weight / sum(weights):.7f}\n".encode())
+
+    def _fault(self, entry: Entry) -> str:
+        blank = any(len(word.split()) > 1 for word in (entry.source, entry.target))
+        return "a blank in a word" if blank else ""
+
+
+class Synonyms(LineFormat):
+    """Synonyms for Solr, Elasticsearch and OpenSearch: word => translation, translation."""
+
+    name, noun, suffixes = "synonyms", "a file of synonyms", (".synonyms",)
+    expected = "source word => target word, target word"
+    comment = "#"
+
+    def _parse_line(self, text: str) -> Iterable[Entry] | str:
+        """Explicit mappings; lists of equivalent words ("dog, hound") have no direction.
+
+        A backslash before a character takes its meaning away, as Lucene's parser of this format has it.
+        """
+        sides = self._divided(text, "=>")
+        if len(sides) != 2:
+            return "not exactly one '=>' in it"
+        sources, targets = (
+            [re.sub(r"\\(.?)", r"\1", word.strip(), flags=re.DOTALL) for word in self._divided(side, ",")]
+            for side in sides
+        )
+        return itertools.starmap(Entry, itertools.product(sources, targets))
+
+    @staticmethod
+    def _divided(text: str, mark: str) -> list[str]:
+        """The parts of a text between marks that have no backslash before them."""
+        return re.findall(rf"(?:^|{mark})((?:\\.|(?!{mark})[^\\]|\\$)*)", text, re.DOTALL)
+
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        for source, entries in grouped(dictionary.entries).items():
+            words = (re.sub(r"[\\,=>#]", r"\\\g<0>", word) for word in (source, *(e.target for e in entries)))
+            yield f"{next(words)} => {', '.join(words)}\n"
+
+    def _fault(self, entry: Entry) -> str:
+        return line_fault(entry)
+
+
+class Anki(DictionaryFormat):
+    """Notes for Anki: the word on the front, its translations on the back."""
+
+    name, noun, suffixes = "anki", "a file for Anki", (".anki",)
+    expected = "front, tab, back"
+    strict = True
+
+    def recognizes(self, path: Path, head: bytes) -> bool:
+        """By its directives."""
+        return head.startswith((b"#separator:", b"#html:"))
+
+    def _parse(self, reading: Reading) -> None:
+        """The first field of each note, and each line of the second as a translation."""
+        separator, markup, tags = "\t", True, -1
+        others: set[int] = set()  # columns that are no fields of a note
+        lines = all_lines(reading.path)
+        for number, line in enumerate(lines):
+            if not line.startswith("#"):
+                break
+            name, _, value = line[1:].strip().partition(":")
+            if name == "separator":
+                single = value if len(value) == 1 and value != '"' else "\t"
+                separator = _ANKI_SEPARATORS.get(value.casefold(), single)
+            elif name == "html":
+                markup = value.casefold() != "false"
+            elif name.endswith(" column") and value.isdecimal() and len(value) < _MOST_DIGITS:
+                others.add(int(value) - 1)
+                tags = int(value) - 1 if name == "tags column" else tags
+            reading.report.comments += 1
+            lines[number] = ""  # the numbers of the lines stay
+        for row in csv_rows(lines, separator):
+            if row.cells and row.cells[0].startswith("#"):
+                reading.report.comments += 1
+                continue
+            known = 0 <= tags < len(row.cells) and _KNOWN_TAG in row.cells[tags].split(" ")
+            note = [cell for place, cell in enumerate(row.cells) if place not in others]
+            reading.add(row.number, row.fault or _note_entries(note, known, markup))
+
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        """One note per source word."""
+        yield _ANKI_HEADER
+        for source, entries in grouped(dictionary.entries).items():
+            targets = "<br>".join(entry.target.translate(_REFERENCES) for entry in entries)
+            tag = _KNOWN_TAG if all(entry.known for entry in entries) else _FOUND_TAG
+            tags = tag if any(entry.origin() for entry in entries) else ""
+            yield f"{source.translate(_REFERENCES)}\t{targets}\t{tags}\n"
+
+    def _fault(self, entry: Entry) -> str:
+        return "a noncharacter in a word" if _NONCHARACTERS.search(entry.source + entry.target) else ""
+
+
+def _note_entries(note: list[str], known: bool, markup: bool) -> list[Entry] | str:
+    if len(note) < 2:
+        return "fewer than two fields"
+    source, targets = note[0], note[1].split("\n")
+    if markup:
+        texts = (source, *_LINE_BREAK.split(note[1]))
+        source, *targets = (unescaped(_MARKUP.sub("", text)) for text in texts)
+    return [Entry(source, target, known=known) for target in targets if target.strip()]
+
+
+class JsonLines(DictionaryFormat):
+    """JSON Lines: one object per pair, with everything that is known about it."""
+
+    name, noun, suffixes = "jsonl", "a JSON Lines file", (".jsonl", ".ndjson")
+    expected = '{"source": ..., "target": ...}'
+    strict = True
+
+    def _parse(self, reading: Reading) -> None:
+        for number, line in text_lines(reading.path):
+            if not line.strip():
+                continue
+            record = _json_object(line)
+            if record is None:
+                reading.leave_out(number, "not a JSON object")
+            elif not isinstance(record.get("source"), str) or not isinstance(record.get("target"), str):
+                reading.leave_out(number, 'no strings "source" and "target" in it')
+            else:
+                facts = {name: record[name] for name in TEXTS if isinstance(record.get(name), str)}
+                facts |= {name: str(record[name]) for name in NUMBERS if name in record}
+                entry = Entry(record["source"], record["target"], known=record.get("known") is True)
+                reading.add(number, [entry.with_facts(facts)], str(record.get("verdict", "")))
+
+    def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
+        """What is known about each pair; in a dictionary with scores also numbers that are null."""
+        scored, named = dictionary.scored(), dictionary.column_names()
+        if_scored = {"known", *NUMBERS} - {"sense"}
+        for entry in dictionary.entries:
+            record = {}
+            for name in (field.name for field in fields(Entry)):
+                value = getattr(entry, name)
+                if name in ("source", "target") or (scored if name in if_scored else value):
+                    record[named.get(name, name)] = value
+            yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
+class Wiktextract(DictionaryFormat):
+    """Wiktextract: JSON Lines of a Wiktionary with translations into many languages."""
+
+    name, noun = "wiktextract", "a Wiktextract file"
+    expected = '{"word": ..., "translations": [...]}'
+    writable = False
+
+    def recognizes(self, path: Path, head: bytes) -> bool:
+        """By the first line, which may not be whole."""
+        if path.suffix.lower() not in JsonLines.suffixes:
+            return False
+        line, end, _ = head.partition(b"\n")
+        record = _json_object(line.decode("utf-8", "replace"))
+        if record is None:
+            return not end and b'"lang_code"' in line and b'"word"' in line and b'"source"' not in line
+        return "source" not in record and isinstance(record.get("word"), str)
+
+    def _parse(self, reading: Reading) -> None:
+        """Translations between two languages, in whichever of the two the entries are."""
+        source, target = (short_code(side) if side else "" for side in reading.layout.languages)
+        into: dict[str, None] = {}
+        heads: dict[str, None] = {}
+        for number, line in text_lines(reading.path):
+            if not line.strip():
+                continue
+            record = _json_object(line)
+            if record is None or not isinstance(record.get("word"), str):
+                reading.leave_out(number, "no object with a word")
+                continue
+            language = short_code(_text(record, "lang_code"))
+            heads[language] = None
+            entries = []
+            for code, word in _translations(record):
+                into[code] = None
+                entry = Entry(record["word"], word, part_of_speech=_text(record, "pos"))
+                if _between(language, code, source, target):
+                    entries.append(entry)
+                elif source and target and _between(language, code, target, source):
+                    entries.append(entry.swapped())
+            reading.add(number, entries or "no translation into the language")
+        if len(into) > 1 and not target:
+            listed = ", ".join([*list(into)[:_SHOWN], "..."] if len(into) > _SHOWN else into)
+            raise BilexError(
+                f"{reading.path}: holds translations into {len(into)} languages ({listed}); name the two "
+                "that you mean with --languages, for example --languages en,fi."
+            )
+        reading.languages = next(iter(heads)) or None if len(heads) == 1 else None, next(iter(into), None)
+
+
+def _json_object(line: str) -> dict[str, Any] | None:
+    """The JSON object that a line holds, or None."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
         return None
-
-    if line is not None:
-        rest["pieces"] = lambda dictionary, options: (f"{line(entry)}\n" for entry in dictionary.entries)
-    return DictionaryFormat(name=name, read=reader(name, units, expected, strict=True), **rest)
+    return record if isinstance(record, dict) else None
 
 
-def _muse_entries(text: str) -> list[Entry] | str:
-    """Two words divided by a space or a tab; there are no comments or headers."""
-    words = [word for word in text.replace("\t", " ").split(" ") if word.strip()]
-    return [Entry(words[0], words[1])] if len(words) == 2 else f"{len(words)} words where two are expected"
+def _between(language: str, code: str, source: str, target: str) -> bool:
+    """Whether a translation is from one language into another; an unmarked entry is of any."""
+    return (not source or not language or language == source) and (not target or code == target)
 
 
-MUSE = _line_format(
-    _muse_entries,
-    "source word, space, target word",
-    name="muse",
-    description="MUSE and VecMap: two words per line, divided by a space",
-    suffixes=(".muse",),
-    noun="a MUSE file",
-    line=lambda entry: f"{entry.source} {entry.target}",
-    fault=lambda entry: line_fault(entry, " \t"),
-    single_words=True,
-)
+def _text(record: dict[str, Any], key: str) -> str:
+    value = record.get(key)
+    return value.strip() if isinstance(value, str) else ""
 
 
-def _omegat_entries(text: str) -> list[Entry] | str:
-    cells = text.split("\t")
-    return [Entry(cells[0], cells[1])] if len(cells) > 1 else "no tab in it"
-
-
-def _omegat_fault(entry: Entry) -> str:
-    comment = "'#' before a word, which begins a comment" if entry.source.startswith("#") else ""
-    return comment or line_fault(entry, "\t")
-
-
-OMEGAT = _line_format(
-    _omegat_entries,
-    "source term, tab, target term, and perhaps a tab and a comment",
-    name="omegat",
-    comment="#",
-    description="a glossary for OmegaT: both words and a comment on the confidence",
-    suffixes=(".utf8", ".tab"),
-    noun="an OmegaT glossary",
-    line=lambda entry: "\t".join(filter(None, (entry.source, entry.target, entry.remark()))),
-    fault=_omegat_fault,
-)
-
-
-def _hunalign_entries(text: str) -> list[Entry] | str:
-    words = text.split(" @ ")
-    return [Entry(words[1], words[0])] if len(words) == 2 else "not exactly one ' @ ' in it"
-
-
-def _hunalign_fault(entry: Entry) -> str:
-    alone = any("@" in word.split(" ") for word in (entry.source, entry.target))
-    return "'@' as a word" if alone else line_fault(entry, "\t")
-
-
-HUNALIGN = _line_format(
-    _hunalign_entries,
-    "target words, space, @, space, source words",
-    name="hunalign",
-    description="a dictionary for hunalign: target, ' @ ', source",
-    suffixes=(".dic",),
-    noun="a hunalign dictionary",
-    line=lambda entry: f"{entry.target} @ {entry.source}",
-    fault=_hunalign_fault,
-)
-
-
-def _bicleaner_entries(text: str) -> list[Entry] | str:
-    """The pair alone: how often a translation is chosen is not how likely it is to be right."""
-    parts = text.split()
-    if len(parts) != 3 or not is_probability(parts[2]):
-        return "not two words and a probability"
-    return [Entry(parts[1], parts[0])]
-
-
-def _save_bicleaner(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
-    """Write gzipped lines of target, source and P(target | source): by confidence where all have one."""
-    with (
-        atomic_file(path) as temporary,
-        temporary.open("wb") as file,
-        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
-    ):
-        for entries in grouped(dictionary.entries).values():
-            weights = [entry.confidence for entry in entries if entry.confidence is not None]
-            if len(weights) < len(entries) or sum(weights) <= 0:
-                weights = [1.0] * len(entries)
-            for entry, weight in zip(entries, weights, strict=True):
-                packed.write(f"{entry.target} {entry.source} {weight / sum(weights):.7f}\n".encode())
-
-
-def _bicleaner_fault(entry: Entry) -> str:
-    return "a blank in a word" if any(len(word.split()) > 1 for word in (entry.source, entry.target)) else ""
-
-
-BICLEANER = _line_format(
-    _bicleaner_entries,
-    "target word, space, source word, space, probability",
-    name="bicleaner",
-    description="a probabilistic dictionary for bicleaner: gzipped target, source, probability",
-    suffixes=(),
-    noun="a bicleaner dictionary",
-    save=_save_bicleaner,
-    fault=_bicleaner_fault,
-    single_words=True,
-)
-
-
-def _synonyms_entries(text: str) -> Iterator[Entry] | str:
-    """Explicit mappings; lists of equivalent words ("dog, hound") have no direction.
-
-    A backslash before a character takes its meaning away, as Lucene's parser of this format has it.
-    """
-    sides = _divided(text, "=>")
-    if len(sides) != 2:
-        return "not exactly one '=>' in it"
-    sources, targets = (
-        [re.sub(r"\\(.?)", r"\1", word.strip(), flags=re.DOTALL) for word in _divided(side, ",")]
-        for side in sides
-    )
-    return itertools.starmap(Entry, itertools.product(sources, targets))
-
-
-def _divided(text: str, mark: str) -> list[str]:
-    """The parts of a text between marks that no backslash stands before."""
-    return re.findall(rf"(?:^|{mark})((?:\\.|(?!{mark})[^\\]|\\$)*)", text, re.DOTALL)
-
-
-def _synonyms_pieces(dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
-    for source, entries in grouped(dictionary.entries).items():
-        words = (re.sub(r"[\\,=>#]", r"\\\g<0>", word) for word in (source, *(e.target for e in entries)))
-        yield f"{next(words)} => {', '.join(words)}\n"
-
-
-SYNONYMS = _line_format(
-    _synonyms_entries,
-    "source word => target word, target word",
-    name="synonyms",
-    comment="#",
-    description="synonyms for Solr, Elasticsearch and OpenSearch: word => translation, translation",
-    suffixes=(".synonyms",),
-    noun="a file of synonyms",
-    pieces=_synonyms_pieces,
-    fault=line_fault,
-)
+def _translations(record: dict[str, Any]) -> dict[tuple[str, str], None]:
+    """Language and word of every translation, of the entry and of its senses, each once."""
+    senses = record.get("senses")
+    found: dict[tuple[str, str], None] = {}
+    for holder in (record, *(senses if isinstance(senses, list) else ())):
+        listed = holder.get("translations") if isinstance(holder, dict) else None
+        for item in listed if isinstance(listed, list) else ():
+            if isinstance(item, dict) and _text(item, "word"):
+                found[short_code(_text(item, "code") or _text(item, "lang_code")), _text(item, "word")] = None
+    return found

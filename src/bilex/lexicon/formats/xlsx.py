@@ -1,7 +1,7 @@
 """XLSX workbooks: the first sheet, one pair per row.
 
-A workbook is a zip archive of XML. Its parts are read as streams with the bounds of `bilex.lexicon.xml`, so
-that neither time nor memory depends on what a small file unpacks into.
+A workbook is a zip archive of XML. Its parts are read as streams with the bounds of `formats.xml`, so that
+neither time nor memory depends on what a small file unpacks into.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.lexicon.entries import TEXTS, Dictionary, Entry
-from bilex.lexicon.formats import DictionaryFormat, WriteOptions
-from bilex.lexicon.reading import Collector, Layout, Reading, check_unpacked, open_dictionary
-from bilex.lexicon.tables import Row, table_rows, take_rows
-from bilex.lexicon.xml import DECLARATION, Node, elements, escape
+from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions
+from bilex.lexicon.formats.tables import Row, table_rows, take_rows
+from bilex.lexicon.formats.xml import DECLARATION, Node, elements
+from bilex.lexicon.reading import ZIP, Reading, check_unpacked, open_dictionary
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_576, 256, 32_767
 LARGEST_PART = 1 << 28
@@ -27,147 +28,11 @@ MOST_TEXT = 1 << 27  # of all shared strings, with what Python needs for each
 _COST_OF_A_STRING = 64
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _COLUMN = re.compile("[A-Z]{1,3}")
-_PHONETIC = frozenset(("rPh", "phoneticPr"))
+_PHONETIC = ("rPh", "phoneticPr")
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-
-
-def _read(path: Path, layout: Layout) -> Reading:
-    collector = Collector(path, "xlsx", layout, "rows", "row", expected="source and target", strict=True)
-    try:
-        with open_dictionary(path) as file, zipfile.ZipFile(file) as archive:
-            workbook = _Workbook(path, archive)
-            return take_rows(collector, workbook.rows(), spreadsheet=True)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
-        raise BilexError(
-            f"{path}: is not a workbook, or it is damaged ({type(error).__name__}); save it again."
-        ) from error
-
-
-class _Workbook:
-    """The first sheet of an open workbook, and the texts that its cells refer to by number."""
-
-    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
-        self.path, self.archive = path, archive
-        sheets = list(self._elements("xl/workbook.xml", "workbook", "sheet"))
-        first = sheets[0].attributes.get("id", "") if sheets else None
-        self.sheet, strings = "", ""
-        for link in self._elements("xl/_rels/workbook.xml.rels", "Relationships", "Relationship"):
-            target = posixpath.normpath(posixpath.join("/xl", link.attributes.get("Target", ""))).lstrip("/")
-            if link.attributes.get("Id") == first:
-                self.sheet = target
-            elif link.attributes.get("Type", "").endswith("/sharedStrings"):
-                strings = target
-        if not self.sheet:
-            raise BilexError(f"{path}: is a workbook without a sheet; save it again.")
-        self.strings = self._shared_strings(strings) if strings in archive.namelist() else []
-
-    def _elements(self, name: str, root: str, element: str) -> Iterator[Node]:
-        try:
-            part = self.archive.getinfo(name)
-        except KeyError as error:
-            raise BilexError(
-                f"{self.path}: is not a workbook: it lacks {name[:60]!r}; save the sheet as .xlsx or CSV."
-            ) from error
-        check_unpacked(self.path, part.file_size, part.compress_size, LARGEST_PART)
-        return elements(self.path, (root,), (element,), part=self.archive.open(part))
-
-    def _shared_strings(self, name: str) -> list[str]:
-        found: list[str] = []
-        size = 0
-        for node in self._elements(name, "sst", "si"):
-            found.append(_text(node))
-            size += len(found[-1]) + _COST_OF_A_STRING
-            if size > MOST_TEXT:
-                raise BilexError(
-                    f"{self.path}: holds more than {MOST_TEXT >> 20} MB of text; give a part of it."
-                )
-        return found
-
-    def rows(self) -> Iterator[Row]:
-        """The rows with words in them, as wide as the widest so far."""
-        width, number = 0, 0
-        for count, node in enumerate(self._elements(self.sheet, "worksheet", "row"), 1):
-            if count > MOST_ROWS:
-                raise BilexError(f"{self.path}: holds more than {MOST_ROWS:,} rows; give a part of it.")
-            stated = node.attributes.get("r", "")
-            number = int(stated) if stated.isdecimal() and len(stated) < 10 else number + 1
-            cells: dict[int, str] = {}
-            place = 0
-            for cell in node.children("c"):
-                place = _place(cell.attributes.get("r", ""), place)
-                if place < MOST_COLUMNS:
-                    cells[place] = _value(cell, self.strings)
-                place += 1
-            if any(value.strip() for value in cells.values()):
-                width = max(width, *(place + 1 for place, value in cells.items() if value))
-                row = tuple(cells.get(place, "") for place in range(width))
-                yield Row(number, row, "" if width > 1 else "fewer than two columns")
-
-
-def _place(reference: str, following: int) -> int:
-    """The column, from 0, of a cell such as "B7"; the following one if it has no reference."""
-    letters = _COLUMN.match(reference)
-    if letters is None:
-        return following
-    place = 0
-    for letter in letters[0]:
-        place = 26 * place + ord(letter) - ord("A") + 1
-    return place - 1
-
-
-def _value(cell: Node, shared: list[str]) -> str:
-    kind = cell.attributes.get("t", "n")
-    if kind == "inlineStr":
-        return "".join(_text(node) for node in cell.children("is"))
-    value = "".join(node.text(fold=False) for node in cell.children("v"))
-    if kind == "s":
-        known = value.strip().isdecimal() and len(value) < 10 and int(value) < len(shared)
-        return shared[int(value)] if known else ""
-    if kind == "b":
-        return {"1": "TRUE", "0": "FALSE"}.get(value.strip(), "")
-    return "" if kind == "e" else _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
-
-
-def _text(node: Node) -> str:
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), node.text(without=_PHONETIC, fold=False))
-
-
-def _save(path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
-    """Write one sheet; every cell is text or a number, never a formula."""
-    if len(dictionary.entries) >= MOST_ROWS:
-        raise BilexError(f"{path}: a sheet holds {MOST_ROWS - 1:,} pairs; write fewer, or CSV.")
-    with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in _FIXED_PARTS.items():
-            archive.writestr(zipfile.ZipInfo(name), DECLARATION + text, zipfile.ZIP_DEFLATED)
-        sheet = zipfile.ZipInfo("xl/worksheets/sheet1.xml")
-        sheet.compress_type = zipfile.ZIP_DEFLATED
-        with archive.open(sheet, "w", force_zip64=True) as part:
-            part.write(f'{DECLARATION}<worksheet xmlns="{_MAIN}"><sheetData>\n'.encode())
-            for row in table_rows(dictionary):
-                cells = "".join(_cell(value, options) for value in row)
-                part.write(f"<row>{cells}</row>\n".encode())
-            part.write(b"</sheetData></worksheet>\n")
-
-
-def _cell(value: str | int, options: WriteOptions) -> str:
-    if not isinstance(value, str):
-        return f"<c><v>{value}</v></c>"
-    if not value:
-        return "<c/>"
-    style = ' s="1"' if options.defuse_formulas and value.startswith(("=", "+", "-", "@", "#")) else ""
-    text = escape(_ESCAPE.sub(r"_x005F_x\1_", value))
-    return f'<c t="inlineStr"{style}><is><t xml:space="preserve">{text}</t></is></c>'
-
-
-def _fault(entry: Entry) -> str:
-    texts = (entry.source, entry.target, *(getattr(entry, name) for name in TEXTS))
-    too_long = any(len(text) > LONGEST_CELL for text in texts)
-    return f"a word of more than {LONGEST_CELL:,} characters" if too_long else ""
-
-
 _FIXED_PARTS = {
     "[Content_Types].xml": (
         f'<Types xmlns="{_PACKAGE}/content-types">'
@@ -199,12 +64,144 @@ _FIXED_PARTS = {
     ),
 }
 
-XLSX = DictionaryFormat(
-    name="xlsx",
-    description="a workbook, for Excel and LibreOffice",
-    suffixes=(".xlsx",),
-    noun="a workbook",
-    read=_read,
-    save=_save,
-    fault=_fault,
-)
+
+class XLSX(DictionaryFormat):
+    """A workbook, for Excel and LibreOffice."""
+
+    name, noun, suffixes = "xlsx", "a workbook", (".xlsx",)
+    units, place, expected = "rows", "row", "source and target"
+    strict = has_columns = True
+    is_text = False
+
+    def recognizes(self, path: Path, head: bytes) -> bool:
+        """By the suffix, if it is a zip archive."""
+        return head.startswith(ZIP) and path.suffix.lower() in (".xlsx", ".xlsm")
+
+    def _parse(self, reading: Reading) -> None:
+        try:
+            with open_dictionary(reading.path) as file, zipfile.ZipFile(file) as archive:
+                take_rows(reading, _rows(reading.path, archive), spreadsheet=True)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            RuntimeError,
+            NotImplementedError,
+            ValueError,
+        ) as error:
+            raise BilexError(
+                f"{reading.path}: is not a workbook, or damaged ({type(error).__name__}); save it again."
+            ) from error
+
+    def save(self, path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
+        """Write one sheet; every cell is text or a number, never a formula."""
+        if len(dictionary.entries) >= MOST_ROWS:
+            raise BilexError(f"{path}: a sheet holds {MOST_ROWS - 1:,} pairs; write fewer, or CSV.")
+        with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in _FIXED_PARTS.items():
+                archive.writestr(zipfile.ZipInfo(name), DECLARATION + text, zipfile.ZIP_DEFLATED)
+            sheet = zipfile.ZipInfo("xl/worksheets/sheet1.xml")
+            sheet.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(sheet, "w", force_zip64=True) as part:
+                part.write(f'{DECLARATION}<worksheet xmlns="{_MAIN}"><sheetData>\n'.encode())
+                for row in table_rows(dictionary):
+                    cells = "".join(_cell(value, options.defuse_formulas) for value in row)
+                    part.write(f"<row>{cells}</row>\n".encode())
+                part.write(b"</sheetData></worksheet>\n")
+
+    def _fault(self, entry: Entry) -> str:
+        texts = (entry.source, entry.target, *(getattr(entry, name) for name in TEXTS))
+        too_long = any(len(text) > LONGEST_CELL for text in texts)
+        return f"a word of more than {LONGEST_CELL:,} characters" if too_long else ""
+
+
+def _cell(value: str | int, defuse: bool) -> str:
+    if not isinstance(value, str):
+        return f"<c><v>{value}</v></c>"
+    if not value:
+        return "<c/>"
+    style = ' s="1"' if defuse and value.startswith(("=", "+", "-", "@", "#")) else ""
+    text = escape(_ESCAPE.sub(r"_x005F_x\1_", value))
+    return f'<c t="inlineStr"{style}><is><t xml:space="preserve">{text}</t></is></c>'
+
+
+def _part(path: Path, archive: zipfile.ZipFile, name: str, root: str, element: str) -> Iterator[Node]:
+    """The elements with a name in a part of a workbook."""
+    try:
+        part = archive.getinfo(name)
+    except KeyError as error:
+        raise BilexError(
+            f"{path}: is not a workbook: it lacks {name[:60]!r}; save the sheet as .xlsx or CSV."
+        ) from error
+    check_unpacked(path, part.file_size, part.compress_size, LARGEST_PART)
+    return elements(path, (root,), (element,), part=archive.open(part))
+
+
+def _rows(path: Path, archive: zipfile.ZipFile) -> Iterator[Row]:
+    """The rows of the first sheet with words in them, as wide as the widest so far."""
+    sheets = list(_part(path, archive, "xl/workbook.xml", "workbook", "sheet"))
+    first = sheets[0].attributes.get("id", "") if sheets else None
+    sheet = strings = ""
+    for link in _part(path, archive, "xl/_rels/workbook.xml.rels", "Relationships", "Relationship"):
+        target = posixpath.normpath(posixpath.join("/xl", link.attributes.get("Target", ""))).lstrip("/")
+        if link.attributes.get("Id") == first:
+            sheet = target
+        elif link.attributes.get("Type", "").endswith("/sharedStrings"):
+            strings = target
+    if not sheet:
+        raise BilexError(f"{path}: is a workbook without a sheet; save it again.")
+    shared = _shared_strings(path, archive, strings) if strings in archive.namelist() else []
+    width, number = 0, 0
+    for count, node in enumerate(_part(path, archive, sheet, "worksheet", "row"), 1):
+        if count > MOST_ROWS:
+            raise BilexError(f"{path}: holds more than {MOST_ROWS:,} rows; give a part of it.")
+        stated = node.attributes.get("r", "")
+        number = int(stated) if stated.isdecimal() and len(stated) < 10 else number + 1
+        cells: dict[int, str] = {}
+        place = -1
+        for cell in node.children("c"):
+            letters = _COLUMN.match(cell.attributes.get("r", ""))
+            place = _column(letters[0]) if letters else place + 1
+            if place < MOST_COLUMNS:
+                cells[place] = _value(cell, shared)
+        if any(value.strip() for value in cells.values()):
+            width = max(width, *(place + 1 for place, value in cells.items() if value))
+            row = tuple(cells.get(place, "") for place in range(width))
+            yield Row(number, row, "" if width > 1 else "fewer than two columns")
+
+
+def _shared_strings(path: Path, archive: zipfile.ZipFile, name: str) -> list[str]:
+    """The texts that cells refer to by number."""
+    found: list[str] = []
+    size = 0
+    for node in _part(path, archive, name, "sst", "si"):
+        found.append(_text(node))
+        size += len(found[-1]) + _COST_OF_A_STRING
+        if size > MOST_TEXT:
+            raise BilexError(f"{path}: holds more than {MOST_TEXT >> 20} MB of text; give a part of it.")
+    return found
+
+
+def _column(letters: str) -> int:
+    """The number, from 0, of the column "B", say."""
+    place = 0
+    for letter in letters:
+        place = 26 * place + ord(letter) - ord("A") + 1
+    return place - 1
+
+
+def _value(cell: Node, shared: list[str]) -> str:
+    kind = cell.attributes.get("t", "n")
+    if kind == "inlineStr":
+        return "".join(_text(node) for node in cell.children("is"))
+    value = "".join(_text(node) for node in cell.children("v"))
+    if kind == "s":
+        known = value.strip().isdecimal() and len(value) < 10 and int(value) < len(shared)
+        return shared[int(value)] if known else ""
+    if kind == "b":
+        return {"1": "TRUE", "0": "FALSE"}.get(value.strip(), "")
+    return "" if kind == "e" else value
+
+
+def _text(node: Node) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), node.text(without=_PHONETIC, fold=False))

@@ -1,4 +1,4 @@
-"""Reading untrusted XML, one entry at a time: no entities of its own, nothing opened but the file itself.
+"""XML of dictionaries: parsed one entry at a time, with bounds, and the base class of its formats.
 
 Expat parses; a declaration of an entity ends the reading, external ones are never opened, and the depth, the
 size of one entry and the length of one tag are bounded, so that memory is too.
@@ -12,20 +12,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
 
 from bilex.core.errors import BilexError
 from bilex.lexicon.entries import Entry
+from bilex.lexicon.formats.base import DictionaryFormat
 from bilex.lexicon.reading import open_dictionary
 
-__all__ = ["DECLARATION", "Node", "elements", "escape", "folded", "quoteattr", "root_of", "xml_fault"]
-
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
-DEEPEST = 64
-LARGEST_ENTRY = 1 << 20
-_LONGEST_TAG = 4 << 20
+_DEEPEST = 64
+_LARGEST_ENTRY, _LONGEST_TAG = 1 << 20, 4 << 20
 _CHUNK = 1 << 16
 _NODE_COST = 64
 _BLANKS = re.compile("[ \t\r\n]+")
@@ -41,18 +38,18 @@ class Node:
     content: list[Node | str] = field(default_factory=list)
 
     def children(self, *names: str) -> Iterator[Node]:
-        """The child elements of some names."""
+        """The child elements with some names."""
         return (part for part in self.content if isinstance(part, Node) and part.name in names)
 
     def within(self, *names: str) -> Iterator[Node]:
-        """All elements of some names at any depth, in order."""
+        """All elements with some names at any depth, in order."""
         for part in self.content:
             if isinstance(part, Node):
                 if part.name in names:
                     yield part
                 yield from part.within(*names)
 
-    def text(self, *, without: frozenset[str] = frozenset(), fold: bool = True) -> str:
+    def text(self, *, without: tuple[str, ...] = (), fold: bool = True) -> str:
         """All text in it but that of some elements; by default with runs of blanks as one space."""
         parts = (p for p in self.content if isinstance(p, str) or p.name not in without)
         text = "".join(p if isinstance(p, str) else p.text(without=without, fold=False) for p in parts)
@@ -63,6 +60,29 @@ class Node:
         return self.attributes.get("lang", "").strip().lower()
 
 
+class XmlFormat(DictionaryFormat):
+    """A format of XML, whose words cannot hold two spaces in a row: programs break and indent lines."""
+
+    units = "entries"
+    roots: ClassVar[tuple[str, ...]] = ()  # names that the outermost element may have
+    folded_texts: ClassVar[tuple[str, ...]] = ()  # fields of an entry that are elements too
+    _all_roots: ClassVar[set[str]] = set()
+
+    def __init_subclass__(cls) -> None:
+        XmlFormat._all_roots.update(cls.roots)
+
+    def recognizes(self, path: Path, head: bytes) -> bool:
+        """By the outermost element, or, if no format has that, by the suffix."""
+        root = _root_of(head)
+        if root in self._all_roots:
+            return root in self.roots
+        return super().recognizes(path, head) and head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"", b"<")
+
+    def _fault(self, entry: Entry) -> str:
+        texts = (getattr(entry, name) for name in ("source", "target", *self.folded_texts))
+        return "two spaces in a word" if any("  " in text for text in texts) else ""
+
+
 def elements(
     path: Path,
     roots: tuple[str, ...],
@@ -70,12 +90,12 @@ def elements(
     opened: tuple[str, ...] = (),
     part: IO[bytes] | None = None,
 ) -> Iterator[Node]:
-    """The elements of some names in a file, or in a `part` of an archive, each whole, one after the other.
+    """The elements with some names in a file, or in a `part` of an archive, each whole, one after the other.
 
-    One inside another is a part of that one. `opened` are elements around them, given when they begin, with
-    attributes but without content; `roots` are names that the outermost element may have.
+    One inside another is a part of that one. `opened` are elements around them, which are given when they
+    begin, with attributes but without content; `roots` are names that the outermost element may have.
     """
-    parser = _Parser(path, roots, frozenset(names), frozenset(opened))
+    parser = _Parser(path, roots, names, opened)
     with open_dictionary(path) as whole, part or whole as file:
         while chunk := file.read(_CHUNK):
             yield from parser.feed(chunk)
@@ -87,7 +107,7 @@ def folded(text: str) -> str:
     return _BLANKS.sub(" ", text).strip()
 
 
-def root_of(head: bytes) -> str:
+def _root_of(head: bytes) -> str:
     """The name, without namespace, of the outermost element of XML that begins so; empty if none is seen."""
     found: list[str] = []
     parser = expat.ParserCreate()
@@ -111,10 +131,10 @@ def _local(name: str) -> str:
 
 
 class _Parser:
-    """Expat with the bounds, gathering finished elements."""
+    """Expat with the bounds, collecting finished elements."""
 
     def __init__(
-        self, path: Path, roots: tuple[str, ...], names: frozenset[str], opened: frozenset[str]
+        self, path: Path, roots: tuple[str, ...], names: tuple[str, ...], opened: tuple[str, ...]
     ) -> None:
         self.path, self.roots, self.names, self.opened = path, roots, names, opened
         self.depth = self.fed = self.size = 0
@@ -145,8 +165,8 @@ class _Parser:
             raise self._refusal("its encoding is not known", "save it as UTF-8") from error
         if self.fed - max(self.expat.CurrentByteIndex, 0) > _LONGEST_TAG:
             raise self._refusal("a tag of more than 4 MB")
-        taken, self.finished = self.finished, []
-        return taken
+        finished, self.finished = self.finished, []
+        return finished
 
     def _refusal(self, what: str, advice: str = "give another file") -> BilexError:
         return BilexError(f"{self.path}: line {self.expat.CurrentLineNumber}: {what}; {advice}.")
@@ -157,24 +177,23 @@ class _Parser:
         if self.depth == 1 and name not in self.roots:
             raise self._refusal(
                 f"the outermost element is '{name[:40]}' where '{self.roots[0]}' is expected",
-                "say the format with --from",
+                "name the format with --from",
             )
-        if self.depth > DEEPEST:
-            raise self._refusal(f"elements are nested more than {DEEPEST} deep")
-        if not self.stack and name not in self.names and name not in self.opened:
+        if self.depth > _DEEPEST:
+            raise self._refusal(f"elements are nested more than {_DEEPEST} deep")
+        if not self.stack and name not in self.names + self.opened:
             return
-        node = Node(
-            name, {_local(key): value for key, value in attributes.items()}, self.expat.CurrentLineNumber
-        )
+        local = {_local(key): value for key, value in attributes.items()}
+        node = Node(name, local, self.expat.CurrentLineNumber)
         if self.stack:
             self._grow(_NODE_COST + sum(len(key) + len(value) for key, value in attributes.items()))
             self.stack[-1].content.append(node)
-            self.stack.append(node)
-        elif name in self.names:
-            self.size = 0
-            self.stack.append(node)
-        else:
+        elif name in self.opened:
             self.finished.append(node)
+            return
+        else:
+            self.size = 0
+        self.stack.append(node)
 
     def _end(self, name: str) -> None:
         self.depth -= 1
@@ -190,20 +209,14 @@ class _Parser:
 
     def _grow(self, cost: int) -> None:
         self.size += cost
-        if self.size > LARGEST_ENTRY:
+        if self.size > _LARGEST_ENTRY:
             raise self._refusal("an entry of more than 1 MB")
 
     def _skipped(self, name: str, is_parameter: bool) -> None:
-        """A reference to an entity of a DTD that is not read: characters that HTML names are meant."""
+        """A reference to an entity of a DTD that is not read: a character that HTML names."""
         if is_parameter:
             return
         text = html.unescape(f"&{name};")
         if text == f"&{name};":
             raise self._refusal(f"the entity '&{name[:40]};' is not known", "write the character itself")
         self._characters(text)
-
-
-def xml_fault(entry: Entry, *texts: str) -> str:
-    """Why XML would not give a word back: readers fold blanks, since programs break and indent lines."""
-    folded_away = any("  " in getattr(entry, name) for name in ("source", "target", *texts))
-    return "two spaces in a word" if folded_away else ""
