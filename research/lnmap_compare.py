@@ -30,7 +30,6 @@ import torch
 from torch import Tensor
 
 from bilex.aligners.lnmap import LNMap
-from bilex.core.cuda_graphs import own_stream
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from research.lnmap_reference import Sizes, Spaces, Way, plain, unit
@@ -97,8 +96,7 @@ def one_job(options: argparse.Namespace) -> dict[str, Any]:
         x, y = (torch.from_numpy(np.array(side.vectors)).to(options.device) for side in (source, target))
         seeds = torch.from_numpy(train.index(*places)).to(options.device)
         way = Way(identity=program != "plain-random", induction_dropout=dropout)
-        with own_stream(x.device):
-            spaces = plain(x, y, seeds, sizes, way)
+        spaces = plain(x, y, seeds, sizes, way)
     seconds = round(time.monotonic() - started, 1)
     indexed = {name: pairs.index(*places) for name, pairs in (("held-out", held_out), ("test", test))}
     found = {name: scored(spaces, pairs) for name, pairs in indexed.items() if len(pairs)}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from bilex.core.cuda_graphs import ReplayedPass
+from bilex.core.cuda_graphs import ReplayedStep
 
 Spaces = tuple[Tensor, Tensor, Tensor, Tensor]  # mapped x, own y; own x, mapped y
 
@@ -107,7 +107,7 @@ def update(
         return value.detach()
 
     on_gpu = optimizers[0].param_groups[0]["params"][0].is_cuda
-    return ReplayedPass(step, print) if on_gpu else step
+    return ReplayedStep(step, print) if on_gpu else step
 
 
 def autoencoder(rows: Tensor, sizes: Sizes, way: Way, stage: int) -> Language:

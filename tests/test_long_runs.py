@@ -18,8 +18,8 @@ import torch
 from bilex.aligners.c1 import C1
 from bilex.aligners.checkpoint import Checkpoint
 from bilex.cli import run
-from bilex.core import cuda_graphs as replay
-from bilex.core import manifest as sealed
+from bilex.core import manifest
+from bilex.core.cuda_graphs import ReplayedStep
 from bilex.core.device import enough_memory, in_blocks, with_less_memory
 from bilex.core.errors import BilexError, BilexWarning
 from bilex.core.progress import SILENT, Task
@@ -56,7 +56,7 @@ def test_a_disk_that_fills_up_ends_no_fit_and_costs_no_earlier_state(
     world, state = planted(300, 12), tmp_path / "state"
     data = world.source, world.target, world.pairs(0, 60)
     undisturbed = small_c1(3).fit(*data)
-    real, writes = sealed.sha256, []
+    real, writes = manifest.sha256, []
 
     def full_from_the_second_state_on(path: Path) -> str:
         writes.append(path)
@@ -66,7 +66,7 @@ def test_a_disk_that_fills_up_ends_no_fit_and_costs_no_earlier_state(
 
     heard = Heard()
     with monkeypatch.context() as patch:
-        patch.setattr(sealed, "sha256", full_from_the_second_state_on)
+        patch.setattr(manifest, "sha256", full_from_the_second_state_on)
         fitted = small_c1(3).fit(*data, progress=heard, checkpoint=state)
     assert matrices(fitted) == matrices(undisturbed)
     lost = [sentence for sentence in heard.said if "is not kept" in sentence]
@@ -226,7 +226,7 @@ class _FakeGenerator:
 def test_a_recording_that_fails_is_reported_and_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     generator, said = _FakeGenerator(), []
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         generator.waiting = True
         raise RuntimeError("operation not permitted when stream is capturing\nmore lines")
 
@@ -235,12 +235,11 @@ def test_a_recording_that_fails_is_reported_and_the_work_goes_on(monkeypatch: py
             raise RuntimeError("Offset increment outside graph capture encountered unexpectedly.")
         return batch.sum()
 
-    monkeypatch.setattr(replay, "new_memory", object)
-    monkeypatch.setattr(replay, "record", broken)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "graph", broken)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "default_generators", [generator])
-    step = replay.ReplayedPass(work, said.append)
+    step = ReplayedStep(work, said.append)
     found = [float(step(torch.full((2,), float(number)))) for number in range(4)]
-    assert found == [0, 2, 4, 6] and step.replayed == 0
+    assert found == [0, 2, 4, 6]
     assert len(said) == 1 and said[0].startswith("The GPU could not record a step (operation not permitted")

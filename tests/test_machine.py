@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -12,14 +13,9 @@ import pytest
 
 from bilex.core import machine
 
-LINUX_X86 = """processor\t: 0
-model name\t: Some Processor
-flags\t\t: fpu sse4_2 fma avx f16c avx2 avx512f avx512bw avx512dq avx512vl avx512_vnni avx512_bf16 amx_tile
-
-processor\t: 1
-flags\t\t: fpu
-"""
-LINUX_ARM = "processor\t: 0\nFeatures\t: fp asimd evtstrm fphp asimdhp asimddp sve i8mm bf16\n"
+X86 = ["sse4.2", "fma", "avx", "f16c", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni"]
+X86 += ["avx512bf16", "amx-tile", "popcnt"]
+ARM = ["neon", "fullfp16", "dotprod", "sve", "i8mm", "bf16", "crc"]
 
 
 @pytest.fixture(autouse=True)
@@ -28,10 +24,9 @@ def nothing_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, folder: Path, cpu_info: str) -> None:
-    file = folder / "cpuinfo"
-    file.write_text(cpu_info, encoding="utf-8")
-    monkeypatch.setattr(machine, "_CPU_INFO", file)
+def pretend(monkeypatch: pytest.MonkeyPatch, features: list[str]) -> None:
+    listed = {**dict.fromkeys(features, True), "avx10.1": False}
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: listed)
 
 
 def test_this_machine() -> None:
@@ -58,30 +53,26 @@ def test_no_torch_for_machine_facts() -> None:
     assert caught.stdout.strip() == "False"
 
 
-def test_instructions_have_linux_names_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, tmp_path, LINUX_X86)
+def test_instructions_of_x86_have_linux_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, X86)
     assert machine.processor().features == {
         *("sse4_2", "fma", "avx", "f16c", "avx2"),
         *("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_tile"),
     }
+    pretend(monkeypatch, ARM)
+    assert machine.processor().features == {"neon", "fullfp16", "dotprod", "sve", "i8mm", "bf16"}
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Some Processor\n\nmodel name\t: other\n")
+    monkeypatch.setattr(machine, "_CPU_INFO", tmp_path / "cpuinfo")
     assert machine.processor().name == "Some Processor"
-    pretend(monkeypatch, tmp_path, LINUX_ARM)
-    assert machine.processor().features == {"asimd", "asimdhp", "asimddp", "sve", "i8mm", "bf16"}
-    assert machine.named(["neon", "fullfp16", "dotprod", "bf16"]) == {"asimd", "asimdhp", "asimddp", "bf16"}
-    llvm = ["sse4.2", "avx", "avx2", "avx512bf16", "avx512vnni", "amx-bf16", "amx-int8", "popcnt"]
-    assert machine.named(llvm) == {
-        *("sse4_2", "avx", "avx2", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"),
-    }
 
 
-@pytest.mark.skipif(not Path("/proc/cpuinfo").is_file(), reason="compares Linux's list with the compiler's")
-def test_the_compiler_finds_what_the_system_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = machine.processor().features
-    monkeypatch.setattr(machine, "_CPU_INFO", Path("/nowhere"))
+@pytest.mark.skipif(not Path("/proc/cpuinfo").is_file(), reason="compares LLVM's list with Linux's")
+def test_llvm_finds_what_the_system_lists() -> None:
     found = machine.processor().features
     if not found:
         pytest.skip("LLVM does not know this processor")
-    assert found == listed
+    if platform.machine() == "x86_64":
+        assert found <= set(Path("/proc/cpuinfo").read_text().split())
 
 
 @pytest.mark.parametrize(
@@ -94,24 +85,24 @@ def test_the_compiler_finds_what_the_system_lists(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_an_imitated_processor_has_fewer_instructions(
-    variable: str, value: str, left: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, value: str, left: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pretend(monkeypatch, tmp_path, LINUX_X86)
+    pretend(monkeypatch, X86)
     assert "avx512_bf16" in machine.processor().features
     monkeypatch.setenv(variable, value)
     assert machine.processor().features == left
 
 
-def test_onednn_without_bfloat16_keeps_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, tmp_path, LINUX_X86)
+def test_onednn_without_bfloat16_keeps_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, X86)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI")
     found = machine.processor().features
     assert "avx512_vnni" in found
     assert not found & {"avx512_bf16", "amx_tile"}
 
 
-def test_arm_is_not_held_back_by_x86_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, tmp_path, LINUX_ARM)
+def test_arm_is_not_held_back_by_x86_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, ARM)
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     assert "bf16" in machine.processor().features
     assert machine.processor().name
@@ -123,7 +114,7 @@ def test_a_container_may_use_less_than_the_machine_has(
     (tmp_path / "memory.max").write_text(f"{200 << 20}\n")
     (tmp_path / "memory.current").write_text(f"{150 << 20}\n")
     (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {30 << 20}\n")
-    monkeypatch.setattr(machine, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(machine, "_CGROUP", tmp_path)
     assert machine.total_memory() == 200 << 20
     assert machine.available_memory() == 80 << 20
     (tmp_path / "memory.max").write_text("max\n")
@@ -157,19 +148,3 @@ def test_without_a_folder_to_write_a_temporary_one_is_taken_and_said_once(
     assert len(said) == 1
     assert str(tmp_path / "file") in said[0]
     assert "set BILEX_CACHE" in said[0]
-
-
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders have no modes here")
-def test_a_temporary_folder_that_others_may_write_is_not_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("no folder")
-    monkeypatch.setenv("BILEX_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("getpass.getuser", lambda: "somebody")
-    planted = tmp_path / "bilex-somebody"
-    planted.mkdir()
-    planted.chmod(0o777)
-    folder = machine.cache_folder()
-    assert folder != planted
-    assert machine.can_write(folder)

@@ -104,7 +104,7 @@ with files.atomic_folder(path, own_files=lambda folder: ["a"]) as temporary:
     if where == "inside":
         die()
     if where == "after":
-        files.sync_folder = lambda folder: die() if folder == path.parent else None
+        files.sync = lambda place: die() if place == path.parent else None
 """
 
 

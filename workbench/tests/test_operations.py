@@ -108,7 +108,7 @@ def fingerprints(folder):
 @pytest.mark.parametrize(
     ("operation", "moment"),
     [
-        *itertools.product(["keep", "restore"], ["exchange", "sync_folder", "_forget"]),
+        *itertools.product(["keep", "restore"], ["exchange", "sync", "_forget"]),
         ("keep", "_remove_model"),
     ],
 )

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pydantic_core
 
 from bilex.core.errors import BilexError
-from bilex.core.files import check_output, written_plainly
+from bilex.core.files import check_output, write_errors
 from bilex.core.locks import exclusive_lock
 from bilex.evaluation import Prediction
 from bilex_bench.results import DirectionName, Result, Setup, WordSample
@@ -83,7 +83,7 @@ class ResultsStore:
             raise BilexError(f"{path}: is a folder; a results file is one SQLite file.")
         if create:
             check_output(path, folder=path.exists())  # a database of another kind is refused by name below
-            with written_plainly(path.parent):
+            with write_errors(path.parent):
                 path.parent.mkdir(parents=True, exist_ok=True)
         elif path.stat().st_size < _SMALLEST_FILE:
             raise BilexError(f"{path}: is not a results file; choose another name.")

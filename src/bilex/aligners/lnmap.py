@@ -24,7 +24,7 @@ from bilex.aligners.checkpoint import Checkpoint
 from bilex.aligners.maps import Dense, Map, MappedBesideOwn, MapStep, OwnBesideEncoders, PReLU
 from bilex.aligners.preparation import unit_center_unit
 from bilex.aligners.report import AlignerReport
-from bilex.core.cuda_graphs import ReplayedPass, own_stream
+from bilex.core.cuda_graphs import ReplayedStep
 from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
 from bilex.core.progress import Progress
@@ -139,7 +139,7 @@ class LNMap(Aligner):
         device = resolve_device(self.device)
         state = Checkpoint.of_fit(checkpoint, self.settings(), source, target, pairs, progress)
         x, y = unit_center_unit(source.vectors), unit_center_unit(target.vectors)
-        with torch.random.fork_rng([device] if device.type == "cuda" else []), own_stream(device):
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
             a, x_error = self._autoencoder(torch.from_numpy(x.rows).to(device), 0, state, progress)
             b, y_error = self._autoencoder(torch.from_numpy(y.rows).to(device), 1, state, progress)
             y_goal = copy.deepcopy(b.encoder)  # what is mapped to; the other direction trains b's
@@ -305,7 +305,7 @@ def _step(
         return value.detach()
 
     on_gpu = optimizers[0].param_groups[0]["params"][0].is_cuda
-    return ReplayedPass(step, progress.say) if on_gpu else step
+    return ReplayedStep(step, progress.say) if on_gpu else step
 
 
 @torch.no_grad()

@@ -26,7 +26,7 @@ from click import IntRange
 import bilex
 from bilex.cli.console import warn
 from bilex.core.errors import BilexError
-from bilex.core.files import check_ordinary
+from bilex.core.files import check_input
 from bilex.core.languages import code_of
 from bilex.core.text import encodable
 from bilex.fit import DEFAULT_METHOD
@@ -391,7 +391,7 @@ def check_readable(*paths: str | None) -> None:
     for path in filter(None, paths):
         if not Path(path).exists():
             raise BilexError(f"{path}: there is no such file; check the name.")
-        check_ordinary(path)
+        check_input(path)
 
 
 def check_model_output(output: str, force: bool, *inputs: str) -> None:

@@ -1,8 +1,7 @@
-"""numba's compiler, with a place for what it has compiled.
+"""numba's compiler, with a folder for what it has compiled.
 
-Compiled loops are kept beside the module they come from. A package that was installed by somebody else, or
-lies on a read-only disk, leaves no room there; then they go into bilex's cache folder, which can always be
-written. Without any place numba would refuse to compile at all.
+numba keeps compiled loops beside their module or in the user's cache. Where neither can be written, it would
+refuse to compile at all; then they go into bilex's cache folder, which can always be written.
 """
 
 from __future__ import annotations
@@ -12,14 +11,11 @@ from pathlib import Path
 
 from numba import njit, types
 from numba.core import config
-from numba.extending import overload
 
 from bilex.core.machine import cache_folder, can_write
 
-__all__ = ["njit", "overload", "types"]
+__all__ = ["njit", "types"]
 
-_VARIABLE = "NUMBA_CACHE_DIR"
-
-if _VARIABLE not in os.environ and not can_write(Path(__file__).parent / "__pycache__"):
-    os.environ[_VARIABLE] = str(cache_folder() / "numba")
+if "NUMBA_CACHE_DIR" not in os.environ and not can_write(Path(__file__).parent / "__pycache__"):
+    os.environ["NUMBA_CACHE_DIR"] = str(cache_folder() / "numba")
     config.reload_config()

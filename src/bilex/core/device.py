@@ -23,7 +23,7 @@ _CANNOT_ALLOCATE = re.compile("can't allocate memory|not enough memory|Storage s
 
 
 def resolve_device(device: str | torch.device = "auto") -> torch.device:
-    """Turn a user's word, "auto" (a GPU if there is one), "cpu", "cuda" or another, into a torch device."""
+    """The torch device of a name: "auto" (a GPU if there is one), "cpu", "cuda" or another."""
     import torch
 
     if isinstance(device, torch.device):
@@ -35,7 +35,7 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
     except RuntimeError as error:
         raise BilexError(f"device '{device}' is not known; use auto, cpu or cuda.") from error
     if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise BilexError(f"device '{device}' was asked for but torch sees no GPU here; use --device cpu.")
+        raise BilexError(f"device '{device}' is not there: torch sees no GPU here; use --device cpu.")
     return resolved
 
 
@@ -55,7 +55,7 @@ def in_blocks(count: int, size: int, work: Callable[[slice], None]) -> None:
 
 
 def with_less_memory(size: int, least: int, work: Callable[[int], Result]) -> Result:
-    """Do `work` with buffers of so many bytes; where memory runs out, again with half, down to `least`."""
+    """Do `work` with buffers of `size` bytes; where memory runs out, again with half, down to `least`."""
     import torch
 
     while True:
@@ -85,7 +85,7 @@ def _half(size: int, unit: str, error: Exception) -> int:
 
 @contextlib.contextmanager
 def enough_memory() -> Iterator[None]:
-    """Turn the errors for a memory that is too small, of the GPU or of the machine, into one sentence."""
+    """Turn the errors for too little memory, of the GPU or of the machine, into one sentence."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -105,18 +105,19 @@ def _too_small() -> BilexError:
     )
 
 
-# torch's threads do not come along into a forked child, and OpenMP would wait for them for ever. A child of
-# a process with threads computes with one, which needs no others; answers stay the same. A child of a process
-# without threads is free to start as many as it likes.
-_had_threads = [True]
+# torch's threads do not exist in a forked child, and OpenMP would wait for them for ever. A child of a
+# process with threads computes with one, which needs no others; answers stay the same. A child of a process
+# without threads may start any number.
+_had_threads = True
 
 
 def _before_fork() -> None:
-    _had_threads[0] = not _TASKS.is_dir() or len(list(_TASKS.iterdir())) > 1
+    global _had_threads  # noqa: PLW0603
+    _had_threads = not _TASKS.is_dir() or len(list(_TASKS.iterdir())) > 1
 
 
 def _in_child() -> None:
-    if "torch" in sys.modules and _had_threads[0]:
+    if "torch" in sys.modules and _had_threads:
         sys.modules["torch"].set_num_threads(1)
 
 

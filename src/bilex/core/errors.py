@@ -1,4 +1,4 @@
-"""The one exception and the one warning that users meet, and what its sentences share."""
+"""The exception and the warning that users meet, and what their sentences share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import contextlib
 import difflib
 from collections.abc import Iterable, Iterator
 
+_TO_FIT = ("torch", "numba", "scipy")
+
 
 class BilexError(Exception):
-    """Something a user can put right, said in one sentence.
+    """A mistake that a user can correct, described in one sentence.
 
     The sentence names the file, line or word, says what is wrong and what to do. The command line
     prints it without a traceback and exits with code 2; in a program, catch this class.
@@ -19,17 +21,14 @@ class BilexWarning(UserWarning):
     """Something that a user may want to know and need not act upon, in one sentence."""
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the nearest known one, as a question, or nothing."""
-    near = difflib.get_close_matches(str(name), list(known), n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
-
-
 class MissingLibraryError(BilexError, ImportError):
     """A library that only fitting needs is not installed."""
 
 
-_TO_FIT = ("torch", "numba", "scipy")
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the nearest known one, as a question, or nothing."""
+    near = difflib.get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 """Reading and writing files: whole or not at all, and never over what a command may not replace.
 
-Files and folders are written under a temporary name beside their place. A temporary has a lock that the
-system releases when its process ends; the next writer in that folder removes what nobody holds. All checks
-and writers raise a `BilexError` that says in one sentence what is wrong with which path.
+Files and folders are written under a temporary name beside their destination. A temporary has a lock, which
+the system releases when its process ends; the next writer in that folder removes temporaries without one. All
+checks and writers raise a `BilexError` that says in one sentence what is wrong with which path.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import functools
 import hashlib
 import json
-import math
 import os
 import re
 import secrets
@@ -29,28 +27,29 @@ from safetensors import SafetensorError
 
 from bilex.core.errors import BilexError
 from bilex.core.locks import LOCK, WAIT_SECONDS, hidden_name, one_at_a_time, try_lock, turn_lock
+from bilex.core.typed_json import plain
 
 OwnFiles = Callable[[Path], Collection[str]]
 
 NEW, ASIDE = ".bilex-tmp", ".bilex-old"
-LISTING = "SHA256SUMS"
-FIRST_MANIFEST = "bilex-files.json"  # what earlier versions wrote in folders that bilex keeps for itself
+MANIFEST = "SHA256SUMS"
+FIRST_MANIFEST = "bilex-files.json"  # what earlier versions wrote instead, except in models
 _SHOWN_NAME = 60
 _AT_FDCWD, _EXCHANGE = -100, 2  # of Linux's renameat2 and macOS's renamex_np
-_NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
+_CANNOT_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-_NUMPY_WROTE_LESS = re.compile(r"\d+ requested and \d+ written")  # it gives no number
+# numpy reports a full disk without an error number, and safetensors in its message only
+_DISK_FULL_TEXT = re.compile(rf"\d+ requested and \d+ written|os error ({'|'.join(map(str, _DISK_FULL))})\b")
 _LARGEST_JSON = 256 << 20
-_KIND_LINE = b"# bilex-"
 _REVIEWS = re.compile(r"\.review\.sqlite(-wal|-shm|-journal)?$", re.IGNORECASE)
-_SQLITE, _SQLITE_PARTS = b"SQLite format 3\0", re.compile("(.+)-(?:wal|shm|journal)")
+_SQLITE, _SQLITE_PART = b"SQLite format 3\0", re.compile("(.+)-(?:wal|shm|journal)")
 _BESIDE_MODELS = (".previous", ".retrained")
 _inputs: ContextVar[set[Path] | None] = ContextVar("inputs", default=None)
 
 
 @contextlib.contextmanager
 def protected_inputs() -> Iterator[None]:
-    """For one command: refuse to write any file that it reads (see `check_ordinary`) in this thread."""
+    """For one command: refuse to write any file that it reads (see `check_input`) in this thread."""
     token = _inputs.set(set())
     try:
         yield
@@ -66,9 +65,26 @@ def check_name(path: str | Path) -> None:
         raise BilexError(f"{str(path)!r}: holds a NUL character; check the name.") from error
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise BilexError(
-                f"{Path(path).name[:_SHOWN_NAME]}…: cannot be read or written (too long a name); check it."
-            ) from error
+            name = Path(path).name[:_SHOWN_NAME]
+            raise BilexError(f"{name}…: cannot be read or written (too long a name); check it.") from error
+
+
+def check_input(path: str | Path) -> None:
+    """Make sure that a path which is about to be read is a file or folder, if there is anything at it.
+
+    Pipes and devices may never end, and readers look at a file more than once. The command that reads a file
+    may not write it (`protected_inputs`).
+    """
+    check_name(path)
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return  # whoever opens it says why it cannot be read
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise BilexError(f"{path}: is a pipe or a device; write what comes from it into a file first.")
+    inputs = _inputs.get()
+    if inputs is not None and stat.S_ISREG(mode):
+        inputs.add(Path(path))
 
 
 def check_output(path: str | Path, *, folder: bool = False) -> None:
@@ -77,7 +93,7 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
     All writers of this module call it. Inside a folder that is being made everything may be written.
     """
     check_name(path)
-    with written_plainly(Path(path)):
+    with write_errors(path):
         place = Path(path).resolve()
         for outer in place.parents:
             if outer.name.endswith(NEW):
@@ -85,7 +101,8 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
             if _is_ours(outer):
                 raise BilexError(f"{path}: is inside {outer}, which bilex made; choose another name.")
         beside = place.suffix in _BESIDE_MODELS and (not folder or _inputs.get() is not None)
-        part = _SQLITE_PARTS.fullmatch(place.name)
+        part = _SQLITE_PART.fullmatch(place.name)
+        database = place.with_name(part[1]) if part else place
         fault = ""
         if place.name.endswith((NEW, ASIDE, LOCK)):
             fault = "is a name of temporary files of bilex"
@@ -93,20 +110,59 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
             fault = "is the name of a review database"
         elif beside and _is_ours(place.with_suffix("")):
             fault = f"belongs to the model {place.stem}"
-        elif not folder and (_is_sqlite(place) or (part and _is_sqlite(place.with_name(part[1])))):
+        elif not folder and _starts_with(database, _SQLITE):
             fault = "is a database, which is not replaced"
         if fault:
             raise BilexError(f"{path}: {fault}; choose another name.")
         check_not_an_input(path, *(_inputs.get() or ()))
 
 
+def check_not_an_input(output: str | Path, *inputs: str | Path) -> None:
+    """Make sure that an output overwrites no input, under this or another name."""
+    written = Path(output).resolve()
+    for given in map(Path, inputs):
+        read = given.resolve()
+        if written == read or (written.exists() and read.exists() and written.samefile(read)):
+            raise BilexError(f"{output}: is an input of this command; choose another name for the output.")
+
+
+def check_writable(path: str | Path) -> None:
+    """Make sure, before the work, that a file or folder can be written at a path."""
+    check_name(path)
+    path = _link_target(Path(path))
+    check_output(path, folder=not path.is_file())
+    with write_errors(path):
+        parent = next(folder for folder in path.parents if folder.exists())
+        with temporary_path(parent / path.name):
+            pass
+
+
+def check_replaceable(path: Path, own_files: OwnFiles) -> None:
+    """Make sure that a folder can be written at a path without loss of anything but `own_files`."""
+    check_output(path, folder=True)
+    restore(path)
+    with write_errors(path):
+        if not path.exists():
+            return
+        if not path.is_dir():
+            raise BilexError(f"{path}: is a file, a folder is to be written there; choose another name.")
+        found = []  # everything but folders, by its path from there; links count as files
+        for inner, folders, files in os.walk(path):
+            links = [name for name in folders if Path(inner, name).is_symlink()]
+            found += [Path(inner, name).relative_to(path).as_posix() for name in (*files, *links)]
+        ours = own_files(path) if found else ()
+    foreign = min((name for name in found if name not in ours), default=None)
+    if foreign is not None and not ours:
+        raise BilexError(f"{path}: is a folder with other things in it ('{foreign}'); choose another name.")
+    if foreign is not None:
+        advice = "move it away or choose another name"
+        raise BilexError(f"{path}: holds '{foreign}', which bilex did not write there; {advice}.")
+
+
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is a model, vectors, an encoder or a checkpoint that bilex wrote."""
-    if (folder / FIRST_MANIFEST).is_file():
+    if (folder / FIRST_MANIFEST).is_file() or _starts_with(folder / MANIFEST, b"# bilex-"):
         return True
-    with contextlib.suppress(OSError), (folder / LISTING).open("rb") as listed:
-        if listed.read(len(_KIND_LINE)) == _KIND_LINE:
-            return True
     config = folder / "config.json"
     try:
         found = read_json(config) if config.is_file() else None
@@ -115,100 +171,80 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(found, dict) and str(found.get("format")).startswith("bilex-")
 
 
-def _is_sqlite(path: Path) -> bool:
+def _starts_with(path: Path, head: bytes) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+        return file.read(len(head)) == head
 
 
 @contextlib.contextmanager
-def written_plainly(path: Path) -> Iterator[None]:
+def write_errors(path: str | Path) -> Iterator[None]:
     """Turn the operating system's refusal to write `path` into one sentence."""
     try:
         yield
     except (OSError, SafetensorError) as error:
-        if _error_number(error) in _DISK_FULL:
+        if getattr(error, "errno", None) in _DISK_FULL or _DISK_FULL_TEXT.search(str(error)):
             raise BilexError(
                 f"{path}: the disk is full; nothing was written there; free some space and run again."
             ) from error
         raise BilexError(f"{path}: cannot be written ({getattr(error, 'strerror', '') or error}).") from error
 
 
-def _error_number(error: OSError | SafetensorError) -> int | None:
-    """The operating system's number of an error; safetensors gives it only in its message."""
-    if isinstance(error, OSError):
-        return errno.ENOSPC if _NUMPY_WROTE_LESS.search(str(error)) else error.errno
-    stated = re.search(r"os error (\d+)", str(error))
-    return int(stated[1]) if stated else None
-
-
 @contextlib.contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its name when the block ends well.
+    """Yield a temporary path beside `path` that is renamed to it when the block ends without an error.
 
     After an error or Ctrl-C the temporary file is removed and an earlier `path` is as it was; after a power
     cut the old or the new content is there. What a link points to is replaced, not the link.
     """
     check_output(path)
-    path = _followed(Path(path))
-    with written_plainly(path):
+    path = _link_target(Path(path))
+    with write_errors(path):
         if path.exists() and not path.is_file():
             kind = "a folder" if path.is_dir() else "a device or a pipe"
             raise BilexError(f"{path}: is {kind}, a file is to be written there; choose another name.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_file(path) as temporary:
+        with temporary_path(path) as temporary:
             yield temporary
             _complete(temporary)
             temporary.replace(path)
-            sync_folder(path.parent)
+            sync(path.parent)
 
 
 @contextlib.contextmanager
 def atomic_folder(path: str | Path, *, own_files: OwnFiles) -> Iterator[Path]:
-    """Yield a temporary folder beside `path` that takes its name when the block ends well.
+    """Yield a temporary folder beside `path` that is renamed to it when the block ends without an error.
 
     At any moment, also after a kill or a power cut, `path` is the old folder or the new one, each whole. An
-    earlier folder is replaced only if it holds nothing but its `own_files`, those that its own marker says
-    this format wrote.
+    earlier folder is replaced only if it holds nothing but its `own_files`, those that its manifest says this
+    format wrote.
     """
     check_output(path, folder=True)
-    path = _followed(Path(path))
+    path = _link_target(Path(path))
     check_replaceable(path, own_files)
-    with written_plainly(path):
+    with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_folder(path) as temporary:
+        with temporary_path(path, folder=True) as temporary:
             yield temporary
             _complete(temporary)
             with one_at_a_time(path):  # another process may end with the same name
                 check_replaceable(path, own_files)
                 _put_in_place(temporary, path)
-            sync_folder(path.parent)
+            sync(path.parent)
 
 
 @contextlib.contextmanager
-def temporary_file(path: Path) -> Iterator[Path]:
-    """An empty file beside `path`, removed at the end of the block unless it was renamed."""
-    with _temporary(path) as temporary:
-        temporary.touch(mode=0o600, exist_ok=False)
-        yield temporary
-
-
-@contextlib.contextmanager
-def temporary_folder(path: Path) -> Iterator[Path]:
-    """An empty folder beside `path`, removed at the end of the block unless it was renamed."""
-    with _temporary(path) as temporary:
-        temporary.mkdir(mode=0o700)
-        yield temporary
-
-
-@contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[Path]:
-    """A new name beside `path` whose lock this process holds; what has it at the end is removed."""
+def temporary_path(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """An empty file or folder beside `path`, locked, and removed at the end unless it was renamed."""
     remove_abandoned(path.parent)
     temporary = path.with_name(f"{hidden_name(path)}{secrets.token_hex(4)}{NEW}")
     with try_lock(temporary.with_suffix(LOCK), WAIT_SECONDS):
         try:
+            if folder:
+                temporary.mkdir(mode=0o700)
+            else:
+                temporary.touch(mode=0o600, exist_ok=False)
             yield temporary
         finally:
             _remove(temporary)
@@ -217,7 +253,7 @@ def _temporary(path: Path) -> Iterator[Path]:
 def remove_abandoned(folder: Path) -> None:
     """Remove the temporaries and locks of dead processes from a folder.
 
-    An old folder that was put aside stays as long as nothing has its first name again.
+    An old folder that was put aside stays until its own name exists again.
     """
     left = {end: _hidden(folder, end) for end in (NEW, LOCK, ASIDE)}
     for temporary in left[NEW]:
@@ -248,7 +284,7 @@ def restore(path: Path) -> None:
 
 
 def _hidden(folder: Path, end: str, start: str = ".") -> list[Path]:
-    """The entries of a folder whose names begin and end so."""
+    """The entries of a folder by the start and the end of their names."""
     with contextlib.suppress(OSError):
         return sorted(p for p in folder.iterdir() if p.name.startswith(start) and p.name.endswith(end))
     return []
@@ -261,116 +297,8 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def exchange(one: Path, other: Path) -> bool:
-    """Let two paths change places in one step; False where the system or the file system cannot."""
-    call = _exchanging_call()
-    if call is None:
-        return False
-    if call(os.fsencode(one), os.fsencode(other)) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in _NOT_OFFERED:
-        return False
-    raise OSError(number, os.strerror(number), str(other))
-
-
-@functools.cache
-def _exchanging_call() -> Callable[[bytes, bytes], int] | None:
-    """The system's call that exchanges two paths; None where there is none."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # Windows has no library without a name
-        library = ctypes.CDLL(None, use_errno=True)
-        if sys.platform == "linux":
-            renameat2 = library.renameat2
-            return lambda one, other: int(renameat2(_AT_FDCWD, one, _AT_FDCWD, other, _EXCHANGE))
-        if sys.platform == "darwin":
-            renamex_np = library.renamex_np
-            return lambda one, other: int(renamex_np(one, other, _EXCHANGE))
-    return None
-
-
-def sync_file(path: Path) -> None:
-    """Wait until a file's content is on the disk."""
-    _sync(path, os.O_RDWR)
-
-
-def sync_folder(path: Path) -> None:
-    """Wait until a folder's list of names is on the disk; nothing where folders cannot be synced."""
-    with contextlib.suppress(OSError):  # Windows opens no folders, some network disks sync none
-        _sync(path, os.O_RDONLY)
-
-
-def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def link_or_copy(source: Path, destination: Path) -> None:
-    """The same file under a second name: a link where the disk can do that, else a copy."""
-    try:
-        os.link(source, destination)
-    except OSError:
-        shutil.copy2(source, destination)
-
-
-def check_replaceable(path: Path, own_files: OwnFiles) -> None:
-    """Make sure that a folder can be written at a path without loss of anything but `own_files`."""
-    check_output(path, folder=True)
-    restore(path)
-    with written_plainly(path):
-        if not path.exists():
-            return
-        if not path.is_dir():
-            raise BilexError(f"{path}: is a file, a folder is to be written there; choose another name.")
-        found = []  # everything but folders, by its path from there; links count as files
-        for inner, folders, files in os.walk(path):
-            links = [name for name in folders if Path(inner, name).is_symlink()]
-            found += [Path(inner, name).relative_to(path).as_posix() for name in (*files, *links)]
-        ours = own_files(path) if found else ()
-    foreign = min((name for name in found if name not in ours), default=None)
-    if foreign is not None and not ours:
-        raise BilexError(f"{path}: is a folder with other things in it ('{foreign}'); choose another name.")
-    if foreign is not None:
-        raise BilexError(
-            f"{path}: holds '{foreign}', which bilex did not write there; move it away or choose another "
-            "name."
-        )
-
-
-def check_writable(path: str | Path) -> None:
-    """Make sure, before the work, that a file or folder can be written at a path."""
-    check_name(path)
-    path = _followed(Path(path))
-    check_output(path, folder=not path.is_file())
-    with written_plainly(path):
-        with contextlib.suppress(FileNotFoundError):
-            path.lstat()  # refuses names that are too long, and parents that are files
-        parent = path.parent
-        while not parent.exists():
-            parent = parent.parent
-        with temporary_file(parent / path.name):
-            pass
-
-
-def check_not_an_input(output: str | Path, *inputs: str | Path) -> None:
-    """Make sure that a result does not overwrite what it is made from, under this or another name."""
-    written = Path(output).resolve()
-    for given in map(Path, inputs):
-        read = given.resolve()
-        if written == read or (written.exists() and read.exists() and written.samefile(read)):
-            raise BilexError(f"{output}: is an input of this command; choose another name for the output.")
-
-
-def _followed(path: Path) -> Path:
-    """The place that a link points to, or the path itself."""
-    with written_plainly(path):
-        return path.resolve() if path.is_symlink() else path
-
-
 def _put_in_place(new: Path, path: Path) -> None:
-    """Put folder `new` in the place of `path`; an older folder is at `new` or gone afterwards."""
+    """Move folder `new` to `path`; an older folder is at `new` or gone afterwards."""
     if not path.exists():
         new.replace(path)
         return
@@ -386,13 +314,61 @@ def _put_in_place(new: Path, path: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths in one step; False where the system or the file system cannot."""
+    a, b = os.fsencode(one), os.fsencode(other)
+    calls: dict[str, tuple[str, tuple[Any, ...]]] = {
+        "linux": ("renameat2", (_AT_FDCWD, a, _AT_FDCWD, b, _EXCHANGE)),
+        "darwin": ("renamex_np", (a, b, _EXCHANGE)),
+    }
+    if sys.platform not in calls:
+        return False
+    name, arguments = calls[sys.platform]
+    call = getattr(ctypes.CDLL(None, use_errno=True), name, None)  # older C libraries have none
+    if call is None:
+        return False
+    if call(*arguments) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _CANNOT_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
 def _complete(temporary: Path) -> None:
     """Give a private file, or all of a folder, the modes of the user's umask, and sync it to the disk."""
     mask = os.umask(0)
     os.umask(mask)
     for path in (temporary, *temporary.rglob("*")):
         path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
-        (sync_folder if path.is_dir() else sync_file)(path)
+        sync(path)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names where that can be synced, is on the disk."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        if not path.is_dir():  # Windows opens no folders, some network disks sync none
+            raise
+
+
+def link_or_copy(source: Path, destination: Path) -> None:
+    """The same file under a second name: a link where the disk can do that, else a copy."""
+    try:
+        os.link(source, destination)
+    except OSError:
+        shutil.copy2(source, destination)
+
+
+def _link_target(path: Path) -> Path:
+    """The path that a link points to, or the path itself."""
+    with write_errors(path):
+        return path.resolve() if path.is_symlink() else path
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -407,21 +383,8 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """Indented JSON that every reader takes: a number that is not finite becomes null."""
-    return json.dumps(_finite(value), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """Plain values for JSON: numpy's numbers and arrays as Python's, NaN and infinities as None."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return value if isinstance(value, (str, int, bool)) or value is None else str(value)
+    """Indented JSON that every reader accepts: a number that is not finite becomes null."""
+    return json.dumps(plain(value), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def read_json(path: str | Path) -> Any:
@@ -438,28 +401,12 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def check_ordinary(path: str | Path) -> None:
-    """Make sure that a path which is about to be read is a file or folder, if there is anything at it.
-
-    Pipes and devices never end or never begin, and readers look at a file more than once. A file becomes one
-    that the present command may not write (`protected_inputs`).
-    """
-    check_name(path)
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError:
-        return  # whoever opens it says why it cannot be read
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise BilexError(f"{path}: is a pipe or a device; write what comes from it into a file first.")
-    inputs = _inputs.get()
-    if inputs is not None and stat.S_ISREG(mode):
-        inputs.add(Path(path))
-
-
 @contextlib.contextmanager
 def opened(path: Path, advice: str = "") -> Iterator[BinaryIO]:
-    """A file for reading; what the system refuses meanwhile becomes one sentence that ends in some advice."""
+    """An ordinary file for reading; the system's errors become one sentence that ends in some advice."""
     try:
+        if not path.is_file() and path.exists():
+            raise OSError(errno.EINVAL, "not an ordinary file")
         with path.open("rb") as file:
             yield file
     except OSError as error:
@@ -468,16 +415,12 @@ def opened(path: Path, advice: str = "") -> Iterator[BinaryIO]:
 
 
 def read_small(path: Path, largest: int) -> bytes:
-    """The bytes of an ordinary file that may not be larger than so many bytes."""
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise BilexError(f"{path}: is not an ordinary file; put the file itself there.")
-        if found.st_size > largest:
-            raise BilexError(f"{path}: has {found.st_size:,} bytes, which is too large for such a file.")
-        return path.read_bytes()
-    except OSError as error:
-        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    """The bytes of an ordinary file of at most `largest` bytes."""
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > largest:
+            raise BilexError(f"{path}: has {size:,} bytes, which is too large for such a file.")
+        return file.read()
 
 
 def sha256(path: str | Path) -> str:

@@ -7,7 +7,6 @@ with the languages, by which the hub finds it.
 from __future__ import annotations
 
 import contextlib
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +18,12 @@ from bilex.core.manifest import CARD, CHECKSUMS, checksums
 if TYPE_CHECKING:
     from typing import Self
 
-_KEPT = 120
-_HTTP_LIBRARIES = ("httpx2", "httpx")  # which one huggingface_hub uses depends on its version
+_SHOWN_REASON = 120
+_TAGS = "tags:\n- bilingual-lexicon-induction\n- word-translation\n"
 
 
 class OnTheHub:
-    """What a model needs to be put on the hub and fetched from it; a base of the classes of models."""
+    """A base of models that can be stored on the hub."""
 
     if TYPE_CHECKING:
         language_codes: Any
@@ -97,7 +96,9 @@ class OnTheHub:
         ):
             folder = Path(temporary) / "model"
             self.save(folder)
-            card = _header(self.language_codes) + (folder / CARD).read_text(encoding="utf-8")
+            languages = "".join(["language:\n", *(f"- {code}\n" for code in self.language_codes)])
+            header = f"---\n{languages if self.language_codes else ''}library_name: bilex\n{_TAGS}---\n\n"
+            card = header + (folder / CARD).read_text(encoding="utf-8")
             files = {name: folder / name for name in (*checksums(folder), CHECKSUMS)}
             operations = [
                 hub.CommitOperationAdd(path_in_repo=name, path_or_fileobj=content)
@@ -109,29 +110,18 @@ class OnTheHub:
             return str(commit.commit_url)
 
 
-def _header(languages: list[str]) -> str:
-    """The lines at the top of a card that the hub reads."""
-    codes = "".join(["language:\n", *(f"- {code}\n" for code in languages)]) if languages else ""
-    return (
-        f"---\n{codes}library_name: bilex\ntags:\n- bilingual-lexicon-induction\n- word-translation\n---\n\n"
-    )
-
-
 @contextlib.contextmanager
 def _hub(failure: str, advice: str) -> Iterator[Any]:
-    """The library huggingface_hub; what it raises for a name, access or connection becomes one sentence."""
+    """The library huggingface_hub; its errors about a name, access or connection become one sentence."""
     try:
         import huggingface_hub
+        from huggingface_hub.errors import HfHubHTTPError
     except ImportError as error:
         raise BilexError("huggingface_hub is not installed here; run: pip install 'bilex[hub]'") from error
     try:
         yield huggingface_hub
-    except Exception as error:
-        used = (sys.modules.get(name) for name in _HTTP_LIBRARIES)
-        expected = (OSError, ValueError, *(library.HTTPError for library in used if library is not None))
-        if not isinstance(error, expected):
-            raise
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        first = lines[0] if lines else type(error).__name__
-        short = first if len(first) <= _KEPT else first[: _KEPT - 1] + "…"
+    except (OSError, ValueError, *HfHubHTTPError.__bases__) as error:  # and those of its HTTP library
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        reason = reason or type(error).__name__
+        short = reason if len(reason) <= _SHOWN_REASON else f"{reason[: _SHOWN_REASON - 1]}…"
         raise BilexError(f"{failure} ({short}); {advice}.") from error

@@ -1,7 +1,7 @@
 """Locks between processes: files beside what they protect, locked by the system (filelock).
 
-The system releases a lock when its process ends in whatever way. A lock file that a killed process left is
-removed by the next writer beside it.
+The system releases a lock when its process ends, however it ends. The next writer in the folder removes the
+lock file that a killed process left.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 from bilex.core.errors import BilexError
 
 LOCK = ".bilex-lock"
+WAIT_SECONDS = 0.5  # another process holds left-over locks for a moment only
 _NAME_BYTES = 60
-WAIT_SECONDS = 0.5  # another process looks at left-over locks for a moment only
 _POLL_SECONDS = 0.01
 
 
 def hidden_name(path: Path) -> str:
-    """What the names of locks and temporaries of a path begin with: readable, short, and its own."""
+    """The start of the names of a path's locks and temporaries: readable, short, and unique to its name."""
     name = path.name.encode("utf-8", "surrogateescape")
     return f".{name[:_NAME_BYTES].decode('utf-8', 'ignore')}.{hashlib.sha256(name).hexdigest()[:8]}."
 
 
 @contextlib.contextmanager
 def try_lock(lock: Path, seconds: float = 0) -> Iterator[bool | None]:
-    """Hold a lock file for a block; it is made, and removed at the end.
+    """Hold a lock file, which is made and at the end removed, for a block.
 
     `seconds` is how long to wait for others, -1 for as long as it takes. The block gets True if it holds the
     lock, False if another process or thread does, and None where the file system has no locks.
@@ -45,12 +45,12 @@ def try_lock(lock: Path, seconds: float = 0) -> Iterator[bool | None]:
         yield True
     finally:
         with contextlib.suppress(OSError):  # Windows removes no open file; there filelock itself does
-            lock.unlink()  # while it is held: whoever waits for this inode looks again
+            lock.unlink()  # while it is held: whoever waits for this inode opens the file again
         held.release()
 
 
 def turn_lock(path: Path) -> Path:
-    """The lock file of those who replace a path; they hold it for a moment."""
+    """The lock file that writers hold for the moment in which they replace a path."""
     return path.with_name(f"{hidden_name(path)}turn{LOCK}")
 
 
@@ -63,11 +63,7 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exclusive_lock(path: str | Path | None) -> Iterator[None]:
-    """Use a file or folder, which need not exist, alone for a block; None is nothing to lock.
-
-    Raises:
-        BilexError: Another process or thread uses it, or its lock cannot be written.
-    """
+    """Use a file or folder, which need not exist, alone for a block; None is nothing to lock."""
     if path is None:
         yield
         return
@@ -88,6 +84,6 @@ def exclusive_lock(path: str | Path | None) -> Iterator[None]:
         with contextlib.suppress(OSError):
             lock.write_text(str(os.getpid()))
         yield
-    with contextlib.suppress(OSError):  # the first folder that is not empty ends it
+    with contextlib.suppress(OSError):  # ends at the first folder that is not empty
         for folder in new:
             folder.rmdir()

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from bilex.core.errors import BilexError
 from bilex.core.files import (
     FIRST_MANIFEST,
-    LISTING,
+    MANIFEST,
     atomic_folder,
     check_replaceable,
     read_json,
@@ -28,7 +28,7 @@ from bilex.core.files import (
 )
 from bilex.core.progress import Progress
 
-CARD, CHECKSUMS = "README.md", LISTING
+CARD, CHECKSUMS = "README.md", MANIFEST
 _DIGEST = re.compile("[0-9a-f]{64}")
 _LARGEST_LIST = 16 << 20
 _MODEL_AGAIN = "copy or make the model again"
@@ -37,7 +37,7 @@ _MODEL_AGAIN = "copy or make the model again"
 def write_checksums(path: Path, known: Mapping[str, str] | None = None, kind: str | None = None) -> None:
     """Write the list of a folder of a kind such as "bilex-checkpoint"; None is a model, without its card.
 
-    `known` are checksums of files that were taken over; computed anew, they would hide damage.
+    `known` are checksums of files that were copied from elsewhere; computed anew, they would hide damage.
     """
     names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
     chosen = [name for name in names if name != CHECKSUMS and (kind or name != CARD)]
@@ -48,27 +48,27 @@ def write_checksums(path: Path, known: Mapping[str, str] | None = None, kind: st
 
 def checksums(path: Path, kind: str | None = None, remedy: str = _MODEL_AGAIN) -> dict[str, str]:
     """The files that the list of a folder of a kind (None: a model) holds, with their checksums."""
-    if kind is not None and (path / FIRST_MANIFEST).is_file():
-        stored = read_json(path / FIRST_MANIFEST)
-        if not isinstance(stored, dict) or not isinstance(stored.get("sha256"), dict):
-            raise BilexError(f"{path / FIRST_MANIFEST}: is damaged; {remedy}.")
-        found: str | None = stored.get("format")
-        listed = {str(name): str(digest) for name, digest in stored["sha256"].items()}
-    else:
-        try:
-            lines = read_small(path / CHECKSUMS, _LARGEST_LIST).decode("utf-8").removesuffix("\n").split("\n")
+    manifest = path / FIRST_MANIFEST
+    if kind is None or not manifest.is_file():
+        manifest = path / CHECKSUMS
+    try:
+        if manifest.name == FIRST_MANIFEST:
+            stored = read_json(manifest)
+            found, pairs = stored["format"], list(stored["sha256"].items())
+        else:
+            lines = read_small(manifest, _LARGEST_LIST).decode("utf-8").removesuffix("\n").split("\n")
             found = lines.pop(0).removeprefix("# ") if lines[0].startswith("# ") else None
-            listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-            whole = all(map(_DIGEST.fullmatch, listed.values())) and len(listed) == len(lines)
-        except (BilexError, ValueError) as error:
-            raise BilexError(f"{path / CHECKSUMS}: is missing or damaged; {remedy}.") from error
-        if not whole:
-            raise BilexError(f"{path / CHECKSUMS}: is damaged; {remedy}.")
+            pairs = [(name, digest) for digest, name in (line.split("  ", 1) for line in lines)]
+        listed = dict(pairs)
+        if len(listed) != len(pairs) or not all(map(_DIGEST.fullmatch, listed.values())):
+            raise ValueError("a name is listed twice, or a checksum is none")
+    except (BilexError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BilexError(f"{manifest}: is missing or damaged; {remedy}.") from error
     if found != kind:
         raise BilexError(f"{path}: is a folder of another kind ({found}, not {kind}); name another one.")
     for name in listed:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise BilexError(f"{path / CHECKSUMS}: names '{name}', which is outside of it; {remedy}.")
+            raise BilexError(f"{manifest}: names '{name}', which is outside of it; {remedy}.")
     return listed
 
 
@@ -91,7 +91,7 @@ class ModelFiles:
                 raise BilexError(f"{path / CHECKSUMS}: does not list all files ('{name}'); {_MODEL_AGAIN}.")
         for name in files.expected:
             if not (path / name).is_file():
-                raise files.unreadable(path / name)
+                raise files._unreadable(path / name)
         return files
 
     def compare(self, *places: Path, but: Path | None = None) -> None:
@@ -106,23 +106,20 @@ class ModelFiles:
             with ThreadPoolExecutor() as pool:
                 digests = list(pool.map(lambda name: sha256(self.path / name), chosen))
         except OSError as error:
-            raise self.unreadable(error.filename) from error
+            raise self._unreadable(error.filename) from error
         for name, digest in zip(chosen, digests, strict=True):
             if digest != self.expected[name]:
-                raise BilexError(
-                    f"{self.path / name}: was changed or damaged since it was saved (its checksum differs); "
-                    f"{self.remedy}."
-                )
+                fault = "was changed or damaged since it was saved (its checksum differs)"
+                raise BilexError(f"{self.path / name}: {fault}; {self.remedy}.")
 
-    def unreadable(self, file: str | Path) -> BilexError:
-        """What to raise for a file that cannot be read."""
+    def _unreadable(self, file: str | Path) -> BilexError:
         return BilexError(f"{file}: cannot be read; {self.remedy}.")
 
 
 @contextlib.contextmanager
 def manifest_folder(path: str | Path, kind: str) -> Iterator[Path]:
     """As `atomic_folder`, with a list of all files; an earlier folder of the same `kind` is replaced."""
-    with atomic_folder(path, own_files=partial(own_files, kind=kind)) as folder:
+    with atomic_folder(path, own_files=partial(_own_files, kind=kind)) as folder:
         yield folder
         write_checksums(folder, kind=kind)
 
@@ -133,25 +130,29 @@ def verify_manifest(path: Path, kind: str) -> bool:
     Anything else, and a file in it that is missing, damaged or added, is an error.
     """
     remove_abandoned(path.parent)
-    check_replaceable(path, partial(own_files, kind=kind))
-    if not own_files(path, kind):
+    check_replaceable(path, partial(_own_files, kind=kind))
+    if not _own_files(path, kind):
         return False
-    remedy = f"remove {path} and start anew"
+    remedy = _remove_it(path)
     ModelFiles(path, checksums(path, kind, remedy), remedy).compare(path)
     return True
 
 
-def own_files(path: Path, kind: str) -> Collection[str]:
+def _own_files(path: Path, kind: str) -> Collection[str]:
     """The files of a folder of ours; none where it has no list."""
     lists = [name for name in (CHECKSUMS, FIRST_MANIFEST) if (path / name).is_file()]
-    return {*lists, *checksums(path, kind, f"remove {path} and start anew")} if lists else ()
+    return {*lists, *checksums(path, kind, _remove_it(path))} if lists else ()
+
+
+def _remove_it(path: Path) -> str:
+    return f"remove {path} and start anew"
 
 
 @contextlib.contextmanager
 def keeping(path: Path, progress: Progress) -> Iterator[None]:
-    """For a block that keeps the state of long work: if that cannot be written, report it and go on.
+    """For a block that saves the state of long work: if that cannot be written, report it and go on.
 
-    What was kept earlier is still there, since folders are written whole or not at all.
+    The state that was saved earlier is still there, since folders are written whole or not at all.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""How long work reports how far it is: bars in a terminal or a notebook, lines in a log, both on stderr."""
+"""How long work reports its progress: bars in a terminal or a notebook, lines in a log, both on stderr."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Task(Protocol):
 
 
 class Progress(Protocol):
-    """Somebody who wants to know how far the work is."""
+    """A receiver of progress and messages."""
 
     def task(self, name: str, total: float | None = None) -> AbstractContextManager[Task]:
         """Open a bar of `total` steps, closed at the end of the `with` block."""
@@ -34,36 +34,28 @@ class Progress(Protocol):
         """Report one sentence to the user (a choice made, a warning)."""
 
 
-def duration(seconds: float) -> str:
-    """Seconds in words: "40 s", "12 min", "3 h 5 min"."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
 class Silent:
     """A `Progress`, and each of its tasks, that show nothing."""
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """Yield a bar that nobody sees."""
+        """Yield a bar that is not shown."""
         yield SILENT
 
     def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
         """Do nothing."""
 
     def say(self, message: str) -> None:
-        """Keep quiet."""
+        """Do nothing."""
 
 
 SILENT = Silent()
 
 
 class Steps(Progress):
-    """A base of displays: work of several steps says "Step 2 of 4: ..." at the start of each.
+    """A base of displays: work of several steps reports "Step 2 of 4: ..." at the start of each.
 
-    `total` is None where the number of steps is not known; `verbose` tasks show numbers such as losses.
+    `total` is None where the number of steps is not known; `verbose` tasks show metrics such as losses.
     """
 
     def __init__(self, total: int | None = None, *, verbose: bool = False) -> None:
@@ -82,14 +74,6 @@ def begin_step(progress: Progress, name: str) -> None:
         progress.step(name)
 
 
-def _shown(metrics: dict[str, Any]) -> str:
-    """Metrics as 'loss 0.1234, pairs 5,000'."""
-    return ", ".join(
-        f"{name} {value:{'.4g' if isinstance(value, float) else ',' if isinstance(value, int) else ''}}"
-        for name, value in metrics.items()
-    )
-
-
 class BarProgress(Steps):
     """Bars with metrics and the time left, drawn on stderr."""
 
@@ -99,11 +83,11 @@ class BarProgress(Steps):
 
         super().__init__(total, verbose=verbose)
         self._bars = Bars(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[metrics]}"),
+            TextColumn("{task.fields[metrics]}", markup=False),
             console=safe_console(stderr=True),
             transient=True,
         )
@@ -111,11 +95,9 @@ class BarProgress(Steps):
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
         """A bar, drawn as long as the block lasts."""
-        from rich.markup import escape
-
         if not self._bars.tasks:
             self._bars.start()
-        task = self._bars.add_task(escape(escape_control_characters(name)), total=total, metrics="")
+        task = self._bars.add_task(escape_control_characters(name), total=total, metrics="")
         try:
             yield _Bar(self._bars, task, self._verbose)
         finally:
@@ -125,7 +107,7 @@ class BarProgress(Steps):
 
     def say(self, message: str) -> None:
         """A line above the bars."""
-        self._bars.console.print(message, soft_wrap=True, markup=False)
+        self._bars.console.print(message, soft_wrap=True)
 
 
 class _Bar:
@@ -134,8 +116,8 @@ class _Bar:
 
     def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
         """Move on and show metrics."""
-        shown = {"metrics": _shown(metrics)} if metrics and self._verbose else {}
-        self._bars.update(self._task, advance=steps, **shown)  # type: ignore[arg-type]
+        shown: dict[str, Any] = {"metrics": _shown(metrics)} if metrics and self._verbose else {}
+        self._bars.update(self._task, advance=steps, **shown)
 
 
 class LineProgress(Steps):
@@ -144,7 +126,7 @@ class LineProgress(Steps):
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
         """A task that reports its end, and before that every half minute how far it is and what is left."""
-        line = _Line(name, total, self._verbose)
+        line = _Line(" ".join(name.split()), total, self._verbose)
         yield line
         line.report("done")
 
@@ -156,15 +138,14 @@ class LineProgress(Steps):
 
 class _Line:
     def __init__(self, name: str, total: float | None, verbose: bool) -> None:
-        self._name = escape_control_characters(" ".join(name.split()))
-        self._total, self._verbose, self._done = total, verbose, 0.0
+        self._name, self._total, self._verbose, self._done = name, total, verbose, 0.0
         self._started = time.monotonic()
         self._next = self._started + _FIRST_LINE_SECONDS
         self._first: tuple[float, float] | None = None
         self._metrics: dict[str, Any] = {}
 
     def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
-        """Move on; after some seconds, and then every half minute, say how far it is and what is left.
+        """Move on; after some seconds, and then every half minute, report how far it is and what is left.
 
         The pace is that since the first step, which may have compiled something.
         """
@@ -174,30 +155,47 @@ class _Line:
         self._first = since, before = self._first or (now, self._done)
         if now < self._next:
             return
-        paced = self._total is None or now > since
-        self._next = now + (_LINE_EVERY_SECONDS if paced else _FIRST_LINE_SECONDS)
         left = ""
         if self._total and before < self._done < self._total:
             seconds = (now - since) * (self._total - self._done) / (self._done - before)
             left = f", about {duration(seconds)} left"
+        self._next = now + (_LINE_EVERY_SECONDS if left or not self._total else _FIRST_LINE_SECONDS)
         self.report(f"{self._done / self._total:.0%}" if self._total else f"{self._done:g}", left)
 
     def report(self, state: str, left: str = "") -> None:
         """Write one line."""
         seconds = time.monotonic() - self._started
         metrics = f"; {_shown(self._metrics)}" if self._metrics else ""
-        sys.stderr.write(f"{self._name}: {state} after {seconds:.1f} s{left}{metrics}\n")
-        sys.stderr.flush()
+        LineProgress().say(f"{self._name}: {state} after {seconds:.1f} s{left}{metrics}")
+
+
+def _shown(metrics: dict[str, Any]) -> str:
+    """Metrics as 'loss 0.1234, pairs 5,000'."""
+    formats = {float: ".4g", int: ","}
+    return ", ".join(f"{name} {value:{formats.get(type(value), '')}}" for name, value in metrics.items())
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: "40 s", "12 min", "3 h 5 min"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def shown_progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
+    """Bars in a terminal or a notebook, lines elsewhere."""
+    return (BarProgress if _draws_bars() else LineProgress)(steps, verbose=verbose)
 
 
 def chosen_progress(override: Progress | bool | None) -> Progress:
-    """What receives progress, by what a program asked for.
-
-    True is bars, or lines where there is no terminal; None is bars in a terminal or a notebook, else silence.
-    """
-    bars = sys.stderr.isatty() or "ipykernel" in sys.modules
+    """The progress of a Python function: True shows it, None only in a terminal or a notebook."""
     if override is None:
-        override = bars
+        override = _draws_bars()
     if not isinstance(override, bool):
         return override
-    return (BarProgress() if bars else LineProgress()) if override else SILENT
+    return shown_progress() if override else SILENT
+
+
+def _draws_bars() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

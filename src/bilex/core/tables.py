@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+_POLARS = {str: "String", int: "Int64", float: "Float64", bool: "Boolean"}
+_ARROW = {str: "string", int: "int64", float: "float64", bool: "bool_"}
+_PANDAS = {str: "object", int: "int64", float: "float64", bool: "bool"}
+
 
 class Tabular(ABC):
-    """What has columns, and can be had as a table of three libraries."""
+    """An object with columns, convertible to tables of three libraries."""
 
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any]]:
-        """The values of each column; None where there is none."""
+        """The values of each column; None where one is missing."""
 
     @abstractmethod
     def column_types(self) -> Mapping[str, type]:
@@ -33,12 +37,11 @@ class Tabular(ABC):
         Raises:
             BilexError: pandas is not installed.
         """
-        library = _library("pandas")
-        types = self._schema({float: "float64", int: "int64", bool: "bool", str: "object"})
-        columns = {name: list(cells) for name, cells in self.columns().items()}
-        for name, cells in columns.items():
-            types[name] = "Int64" if types[name] == "int64" and None in cells else types[name]
-        series = {name: library.Series(cells, dtype=types[name]) for name, cells in columns.items()}
+        library, types = _library("pandas"), self.column_types()
+        series = {}
+        for name, cells in self.columns().items():
+            nullable = types[name] is int and None in cells
+            series[name] = library.Series(cells, dtype="Int64" if nullable else _PANDAS[types[name]])
         frame: pandas.DataFrame = library.DataFrame(series)
         return frame
 
@@ -48,9 +51,9 @@ class Tabular(ABC):
         Raises:
             BilexError: polars is not installed.
         """
-        library = _library("polars")
-        kinds = {str: library.String, int: library.Int64, float: library.Float64, bool: library.Boolean}
-        frame: polars.DataFrame = library.DataFrame(dict(self.columns()), schema=self._schema(kinds))
+        library, types, columns = _library("polars"), self.column_types(), self.columns()
+        schema = {name: getattr(library, _POLARS[types[name]]) for name in columns}
+        frame: polars.DataFrame = library.DataFrame(columns, schema=schema)
         return frame
 
     def to_arrow(self) -> pyarrow.Table:
@@ -59,15 +62,10 @@ class Tabular(ABC):
         Raises:
             BilexError: pyarrow is not installed.
         """
-        library = _library("pyarrow")
-        kinds = {str: library.string(), int: library.int64(), float: library.float64(), bool: library.bool_()}
-        schema = library.schema(list(self._schema(kinds).items()))
-        table: pyarrow.Table = library.table(dict(self.columns()), schema=schema)
+        library, types, columns = _library("pyarrow"), self.column_types(), self.columns()
+        schema = library.schema([(name, getattr(library, _ARROW[types[name]])()) for name in columns])
+        table: pyarrow.Table = library.table(columns, schema=schema)
         return table
-
-    def _schema(self, kinds: Mapping[type, Any]) -> dict[str, Any]:
-        types = self.column_types()
-        return {name: kinds[types[name]] for name in self.columns()}
 
 
 def _library(name: str) -> Any:

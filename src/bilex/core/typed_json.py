@@ -1,7 +1,7 @@
 """Dataclasses as JSON and back, every value with its type.
 
-What is read may come from another version: names that a class does not have are passed over, and fields that
-are missing take their defaults.
+What is read may come from another version: names that a class does not have are ignored, and missing fields
+get their defaults.
 """
 
 from __future__ import annotations
@@ -18,30 +18,32 @@ _OTHERS = "others"
 
 
 def other_entries() -> Any:
-    """A field for those entries of a JSON object that have no field of their own."""
+    """A field for those entries of a JSON object that no other field has."""
     return field(default_factory=dict, metadata={_OTHERS: True})
 
 
 def as_json(record: Any) -> dict[str, Any]:
-    """A dataclass as a JSON object, with the dataclasses inside it.
-
-    Tuples become lists, and numbers that are not finite None, since JSON has none.
-    """
+    """A dataclass as a JSON object, with the dataclasses inside it."""
     found: dict[str, Any] = {}
     for part in fields(record):
-        value = _plain(getattr(record, part.name))
+        value = plain(getattr(record, part.name))
         found |= value if _OTHERS in part.metadata else {part.name: value}
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value for JSON: tuples and arrays become lists, numbers that are not finite None, others text."""
+    if hasattr(value, "tolist"):  # numbers and arrays of numpy
+        value = value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
         return as_json(value)
     if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return [_plain(part) for part in value] if isinstance(value, (list, tuple)) else value
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int)) or value is None else str(value)
 
 
 def from_json(kind: type[T], stored: object) -> T:
@@ -60,10 +62,12 @@ def from_json(kind: type[T], stored: object) -> T:
 
 
 def _typed(kind: Any, stored: Any, name: str) -> Any:
-    """A JSON value as an annotation says."""
+    """A JSON value as a type annotation requires it."""
     origin, inside = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        return _first_that_fits(inside, stored, name)
+    if origin in (Union, types.UnionType):  # None comes first: a float would take it for NaN
+        for one in sorted(inside, key=lambda one: one is not types.NoneType):
+            with contextlib.suppress(TypeError):
+                return _typed(one, stored, name)
     if is_dataclass(kind) and isinstance(kind, type):
         return from_json(kind, stored)
     if origin in (list, tuple) and isinstance(stored, list):
@@ -77,12 +81,3 @@ def _typed(kind: Any, stored: Any, name: str) -> Any:
     if not (kind is Any or type(stored) is kind or (origin is Literal and stored in inside)):
         raise TypeError(f"{name} is {stored!r}")
     return stored
-
-
-def _first_that_fits(kinds: tuple[Any, ...], stored: Any, name: str) -> Any:
-    if stored is None and type(None) in kinds:
-        return None
-    for kind in kinds:
-        with contextlib.suppress(TypeError):
-            return _typed(kind, stored, name)
-    raise TypeError(f"{name} is {stored!r}")

@@ -17,7 +17,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, check_not_an_input, check_writable, temporary_folder
+from bilex.core.files import atomic_file, check_not_an_input, check_writable, temporary_path
 from bilex.core.machine import available_memory
 from bilex.core.progress import SILENT, Progress
 from bilex.corpus.preparing import Preparation, Prepared, prepare
@@ -205,7 +205,7 @@ def train_vectors(
         check_not_an_input(written, *corpora)
         check_writable(written)
     started = time.monotonic()
-    with temporary_folder(target) as folder:
+    with temporary_path(target, folder=True) as folder:
         prepared = prepare(corpora, folder, how, progress)
         for sentence in prepared.left_out.sentences():
             progress.say(sentence)

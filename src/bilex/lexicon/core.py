@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.core.files import check_ordinary
+from bilex.core.files import check_input
 from bilex.core.tables import Tabular
 from bilex.lexicon.entries import Dictionary, Entry, Languages, Pair
 from bilex.lexicon.reading import Layout, NormalForm, ReadReport, normalized
@@ -115,7 +115,7 @@ class Lexicon(Tabular):
         """
         from bilex.lexicon import formats
 
-        check_ordinary(path)
+        check_input(path)
         wanted = None if columns is None else (str(columns[0]), str(columns[1]))
         reading = formats.read(path, Layout(wanted, delimiter, split, languages, verdicts), format)
         spelt, wrong = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bilex.core.errors import BilexError
-from bilex.core.files import check_ordinary
+from bilex.core.files import check_input
 from bilex.model.space import Side
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def read_tags(*paths: str | Path) -> Tagger:
 
 
 def _lines(path: str | Path) -> list[str]:
-    check_ordinary(path)
+    check_input(path)
     try:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from bilex.core.errors import BilexError
-from bilex.core.files import check_ordinary, restore
+from bilex.core.files import check_input, restore
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
 from bilex.vectors.reading import PACKED_SUFFIXES, LoadOptions, Source, open_source
@@ -76,7 +76,7 @@ def load(
     restore(path)
     if not path.exists():
         raise BilexError(f"{path}: there is no such file; check the name.")
-    check_ordinary(path)
+    check_input(path)
     kind = format or ("safetensors" if path.is_dir() else None)
     if kind in (None, "text", "binary"):
         with open_source(path) as source:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, check_ordinary, check_output, opened, write_text
+from bilex.core.files import atomic_file, check_input, check_output, opened, write_text
 from bilex.core.locks import hidden_name, one_at_a_time, try_lock, turn_lock
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
@@ -87,7 +87,7 @@ def _matrix(content: mmap.mmap, path: Path) -> npt.NDArray[np.floating]:
 
 def _words(path: Path, encoding_errors: str) -> list[str]:
     """The words of a list with one word per line."""
-    check_ordinary(path)
+    check_input(path)
     with opened(path) as file:
         content = file.read()
     try:

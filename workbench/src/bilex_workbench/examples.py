@@ -18,7 +18,7 @@ import numpy as np
 from fastapi import APIRouter
 
 from bilex.core.errors import BilexError
-from bilex.core.files import temporary_file
+from bilex.core.files import temporary_path
 from bilex.core.progress import SILENT, Progress
 from bilex.model.space import Side
 from bilex_workbench import interface as api
@@ -188,7 +188,7 @@ def _build(path: Path, texts: Sequence[Sequence[Path]], mark: str, progress: Pro
     """Write the index, whole or not at all."""
     size = sum(one.stat().st_size for side in texts for one in side)
     try:
-        with temporary_file(path) as made, progress.task("Indexing the corpus", size) as task:
+        with temporary_path(path) as made, progress.task("Indexing the corpus", size) as task:
             with closing(sqlite3.connect(made, isolation_level=None)) as connection:
                 connection.executescript(
                     f"PRAGMA application_id={_APPLICATION}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from bilex.core.errors import BilexError
-from bilex.core.files import sync_file, temporary_file
+from bilex.core.files import sync, temporary_path
 from bilex_workbench import schema
 
 DERIVED = ("entries", "candidates", "changes")  # made from the model again
@@ -19,13 +19,13 @@ def repair(path: Path) -> tuple[dict[str, int], Path]:
     """Copy all readable rows that people made into a new file; the damaged one is kept beside it."""
     if not path.is_file():
         raise BilexError(f"{path}: is not there; nothing can be repaired.")
-    with schema.lock(path), temporary_file(path) as made:
+    with schema.lock(path), temporary_path(path) as made:
         try:
             found = _rescued(path, made)
         except sqlite3.DatabaseError as error:
             raise BilexError(f"{path}: cannot be read at all ({error}); restore a copy.") from error
         schema.prepare(made)
-        sync_file(made)
+        sync(made)
         kept = _free_name(path)
         kept.hardlink_to(path)  # the damaged file has a name at every moment
         for suffix in ("-wal", "-shm"):

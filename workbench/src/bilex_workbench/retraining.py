@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
 from bilex.core.errors import BilexError
-from bilex.core.files import ASIDE, exchange, sha256, sync_folder, temporary_folder
+from bilex.core.files import ASIDE, exchange, sha256, sync, temporary_path
 from bilex.core.locks import hidden_name
 from bilex.core.manifest import CHECKSUMS
 from bilex.model.refine import Refinement, refits
@@ -437,7 +437,7 @@ def _replace(bench: Workbench, place: Path, reason: str, measured: dict[str, dic
         folder.replace(aside)  # `bilex.core.files.restore` moves it back after a kill
         place.replace(folder)
         aside.replace(place)
-    sync_folder(folder.parent)
+    sync(folder.parent)
     settle(bench.store, folder, bench.settings.earlier)
     bench.load()
 
@@ -455,7 +455,7 @@ def settle(store: Store, folder: Path, limit: int) -> None:
             if fingerprint(place) == begun["from"]:
                 end.parent.mkdir(exist_ok=True)
                 place.replace(end)
-                sync_folder(end.parent)
+                sync(end.parent)
             _forget(store, begun)
         for number, place in list(earlier_models(folder).items())[limit:]:
             _remove_model(place)
@@ -574,5 +574,5 @@ def _remove_model(folder: Path) -> None:
     """Remove a model that bilex made, and nothing else; a kill leaves it whole or under a temporary name."""
     _check_ours(folder)
     if folder.exists():
-        with temporary_folder(folder) as place:
+        with temporary_path(folder, folder=True) as place:
             folder.replace(place / folder.name)

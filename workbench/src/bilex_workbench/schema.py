@@ -8,7 +8,7 @@ from pathlib import Path
 import filelock
 
 from bilex.core.errors import BilexError
-from bilex.core.files import sync_file, temporary_file
+from bilex.core.files import sync, temporary_path
 
 APPLICATION = 0x62696C78  # "bilx", in the file's header
 SUFFIX = ".review.sqlite"
@@ -253,13 +253,13 @@ def _back_up(connection: sqlite3.Connection, path: Path) -> None:
     """Copy the file as it is; an earlier copy of the same version stays."""
     if path.exists():
         return
-    with temporary_file(path) as temporary:
+    with temporary_path(path) as temporary:
         copy = sqlite3.connect(temporary)
         try:
             connection.backup(copy)
         finally:
             copy.close()
-        sync_file(temporary)
+        sync(temporary)
         temporary.replace(path)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from bilex.core.errors import BilexError
-from bilex.core.files import written_plainly
+from bilex.core.files import write_errors
 from bilex.core.locks import one_at_a_time
 from bilex.core.progress import SILENT, Progress
 from bilex.data import sample_path
@@ -329,7 +329,7 @@ def load_vectors(
     cached = cache / f"{language}-{_fingerprint(path, limit, keep_markers)}"
     if cached.is_dir():
         return _load_cached(cached, path)
-    with written_plainly(cache):
+    with write_errors(cache):
         cache.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(cache / f"{cached.name}.parsing"):
         if cached.is_dir():  # another process was faster

@@ -27,7 +27,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, check_ordinary
+from bilex.core.files import atomic_file, check_input
 from bilex.lexicon.entries import Dictionary, Entry
 from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, grouped
 from bilex.lexicon.formats.exchange import TEI
@@ -264,7 +264,7 @@ def _number(text: str) -> int:
 
 def _file_blocks(path: Path, largest: int = LARGEST_UNPACKED, *, whole: bool = False) -> Iterator[bytes]:
     """The bytes of a file, unpacked if it is gzip, block by block; if `whole`, all of it must be there."""
-    check_ordinary(path)
+    check_input(path)
     unpacker, total = zlib.decompressobj(zlib.MAX_WBITS | 16), 0
     with open_dictionary(path) as file:
         packed = file.read(len(GZIP)) == GZIP
