@@ -20,11 +20,10 @@ import numpy as np
 
 import bilex.data
 from bilex import C1, Lexicon, WordVectors
-from bilex.encoders.combine import Combination, aligned_views
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.pairs import training_pairs
 from bilex.encoders.settings import OFFLINE_ENCODER, TuningSettings, lightened
-from bilex.encoders.tuning import Tuner
+from bilex.encoders.stage import Combination, aligned_views
+from bilex.encoders.tuning import Tuner, training_pairs
 from bilex.evaluation import evaluate
 from bilex.fit.held_out import hold_out
 from bilex.model.space import Space
@@ -82,9 +81,9 @@ def study(source: WordVectors, target: WordVectors, seeds: Lexicon, random_seeds
             for part in (model.embeddings, *model.encoder.layer[:frozen]) if frozen else ():
                 part.requires_grad_(False)
             tuner = Tuner(tuned, *tokens, pairs, tuning)
-            columns = np.array_split(tuner.batches.columns, tuner.steps_per_epoch)
+            columns = np.array_split(tuner.columns, -(-len(tuner.columns) // tuning.batch_size))
             words = np.concatenate([np.unique(batch) for batch in columns])
-            cost[name] = tuning.epochs * int(tuner.batches.tokens.lengths[words].sum())
+            cost[name] = tuning.epochs * int(tuner.tokens.lengths[words].sum())
             tuner.run()
             encoded = unit_rows(tuned.encode(tokens[0])), unit_rows(tuned.encode(tokens[1]))
             combination = Combination.fit(static, encoded, pairs.positives, 0.0)

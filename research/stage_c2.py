@@ -27,11 +27,10 @@ import torch
 
 from bilex.aligners import Aligner, get_method
 from bilex.core.files import write_json
-from bilex.encoders.combine import Combination, Floats, mixed_views
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.pairs import positive_pairs
 from bilex.encoders.settings import C2, OFFLINE_ENCODER, TuningPreset
-from bilex.encoders.stage import run_stage_c2
+from bilex.encoders.stage import Combination, Floats, mixed_views, run_stage_c2
+from bilex.encoders.tuning import positive_pairs
 from bilex.evaluation import evaluate
 from bilex.fit.trial import MIXING_GRID as GRID
 from bilex.fit.trial import decide
@@ -54,7 +53,7 @@ SECTION_7 = {
     ("5k", "C2 λ=0.4"): "54.3 55.2 52.2 55.8",
     ("1k", "C2 λ=0.4"): "51.4 50.9 49.9 53.5",
 }
-Views = list[tuple[Floats | None, Floats]]
+Views = list[tuple[Floats, Floats]]
 
 
 @dataclass

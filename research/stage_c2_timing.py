@@ -8,11 +8,10 @@ import time
 import torch
 
 from bilex.aligners import get_method
-from bilex.encoders.combine import Combination
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.pairs import training_pairs
 from bilex.encoders.settings import OFFLINE_ENCODER, EncoderPreset, Reading, lightened
-from bilex.encoders.tuning import Tuner
+from bilex.encoders.stage import Combination
+from bilex.encoders.tuning import Tuner, training_pairs
 from bilex.vectors.stored import unit_rows
 from research.packed import read_dictionary, read_vectors
 

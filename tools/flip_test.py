@@ -185,7 +185,7 @@ class Things:
         tokens = self.encoder.tokenise(words)
 
         def use() -> Any:
-            return encode_cached(self.encoder, [(words, tokens)], path)[0].tolist()
+            return encode_cached(self.encoder, words, tokens, path).tolist()
 
         use()
         return Kept("encodings", path, use)

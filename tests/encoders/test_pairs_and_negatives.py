@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bilex.aligners.induction import induce_pairs
 from bilex.core.errors import BilexError
-from bilex.encoders import pairs as pairs_module
-from bilex.encoders.combine import unit_rows
-from bilex.encoders.pairs import hard_negatives, interleaved, positive_pairs, training_pairs
 from bilex.encoders.settings import TuningSettings
+from bilex.encoders.tuning import ENOUGH_SEEDS, hard_negatives, positive_pairs, training_pairs
+from bilex.vectors.stored import unit_rows
 
 
 def planted(words: int = 60, dim: int = 12) -> tuple[np.ndarray, np.ndarray]:
@@ -45,10 +45,15 @@ def test_no_negatives_but_those_of_the_batch() -> None:
         TuningSettings(negatives=0)
 
 
-def test_lists_are_taken_in_turn() -> None:
-    forward = np.array([[0, 0], [1, 1], [2, 2]])
-    backward = np.array([[7, 7]])
-    assert interleaved(forward, backward).tolist() == [[0, 0], [7, 7], [1, 1], [2, 2]]
+def test_the_lists_of_both_directions_are_taken_in_turn() -> None:
+    source, target = planted()
+    found = induce_pairs(source, target[:30], frequent=20_000, keep=6_000, device="cpu")
+    in_turn = [pair for both in zip(*(part.tolist() for part in found), strict=False) for pair in both]
+    in_turn += found.forward[30:].tolist()
+    expected = list(dict.fromkeys(tuple(pair) for pair in in_turn if 0 not in pair))
+    assert len(found.forward) == 60 and len(found.backward) == 30
+    pairs = positive_pairs(source, target[:30], np.array([[0, 0]]), 1_000, "cpu")
+    assert [tuple(pair) for pair in pairs[1:].tolist()] == expected
 
 
 def test_few_seeds_are_joined_by_induced_pairs_of_new_words() -> None:
@@ -64,9 +69,9 @@ def test_few_seeds_are_joined_by_induced_pairs_of_new_words() -> None:
     assert (induced[:, 0] == induced[:, 1]).mean() > 0.9
 
 
-def test_many_seeds_stand_alone(monkeypatch: object) -> None:
+def test_many_seeds_stand_alone() -> None:
     source, target = planted()
-    seeds = np.repeat([[0, 0], [1, 1]], pairs_module.ENOUGH_SEEDS // 2, axis=0)
+    seeds = np.repeat([[0, 0], [1, 1]], ENOUGH_SEEDS // 2, axis=0)
     assert positive_pairs(source, target, seeds, 40, "cpu") is seeds
 
 

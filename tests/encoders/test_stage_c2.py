@@ -11,10 +11,10 @@ import pytest
 
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError
-from bilex.encoders import stage as stage_module
 from bilex.encoders.model import WordEncoder, encode_cached
 from bilex.encoders.settings import C2, TuningSettings
 from bilex.encoders.stage import run_stage_c2
+from bilex.encoders.tuning import Tuner
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 
@@ -121,7 +121,7 @@ def test_another_weight_from_the_checkpoint_costs_neither_tuning_nor_encoding(
     quick = replace(stage, tuning=replace(SETTINGS, epochs=1))
     first = run_stage_c2(aligner, source, target, lexicon, quick, checkpoint=tmp_path / "c")
     monkeypatch.setattr(WordEncoder, "encode", lambda *_, **__: pytest.fail("encoded again"))
-    monkeypatch.setattr(stage_module.Tuner, "_update", lambda *_: pytest.fail("tuned again"))
+    monkeypatch.setattr(Tuner, "_update", lambda *_: pytest.fail("tuned again"))
     again = run_stage_c2(
         aligner, source, target, lexicon, replace(quick, mixing=0.1), checkpoint=tmp_path / "c"
     )
@@ -135,7 +135,7 @@ def test_encodings_are_kept_by_content(make_encoder: Callable[..., WordEncoder],
     encoder.encode = lambda table, **o: computed.append(len(table)) or ordinary(table, **o)
 
     def run(words: list[str]) -> np.ndarray:
-        return encode_cached(encoder, [(words, encoder.tokenise(words))], tmp_path)[0]
+        return encode_cached(encoder, words, encoder.tokenise(words), tmp_path)
 
     first = run(["ab", "cd"])
     np.testing.assert_array_equal(run(["ab", "cd"]), first)

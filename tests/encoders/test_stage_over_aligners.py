@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +102,7 @@ def test_without_a_gpu_the_light_tuning_is_taken_and_said_once(
 ) -> None:
     assert run(command) == 0
     caught = [line for line in capsys.readouterr().err.splitlines() if "light tuning" in line]
-    assert len(caught) == 1 and re.search(r"8 negatives per side, 2 epochs\): about \d+ s", caught[0]), caught
+    assert len(caught) == 1 and "8 negatives per side, 2 epochs)" in caught[0], caught
     model = Translator.load(tmp_path / "model").provenance.language_model
     assert (model.preset, model.tuning.precision) == ("light", "auto")
     assert model.arithmetic in ("float32", "bfloat16")

@@ -14,13 +14,13 @@ from bilex.aligners.lnmap import LNMap
 from bilex.aligners.procrustes import Procrustes
 from bilex.aligners.vecmap import VecMapSemi
 from bilex.core.errors import BilexError
-from bilex.encoders.combine import unit_rows
 from bilex.fit import fit, trial
 from bilex.fit.calibration import Records, ask
 from bilex.fit.held_out import halves, hold_out, word_scores
 from bilex.fit.trial import Decisions
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
+from bilex.vectors.stored import unit_rows
 from planted import Planted, planted
 
 SHORT = {"iterations": 1, "negatives": 5}

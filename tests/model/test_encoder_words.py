@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from bilex.aligners.procrustes import Procrustes
-from bilex.encoders.combine import Combination, unit_rows
+from bilex.encoders.stage import Combination
 from bilex.model import Translator
 from bilex.model.unknown import FromEncoder, FromSubwords
+from bilex.vectors.stored import unit_rows
 from planted import planted
 from tiny_encoders import tiny_encoder
 

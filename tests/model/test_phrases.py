@@ -11,13 +11,14 @@ import pytest
 from bilex.aligners.procrustes import Procrustes
 from bilex.cli import run
 from bilex.core.errors import BilexError
-from bilex.encoders.combine import Combination, unit_rows
+from bilex.encoders.stage import Combination
 from bilex.evaluation import evaluate
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.unknown import FromEncoder
 from bilex.vectors import WordVectors
 from bilex.vectors.phrases import composing_weights, is_phrase, unit_of
+from bilex.vectors.stored import unit_rows
 from planted import Planted, planted
 
 

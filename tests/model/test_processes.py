@@ -13,7 +13,7 @@ import pytest
 
 from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError
-from bilex.encoders.combine import Combination
+from bilex.encoders.stage import Combination
 from bilex.model import Translator
 from bilex.model.unknown import FromEncoder
 from planted import Planted

@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from bilex.encoders.combine import Combination, mixed_views, unit_rows
+from bilex.encoders.stage import Combination, mixed_views
 from bilex.model import Translator
 from bilex.model.unknown import FromEncoder
+from bilex.vectors.stored import unit_rows
 from bilex_workbench.lookup import other_view
 from workbench_server import right_answer
 

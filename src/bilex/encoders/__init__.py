@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from bilex.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from bilex.encoders.combine import Combination
     from bilex.encoders.model import WordEncoder
     from bilex.encoders.settings import C2, PRESETS, EncoderPreset, Reading, TuningSettings
-    from bilex.encoders.stage import StageResult, run_stage_c2
+    from bilex.encoders.stage import Combination, StageResult, run_stage_c2
 
 __all__ = [
     "C2",
@@ -27,17 +26,8 @@ __all__ = [
     "run_stage_c2",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "Combination": "bilex.encoders.combine",
-        "WordEncoder": "bilex.encoders.model",
-        "PRESETS": "bilex.encoders.settings",
-        "EncoderPreset": "bilex.encoders.settings",
-        "Reading": "bilex.encoders.settings",
-        "TuningSettings": "bilex.encoders.settings",
-        "C2": "bilex.encoders.settings",
-        "StageResult": "bilex.encoders.stage",
-        "run_stage_c2": "bilex.encoders.stage",
-    },
+_SETTINGS = dict.fromkeys(
+    ("C2", "PRESETS", "EncoderPreset", "Reading", "TuningSettings"), "bilex.encoders.settings"
 )
+_STAGE = dict.fromkeys(("Combination", "StageResult", "run_stage_c2"), "bilex.encoders.stage")
+__getattr__, __dir__ = lazy_exports(__name__, {"WordEncoder": "bilex.encoders.model", **_SETTINGS, **_STAGE})

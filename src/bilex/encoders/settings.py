@@ -6,7 +6,7 @@ are the paper's settings for mBERT with that pooling.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,8 +26,6 @@ Mixing = float | Literal["auto", "prior"]
 DEFAULT_ENCODER = "bert-base-multilingual-uncased"
 OFFLINE_ENCODER = "e5-small-q4"
 READING_FILE = "bilex_encoder.json"
-
-# λ where the user names none: "auto", the choice of the held-out trial (`bilex.fit`), or a number.
 DEFAULT_MIXING: Literal["auto"] = "auto"
 # The greatest usual λ of a lightly tuned encoder, best on held-out seeds (docs/guide/language-model.md).
 LIGHT_MIXING = 0.3
@@ -37,10 +35,9 @@ LIGHT_MIXING = 0.3
 class Reading:
     """How an encoder reads a word.
 
-    Args:
-        pooling: "cls", the last layer's first token; or "mean", the mean over all tokens of the word.
-        max_length: Tokens that are kept of a word, the special ones included.
-        template: What the encoder is given; "{}" is the word itself, raw as in the paper.
+    `pooling` is "cls", the last layer's first token, or "mean", the mean over all tokens of the word;
+    `max_length` counts the tokens that are kept of a word, special ones included; in `template`, "{}" is the
+    word (alone, as in the paper, by default).
     """
 
     pooling: Pooling = "cls"
@@ -71,12 +68,11 @@ class TuningSettings:
         weight_decay: AdamW's, on all parameters.
         epochs: Passes over the pairs.
         batch_size: Pairs per update.
-        dropout: Inside the encoder while it is tuned; None leaves the encoder's own.
-        precision: "auto" computes in what is fastest where it runs; the weights themselves always stay
-            float32, and float16 is never used.
-        max_pairs: Tune on at most so many pairs, the first of the dictionary; None for all.
-        whole_batch: Whether all words of a batch are negatives of each pair besides its own (the paper:
-            no); such results depend on how a batch is divided over memory and GPUs.
+        dropout: Inside the encoder while it is tuned; None keeps the encoder's rate.
+        precision: Of the products; "auto" takes the fastest of the device. Weights are always float32.
+        max_pairs: Tune on at most this many pairs, the first of the dictionary; None for all.
+        whole_batch: Whether all words of a batch are negatives of each pair too (the paper: no); such
+            results depend on how a batch is divided over memory.
         seed: Of shuffling and dropout.
     """
 
@@ -104,32 +100,32 @@ class TuningSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderPreset:
-    """How an encoder reads and is tuned, and its λ where none is given and few seeds could choose it."""
+    """How an encoder reads and is tuned, and its usual λ, used where too few seeds could choose it."""
 
     reading: Reading = field(default_factory=Reading)
     tuning: TuningSettings = field(default_factory=TuningSettings)
     mixing: float = 0.2
 
 
-_MEAN = Reading(pooling="mean")
-_E5 = Reading(pooling="mean", max_length=10)
+_E5 = EncoderPreset(reading=Reading(pooling="mean", max_length=10), mixing=0.4)
 PRESETS: dict[str, EncoderPreset] = {
     "bert-base-multilingual-uncased": EncoderPreset(),
     "xlm-mlm-100-1280": EncoderPreset(tuning=TuningSettings(batch_size=50)),
-    "google/mt5-small": EncoderPreset(reading=_MEAN, tuning=TuningSettings(learning_rate=6e-4, epochs=6)),
+    "google/mt5-small": EncoderPreset(
+        reading=Reading(pooling="mean"), tuning=TuningSettings(learning_rate=6e-4, epochs=6)
+    ),
     "xlm-roberta-base": EncoderPreset(),
     "sentence-transformers/LaBSE": EncoderPreset(),
-    "intfloat/multilingual-e5-small": EncoderPreset(reading=_E5, mixing=0.4),
-    OFFLINE_ENCODER: EncoderPreset(reading=_E5, mixing=0.4),
+    "intfloat/multilingual-e5-small": _E5,
+    OFFLINE_ENCODER: _E5,
 }
 
 
 def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
     """Tuning settings for machines without a GPU; research/language_model.md measures what they lose.
 
-    "paper" leaves them as they are; "light" takes minutes on two cores (fewer negatives, epochs and pairs,
-    smaller batches with a greater learning rate); "demo" takes seconds (1,000 pairs, once, with no negatives
-    but each other).
+    "paper" changes nothing; "light" takes minutes on two cores; "demo" takes seconds (1,000 pairs, once, with
+    the words of the batch as the only negatives).
     """
     if preset == "paper":
         return settings
@@ -157,36 +153,29 @@ def lightened(settings: TuningSettings, preset: TuningPreset) -> TuningSettings:
 
 
 def preset_for(name: str, folder: Path | None = None) -> EncoderPreset:
-    """What is known about the encoder called `name`, or stored in `folder`.
+    """The preset of the encoder called `name`, or of the one stored in `folder`.
 
-    A folder that bilex saved says itself how its words are read; one of sentence-transformers says
-    its pooling; any other encoder is read as the paper reads mBERT.
+    A folder that bilex saved records how words are read; one of sentence-transformers records its pooling;
+    any other encoder is read as the paper reads mBERT.
     """
     known = PRESETS.get(name) or PRESETS.get(name.replace("google-bert/", "").replace("FacebookAI/", ""))
     if known is not None or folder is None:
         return known or EncoderPreset()
-    own = folder / READING_FILE
-    if own.is_file():
-        stored = _read(own)
+    own, pooling = folder / READING_FILE, folder / "1_Pooling" / "config.json"
+    found = own if own.is_file() else pooling
+    if not found.is_file():
+        return EncoderPreset()
+    stored = read_json(found)
+    try:
+        if found == pooling:
+            mean = bool(stored.get("pooling_mode_mean_tokens"))
+            return EncoderPreset(reading=Reading(pooling="mean" if mean else "cls"))
         base = PRESETS.get(str(stored.pop("base", "")), EncoderPreset())
-        try:
-            return replace(base, reading=Reading(**stored))
-        except TypeError as error:
-            raise BilexError(
-                f"{own}: does not say how words are read ({error}); save the model again."
-            ) from error
-    pooling = folder / "1_Pooling" / "config.json"
-    if pooling.is_file():
-        wants_mean = bool(_read(pooling).get("pooling_mode_mean_tokens"))
-        return EncoderPreset(reading=Reading(pooling="mean" if wants_mean else "cls"))
-    return EncoderPreset()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise BilexError(f"{path}: is not a configuration; fetch the model folder again.")
-    return content
+        return replace(base, reading=Reading(**stored))
+    except (AttributeError, TypeError) as error:
+        raise BilexError(
+            f"{found}: does not say how words are read ({error}); save the model again."
+        ) from error
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,19 +184,19 @@ class C2:
 
     Args:
         lm: The language model: a hub name, a model folder, "e5-small-q4" (needs no hub), or an open
-            `WordEncoder`, which is copied and itself stays as it is.
+            `WordEncoder`, which is copied and stays unchanged.
         mixing: λ, the weight of the language model: a number from 0 to 1, "auto" for the choice of the
             held-out trial, or "prior" for the encoder's usual one.
         tune: Whether the encoder is tuned; False combines it as it is (the paper's ablation).
         tuning: The tuning in every detail; None takes the encoder's preset.
-        preset: "paper", or "light" or "demo" for the lighter settings of `presets.lightened`; "auto" is
+        preset: "paper", or "light" or "demo" for lighter tuning (`lightened`); "auto" is
             "light" on a machine without a GPU, unless `tuning` is given, and "paper" elsewhere.
         device: "auto", "cpu" or "cuda"; with "auto", `Translator.fit` takes the aligner's device.
         random_seed: Added to that of the tuning, unless `tuning` is given; None takes the aligner's.
-        cache: A folder for the encodings of vocabularies; None keeps them beside the checkpoint, if any.
+        cache: A folder for the encodings of vocabularies; None keeps them with the checkpoint, if any.
 
     Raises:
-        BilexError: λ or the preset makes no sense.
+        BilexError: λ or the preset is invalid.
 
     Examples:
         >>> C2("e5-small-q4", mixing=0.4)
@@ -215,13 +204,14 @@ class C2:
     """
 
     lm: str | Path | WordEncoder = DEFAULT_ENCODER
-    mixing: Mixing = field(default="auto", kw_only=True)
-    tune: bool = field(default=True, kw_only=True)
-    tuning: TuningSettings | None = field(default=None, kw_only=True)
-    preset: TuningPreset | Literal["auto"] = field(default="auto", kw_only=True)
-    device: str = field(default="auto", kw_only=True)
-    random_seed: int | None = field(default=None, kw_only=True)
-    cache: Path | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    mixing: Mixing = DEFAULT_MIXING
+    tune: bool = True
+    tuning: TuningSettings | None = None
+    preset: TuningPreset | Literal["auto"] = "auto"
+    device: str = "auto"
+    random_seed: int | None = None
+    cache: Path | None = None
 
     def __post_init__(self) -> None:
         number = isinstance(self.mixing, float | int) and not isinstance(self.mixing, bool)
@@ -242,7 +232,7 @@ class C2:
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> C2:
-        """What `settings` gave."""
+        """The settings that `settings` returned."""
         values = dict(settings)
         try:
             if values.get("tuning") is not None:
@@ -254,14 +244,35 @@ class C2:
             raise BilexError(f"these are not settings of stage C2 ({error}).") from error
 
     @property
+    def open_encoder(self) -> WordEncoder | None:
+        """The encoder, if `lm` is an open one."""
+        return None if isinstance(self.lm, str | Path) else self.lm
+
+    def open(self, progress: Progress = SILENT) -> WordEncoder:
+        """A new copy of the encoder, which may be tuned."""
+        if not isinstance(self.lm, str | Path):
+            return self.lm.copy()
+        from bilex.encoders.model import WordEncoder
+
+        with progress.task("Opening the language model"):
+            return WordEncoder.load(self.lm, device=self.device, progress=progress)
+
+    @property
     def preset_in_force(self) -> TuningPreset:
-        """`preset`, with "auto" decided."""
+        """`preset`, with "auto" resolved."""
         if self.preset != "auto":
             return self.preset
         from bilex.core.device import resolve_device
 
         device = self.open_encoder.device if self.open_encoder else resolve_device(self.device)
         return "paper" if self.tuning is not None or device.type == "cuda" else "light"
+
+    def settings_for(self, encoder: WordEncoder) -> TuningSettings:
+        """The tuning settings of an encoder."""
+        if self.tuning is not None:
+            return self.tuning
+        usual = lightened(encoder.preset.tuning, self.preset_in_force)
+        return replace(usual, seed=usual.seed + (self.random_seed or 0))
 
     def mixing_for(self, encoder: WordEncoder) -> float:
         """λ as a number: the one given, or the usual one of an encoder; "auto" is an error here."""
@@ -274,50 +285,14 @@ class C2:
         usual = encoder.preset.mixing
         return usual if self.preset_in_force == "paper" else min(usual, LIGHT_MIXING)
 
-    @property
-    def open_encoder(self) -> WordEncoder | None:
-        """The encoder, if it was given open."""
-        return None if isinstance(self.lm, str | Path) else self.lm
-
-    def open(self, progress: Progress = SILENT) -> WordEncoder:
-        """The encoder, fresh; tuning it changes no other."""
-        if not isinstance(self.lm, str | Path):
-            return self.lm.copy()
-        from bilex.encoders.model import WordEncoder
-
-        with progress.task("Opening the language model"):
-            return WordEncoder.load(self.lm, device=self.device, progress=progress)
-
-    def settings_for(self, encoder: WordEncoder) -> TuningSettings:
-        """The tuning settings in force for an encoder."""
-        if self.tuning is not None:
-            return self.tuning
-        usual = lightened(encoder.preset.tuning, self.preset_in_force)
-        return replace(usual, seed=usual.seed + (self.random_seed or 0))
-
 
 @dataclass(kw_only=True)
 class StageReport:
     """How an encoder was tuned and combined with an aligner's space.
 
-    Attributes:
-        lm: The language model as it was asked for.
-        encoder: What it is called.
-        preset: How it was tuned: "paper", "light" or "demo".
-        tuned: Whether it was tuned at all.
-        aligner: The method whose space it was combined with.
-        mixing: λ, the weight of the encoder.
-        pairs: Word pairs that it was tuned on.
-        seed_pairs: Of these, seeds.
-        induced_pairs: Of these, pairs found in the aligner's space.
-        unreadable_words: Words that its tokenizer turns into nothing.
-        unreadable_pairs: Pairs left out because of such words.
-        tuning: The settings of the tuning; None if there was none.
-        arithmetic: In which precision it was tuned.
-        losses: The mean loss of each epoch.
-        warnings: Sentences about anything unusual.
-
-    `seconds` is the time for all, `tokenise_seconds` and so on that for the parts.
+    `lm` is the language model as the user named it, `aligner` the method whose space it was combined with,
+    `mixing` λ, `losses` the mean loss of each epoch. Words that the tokenizer turns into nothing are
+    unreadable, and so are their pairs, which are left out.
     """
 
     lm: str

@@ -1,29 +1,34 @@
-"""Stage C2 from end to end: tune an encoder in an aligner's space, encode, combine."""
+"""Stage C2 from end to end: tune an encoder in an aligner's space, encode all words, combine both views.
+
+torch is imported only where an encoder is tuned or run: translating needs a `Combination` without it.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bilex.aligners.base import Aligner
+from bilex.aligners.base import Aligner, Pairs
 from bilex.core.errors import BilexError
-from bilex.core.locks import exclusive_lock
-from bilex.core.progress import SILENT, Progress, duration
-from bilex.encoders.combine import Both, Combination, aligned_views
-from bilex.encoders.model import WordEncoder, encode_cached
-from bilex.encoders.packing import TokenTable
-from bilex.encoders.pairs import TrainingPairs, training_pairs
+from bilex.core.progress import SILENT, Progress
 from bilex.encoders.settings import C2, StageReport
-from bilex.encoders.tuning import Tuner
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import unit_rows
 
+if TYPE_CHECKING:
+    from bilex.encoders.model import WordEncoder
+
+Floats = npt.NDArray[np.float32]
+Both = tuple[Floats, Floats]
 _FEWEST_PAIRS = 2
-_FORWARD_SHARE = 1 / 3  # of the products of an update
+_BLOCK_ROWS = 16_384
 
 
 @dataclass(eq=False)
@@ -66,112 +71,179 @@ def run_stage_c2(
         target: Target vectors.
         lexicon: The seed pairs; None for an aligner without seeds.
         stage: The settings.
-        progress: Receives how far the work is.
-        checkpoint: A folder where tuning keeps its state, to go on after an interruption, and where the
+        progress: Receives progress reports.
+        checkpoint: A folder where tuning keeps its state, to resume after an interruption, and where the
             encodings are kept: a second run with another λ neither tunes nor encodes again.
     """
-    with exclusive_lock(checkpoint):
-        return _run(aligner, source, target, lexicon, stage or C2(), progress, checkpoint)
+    from bilex.core.locks import exclusive_lock
+    from bilex.encoders.model import encode_cached
+    from bilex.encoders.tuning import Tuner, training_pairs
 
-
-def _run(
-    aligner: Aligner,
-    source: WordVectors,
-    target: WordVectors,
-    lexicon: Lexicon | None,
-    stage: C2,
-    progress: Progress,
-    checkpoint: Path | None,
-) -> StageResult:
+    stage = stage or C2()
     times = [time.monotonic()]
 
     def lap() -> float:
         times.append(time.monotonic())
         return round(times[-1] - times[-2], 2)
 
-    encoder = stage.open(progress)
-    mixing, settings = stage.mixing_for(encoder), stage.settings_for(encoder)
-    static = aligned_views(aligner, source, target)
-    rows = source.key_to_index, target.key_to_index
-    known = lexicon or Lexicon([])
-    pairs = training_pairs(*static, known.index(*rows), settings, stage.device, known.rejected_index(*rows))
-    if len(pairs) < _FEWEST_PAIRS:
-        raise BilexError(
-            f"stage C2 has {len(pairs)} word pairs with both words in the vectors and needs at least "
-            f"{_FEWEST_PAIRS}; give a larger dictionary with --seeds."
+    with exclusive_lock(checkpoint):
+        encoder = stage.open(progress)
+        mixing, settings = stage.mixing_for(encoder), stage.settings_for(encoder)
+        static = aligned_views(aligner, source, target)
+        rows = source.key_to_index, target.key_to_index
+        known = lexicon or Lexicon([])
+        seeds, rejected = known.index(*rows), known.rejected_index(*rows)
+        pairs = training_pairs(*static, seeds, settings, stage.device, rejected)
+        if len(pairs) < _FEWEST_PAIRS:
+            raise BilexError(
+                f"stage C2 has {len(pairs)} word pairs with both words in the vectors and needs at least "
+                f"{_FEWEST_PAIRS}; give a larger dictionary with --seeds."
+            )
+        report = StageReport(
+            lm=str(stage.lm),
+            encoder=encoder.name,
+            preset=stage.preset_in_force,
+            tuned=stage.tune,
+            aligner=aligner.name,
+            mixing=mixing,
+            pairs=len(pairs),
+            seed_pairs=pairs.seeds,
+            induced_pairs=len(pairs) - pairs.seeds,
         )
-    report = StageReport(
-        lm=str(stage.lm),
-        encoder=encoder.name,
-        preset=stage.preset_in_force,
-        tuned=stage.tune,
-        aligner=aligner.name,
-        mixing=mixing,
-        pairs=len(pairs),
-        seed_pairs=pairs.seeds,
-        induced_pairs=len(pairs) - pairs.seeds,
-    )
-    words = (source.index_to_key, target.index_to_key)
-    lap()
-    tokens = (encoder.tokenise(words[0]), encoder.tokenise(words[1]))
-    sides = zip(words, tokens, strict=True)
-    empty = [side[row] for side, table in sides for row in np.flatnonzero(table.lengths == 0)]
-    report.unreadable_words = len(empty)
-    if empty:
-        progress.say(
-            f"The tokenizer of {encoder.name} turns {len(empty)} words into nothing (the first is "
-            f"'{empty[0]}'): they keep their static vectors alone."
+        lap()
+        words = (source.index_to_key, target.index_to_key)
+        tokens = (encoder.tokenise(words[0]), encoder.tokenise(words[1]))
+        sides = zip(words, tokens, strict=True)
+        empty = [side[row] for side, table in sides for row in np.flatnonzero(table.lengths == 0)]
+        report.unreadable_words = len(empty)
+        if empty:
+            progress.say(
+                f"The tokenizer of {encoder.name} turns {len(empty)} words into nothing (the first is "
+                f"'{empty[0]}'): they keep their static vectors alone."
+            )
+        report.tokenise_seconds = lap()
+        if stage.tune:
+            if stage.preset == "auto" and report.preset == "light":
+                progress.say(
+                    f"No GPU here, so the light tuning of {encoder.name} is used ({len(pairs):,} pairs, "
+                    f"{settings.negatives} negatives per side, {settings.epochs} epochs); --tuning paper is "
+                    "the paper's."
+                )
+            state = checkpoint / "tuning" if checkpoint else None
+            tuner = Tuner(encoder, *tokens, pairs, settings, progress=progress, checkpoint=state).run()
+            report.tuning, report.arithmetic = settings, str(tuner.dtype).removeprefix("torch.")
+            report.losses, report.warnings = tuner.losses, tuner.warnings
+            report.unreadable_pairs = tuner.dropped
+            report.tune_seconds = lap()
+        cache = stage.cache or (checkpoint / "encodings" if checkpoint else None)
+        options: dict[str, Any] = {"precision": settings.precision, "progress": progress}
+        encoded = (
+            unit_rows(encode_cached(encoder, words[0], tokens[0], cache, **options)),
+            unit_rows(encode_cached(encoder, words[1], tokens[1], cache, **options)),
         )
-    report.tokenise_seconds = lap()
-    if stage.tune:
-        _tune(encoder, tokens, pairs, stage, report, progress, checkpoint / "tuning" if checkpoint else None)
-        report.tune_seconds = lap()
-    raw = encode_cached(
-        encoder,
-        list(zip(words, tokens, strict=True)),
-        stage.cache or (checkpoint / "encodings" if checkpoint else None),
-        precision=settings.precision,
-        progress=progress,
-    )
-    encoded = (unit_rows(raw[0]), unit_rows(raw[1]))
-    report.encode_seconds = lap()
-    combination = Combination.fit(static, encoded, pairs.positives, mixing)
-    combined = combination.vocabularies(words, static, encoded)
-    report.combine_seconds = lap()
-    report.seconds = round(times[-1] - times[0], 2)
+        report.encode_seconds = lap()
+        combination = Combination.fit(static, encoded, pairs.positives, mixing)
+        combined = combination.vocabularies(words, static, encoded)
+        report.combine_seconds = lap()
+        report.seconds = round(times[-1] - times[0], 2)
     return StageResult(encoder, combination, static, encoded, *combined, report)
 
 
-def _tune(
-    encoder: WordEncoder,
-    tokens: tuple[TokenTable, TokenTable],
-    pairs: TrainingPairs,
-    stage: C2,
-    report: StageReport,
-    progress: Progress,
-    checkpoint: Path | None,
-) -> None:
-    settings = stage.settings_for(encoder)
+def aligned_views(aligner: Aligner, source: WordVectors, target: WordVectors) -> Both:
+    """Both vocabularies in a fitted aligner's space, unit rows."""
+    return unit_rows(aligner.source_map_(source.vectors)), unit_rows(aligner.target_map_(target.vectors))
 
-    def announce_light(seconds: float, per_token: float) -> None:
-        """Say that and how the tuning is light, and what is left to wait for."""
-        all_tokens = sum(int(table.lengths.sum()) for table in tokens)
-        progress.say(
-            f"No GPU here, so the light tuning of {encoder.name} is taken ({len(pairs):,} pairs, "
-            f"{settings.negatives} negatives per side, {settings.epochs} epochs): about "
-            f"{duration(seconds)}, and {duration(per_token * all_tokens * _FORWARD_SHARE)} to "
-            "encode all words; --tuning paper is the paper's."
+
+def generalised_procrustes(views: Floats, others: Floats) -> Both:
+    """Maps with orthonormal rows or columns that bring two views of the same words together.
+
+    With the SVD of viewsᵀ·others = USVᵀ the map from the smaller space into the larger one is U[I,0]Vᵀ; the
+    larger space stays as it is, so that one of the two maps is the identity.
+    """
+    import scipy.linalg  # here, so that words are translated without it
+
+    product = views.astype(np.float64).T @ others.astype(np.float64)
+    u, _, vt = scipy.linalg.svd(product, full_matrices=False)
+    across = (u @ vt).astype(np.float32)
+    first, second = across.shape
+    if first <= second:
+        return across, np.eye(second, dtype=np.float32)
+    return np.eye(first, dtype=np.float32), np.ascontiguousarray(across.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """How a static vector and an encoder's vector of one word become one vector.
+
+    `static_map` and `encoder_map` lead into the combined space; `mixing` is λ, the weight of the encoder: 0
+    uses the static vectors alone, 1 the encoder alone.
+    """
+
+    static_map: Floats
+    encoder_map: Floats
+    mixing: float
+
+    @classmethod
+    def fit(cls, static: Both, encoded: Both, pairs: Pairs, mixing: float) -> Combination:
+        """Learn the maps from the words of the training pairs, each with itself in the other space.
+
+        The rows are all source words of the pairs, then all target words, repeats kept; all are unit rows.
+        """
+        words = (pairs[:, 0], pairs[:, 1])
+        views = np.concatenate([side[rows] for side, rows in zip(static, words, strict=True)])
+        others = np.concatenate([side[rows] for side, rows in zip(encoded, words, strict=True)])
+        return cls(*generalised_procrustes(views, others), mixing)
+
+    def with_mixing(self, mixing: float) -> Combination:
+        """The same maps with another λ."""
+        return Combination(self.static_map, self.encoder_map, mixing)
+
+    def __call__(self, static: Floats, encoded: Floats) -> Floats:
+        """Unit rows (1−λ)·static + λ·encoder in the combined space.
+
+        A row of zeros in either view (a word that one of them does not know) leaves the other alone.
+        """
+        rows = np.empty((len(encoded), self.static_map.shape[1]), np.float32)
+        for start in range(0, len(encoded), _BLOCK_ROWS):
+            block = slice(start, start + _BLOCK_ROWS)
+            rows[block] = mixed_views(*self.views(static[block], encoded[block]), self.mixing)
+        return rows
+
+    def vocabularies(
+        self, words: tuple[list[str], list[str]], static: Both, encoded: Both
+    ) -> tuple[WordVectors, WordVectors]:
+        """Source and target words with their combined vectors, from both views of each language."""
+        source, target = (
+            WordVectors(w, self(s, e), ("unit",)) for w, s, e in zip(words, static, encoded, strict=True)
         )
+        return source, target
 
-    unasked = stage.preset == "auto" and stage.preset_in_force == "light"
-    on_pace = announce_light if unasked else None
-    tuner = Tuner(
-        encoder, *tokens, pairs, settings, progress=progress, checkpoint=checkpoint, on_pace=on_pace
-    )
-    done = tuner.run()
-    report.tuning = settings
-    report.arithmetic = str(tuner.dtype).removeprefix("torch.")
-    report.losses, report.warnings, report.unreadable_pairs = done.losses, done.warnings, done.dropped
+    def views(self, static: Floats, encoded: Floats) -> Both:
+        """Both views of the words in the combined space, unit rows; `mixed_views` takes them with any λ."""
+        return unit_rows(_through(static, self.static_map)), unit_rows(_through(encoded, self.encoder_map))
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """The maps and λ as tensors, for a safetensors file; `from_state` reads them."""
+        return {
+            "static_map": np.ascontiguousarray(self.static_map),
+            "encoder_map": np.ascontiguousarray(self.encoder_map),
+            "mixing": np.array([self.mixing], np.float64),
+        }
+
+    @classmethod
+    def from_state(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Combination:
+        """The combination that `state` stored; a missing tensor is a KeyError."""
+        return cls(tensors["static_map"], tensors["encoder_map"], float(tensors["mixing"][0]))
+
+
+def mixed_views(static: Floats, encoded: Floats, mixing: float) -> Floats:
+    """Unit rows (1−λ)·static + λ·encoder of two views in one space, `mixing` being λ."""
+    return unit_rows(mixing * encoded + (1 - mixing) * static)
+
+
+def _through(rows: Floats, across: Floats) -> Floats:
+    """Rows times a map; the identity, which one of the two maps is, costs nothing."""
+    return rows if np.array_equal(across, np.eye(*across.shape)) else rows @ across
 
 
 def _card_text(encoder: WordEncoder, report: StageReport) -> str:

@@ -1,13 +1,17 @@
-"""Contrastive tuning of an encoder on word pairs (stage C2): the batches, their loss, and the updates."""
+"""Contrastive tuning of an encoder on word pairs (stage C2): pairs and negatives, the loss, the updates.
+
+Positive pairs are the seeds; negatives are the nearest wrong words in the aligner's space. With unit vectors
+x̂, ŷ the logits of a pair are [x̂·ŷ ; x̂·ŷ' for its target negatives ; x̂'·ŷ for its source negatives] / τ, and
+its loss is the cross-entropy with the true pair at index 0 (InfoNCE).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +19,106 @@ import numpy as np
 import torch
 from torch import nn
 
+from bilex.aligners.base import Pairs
 from bilex.aligners.checkpoint import Checkpoint
+from bilex.aligners.induction import induce_pairs, without_pairs, without_words_of
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
-from bilex.encoders.model import WordEncoder, autocast, dtype_in_force
-from bilex.encoders.packing import Integers, PackedWords, TokenTable, pack, to_device
-from bilex.encoders.pairs import TrainingPairs
+from bilex.encoders.model import (
+    Floats,
+    Integers,
+    PackedWords,
+    TokenTable,
+    WordEncoder,
+    autocast,
+    dtype_in_force,
+    pack,
+    to_device,
+)
 from bilex.encoders.settings import TuningSettings
+from bilex.search import top_k
 
+ENOUGH_SEEDS = 2_236  # the geometric mean of 1k and 5k, as in stage C1
+_FREQUENT, _KEPT_PER_SIDE = 20_000, 6_000
 _WEIGHT, _MOMENT = "weight.", "moment."
 _SHOWN = 10  # reading a loss waits for the GPU, so that only every tenth is
+
+
+@dataclass(frozen=True)
+class TrainingPairs:
+    """Positive pairs and the negatives of each, as rows of the two vocabularies.
+
+    Positives may repeat and then count twice; the first `seeds` are the user's, the rest was induced. The
+    source negatives of a pair are near its target word, the target negatives near its source word.
+    """
+
+    positives: Pairs
+    source_negatives: Integers
+    target_negatives: Integers
+    seeds: int
+
+    def __len__(self) -> int:
+        return len(self.positives)
+
+
+def training_pairs(
+    source: Floats,
+    target: Floats,
+    seeds: Pairs,
+    settings: TuningSettings,
+    device: str = "auto",
+    rejected: Pairs | None = None,
+) -> TrainingPairs:
+    """Positives and negatives in the aligner's space; see `positive_pairs` and `hard_negatives`."""
+    positives = positive_pairs(source, target, seeds, settings.induced, device, rejected)
+    positives = positives[: settings.max_pairs]
+    xs, ys = positives[:, 0], positives[:, 1]
+    return TrainingPairs(
+        positives,
+        hard_negatives(target[ys], source[: settings.frequent], xs, settings.negatives, device),
+        hard_negatives(source[xs], target[: settings.frequent], ys, settings.negatives, device),
+        min(len(seeds), len(positives)),
+    )
+
+
+def positive_pairs(
+    source: Floats,
+    target: Floats,
+    seeds: Pairs,
+    induced: int,
+    device: str = "auto",
+    rejected: Pairs | None = None,
+) -> Pairs:
+    """The pairs to tune on: the seeds, and with few seeds the surest induced pairs as well.
+
+    In the paper, 5,000 seeds are used alone, and 4,000 induced pairs join 1,000 seeds; here they join fewer
+    than 2,236. Induced pairs are half CSLS's best, of the 20,000 most frequent words of each side, 6,000 per
+    side, taken in turn from either side by rank, without pairs with a word of the seeds, repeated and
+    rejected pairs. The vectors are unit rows in the common space.
+    """
+    if len(seeds) >= ENOUGH_SEEDS or induced == 0:
+        return seeds
+    found = induce_pairs(source, target, frequent=_FREQUENT, keep=_KEPT_PER_SIDE, device=device)
+    both = min(map(len, found))
+    in_turn = np.stack([part[:both] for part in found], axis=1).reshape(-1, 2)
+    fresh = without_words_of(np.concatenate([in_turn, *(part[both:] for part in found)]), seeds)
+    if rejected is not None:
+        fresh = without_pairs(fresh, rejected)
+    _, first = np.unique(fresh, axis=0, return_index=True)
+    return np.concatenate([seeds, fresh[np.sort(first)][:induced]])
+
+
+def hard_negatives(
+    queries: Floats, keys: Floats, partners: Integers, count: int, device: str = "auto"
+) -> Integers:
+    """For each query the `count` keys of highest cosine, or all, except its translation, its partner."""
+    if count == 0:
+        return np.zeros((len(queries), 0), np.int64)
+    _, nearest = top_k(queries, keys, count + 1, device=device)
+    left_out = nearest == partners[:, None]
+    left_out[~left_out.any(axis=1), -1] = True
+    kept: Integers = nearest[~left_out].reshape(len(queries), nearest.shape[1] - 1)
+    return kept
 
 
 def contrastive_loss(
@@ -35,14 +129,12 @@ def contrastive_loss(
     target_negatives: torch.Tensor,
     temperature: float,
 ) -> torch.Tensor:
-    """InfoNCE over a pair's own negatives, summed over the pairs, so that parts of a batch add up.
+    """InfoNCE over each pair's negatives, summed over the pairs, so that parts of a batch add up.
 
-    With unit vectors x̂, ŷ the logits of a pair are [x̂·ŷ ; x̂·ŷ' for its target negatives ; x̂'·ŷ for its
-    source negatives] / τ, and its loss is the cross-entropy with the true pair at index 0. The gradient
-    goes through the norms. `vectors` has one row for each distinct word of the batch; the others are rows of
-    it, one of each pair or several.
+    `vectors` has one row per distinct word of the batch; the others are rows of it, one per pair or several.
+    The gradient goes through the norms.
     """
-    unit = torch.nn.functional.normalize(vectors.float(), dim=1)
+    unit = nn.functional.normalize(vectors.float(), dim=1)
     from_sources = unit.index_select(0, sources) @ unit.T
     from_targets = unit.index_select(0, targets) @ unit.T
     logits = torch.cat(
@@ -54,7 +146,7 @@ def contrastive_loss(
         dim=1,
     )
     truth = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
-    return torch.nn.functional.cross_entropy(logits / temperature, truth, reduction="sum")
+    return nn.functional.cross_entropy(logits / temperature, truth, reduction="sum")
 
 
 def whole_batch_loss(
@@ -67,52 +159,45 @@ def whole_batch_loss(
     """InfoNCE in which every other word of the batch is a negative too, summed over the pairs.
 
     As `contrastive_loss`, but a pair's negatives are all target words of the batch for its source word and
-    all source words for its target word; `is_target` says which rows are of target words. They cost nothing,
-    since their vectors are there already. The paper does not use them.
+    all source words for its target word; `is_target` marks the rows of target words. The paper does not use
+    them, but they cost nothing.
     """
-    unit = torch.nn.functional.normalize(vectors.float(), dim=1)
+    unit = nn.functional.normalize(vectors.float(), dim=1)
     never = torch.finfo(torch.float32).min
     forward = (unit.index_select(0, sources) @ unit.T / temperature).masked_fill(~is_target, never)
     backward = (unit.index_select(0, targets) @ unit.T / temperature).masked_fill(is_target, never)
     backward = backward.scatter(1, sources[:, None], never)
-    return torch.nn.functional.cross_entropy(torch.cat([forward, backward], dim=1), targets, reduction="sum")
+    return nn.functional.cross_entropy(torch.cat([forward, backward], dim=1), targets, reduction="sum")
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Some pairs: their distinct words laid out, which of these are target words, and where each word is.
+class Tuner:
+    """Tunes one encoder, in place; `run` does the whole of it.
 
-    A row of `places` has the numbers of a pair's source word, target word, source negatives and target
-    negatives.
+    Pairs with a word that the tokenizer turns into nothing are dropped, and such a negative is replaced by
+    the pair's source word. With a `checkpoint` folder the state is kept after each epoch, and an interrupted
+    run resumes there. `losses` has the mean loss of each epoch, `warnings` sentences about anything unusual.
     """
 
-    words: PackedWords
-    places: torch.Tensor
-    is_target: torch.Tensor
-    source_negatives: int
-
-    def loss(self, vectors: torch.Tensor, settings: TuningSettings) -> torch.Tensor:
-        """The loss summed over the pairs, `vectors` being those of `words`."""
-        sources, targets = self.places[:, 0], self.places[:, 1]
-        if settings.whole_batch:
-            return whole_batch_loss(vectors, sources, targets, self.is_target, settings.temperature)
-        split = 2 + self.source_negatives
-        near_targets, near_sources = self.places[:, 2:split], self.places[:, split:]
-        return contrastive_loss(vectors, sources, targets, near_targets, near_sources, settings.temperature)
-
-
-class Batches:
-    """Lays out the batches of a tuning run, every distinct word of a batch once.
-
-    Pairs of a word that the tokenizer turns into nothing are left out, and such a negative is replaced by the
-    pair's own source word.
-    """
-
-    def __init__(self, source_tokens: TokenTable, target_tokens: TokenTable, pairs: TrainingPairs) -> None:
-        self.tokens = TokenTable.join(source_tokens, target_tokens)
+    def __init__(
+        self,
+        encoder: WordEncoder,
+        source_tokens: TokenTable,
+        target_tokens: TokenTable,
+        pairs: TrainingPairs,
+        settings: TuningSettings,
+        *,
+        progress: Progress = SILENT,
+        checkpoint: Path | None = None,
+    ) -> None:
+        self.encoder, self.settings = encoder, settings
+        self.progress, self.checkpoint = progress, checkpoint
+        self.tokens = TokenTable(
+            np.concatenate([source_tokens.ids, target_tokens.ids]),
+            np.concatenate([source_tokens.lengths, target_tokens.lengths]),
+        )
         self.target_start = len(source_tokens)
         self.source_negatives = pairs.source_negatives.shape[1]
-        columns: Integers = np.concatenate(
+        columns = np.concatenate(
             [
                 pairs.positives[:, :1],
                 pairs.positives[:, 1:] + self.target_start,
@@ -127,87 +212,43 @@ class Batches:
                 "the tokenizer turns every word of the dictionary into nothing; choose another --lm."
             )
         self.dropped = int((~readable).sum())
-        self.columns = columns[readable]
+        self.columns: Integers = columns[readable]
         unreadable = self.tokens.lengths[self.columns] == 0
         self.columns[unreadable] = np.broadcast_to(self.columns[:, :1], self.columns.shape)[unreadable]
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    def lay_out(self, chosen: Integers, device: torch.device) -> Batch:
-        """Some of the pairs as a batch."""
-        columns = self.columns[chosen]
-        distinct, inverse = np.unique(columns, return_inverse=True)
-        packed, rows = pack(self.tokens, distinct, device)
-        place = np.empty(len(distinct), np.int64)
-        place[np.searchsorted(distinct, rows)] = np.arange(len(rows))
-        return Batch(
-            packed,
-            to_device(torch.from_numpy(place[inverse.reshape(columns.shape)]), device),
-            to_device(torch.from_numpy(rows >= self.target_start), device),
-            self.source_negatives,
-        )
-
-
-@dataclass
-class TuningReport:
-    """What happened: the mean loss of each epoch, pairs used, and sentences about anything unusual."""
-
-    losses: list[float] = field(default_factory=list)
-    pairs: int = 0
-    dropped: int = 0
-    micro_batch: int = 0
-    warnings: list[str] = field(default_factory=list)
-
-
-class Tuner:
-    """Tunes one encoder, in place; `run` does the whole of it.
-
-    With a `checkpoint` folder the state is kept after each epoch, and a run that was cut off goes on from
-    there. `on_pace` receives once, after the second update, the seconds that all updates take and those of
-    one token, forward and backward; only on a CPU are they right.
-    """
-
-    def __init__(
-        self,
-        encoder: WordEncoder,
-        source_tokens: TokenTable,
-        target_tokens: TokenTable,
-        pairs: TrainingPairs,
-        settings: TuningSettings,
-        *,
-        progress: Progress = SILENT,
-        checkpoint: Path | None = None,
-        on_pace: Callable[[float, float], None] | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.settings = settings
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.on_pace = on_pace
-        self.batches = Batches(source_tokens, target_tokens, pairs)
-        self.report = TuningReport(pairs=len(self.batches), dropped=self.batches.dropped)
         self.micro_batch = settings.batch_size
-        self.steps_per_epoch = -(-len(self.batches) // settings.batch_size)
         self.updates = 0
         self.dtype = dtype_in_force(encoder.device, settings.precision, "tuning")
+        self.losses: list[float] = []
+        self.warnings: list[str] = []
 
-    def run(self) -> TuningReport:
+    def run(self) -> Tuner:
         """Tune; afterwards the encoder holds the last good weights and is in evaluation mode."""
-        module, settings = self.encoder.module, self.settings
-        decay = 1 - settings.learning_rate * settings.weight_decay
+        module = self.encoder.module
         try:
-            with self._trimmed_embeddings(module.encoder, decay), _dropout(module.encoder, settings.dropout):
+            with self._trimmed_embeddings(module.encoder), _dropout(module.encoder, self.settings.dropout):
                 self._epochs(module)
         finally:
             module.zero_grad(set_to_none=True)
             module.eval()
-        self.report.micro_batch = self.micro_batch
-        return self.report
+        return self
+
+    def lay_out(self, chosen: Integers) -> tuple[PackedWords, torch.Tensor, torch.Tensor]:
+        """Some of the pairs as a batch, with every distinct word once.
+
+        Returns these words, the numbers of each pair's words (source, target, source negatives, target
+        negatives), and which of the words are target words.
+        """
+        columns, device = self.columns[chosen], self.encoder.device
+        distinct, inverse = np.unique(columns, return_inverse=True)
+        words, rows = pack(self.tokens, distinct, device)
+        place = np.empty(len(distinct), np.int64)
+        place[np.searchsorted(distinct, rows)] = np.arange(len(rows))
+        places = to_device(place[inverse.reshape(columns.shape)], device)
+        return words, places, to_device(rows >= self.target_start, device)
 
     def _epochs(self, module: nn.Module) -> None:
         """All epochs that are left to do."""
-        settings, steps = self.settings, self.steps_per_epoch
+        settings, steps = self.settings, -(-len(self.columns) // self.settings.batch_size)
         optimiser = torch.optim.AdamW(
             [p for p in module.parameters() if p.requires_grad],
             lr=settings.learning_rate,
@@ -215,8 +256,8 @@ class Tuner:
             fused=True,
         )
         state = Checkpoint(self.checkpoint, self._identity() if self.checkpoint else "", self.progress)
-        self.report.losses = _resumed(state, module, optimiser)
-        first = len(self.report.losses)
+        self.losses = _resumed(state, module, optimiser)
+        first = len(self.losses)
         with self.progress.task("Tuning the language model", settings.epochs * steps) as task:
             task.advance(first * steps)
             self.updates = first * steps
@@ -224,38 +265,36 @@ class Tuner:
                 good = [p.detach().clone() for p in module.parameters()]
                 loss = self._epoch(module, optimiser, epoch, task)
                 if not np.isfinite(loss):
-                    self._go_back(module, good, epoch)
+                    with torch.no_grad():
+                        for parameter, value in zip(module.parameters(), good, strict=True):
+                            parameter.copy_(value)
                     self.updates = epoch * steps
+                    if epoch == 0:
+                        raise BilexError(
+                            "the tuning loss is not a number in the first epoch; lower the learning rate or "
+                            "use precision float32."
+                        )
+                    self._warn(
+                        f"The tuning loss is not a number in epoch {epoch + 1}: the weights after epoch "
+                        f"{epoch} are kept."
+                    )
                     return
-                self.report.losses.append(loss)
+                self.losses.append(loss)
                 if self.checkpoint:
-                    state.save(_state(module, optimiser), losses=self.report.losses)
-
-    def _identity(self) -> str:
-        """A hash of what a checkpoint must agree with: settings, pairs with their tokens, encoder."""
-        content = hashlib.sha256(self.batches.columns.tobytes())
-        content.update(self.batches.tokens.ids.tobytes())
-        stamp = {
-            "settings": asdict(self.settings),
-            "pairs": content.hexdigest(),
-            "encoder": self.encoder.fingerprint(),
-        }
-        return hashlib.sha256(json.dumps(stamp, sort_keys=True, default=str).encode()).hexdigest()
+                    state.save(_state(module, optimiser), losses=self.losses)
 
     def _epoch(self, module: nn.Module, optimiser: torch.optim.Optimizer, epoch: int, task: Task) -> float:
         """One pass over all pairs; returns the mean loss, which is not finite if that of a batch is not."""
         settings = self.settings
         seed = settings.seed + epoch
-        order = np.random.default_rng(seed).permutation(len(self.batches))
+        order = np.random.default_rng(seed).permutation(len(self.columns))
         torch.manual_seed(seed * 1000)
         module.train()
         total = torch.zeros((), device=self.encoder.device)
         for start in range(0, len(order), settings.batch_size):
             chosen = order[start : start + settings.batch_size]
-            began = time.monotonic()
             loss = self._update(module, optimiser, chosen)
             total += loss * len(chosen)
-            self._report_pace(chosen, began)
             if self.updates % _SHOWN:
                 task.advance()
                 continue
@@ -264,83 +303,59 @@ class Tuner:
                 break
         return float(total) / len(order)
 
-    def _report_pace(self, chosen: Integers, began: float) -> None:
-        """Report how long all updates take, if this is the second, or the only one."""
-        updates = self.settings.epochs * self.steps_per_epoch
-        if self.on_pace is None or self.updates < min(2, updates):
-            return
-        seconds = time.monotonic() - began
-        tokens = self.batches.tokens.lengths[np.unique(self.batches.columns[chosen])].sum()
-        self.on_pace(seconds * updates, seconds / int(tokens))
-        self.on_pace = None
-
     def _update(self, module: nn.Module, optimiser: torch.optim.Optimizer, chosen: Integers) -> torch.Tensor:
-        """One optimiser step; where memory runs out, the batch is cut in smaller parts and done again."""
+        """One optimiser step; where memory runs out, again with half as many pairs at a time."""
         while True:
             optimiser.zero_grad()
             try:
                 loss = self._gradients(module, chosen)
                 break
-            except torch.cuda.OutOfMemoryError:
-                self._halve()
+            except torch.cuda.OutOfMemoryError as error:
+                torch.cuda.empty_cache()
+                if self.micro_batch == 1:
+                    raise BilexError(
+                        "the GPU has too little memory for one word pair and its negatives; use --device cpu "
+                        "or a smaller --lm."
+                    ) from error
+                self.micro_batch = -(-self.micro_batch // 2)
+                self._warn(
+                    f"GPU memory is too small for the whole batch: going on with {self.micro_batch} pairs at "
+                    "a time; gradients still cover the whole batch, so results do not change."
+                )
         optimiser.step()
         self.updates += 1
         return loss
 
     def _gradients(self, module: nn.Module, chosen: Integers) -> torch.Tensor:
         """Add up the gradients of `chosen`, in parts; returns the mean loss."""
-        device = self.encoder.device
-        total = torch.zeros((), device=device)
+        settings, total = self.settings, torch.zeros((), device=self.encoder.device)
         for start in range(0, len(chosen), self.micro_batch):
-            batch = self.batches.lay_out(chosen[start : start + self.micro_batch], device)
-            total += self._pass(module, batch, len(chosen))
+            words, places, is_target = self.lay_out(chosen[start : start + self.micro_batch])
+            with autocast(self.encoder.device, self.dtype):
+                vectors = module(words)
+            sources, targets, negatives = places[:, 0], places[:, 1], places[:, 2:]
+            if settings.whole_batch:
+                loss = whole_batch_loss(vectors, sources, targets, is_target, settings.temperature)
+            else:
+                near_targets = negatives[:, : self.source_negatives]
+                near_sources = negatives[:, self.source_negatives :]
+                loss = contrastive_loss(
+                    vectors, sources, targets, near_targets, near_sources, settings.temperature
+                )
+            loss = loss / len(chosen)
+            torch.autograd.backward(loss)
+            total += loss.detach()
         return total
 
-    def _pass(self, module: nn.Module, batch: Batch, pairs: int) -> torch.Tensor:
-        """Forward and backward, adding to the gradients; returns the batch's part of a mean over `pairs`."""
-        with autocast(self.encoder.device, self.dtype):
-            vectors = module(batch.words)
-        loss = batch.loss(vectors, self.settings) / pairs
-        torch.autograd.backward(loss)
-        return loss.detach()
-
-    def _halve(self) -> None:
-        """Go on with half as many pairs at a time."""
-        torch.cuda.empty_cache()
-        if self.micro_batch == 1:
-            raise BilexError(
-                "the GPU has too little memory for one word pair and its negatives; use --device cpu or a "
-                "smaller --lm."
-            )
-        self.micro_batch = -(-self.micro_batch // 2)
-        self._warn(
-            f"GPU memory is too small for the whole batch: going on with {self.micro_batch} pairs at a time; "
-            "gradients still cover the whole batch, so results do not change."
-        )
-
-    def _go_back(self, module: nn.Module, good: list[torch.Tensor], epoch: int) -> None:
-        """Put the weights of the last whole epoch back after a loss that is not a number."""
-        with torch.no_grad():
-            for parameter, value in zip(module.parameters(), good, strict=True):
-                parameter.copy_(value)
-        if epoch == 0:
-            raise BilexError(
-                "the tuning loss is not a number in the first epoch; lower the learning rate or use "
-                "precision float32."
-            )
-        self._warn(
-            f"The tuning loss is not a number in epoch {epoch + 1}: the weights after epoch {epoch} are kept."
-        )
-
     def _warn(self, sentence: str) -> None:
-        self.report.warnings.append(sentence)
+        self.warnings.append(sentence)
         self.progress.say(sentence)
 
     @contextlib.contextmanager
-    def _trimmed_embeddings(self, encoder: Any, decay: float) -> Iterator[None]:
+    def _trimmed_embeddings(self, encoder: Any) -> Iterator[None]:
         """Train only the token embeddings that the pairs use, renumbered; AdamW decays the others."""
         whole: nn.Embedding = encoder.get_input_embeddings()
-        tokens, rows = self.batches.tokens, np.unique(self.batches.columns)
+        tokens, rows = self.tokens, np.unique(self.columns)
         used = np.unique(tokens.ids[rows][np.arange(tokens.ids.shape[1]) < tokens.lengths[rows, None]])
         padding = whole.padding_idx
         if padding is not None:
@@ -354,19 +369,31 @@ class Tuner:
         small.weight.data.copy_(whole.weight[chosen])
         small.weight.requires_grad_(whole.weight.requires_grad)
         encoder.set_input_embeddings(small)
-        self.batches.tokens = TokenTable(renumbered[tokens.ids], tokens.lengths)
+        self.tokens = TokenTable(renumbered[tokens.ids], tokens.lengths)
         try:
             yield
         finally:
+            decay = 1 - self.settings.learning_rate * self.settings.weight_decay
             with torch.no_grad():
                 whole.weight.mul_(decay**self.updates)
                 whole.weight[chosen] = small.weight
             encoder.set_input_embeddings(whole)
 
+    def _identity(self) -> str:
+        """A hash of what a checkpoint must agree with: settings, pairs with their tokens, encoder."""
+        content = hashlib.sha256(self.columns.tobytes())
+        content.update(self.tokens.ids.tobytes())
+        stamp = {
+            "settings": asdict(self.settings),
+            "pairs": content.hexdigest(),
+            "encoder": self.encoder.fingerprint(),
+        }
+        return hashlib.sha256(json.dumps(stamp, sort_keys=True, default=str).encode()).hexdigest()
+
 
 @contextlib.contextmanager
 def _dropout(encoder: nn.Module, rate: float | None) -> Iterator[None]:
-    """Set every dropout of the encoder to `rate` for a while."""
+    """Set every dropout of the encoder to `rate` within the block."""
     layers: list[Any] = [m for m in encoder.modules() if isinstance(m, nn.Dropout)]
     before = [layer.p for layer in layers]
     try:
@@ -389,24 +416,17 @@ def _state(module: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, tor
 
 
 def _resumed(state: Checkpoint, module: nn.Module, optimiser: torch.optim.Optimizer) -> list[float]:
-    """Take up the run of a checkpoint: the losses of the epochs that are done."""
+    """Load a checkpoint, if there is one of this run; returns the losses of the epochs that are done."""
     kept = state.load(of_another="ignore")
     if kept is None:
         return []
-    weights, moments = (
-        {name.removeprefix(prefix): t for name, t in kept.tensors.items() if name.startswith(prefix)}
-        for prefix in (_WEIGHT, _MOMENT)
-    )
-    own = dict(module.named_parameters())
-    if {n: w.shape for n, w in weights.items()} != {n: p.shape for n, p in own.items()}:
-        return []
     with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(weights[name])
-    current = optimiser.state_dict()
-    current["state"] = {}
-    for name, value in moments.items():
-        number, part = name.split(".", 1)
-        current["state"].setdefault(int(number), {})[part] = value
-    optimiser.load_state_dict(current)
+        for name, parameter in module.named_parameters():
+            parameter.copy_(kept.tensors[_WEIGHT + name])
+    moments: dict[int, dict[str, torch.Tensor]] = {}
+    for name, value in kept.tensors.items():
+        if name.startswith(_MOMENT):
+            _, number, part = name.split(".", 2)
+            moments.setdefault(int(number), {})[part] = value
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
     return list(kept.state["losses"])

@@ -8,10 +8,9 @@ from functools import cached_property
 
 from bilex.aligners.base import Aligner, Pairs
 from bilex.core.progress import Progress
-from bilex.encoders.combine import Both, Combination, aligned_views, mixed_views
-from bilex.encoders.pairs import ENOUGH_SEEDS
 from bilex.encoders.settings import C2, TuningPreset, TuningSettings
-from bilex.encoders.stage import run_stage_c2
+from bilex.encoders.stage import Both, Combination, aligned_views, mixed_views, run_stage_c2
+from bilex.encoders.tuning import ENOUGH_SEEDS
 from bilex.fit.held_out import WordScores, word_scores
 from bilex.fit.trial import MIXING_GRID
 from bilex.lexicon import Lexicon

@@ -18,7 +18,7 @@ from bilex.aligners.maps import Map, maps_from_state, maps_state
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json, write_json
 from bilex.core.manifest import ModelFiles
-from bilex.encoders.combine import Combination
+from bilex.encoders.stage import Combination
 from bilex.model.space import Floats, Side
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.stored import unit_rows
