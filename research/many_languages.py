@@ -27,7 +27,7 @@ import numpy as np
 from bilex.aligners.c1 import C1
 from bilex.core.errors import BilexError
 from bilex.evaluation import evaluate
-from bilex.evaluation.matrix import evaluate_pairs, heat_map
+from bilex.evaluation.matrix import evaluate_pairs
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.joining import join
@@ -162,7 +162,7 @@ def full(study: Study) -> None:
     for two in study.language_pairs:
         study.report("joint", two, study.scored(many.pair(*two).space, two), seconds=seconds, trial=trial)
     matrix = evaluate_pairs(many, {two: study.test(two) for two in study.language_pairs}, bootstrap=0)
-    (study.work / f"matrix-{study.options.family}.svg").write_text(heat_map(matrix), encoding="utf-8")
+    (study.work / f"matrix-{study.options.family}.svg").write_text(matrix.svg(), encoding="utf-8")
 
 
 def few(study: Study) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
-from bilex.corpus.reading import LeftOut, read_texts
+from bilex.corpus.preparing import LeftOut, read_texts
 from bilex.corpus.tokens import Tokeniser
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.formats import load

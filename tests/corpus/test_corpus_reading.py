@@ -11,7 +11,7 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT
-from bilex.corpus.reading import LeftOut, field_of, read_texts
+from bilex.corpus.preparing import LeftOut, read_texts
 
 
 def texts(path: Path, wanted: str | None = None) -> tuple[list[str], LeftOut]:
@@ -33,8 +33,10 @@ def test_json_lines_by_name_or_by_field(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, records)).encode()))
     assert texts(path)[0] == ["one", "two", "three"]
     assert texts(path, "body")[0] == ["x", "y", "z"]
-    assert field_of(Path("a.txt"), None) is None
-    assert field_of(Path("a.txt"), "t") == "t"
+    plain = tmp_path / "c.txt"
+    plain.write_text(json.dumps({"t": "four"}))
+    assert texts(plain)[0] == ['{"t": "four"}']
+    assert texts(plain, "t")[0] == ["four"]
 
 
 def test_faulty_lines_are_counted_by_reason(tmp_path: Path) -> None:
@@ -65,11 +67,11 @@ def test_a_line_without_end_comes_in_pieces_and_loses_no_letter(tmp_path: Path) 
         assert len(found) > 1
         assert max(map(len, found)) < 2_200_000
         assert "".join(found) == whole
-        assert not left_out.total
+        assert not left_out.counts
 
 
 def test_a_json_record_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bilex.corpus.reading._LONGEST_RECORD", 1 << 20)
+    monkeypatch.setattr("bilex.corpus.preparing._LONGEST_RECORD", 1 << 20)
     path = tmp_path / "c.jsonl"
     path.write_text('{"text": "' + "x" * (3 << 20))
     with pytest.raises(BilexError, match="longer than 1 MB"):

@@ -124,7 +124,7 @@ def _show_matrix(
     as_json: bool,
 ) -> None:
     """Every pair of a model of many languages that there is a test dictionary of."""
-    from bilex.evaluation.matrix import evaluate_pairs, heat_map
+    from bilex.evaluation.matrix import evaluate_pairs
     from bilex.model.many import open_model, read_dictionaries
 
     many = open_model(model, device)
@@ -134,7 +134,7 @@ def _show_matrix(
     found = read_dictionaries(tests, many.languages, lambda path, two: layout.read(str(path), case, two))
     matrix = evaluate_pairs(many, found, **settings, progress=progress())
     if plot is not None:
-        write_text(plot, heat_map(matrix))
+        write_text(plot, matrix.svg())
     if as_json:
         opt.write_json_line(matrix.as_dict(), indent=2)
     else:

@@ -12,27 +12,31 @@ wherever they stand; a second pass over the result finds phrases of three and fo
 
 from __future__ import annotations
 
+import codecs
+import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bilex.core.errors import BilexError
-from bilex.core.progress import SILENT, Progress
-from bilex.corpus.reading import LeftOut, read_texts
+from bilex.core.progress import SILENT, Progress, Task
 from bilex.corpus.tokens import ScriptCount, Tokeniser, can_segment
+from bilex.vectors.reading import PACKED_SUFFIXES, Source, open_source
 
 Item = TypeVar("Item")
 Bigram = tuple[str, str]
 
+_CHUNK = 1 << 20
+_LONGEST_RECORD = 64 << 20
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".jl")
 _JOINER = "_"
 _MOST_COUNTED = 3_000_000
-_MOSTLY = 0.3
+_MOSTLY, _A_LITTLE = 0.3, 0.001
 _ENOUGH_LETTERS = 100_000
-_A_LITTLE = 0.001
 _LINES_PER_STEP = 10_000
 
 
@@ -45,7 +49,7 @@ class Preparation:
         field: The field of JSON Lines that holds the text; None to go by the names of the files.
         phrase_passes: How often neighbours are joined: 0 for no phrases, 1 for pairs, 2 for up to four words.
         phrase_score: The least score of a phrase (docs/guide/vectors.md).
-        phrase_count: How often a phrase must stand in the text.
+        phrase_count: How often a phrase must occur in the text.
     """
 
     tokeniser: Tokeniser = field(default_factory=Tokeniser)
@@ -55,12 +59,32 @@ class Preparation:
     phrase_count: int = 10
 
 
+@dataclass
+class LeftOut:
+    """Lines of a corpus that could not be used, by reason, with the first place of each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, reason: str, path: Path, line: int) -> None:
+        """Count one line."""
+        self.counts[reason] += 1
+        self.first.setdefault(reason, f"{path}, line {line:,}")
+
+    def sentences(self) -> list[str]:
+        """One sentence for each reason."""
+        return [
+            f"{count:,} lines were left out: {reason} (the first is {self.first[reason]})."
+            for reason, count in self.counts.items()
+        ]
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A file of tokens, and what is in it.
 
     Attributes:
-        path: One line per line of text, tokens divided by spaces.
+        path: One line per line of text, tokens separated by spaces.
         tokens: How many tokens.
         words: How often each word occurs; of very many distinct words the rarest are left out.
         lines: How many lines of text were used.
@@ -86,8 +110,7 @@ def prepare(
 ) -> Prepared:
     """Write the tokens of some corpora into one file in a folder, which takes up to twice their size."""
     paths = [Path(corpus) for corpus in corpora]
-    left_out, scripts = LeftOut(), ScriptCount()
-    counts = PhraseCounts()
+    left_out, scripts, counts = LeftOut(), ScriptCount(), PhraseCounts()
     written, lines = folder / "tokens-0.txt", 0
     with written.open("w", encoding="utf-8", newline="\n") as file:
         for path in paths:
@@ -104,22 +127,31 @@ def prepare(
             _check_script(path, how, scripts)
     if not counts.tokens:
         raise BilexError(f"{paths[0]}: holds no words; give a file of text.")
-    for number in range(how.phrase_passes):
+    for number in range(1, how.phrase_passes + 1):
         phrases = find_phrases(counts, how.phrase_score, how.phrase_count)
         if not phrases:
             break
-        joined = folder / f"tokens-{number + 1}.txt"
-        more = number + 1 < how.phrase_passes
-        counts = _write_joined(written, joined, phrases, progress, lines=lines, pairs=more)
+        joined, counts = folder / f"tokens-{number}.txt", PhraseCounts()
+        with (
+            written.open(encoding="utf-8", newline="\n") as source,
+            joined.open("w", encoding="utf-8", newline="\n") as file,
+            progress.task("Joining phrases", lines) as task,
+        ):
+            for read, line in enumerate(source, 1):
+                tokens = join_phrases(line.split(), phrases)
+                counts.add(tokens, pairs=number < how.phrase_passes)
+                file.write(" ".join(tokens) + "\n")
+                if read % _LINES_PER_STEP == 0:
+                    task.advance(_LINES_PER_STEP)
+        written.unlink()
         written = joined
-    uncut = scripts.share if not how.tokeniser.divided and not can_segment() else 0.0
-    return Prepared(
-        written, counts.tokens, counts.words.counts, lines, left_out, uncut if uncut > _A_LITTLE else 0.0
-    )
+    cut = how.tokeniser.divided or can_segment() or scripts.share <= _A_LITTLE
+    words = counts.words.counts
+    return Prepared(written, counts.tokens, words, lines, left_out, 0.0 if cut else scripts.share)
 
 
 def _check_script(path: Path, how: Preparation, scripts: ScriptCount) -> None:
-    """Stop where most of a text cannot be cut into words."""
+    """Stop if most of a text cannot be cut into words."""
     if how.tokeniser.divided or scripts.share < _MOSTLY or can_segment():
         return
     raise BilexError(
@@ -129,28 +161,89 @@ def _check_script(path: Path, how: Preparation, scripts: ScriptCount) -> None:
     )
 
 
-def _write_joined(
-    tokens: Path, joined: Path, phrases: dict[Bigram, float], progress: Progress, *, lines: int, pairs: bool
-) -> PhraseCounts:
-    """Copy a file of tokens with phrases joined, and count what is in it then."""
-    counts = PhraseCounts()
-    with (
-        tokens.open(encoding="utf-8", newline="\n") as source,
-        joined.open("w", encoding="utf-8", newline="\n") as file,
-        progress.task("Joining phrases", lines) as task,
-    ):
-        for number, line in enumerate(source, 1):
-            words = join_phrases(line.split(), phrases)
-            counts.add(words, pairs=pairs)
-            file.write(" ".join(words) + "\n")
-            if number % _LINES_PER_STEP == 0:
-                task.advance(_LINES_PER_STEP)
-    tokens.unlink()
-    return counts
+def read_texts(path: Path, name: str | None, left_out: LeftOut, task: Task) -> Iterator[str]:
+    """The texts of one file, one line or piece of a very long line at a time.
+
+    `name` is the field of JSON Lines that holds the text; None for "text" or, if the name of the file is not
+    one of JSON Lines, for plain text. Lines that cannot be used are counted in `left_out`; if they are more
+    than half, that is an error.
+    """
+    suffixes = [suffix for suffix in map(str.lower, path.suffixes) if suffix not in PACKED_SUFFIXES]
+    if name is None and suffixes and suffixes[-1] in _JSON_SUFFIXES:
+        name = "text"
+    before, lines = left_out.counts.total(), 0
+    with open_source(path) as source:
+        if source.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise BilexError(
+                f"{path}: is UTF-16 text; convert it to UTF-8 first, for example with iconv -f UTF-16."
+            )
+        for lines, raw in enumerate(_raw_lines(source, task, whole=name is not None), 1):
+            found, reason = _texts(raw.removeprefix(codecs.BOM_UTF8) if lines == 1 else raw, name)
+            if reason:
+                left_out.add(reason, path, lines)
+            yield from found
+    faults = left_out.counts.total() - before
+    if 2 * faults > lines:
+        reasons = "; ".join(left_out.sentences())
+        raise BilexError(
+            f"{path}: {faults:,} of {lines:,} lines cannot be used as text ({reasons.rstrip('.')}); "
+            "check the format and --field."
+        )
+
+
+def _raw_lines(source: Source, task: Task, *, whole: bool) -> Iterator[bytes]:
+    """Lines without their ends; of more than a megabyte, unless `whole`, in pieces cut between words."""
+    rest = b""
+    while chunk := source.read(_CHUNK):
+        task.advance(source.newly_used())
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+        if whole and len(rest) > _LONGEST_RECORD:
+            raise BilexError(
+                f"{source.name}: a line is longer than {_LONGEST_RECORD >> 20} MB, too long for JSON Lines; "
+                "write one record per line."
+            )
+        if not whole and len(rest) > _CHUNK:
+            cut = _safe_cut(rest)
+            yield rest[:cut]
+            rest = rest[cut:]
+    if rest:
+        yield rest
+
+
+def _safe_cut(text: bytes) -> int:
+    """Where bytes can be cut: at the last space, else before the last character, which may be incomplete."""
+    cut = text.rfind(b" ")
+    if cut <= 0:
+        cut = len(text) - 1
+        while cut > 0 and text[cut] & 0xC0 == 0x80:
+            cut -= 1
+    return cut or len(text)
+
+
+def _texts(raw: bytes, name: str | None) -> tuple[list[str], str]:
+    """The texts of a line, or of the field of that name of its JSON record; and why there are none."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return [], "not UTF-8"
+    if "\0" in text:
+        return [], "binary data, not text"
+    if name is None or not text.strip():
+        return ([text] if name is None else []), ""
+    try:
+        record: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return [], "not a JSON object"
+    value = record.get(name) if isinstance(record, dict) else None
+    texts: list[Any] = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(part, str) for part in texts):
+        return [], f"no text in the field '{name}'"
+    return [line for part in texts for line in part.splitlines()], ""
 
 
 class BoundedCounts(Generic[Item]):
-    """Counts of at most so many items: when there are more, the rarest are forgotten."""
+    """Counts of a limited number of items: if there are more, the rarest are forgotten."""
 
     def __init__(self, most: int = _MOST_COUNTED) -> None:
         self.counts: Counter[Item] = Counter()
@@ -175,7 +268,7 @@ class PhraseCounts:
     tokens: int = 0
 
     def add(self, tokens: Sequence[str], *, pairs: bool) -> None:
-        """Count the tokens of a line, and their neighbours where `pairs` are wanted."""
+        """Count the tokens of a line, and their neighbours if `pairs`."""
         self.tokens += len(tokens)
         self.words.update(tokens)
         if pairs:
@@ -183,7 +276,7 @@ class PhraseCounts:
 
 
 def npmi(together: int, first: int, second: int, tokens: int) -> float:
-    """The score of two neighbours, from how often each stands among the tokens, and both together."""
+    """The score of two neighbours, from how often each occurs among the tokens, and both together."""
     if together >= tokens:
         return 1.0
     return math.log(together * tokens / (first * second)) / -math.log(together / tokens)
@@ -204,18 +297,14 @@ def find_phrases(counts: PhraseCounts, threshold: float, least: int) -> dict[Big
 
 def join_phrases(tokens: Sequence[str], phrases: Mapping[Bigram, float]) -> list[str]:
     """Join neighbours that are a phrase; of phrases that overlap, the one with the higher score."""
+    scores = [phrases.get(pair, -math.inf) for pair in pairwise(tokens)] + [-math.inf] * 2
     joined: list[str] = []
-    place, last = 0, len(tokens) - 1
-    while place <= last:
-        score = phrases.get((tokens[place], tokens[place + 1])) if place < last else None
-        if score is not None and place + 1 < last:
-            following = phrases.get((tokens[place + 1], tokens[place + 2]))
-            if following is not None and following > score:
-                score = None
-        if score is None:
-            joined.append(tokens[place])
-            place += 1
-        else:
+    place = 0
+    while place < len(tokens):
+        if -math.inf < scores[place] >= scores[place + 1]:
             joined.append(f"{tokens[place]}{_JOINER}{tokens[place + 1]}")
             place += 2
+        else:
+            joined.append(tokens[place])
+            place += 1
     return joined

@@ -11,16 +11,17 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 
 # Articles and pronouns that lose their vowel before another word: l'eau, dell'acqua.
 _ELIDING = frozenset(["fr", "it", "ca", "oc", "wa", "co", "scn", "vec", "lmo", "pms", "fur", "rm"])
 _ELIDED = re.compile(
     r"(?:[cdjlmnstv]|qu|jusqu|lorsqu|puisqu|quoiqu|un|gl|ch|dov|com|(?:de|a|da|ne|su|que|be|co)ll)'(?=\w)"
 )
-_JOINERS = "\u200c\u200d"  # they stand inside words of Persian and of Indian languages
+_JOINERS = "\u200c\u200d"  # inside words of Persian and of Indian languages
 _LAST_MARK = 0x20000
 _POSSESSIVE = re.compile(r"'s$")
-# Ranges of code points, the name that a message uses, and the language whose rules ICU is asked for.
+# The name that a message uses, the language whose rules ICU applies, and ranges of code points.
 _SCRIPTS = (
     ("Han", "zh", "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af々"),
     ("Kana", "ja", "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"),
@@ -29,10 +30,7 @@ _SCRIPTS = (
     ("Khmer", "km", "\u1780-\u17ff"),
     ("Myanmar", "my", "\u1000-\u109f\uaa60-\uaa7f"),
 )
-_ALL = "".join(ranges for _, _, ranges in _SCRIPTS)
-_UNSPACED = re.compile(f"[{_ALL}]+")
-_BY_NAME = {name: re.compile(f"[{ranges}]") for name, _, ranges in _SCRIPTS}
-_LANGUAGE_OF = {name: language for name, language, _ in _SCRIPTS}
+_UNSPACED = re.compile(f"[{''.join(ranges for _, _, ranges in _SCRIPTS)}]+")
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Tokeniser:
         end = 0
         for found in _UNSPACED.finditer(token):
             parts.append(token[end : found.start()].strip("'-"))
-            rules = self.language or _LANGUAGE_OF[script_of(found[0]) or "Han"]
+            rules = self.language or _script_of(found[0])[1]
             parts += [found[0][first:last] for first, last in WordBreaker(found[0], rules).segments()]
             end = found.end()
         parts.append(token[end:].strip("'-"))
@@ -95,22 +93,16 @@ class Tokeniser:
 
 @cache
 def _words() -> re.Pattern[str]:
-    """Words by Unicode's classes; Python's own lacks the marks that some scripts write vowels with."""
-    inside = f"[\\w{_marks()}{_JOINERS}]*"
+    """Words by Unicode's classes; Python's own lacks the marks that some scripts write vowels with.
+
+    Runs of marks are written as ranges, which are matched faster.
+    """
+    marks = (code for code in range(_LAST_MARK) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+    runs = groupby(enumerate(marks), lambda numbered: numbered[1] - numbered[0])
+    codes = ([code for _, code in run] for _, run in runs)
+    ranges = "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in codes)
+    inside = f"[\\w{ranges}{_JOINERS}]*"
     return re.compile(f"\\w{inside}(?:['\\-·]\\w{inside})*")
-
-
-@cache
-def _marks() -> str:
-    """All combining marks of living scripts, as ranges for a character class."""
-    marks = [code for code in range(_LAST_MARK) if unicodedata.category(chr(code)) in ("Mn", "Mc")]
-    ranges: list[list[int]] = []
-    for code in marks:
-        if ranges and code == ranges[-1][1] + 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
 @cache
@@ -119,12 +111,9 @@ def can_segment() -> bool:
     return importlib.util.find_spec("icu4py") is not None
 
 
-def script_of(text: str) -> str | None:
-    """The name of the first script without spaces in a text."""
-    found = _UNSPACED.search(text)
-    if found is None:
-        return None
-    return next(name for name, pattern in _BY_NAME.items() if pattern.match(found[0]))
+def _script_of(text: str) -> tuple[str, str]:
+    """The name and the language of the script without spaces that a text begins with."""
+    return next((name, language) for name, language, ranges in _SCRIPTS if re.match(f"[{ranges}]", text))
 
 
 @dataclass
@@ -140,7 +129,7 @@ class ScriptCount:
         self.letters += sum(map(len, text.split()))
         for found in _UNSPACED.finditer(text):
             self.unspaced += len(found[0])
-            self.script = self.script or script_of(found[0])
+            self.script = self.script or _script_of(found[0])[0]
 
     @property
     def share(self) -> float:

@@ -1,10 +1,11 @@
-"""Training fastText vectors from raw text: settings, which the size of the corpus completes, and the run."""
+"""Training fastText vectors from raw text: settings, completed by the size of the corpus, and the run."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
 import json
+import math
 import re
 import subprocess
 import sys
@@ -29,14 +30,13 @@ Architecture = Literal["skipgram", "cbow"]
 _SENTENCE_END = "</s>"  # fastText's own word for the end of a line
 _PROGRESS = re.compile(r"Progress:\s+([\d.]+)%.*?avg\.loss:\s+([\d.]+)")
 _LONGEST_MESSAGE = 2000
-_FEWEST_WORDS = 2
-# Fewer than so many tokens: dimension, epochs, least count of a word, buckets for n-grams.
-_BY_SIZE = (
-    (500_000, (100, 20, 2, 50_000)),
-    (5_000_000, (100, 8, 2, 100_000)),
-    (50_000_000, (200, 5, 3, 500_000)),
-    (500_000_000, (300, 5, 5, 1_000_000)),
-    (None, (300, 5, 10, 2_000_000)),
+# What is left open, for fewer tokens than the number before it.
+_BY_SIZE: tuple[tuple[float, dict[str, int]], ...] = (
+    (500_000, {"dim": 100, "epochs": 20, "min_count": 2, "buckets": 50_000}),
+    (5_000_000, {"dim": 100, "epochs": 8, "min_count": 2, "buckets": 100_000}),
+    (50_000_000, {"dim": 200, "epochs": 5, "min_count": 3, "buckets": 500_000}),
+    (500_000_000, {"dim": 300, "epochs": 5, "min_count": 5, "buckets": 1_000_000}),
+    (math.inf, {"dim": 300, "epochs": 5, "min_count": 10, "buckets": 2_000_000}),
 )
 # fastText goes through a window word by word, and keeps its numbers in 32 bits.
 _MOST = {
@@ -54,22 +54,22 @@ _LONGEST_NGRAM = 100
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """fastText's settings; None is decided by the size of the corpus (docs/guide/vectors.md).
+    """Settings of fastText; what is None depends on the size of the corpus (docs/guide/vectors.md).
 
     Args:
         architecture: "skipgram" (a word predicts its neighbours) or "cbow" (they predict it).
         dim: The dimension of the vectors.
         epochs: How often the corpus is read.
-        min_count: Words that stand fewer times in the corpus get no vector.
+        min_count: Words that occur fewer times in the corpus get no vector.
         buckets: How many rows character n-grams share.
-        limit: At most so many words, the most frequent ones, get vectors.
+        limit: The greatest number of words that get vectors, the most frequent ones.
         window: How many neighbours to each side count at the most.
         ngrams: The shortest and the longest character n-gram; (0, 0) for none.
         negatives: How many random words a neighbour is distinguished from.
         learning_rate: The first learning rate, which falls to 0.
         subsampling: Words more frequent than this share of the tokens are left out at random.
         threads: How many threads train; with one the result is reproducible.
-        random_seed: Fixes all random numbers.
+        random_seed: The seed of all random numbers.
     """
 
     architecture: Architecture = "skipgram"
@@ -98,16 +98,13 @@ class TrainingSettings:
             )
 
     def for_size(self, tokens: int) -> TrainingSettings:
-        """These settings with what was left open filled in for a corpus of so many tokens."""
-        chosen = next(values for most, values in _BY_SIZE if most is None or tokens < most)
-        names = ("dim", "epochs", "min_count", "buckets")
-        left_open = {
-            name: value for name, value in zip(names, chosen, strict=True) if getattr(self, name) is None
-        }
+        """These settings, completed for a corpus with a number of tokens."""
+        chosen = next(values for most, values in _BY_SIZE if tokens < most)
+        left_open = {name: value for name, value in chosen.items() if getattr(self, name) is None}
         return replace(self, **left_open)  # type: ignore[arg-type]
 
     def arguments(self, vocabulary: int) -> dict[str, Any]:
-        """Filled-in settings by fastText's names; more than 20 n-gram rows per word are of no use."""
+        """Complete settings by fastText's names; more than 20 n-gram rows per word are of no use."""
         shortest, longest = self.ngrams
         buckets = min(self.buckets or 0, max(1000, 20 * vocabulary)) if longest else 0
         return {
@@ -128,8 +125,7 @@ class TrainingSettings:
     def memory(self, vocabulary: int) -> int:
         """How many bytes training takes: a row for each word and n-gram bucket, an output row per word."""
         arguments = self.arguments(vocabulary)
-        rows = 2 * vocabulary + int(arguments["bucket"])
-        return rows * int(arguments["dim"]) * np.float32().itemsize
+        return 4 * int(arguments["dim"]) * (2 * vocabulary + int(arguments["bucket"]))
 
 
 @dataclass(frozen=True)
@@ -144,9 +140,9 @@ class TrainingReport:
         distinct: Distinct words.
         vocabulary: Words that got a vector.
         phrases: How many of these are phrases.
-        settings: As they were after the size of the corpus decided what was left open.
+        settings: The settings, completed for the size of the corpus.
         uncut: The share of characters that ICU would have cut into words, were it installed.
-        prepare_seconds: The time for reading, cutting and joining.
+        prepare_seconds: The time for reading, tokenising and joining.
         train_seconds: The time for training.
     """
 
@@ -192,7 +188,7 @@ def train_vectors(
             name; of these a folder keeps the character n-grams.
         preparation: How text becomes tokens.
         settings: How vectors are trained; None for what suits the size of the corpus.
-        progress: Shows how far the work is.
+        progress: Receives how far the work is.
 
     Raises:
         BilexError: fastText is not installed, a corpus cannot be read, or there are too few words.
@@ -232,13 +228,13 @@ def train_vectors(
 
 
 def _filled_in(wanted: TrainingSettings, prepared: Prepared) -> tuple[TrainingSettings, int]:
-    """Settings for this corpus, the least count raised until no more words than the limit remain."""
+    """Settings for this corpus, the least count raised until the limit of words holds, and their number."""
     filled = wanted.for_size(prepared.tokens)
     least = filled.min_count or 1
     if len(prepared.words) > wanted.limit:
         least = max(least, sorted(prepared.words.values(), reverse=True)[wanted.limit] + 1)
     vocabulary = sum(count >= least for count in prepared.words.values())
-    if vocabulary < _FEWEST_WORDS:
+    if vocabulary < 2:
         raise BilexError(
             f"{prepared.tokens:,} tokens hold {vocabulary} words that occur {least} times; give more text or "
             "a lower --min-count."
@@ -256,7 +252,7 @@ def _filled_in(wanted: TrainingSettings, prepared: Prepared) -> tuple[TrainingSe
 def _train(
     corpus: Path, model: Path, settings: TrainingSettings, vocabulary: int, progress: Progress
 ) -> None:
-    """Run fastText in a process of its own."""
+    """Run fastText in a separate process."""
     wanted = {
         "corpus": str(corpus),
         "model": str(model),
@@ -272,7 +268,7 @@ def _train(
             process.stdin.write(json.dumps(wanted).encode())
         message = _followed(process.stderr, progress)
         code = process.wait()
-    finally:  # left in whatever way, the process ends
+    finally:
         process.kill()
         process.wait()
         process.stderr.close()
@@ -284,7 +280,7 @@ def _train(
 
 
 def _followed(stream: IO[bytes], progress: Progress) -> str:
-    """Show fastText's progress; what else it wrote last is returned."""
+    """Show fastText's progress; return the last that it wrote."""
     done, message = 0.0, ""
     with progress.task("Training", 100) as task:
         while chunk := stream.read1(_LONGEST_MESSAGE):  # type: ignore[attr-defined]
@@ -298,7 +294,7 @@ def _followed(stream: IO[bytes], progress: Progress) -> str:
 
 
 def _store(model: Path, output: Path) -> None:
-    """Put fastText's model into its place, or write it in the format that the name of the output means."""
+    """Move fastText's model to the output, or write it in the format that the name of the output means."""
     if output.suffix.lower() == ".bin":
         # Refuses a file that the disk had no room for.
         WordVectors.load(model, limit=1, lowercase=False, keep_markers=True)

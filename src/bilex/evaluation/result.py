@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Ranks = npt.NDArray[np.int64]
-Intervals = dict[str, tuple[float, float]]
 
 _REPLICATES_AT_ONCE = 64
-_RETRIEVAL_NAMES = {"nn": "NN", "csls": "CSLS"}
 
 
 class Metrics(dict[str, float]):
@@ -41,7 +39,7 @@ class Metrics(dict[str, float]):
         return [name.replace("@", "_at_") for name in self]
 
 
-Methods = dict[str, Metrics | None]
+MetricsByRetrieval = dict[str, Metrics | None]
 
 
 def _per_query(ranks: Ranks, precision_at: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -49,24 +47,27 @@ def _per_query(ranks: Ranks, precision_at: Sequence[int]) -> npt.NDArray[np.floa
     return np.stack([*(ranks <= n for n in precision_at), 1.0 / ranks], axis=1).astype(np.float64)
 
 
-def mean_metrics(ranks: Ranks, precision_at: Sequence[int], denominator: int | None = None) -> Metrics | None:
-    """Precision at each n and mean reciprocal rank; None when there is nothing to divide by.
+def _metric_names(precision_at: Sequence[int]) -> list[str]:
+    return [*(f"p@{n}" for n in precision_at), "mrr"]
 
-    `ranks` are those of the best right answers, from 1. With a `denominator` greater than their number,
+
+def mean_metrics(ranks: Ranks, precision_at: Sequence[int], denominator: int | None = None) -> Metrics | None:
+    """Precision at each n and mean reciprocal rank; None if there is nothing to divide by.
+
+    `ranks` are those of the best correct answers, from 1. With a `denominator` greater than their number,
     queries without an answer count as failures.
     """
     count = len(ranks) if denominator is None else denominator
     if not count:
         return None
-    names = [*(f"p@{n}" for n in precision_at), "mrr"]
-    sums = _per_query(ranks, precision_at).sum(axis=0)
-    return Metrics({name: float(value) / count for name, value in zip(names, sums, strict=True)})
+    means = _per_query(ranks, precision_at).sum(axis=0) / count
+    return Metrics(zip(_metric_names(precision_at), means.tolist(), strict=True))
 
 
 def bootstrap_intervals(
-    ranks: Ranks, precision_at: Sequence[int], *, replicates: int, seed: int, level: float = 0.95
-) -> Intervals:
-    """Percentile bootstrap intervals of the metrics, resampling the queries; at least one is needed."""
+    ranks: Ranks, precision_at: Sequence[int], *, replicates: int, seed: int
+) -> dict[str, tuple[float, float]]:
+    """95 % percentile bootstrap intervals of the metrics, resampling the queries; at least one is needed."""
     values = _per_query(ranks, precision_at)
     count = len(values)
     generator = np.random.default_rng(seed)
@@ -75,9 +76,10 @@ def bootstrap_intervals(
         size = min(_REPLICATES_AT_ONCE, replicates - start)
         times = generator.multinomial(count, np.full(count, 1 / count), size=size)
         means[start : start + size] = times @ values / count
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    names = [*(f"p@{n}" for n in precision_at), "mrr"]
-    return {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
+    intervals = np.quantile(means, [0.025, 0.975], axis=0).T.tolist()
+    return {
+        name: (low, high) for name, (low, high) in zip(_metric_names(precision_at), intervals, strict=True)
+    }
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,12 @@ class Prediction:
 
     Attributes:
         source: The word.
-        golds: Its translations in the test dictionary that the vectors know.
+        golds: Its translations in the test dictionary that have vectors.
         band: Its frequency band.
-        identical: Whether a gold is spelt as the word itself.
-        leaked: Whether one of its pairs stands in the training dictionary.
-        answers: The best answers of each retrieval method, best first.
-        ranks: The rank of the best gold among all words, by retrieval method.
+        identical: Whether a translation is spelt as the word itself.
+        leaked: Whether one of its pairs is in the training dictionary.
+        answers: The best answers by retrieval ("nn", "csls"), best first.
+        ranks: The rank of the best correct translation among all words, by retrieval.
     """
 
     source: str
@@ -108,10 +110,10 @@ class Group:
     """The metrics over some of the covered source words."""
 
     covered: int
-    metrics: Methods
+    metrics: MetricsByRetrieval
 
     def as_dict(self) -> dict[str, Any]:
-        """`covered` and one entry per retrieval method."""
+        """`covered` and the metrics by retrieval."""
         return {"covered": self.covered, **self.metrics}
 
 
@@ -120,31 +122,31 @@ class DirectionResult:
     """One direction of an evaluation.
 
     Attributes:
-        metrics: By retrieval method ("nn", "csls"), over the covered source words: the standard.
+        metrics: By retrieval ("nn", "csls"), over the covered source words: the standard.
         intervals: 95 % bootstrap intervals of these; empty without resampling.
         covered: Distinct source words with at least one pair that has both words in the vectors.
         total: All distinct source words.
         pairs: All distinct pairs.
         pairs_covered: Those with both words in the vectors.
         oov_as_error: The metrics over all distinct source words, the uncovered ones counted as wrong.
-        per_pair: The metrics over the covered pairs, each gold alone (the convention of xling-eval).
+        per_pair: The metrics over the covered pairs, each translation alone (the convention of xling-eval).
         leak_free: Without the source words that have a pair in the training dictionary; None without one.
         bands: By frequency band of the source word.
-        identical: Words that have a gold spelt like themselves.
+        identical: Words that have a translation spelt like themselves.
         different: The others.
         predictions: The answers word by word.
         phrases: By kind, the metrics for composed phrases that the vocabularies lack.
         phrase_predictions: The answers to these.
     """
 
-    metrics: Methods
-    intervals: dict[str, Intervals]
+    metrics: MetricsByRetrieval
+    intervals: dict[str, dict[str, tuple[float, float]]]
     covered: int
     total: int
     pairs: int
     pairs_covered: int
-    oov_as_error: Methods
-    per_pair: Methods
+    oov_as_error: MetricsByRetrieval
+    per_pair: MetricsByRetrieval
     leak_free: Group | None
     bands: dict[str, Group]
     identical: Group
@@ -171,16 +173,17 @@ class DirectionResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the single predictions, ready for JSON."""
+        intervals = {
+            retrieval: {name: list(ends) for name, ends in found.items()}
+            for retrieval, found in self.intervals.items()
+        }
         return {
             **self.metrics,
             "covered": self.covered,
             "total": self.total,
             "pairs": self.pairs,
             "pairs_covered": self.pairs_covered,
-            "interval_95": {
-                method: {name: list(ends) for name, ends in intervals.items()}
-                for method, intervals in self.intervals.items()
-            },
+            "interval_95": intervals,
             "oov_as_error": self.oov_as_error,
             "per_pair": self.per_pair,
             "leak_free": self.leak_free.as_dict() if self.leak_free else None,
@@ -246,53 +249,45 @@ class Evaluation:
         from rich.console import Group as Renderables
 
         one, other = languages
-        directions = [(f"{one} to {other}", self.forward), (f"{other} to {one}", self.backward)]
+        directions = {f"{one} to {other}": self.forward, f"{other} to {one}": self.backward}
         return Renderables(self._conventions(directions), _breakdown(directions))
 
-    def _conventions(self, directions: list[tuple[str, DirectionResult]]) -> Table:
-        from rich.table import Table
+    def _conventions(self, directions: dict[str, DirectionResult]) -> Table:
+        """The metrics of each direction by convention."""
+        from rich.table import Column, Table
 
         measured = [self.forward.metrics, *(group.metrics for group in self.forward.phrases.values())]
-        first = next(metrics for methods in measured for metrics in methods.values() if metrics)
-        table = Table(title=self.dictionary, title_justify="left")
-        table.add_column("direction")
-        table.add_column("search")
-        for name in first:
-            table.add_column(name.upper(), justify="right")
-        table.add_column(f"95 % of {next(iter(first)).upper()}", justify="right")
-        table.add_column("words", justify="right")
-        table.add_column("counted over")
-        for direction, result in directions:
-            for method, label in _RETRIEVAL_NAMES.items():
-                intervals = result.intervals.get(method)
-                low, high = next(iter(intervals.values())) if intervals else (None, None)
-                table.add_row(
-                    direction,
-                    label,
-                    *_percentages(result.metrics[method], len(first)),
-                    f"{100 * low:.1f}–{100 * high:.1f}" if low is not None and high is not None else "",
-                    str(result.covered),
-                    "covered words (standard)",
-                )
-            others = [("all words, uncovered wrong", result.total, result.oov_as_error)]
+        names = [name.upper() for name in next(m for methods in measured for m in methods.values() if m)]
+        numbers = [*names, f"95 % of {names[0]}", "words"]
+        columns = (Column(name, justify="right") for name in numbers)
+        table = Table(
+            "direction", "search", *columns, "counted over", title=self.dictionary, title_justify="left"
+        )
+        for direction, result in directions.items():
+            rows = [
+                (retrieval, result.metrics, result.covered, "covered words (standard)")
+                for retrieval in ("nn", "csls")
+            ]
+            rows.append(("csls", result.oov_as_error, result.total, "all words, uncovered wrong"))
             if (free := result.leak_free) is not None:
-                others.append(("covered, not in the seeds", free.covered, free.metrics))
-            for name, words, metrics in others:
-                cells = _percentages(metrics["csls"], len(first))
-                table.add_row(direction, "CSLS", *cells, "", str(words), name)
+                rows.append(("csls", free.metrics, free.covered, "covered, not in the seeds"))
+            for retrieval, metrics, words, label in rows:
+                intervals = result.intervals.get(retrieval) if metrics is result.metrics else None
+                low, high = next(iter(intervals.values())) if intervals else (0, 0)
+                interval = f"{100 * low:.1f}–{100 * high:.1f}" if intervals else ""
+                cells = _percentages(metrics[retrieval], len(names))
+                table.add_row(direction, retrieval.upper(), *cells, interval, str(words), label)
             table.add_section()
         return table
 
 
-def _breakdown(directions: list[tuple[str, DirectionResult]]) -> Table:
-    from rich.table import Table
+def _breakdown(directions: dict[str, DirectionResult]) -> Table:
+    """P@1 of each direction by kind of word."""
+    from rich.table import Column, Table
 
-    table = Table(title="P@1 with CSLS by kind of word", title_justify="left")
-    table.add_column("direction")
-    table.add_column("words")
-    table.add_column("number", justify="right")
-    table.add_column("P@1", justify="right")
-    for direction, result in directions:
+    columns = ("direction", "words", Column("number", justify="right"), Column("P@1", justify="right"))
+    table = Table(*columns, title="P@1 with CSLS by kind of word", title_justify="left")
+    for direction, result in directions.items():
         groups = {f"rank {band}": group for band, group in result.bands.items()}
         groups |= {"spelt alike": result.identical, "spelt differently": result.different}
         groups |= {f"{name} (composed)": group for name, group in result.phrases.items()}
@@ -303,5 +298,5 @@ def _breakdown(directions: list[tuple[str, DirectionResult]]) -> Table:
 
 
 def _percentages(metrics: Metrics | None, count: int = 1) -> list[str]:
-    """Metrics in per cent; dashes where there was nothing to count."""
+    """Metrics in per cent; dashes if there was nothing to count."""
     return [f"{100 * value:.1f}" for value in metrics.values()] if metrics else ["–"] * count

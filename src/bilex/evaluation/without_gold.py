@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _FREQUENT = 10_000
-_MOST_ASKED = 2_000
+_MOST_QUERIES = 2_000
 _Z = 1.96
+_LABELS = {
+    "expected": "expected P@1 on a test dictionary",
+    "held_out": "P@1 on held-out seeds",
+    "mutual": "first answers that answer back",
+    "named": "expected P@1 of the words given",
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,18 @@ class Share:
     high: float
     words: int
 
+    def __str__(self) -> str:
+        return f"{100 * self.share:.1f} % ({100 * self.low:.0f}–{100 * self.high:.0f})"
+
+    @classmethod
+    def of_count(cls, count: int, words: int) -> Share:
+        """A share with Wilson's interval."""
+        share, squared = count / words, _Z * _Z
+        middle = (share + squared / (2 * words)) / (1 + squared / words)
+        spread = math.sqrt(share * (1 - share) / words + squared / (4 * words * words))
+        half = _Z / (1 + squared / words) * spread
+        return cls(share, max(0.0, middle - half), min(1.0, middle + half), words)
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -40,9 +58,9 @@ class Judgement:
 
     Attributes:
         expected: P@1 to expect on a test dictionary, as `bilex align` reports it; None without confidences.
-        held_out: P@1 on seed words that a second fit had not seen; None where none were held out.
-        mutual: The share of frequent words whose first answer has them as its own first answer.
-        named: The mean confidence of the first answers to the words that were named; None without any.
+        held_out: P@1 on seed words that a second fit had not seen; None if none were held out.
+        mutual: The share of frequent words that are the first answer of their first answer.
+        named: The mean confidence of the first answers to the words given; None without any.
     """
 
     expected: Share | None
@@ -69,24 +87,16 @@ class WithoutGold:
         Args:
             languages: The names of the two languages.
         """
-        from rich.table import Table
+        from rich.table import Column, Table
 
         one, other = languages
-        table = Table(title="Without a test dictionary", title_justify="left")
-        table.add_column("measured on the model alone")
-        for heading in (f"{one} to {other}", f"{other} to {one}"):
-            table.add_column(heading, justify="right")
-        rows = {
-            "expected P@1 on a test dictionary": "expected",
-            "P@1 on held-out seeds": "held_out",
-            "first answers that answer back": "mutual",
-            "expected P@1 of the words given": "named",
-        }
-        for label, name in rows.items():
+        columns = (Column(name, justify="right") for name in (f"{one} to {other}", f"{other} to {one}"))
+        table = Table("measured on the model alone", *columns, title="Without a test dictionary")
+        table.caption, table.title_justify, table.caption_justify = self.note, "left", "left"
+        for name, label in _LABELS.items():
             shares = [getattr(side, name) for side in (self.forward, self.backward)]
             if name != "named" or any(shares):
-                table.add_row(label, *map(_shown, shares))
-        table.caption, table.caption_justify = self.note, "left"
+                table.add_row(label, *(str(share or "–") for share in shares))
         return table
 
 
@@ -107,34 +117,29 @@ def judge(
         for direction in DIRECTIONS:
             expected = held_out = None
             if expectation.measured:
-                asked = expectation.words[direction]
-                expected = Share(*expectation.of(direction), asked)
-                held_out = _of_count(expectation.right[direction], asked)
-            named = (words or {}).get(direction)
-            sides[direction] = Judgement(
-                expected,
-                held_out,
-                _mutual(translator.space, direction),
-                None if named is None else _named(translator, direction, named),
-            )
+                count = expectation.words[direction]
+                expected = Share(*expectation.of(direction), count)
+                held_out = Share.of_count(expectation.right[direction], count)
+            given = (words or {}).get(direction)
+            named = None if given is None else _named(translator, direction, given)
+            sides[direction] = Judgement(expected, held_out, _mutual(translator.space, direction), named)
             task.advance()
-    note = translator.calibration.note
-    return WithoutGold(sides["forward"], sides["backward"], f"Confidences: {note}.")
+    return WithoutGold(sides["forward"], sides["backward"], f"Confidences: {translator.calibration.note}.")
 
 
 def _mutual(space: Space, direction: Direction) -> Share:
     """How many of the frequent words are the first answer of their first answer."""
     count = min(_FREQUENT, len(space.sides(direction)[0]))
-    queries = np.arange(0, count, -(-count // _MOST_ASKED), dtype=np.int64)
+    queries = np.arange(0, count, -(-count // _MOST_QUERIES), dtype=np.int64)
     answers = space.search(queries, 1, direction=direction)[1][:, 0]
     distinct, place = np.unique(answers, return_inverse=True)
     back: Direction = "backward" if direction == "forward" else "forward"
     best = space.search(distinct, 1, direction=back)[1][:, 0]
-    return _of_count(int(np.sum(best[place.reshape(-1)] == queries)), len(queries))
+    return Share.of_count(int(np.sum(best[place.reshape(-1)] == queries)), len(queries))
 
 
 def _named(translator: Translator, direction: Direction, words: Collection[str]) -> Share | None:
-    """The mean confidence of the model's own first answers to some words."""
+    """The mean confidence of the model's first answers to some words, known translations aside."""
     places = translator.space.sides(direction)[0].key_to_index
     rows = np.array([places[word] for word in words if word in places], np.int64)
     if not len(rows):
@@ -145,17 +150,3 @@ def _named(translator: Translator, direction: Direction, words: Collection[str])
     share = float(sure.mean())
     half = _Z * math.sqrt(float((sure * (1 - sure)).mean()) / len(sure) + SPREAD**2)
     return Share(share, max(0.0, share - half), min(1.0, share + half), len(sure))
-
-
-def _of_count(right: int, words: int) -> Share:
-    """A share with Wilson's interval."""
-    share, squared = right / words, _Z * _Z
-    middle = (share + squared / (2 * words)) / (1 + squared / words)
-    half = _Z / (1 + squared / words) * math.sqrt(share * (1 - share) / words + squared / (4 * words * words))
-    return Share(share, max(0.0, middle - half), min(1.0, middle + half), words)
-
-
-def _shown(share: Share | None) -> str:
-    if share is None:
-        return "–"
-    return f"{100 * share.share:.1f} % ({100 * share.low:.0f}–{100 * share.high:.0f})"
