@@ -3,7 +3,7 @@
     python -m research.fast_paths DATA                       every path on every job it touches
     python -m research.fast_paths DATA --paths pools --jobs sample --repeat 3
     python -m research.fast_paths DATA --against TREE        the jobs here and in another checkout
-    python -m research.fast_paths DATA --jobs gpu_fi_ru gpu_sample    pools and Triton's kernels, on a GPU
+    python -m research.fast_paths DATA --jobs gpu_fi_ru gpu_sample    pools, on a GPU
 
 Each measurement is a process of its own; with and without a path take turns. The table gives the processor
 time of the job (user and system, all threads), after a small run that compiles; `--cpu avx2` imitates AVX2.
@@ -229,9 +229,6 @@ def pools() -> None:
             rows = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
             self.rows = torch.from_numpy(rows).to(keys.device)
 
-        def look(self, now: Moment) -> None:
-            """Nothing can be prepared."""
-
         def nearest(self, now: Moment) -> Nearest:
             found = []
             block = 512 if self.keys.device.type == "cpu" else 2048
@@ -247,17 +244,7 @@ def pools() -> None:
                 found.append((weight.sum(1), context, key, score))
             return Nearest(*(torch.cat(part) for part in zip(*found, strict=True)))
 
-    _replace(contrast, "hard_negatives", Plain)
-
-
-def triton() -> None:
-    """Gathered rows and torch's products take the place of the fused kernels."""
-    import importlib.util
-
-    known = importlib.util.find_spec
-    _replace(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "triton" else known(name, *rest)
-    )
+    _replace(contrast, "HardNegatives", Plain)
 
 
 def served_int8() -> None:
@@ -305,7 +292,6 @@ PATHS: dict[Callable[[], None], tuple[str, ...]] = {
     int8: ("lexicon", "terms", "fi_ru", "vecmap_semi"),
     matching: ("vecmap_semi",),
     pools: ("sample", "fi_ru", *GPU),
-    triton: GPU,
     served_int8: SERVE,
     served_vnni: SERVE,
     few_queries: ("translate",),

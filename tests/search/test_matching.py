@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bilex.search import plain
-from bilex.search.gpu import k_highest, match
+from bilex.search.gpu import k_best, match
 from bilex.search.low_precision import operands
 from bilex.search.matching import CpuMatcher, Matches, StochasticMatcher
 
@@ -106,10 +106,12 @@ def test_results_do_not_depend_on_memory_or_threads(sides) -> None:
 def test_the_highest_of_lines_are_those_of_a_sort(shape) -> None:
     """Sizes under, on and off the multiples of a group; ties too."""
     scores = torch.from_numpy(np.random.default_rng(2).integers(-40, 40, size=shape).astype(np.float32))
-    for dim in (0, 1):
-        k = min(10, shape[dim])
-        found = k_highest(scores, k, dim).sort(dim=1).values
-        assert torch.equal(found, scores.movedim(dim, 1).sort(dim=1).values[:, -k:])
+    for some in (scores, scores.T):
+        k = min(10, some.shape[1])
+        found, columns = k_best(some, k)
+        assert torch.equal(found.sort(dim=1).values, some.sort(dim=1).values[:, -k:])
+        assert torch.equal(found, some.gather(1, columns))
+        assert all(len(set(row)) == k for row in columns.tolist())
 
 
 def _drift(rows: np.ndarray, size: float, seed: int) -> np.ndarray:

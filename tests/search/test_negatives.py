@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,24 @@ import torch
 from bilex.aligners.advanced import advanced_maps
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from bilex.core.errors import BilexError
-from bilex.search.negatives import Forbidden, HardNegatives, Moment, hard_negatives, to_units
-from bilex.search.negatives_cpu import CpuHardNegatives
-from bilex.search.negatives_gpu import GpuHardNegatives
+from bilex.search import plain
+from bilex.search.low_precision.bfloat16 import UNIT_ERROR
+from bilex.search.negatives import Forbidden, HardNegatives, Moment, to_units
 
 PAIRS, WORDS, DIM, NEGATIVES, UPDATES = 300, 3000, 40, 30, 40
 NEARLY_TIED = 1e-6
 Searcher = Callable[[torch.Tensor, int, float, Forbidden], HardNegatives]
-SEARCHERS = [CpuHardNegatives, GpuHardNegatives]
+
+
+class AsOnGpu(HardNegatives):
+    """What a GPU does, on the CPU: bfloat16 proposals, and pools scored by torch."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.on_gpu, self.error = True, UNIT_ERROR
+
+
+SEARCHERS = [HardNegatives, AsOnGpu]
 
 
 def planted_rows(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -88,8 +99,7 @@ def test_negatives_are_those_of_a_brute_force_at_every_update(searcher: Searcher
     for update in range(UPDATES):
         step = contrast.step(*maps)
         mapped_x, mapped_y = x.double() @ maps[0].double(), y.double() @ maps[1].double()
-        of_target = np.asarray(contrast.search[1].output[2])
-        of_source = np.asarray(contrast.search[0].output[2])
+        of_source, of_target = (search.key.numpy() for search in contrast.search)
         assert_nearest(of_target, allowed_scores(mapped_x[rows[:, 0]], mapped_y, barred[1]))
         assert_nearest(of_source, allowed_scores(mapped_y[rows[:, 1]], mapped_x, barred[0]))
         losses.append(float(step.loss))
@@ -148,8 +158,7 @@ def test_a_leap_of_one_key_is_noticed(searcher: Searcher) -> None:
     stranger = next(key for key in range(WORDS) if key not in before)
     moved = y.clone()
     moved[stranger] = torch.nn.functional.normalize(x[:20].sum(0), dim=0)
-    searcher_keys = search.keys if isinstance(search.keys, np.ndarray) else search.keys.numpy()
-    searcher_keys[stranger] = moved[stranger].numpy()
+    search.keys[stranger] = moved[stranger]
     step = (moved - y).norm(dim=1).max()
     after = search.nearest(still(x[:20], moved)._replace(key_step=step)).key.numpy()
     assert_nearest(after, allowed_scores(x[:20].double(), moved.double(), [set()] * 20))
@@ -184,19 +193,19 @@ def test_a_vocabulary_smaller_than_the_pool(searcher: Searcher) -> None:
 
 def test_never_more_negatives_than_allowed_keys() -> None:
     y = planted_rows()[1][:12]
-    search = hard_negatives(y, 150, 1.0, Forbidden(np.array([0, 2, 3]), np.array([0, 1, 5])))
+    search = HardNegatives(y, 150, 1.0, Forbidden(np.array([0, 2, 3]), np.array([0, 1, 5])))
     found = search.nearest(still(y[:2], y))
     assert found.key.shape == (2, 10)
     assert set(found.key[0].tolist()) == set(range(2, 12))
     assert 5 not in found.key[1].tolist()
 
 
-def test_precision_decides_who_searches() -> None:
-    y = planted_rows()[1]
-    assert isinstance(hard_negatives(y, 5, 1.0, nothing_forbidden(1)), CpuHardNegatives)
-    in_float64 = hard_negatives(y.double(), 5, 1.0, nothing_forbidden(1))
-    assert isinstance(in_float64, GpuHardNegatives)
-    assert in_float64.output.score.dtype == in_float64.output.context.dtype == torch.float64
+def test_float64_keys_give_float64_scores() -> None:
+    x, y = (rows.double() for rows in planted_rows())
+    found = HardNegatives(y, 5, 1.0, nothing_forbidden(10)).nearest(still(x[:10], y))
+    assert found.score.dtype == found.context.dtype == torch.float64
+    expected = plain.nearest(x[:10].numpy(), y.numpy(), 5, [set()] * 10)
+    assert np.array_equal(np.sort(found.key.numpy(), axis=1), np.sort(expected, axis=1))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bilex.core.errors import BilexError
 from bilex.search import KeySearch, cpu, csls_top_k, gpu, mean_of_best, neighbourhoods, top_k
-from bilex.search.low_precision import operands
+from bilex.search.low_precision import bfloat16, operands
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -30,6 +30,19 @@ def brute_force(queries: Floats, keys: Floats, k: int, penalty: Floats | None = 
     rounded = scores.astype(np.float32)
     order = np.argsort(-rounded, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(rounded, order, axis=1), order
+
+
+def cpu_top_k(
+    queries: Floats, keys: Floats, k: int, penalty: Floats | None, memory: int, int8: bool | None = None
+) -> tuple[Floats, Rows]:
+    return cpu.KeySearch(keys, penalty, int8).top_k(queries, k, memory)
+
+
+def gpu_top_k(
+    queries: torch.Tensor, keys: torch.Tensor, k: int, penalty: torch.Tensor | None, memory: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a GPU does, on the CPU."""
+    return gpu.KeySearch(keys, penalty).top_k(queries, k, memory)
 
 
 def units(count: int, dim: int, seed: int) -> Floats:
@@ -59,7 +72,7 @@ PENALTY = np.random.default_rng(3).uniform(0.1, 0.6, 9000).astype(np.float32)
 @pytest.mark.parametrize("penalty", [None, PENALTY], ids=["plain", "penalty"])
 @pytest.mark.parametrize("k", [1, 10, 150])
 def test_cpu_search_is_exact_with_ties(k: int, penalty: Floats | None, int8: bool) -> None:
-    found = cpu.top_k(QUERIES, KEYS, k, penalty, PLENTY, int8)
+    found = cpu_top_k(QUERIES, KEYS, k, penalty, PLENTY, int8)
     assert_same(found, brute_force(QUERIES, KEYS, k, penalty))
 
 
@@ -67,7 +80,7 @@ def test_cpu_search_is_exact_with_ties(k: int, penalty: Floats | None, int8: boo
 @pytest.mark.parametrize("k", [1, 10, 150])
 def test_torch_search_of_the_gpu_is_exact_with_ties(k: int, penalty: Floats | None) -> None:
     column = None if penalty is None else torch.from_numpy(penalty)
-    scores, rows = gpu.top_k(torch.from_numpy(QUERIES), torch.from_numpy(KEYS), k, column, PLENTY)
+    scores, rows = gpu_top_k(torch.from_numpy(QUERIES), torch.from_numpy(KEYS), k, column, PLENTY)
     assert_same((scores.numpy(), rows.numpy()), brute_force(QUERIES, KEYS, k, penalty))
 
 
@@ -81,7 +94,7 @@ def test_results_do_not_depend_on_memory_threads_or_precision() -> None:
             torch.set_num_threads(threads)
             for memory in (1, 1 << 20, 1 << 28):
                 for int8 in (False, True):
-                    one_way = cpu.top_k(source, target, 7, penalty, memory, int8)
+                    one_way = cpu_top_k(source, target, 7, penalty, memory, int8)
                     results.append(b"".join(part.tobytes() for part in one_way))
         assert torch.get_num_threads() == 2
     finally:
@@ -91,7 +104,7 @@ def test_results_do_not_depend_on_memory_threads_or_precision() -> None:
 
 def test_the_torch_search_does_not_depend_on_memory() -> None:
     queries, keys = torch.from_numpy(QUERIES), torch.from_numpy(KEYS)
-    few, many = (gpu.top_k(queries, keys, 10, None, memory) for memory in (1, PLENTY))
+    few, many = (gpu_top_k(queries, keys, 10, None, memory) for memory in (1, PLENTY))
     assert torch.equal(few[0], many[0])
     assert torch.equal(few[1], many[1])
 
@@ -101,8 +114,8 @@ def test_rows_of_any_length(int8: bool) -> None:
     rng = np.random.default_rng(6)
     queries = QUERIES * rng.uniform(0.01, 30, (70, 1)).astype(np.float32)
     keys = KEYS * rng.uniform(0.01, 30, (9000, 1)).astype(np.float32)
-    assert_same(cpu.top_k(queries, keys, 10, PENALTY, PLENTY, int8), brute_force(queries, keys, 10, PENALTY))
-    scores, rows = gpu.top_k(torch.from_numpy(queries), torch.from_numpy(keys), 10, None, PLENTY)
+    assert_same(cpu_top_k(queries, keys, 10, PENALTY, PLENTY, int8), brute_force(queries, keys, 10, PENALTY))
+    scores, rows = gpu_top_k(torch.from_numpy(queries), torch.from_numpy(keys), 10, None, PLENTY)
     assert_same((scores.numpy(), rows.numpy()), brute_force(queries, keys, 10))
 
 
@@ -110,10 +123,10 @@ def test_rows_of_any_length(int8: bool) -> None:
 @pytest.mark.parametrize("k", [1, 150])
 def test_all_keys_identical(k: int, int8: bool) -> None:
     keys = np.repeat(units(1, 40, 7), 9000, axis=0)
-    scores, rows = cpu.top_k(QUERIES, keys, k, None, PLENTY, int8)
+    scores, rows = cpu_top_k(QUERIES, keys, k, None, PLENTY, int8)
     assert (rows == np.arange(k)).all()
     assert (scores == scores[:, :1]).all()
-    _, rows = gpu.top_k(torch.from_numpy(QUERIES[:3]), torch.from_numpy(keys), k, None, PLENTY)
+    _, rows = gpu_top_k(torch.from_numpy(QUERIES[:3]), torch.from_numpy(keys), k, None, PLENTY)
     assert (rows == torch.arange(k)).all()
 
 
@@ -152,7 +165,7 @@ def test_a_row_that_is_not_finite_is_named(bad: float) -> None:
     with pytest.raises(BilexError, match="row 8234 "):
         neighbourhoods(QUERIES, keys, device="cpu")
     with pytest.raises(BilexError, match="row 8234 "):
-        gpu.top_k(torch.from_numpy(QUERIES), torch.from_numpy(keys), 3, None, PLENTY)
+        gpu_top_k(torch.from_numpy(QUERIES), torch.from_numpy(keys), 3, None, PLENTY)
 
 
 def test_shapes_and_k_that_make_no_sense() -> None:
@@ -178,9 +191,9 @@ def test_any_small_problem_with_whole_numbers(data: st.DataObject) -> None:
     k = min(len(keys), data.draw(st.integers(1, 90), label="k"))
     expected = brute_force(queries, keys, k, penalty)
     for int8 in (False, True):
-        assert_same(cpu.top_k(queries, keys, k, penalty, 1 << 20, int8), expected)
+        assert_same(cpu_top_k(queries, keys, k, penalty, 1 << 20, int8), expected)
     column = None if penalty is None else torch.from_numpy(penalty)
-    scores, rows = gpu.top_k(torch.from_numpy(queries), torch.from_numpy(keys), k, column, 1 << 20)
+    scores, rows = gpu_top_k(torch.from_numpy(queries), torch.from_numpy(keys), k, column, 1 << 20)
     assert_same((scores.numpy(), rows.numpy()), expected)
 
 
@@ -237,19 +250,19 @@ def test_proposed_scores_lie_within_the_bound(rows: Floats, length: float) -> No
         off = np.abs(proposed_scores(left, right) - true)
         of_rows, of_columns = operands.quantization_error(left, right)
         assert (off <= of_rows[:, None] + of_columns + operands.float32_error(left, right)[:, None]).all()
-    left, right = (gpu.operand(torch.from_numpy(side), None, 1.0) for side in (queries, keys))
+    left, right = (bfloat16.operand(torch.from_numpy(side), None, 1.0) for side in (queries, keys))
     proposed = (left.rows @ right.rows.T).double().numpy()
-    assert (np.abs(proposed - true) <= gpu.error_bound(left, right)[:, None].double().numpy()).all()
+    assert (np.abs(proposed - true) <= bfloat16.error_bound(left, right)[:, None].double().numpy()).all()
 
 
 def test_unit_rows_lie_within_the_bounds_however_they_round() -> None:
     rows = torch.from_numpy(np.concatenate([adversarial_units(200, 40, 3), units(200, 40, 4)]))
     rows = torch.nn.functional.normalize(rows)
     true = rows.double() @ rows.double().T
-    low = gpu.rounded_units(rows)
+    low = bfloat16.rounded_units(rows)
     moved = ((low @ low.T).double() - true).abs()
-    assert (moved <= gpu.UNIT_ERROR).all()
-    assert float(moved.max()) > 0.3 * gpu.UNIT_ERROR  # the rows are bad enough to mean something
+    assert (moved <= bfloat16.UNIT_ERROR).all()
+    assert float(moved.max()) > 0.3 * bfloat16.UNIT_ERROR  # the rows are bad enough to mean something
 
 
 def test_eight_bit_rows_of_uneven_coordinates_are_rounded_as_finely_as_even_ones() -> None:
@@ -273,7 +286,7 @@ def test_the_bound_of_bfloat16_rounding_holds_and_is_reached() -> None:
     for largest in (0.3, 0.999, 1.0, 1.002, 1.0039, 1.1, 1.99, 2.0, 700.0):
         numbers = torch.linspace(0, largest, 200_001)
         moved = float((numbers.bfloat16().double() - numbers.double()).abs().max())
-        bound = float(gpu._bfloat16_rounding(numbers.double()[-1:])[0])
+        bound = float(bfloat16.rounding_error(numbers.double()[-1:])[0])
         assert moved <= bound * (1 + 1e-6)
         assert moved >= 0.9 * bound
 
@@ -320,5 +333,5 @@ def test_rows_that_a_heap_does_not_decide_are_searched_plainly(
     seen = []
     real = cpu.plain.top_k
     monkeypatch.setattr(cpu.plain, "top_k", lambda some, *rest: seen.append(len(some)) or real(some, *rest))
-    assert_same(cpu.top_k(queries, keys, 5, None, PLENTY, int8), brute_force(queries, keys, 5))
+    assert_same(cpu_top_k(queries, keys, 5, None, PLENTY, int8), brute_force(queries, keys, 5))
     assert sum(seen) < 10

@@ -26,7 +26,7 @@ import torch
 
 from bilex.aligners.base import Pairs
 from bilex.aligners.preparation import UnitRows
-from bilex.search.negatives import Forbidden, Moment, Nearest, hard_negatives, to_units
+from bilex.search.negatives import Forbidden, HardNegatives, Moment, Nearest, to_units
 
 # A sum over words of outer products is symmetric: only so many blocks of columns on and right of the
 # diagonal are multiplied, of so many words at a time, which stay in the cache.
@@ -158,8 +158,8 @@ class Contrast:
         self.temperature, self.through_norms = temperature, through_norms
         self.rejected = rejected
         self.search = (
-            hard_negatives(source.rows[: source.keys], negatives, temperature, source_forbidden),
-            hard_negatives(target.rows[: target.keys], negatives, temperature, target_forbidden),
+            HardNegatives(source.rows[: source.keys], negatives, temperature, source_forbidden),
+            HardNegatives(target.rows[: target.keys], negatives, temperature, target_forbidden),
         )
         # The unit vectors of the last update, and those before it, whose memory the next ones take.
         self.previous: list[torch.Tensor | None] = [None, None]
@@ -176,8 +176,6 @@ class Contrast:
         x, y = (side.of(words.of_pair) for side, words in zip(mapped, self.words, strict=True))
         at_target = self._moment(x, w_target, mapped[1], self.words[1].keys)
         at_source = self._moment(y, w_source, mapped[0], self.words[0].keys)
-        self.search[1].look(at_target)
-        self.search[0].look(at_source)
         of_target, of_source = self.search[1].nearest(at_target), self.search[0].nearest(at_source)
         if self.rejected is not None:
             of_source = self.rejected[0].joined(of_source, y.unit, w_source, self.temperature)

@@ -7,8 +7,8 @@ in float32. In the end a heap's keys are scored in float64. No key outside it ex
 than the error bound of float32, so a row whose k-th best score does is exact. The few other rows (masses of
 equal scores) go through `bilex.search.plain`.
 
-Many queries share the threads by rows, and torch multiplies. A few queries at a time, as a server has them,
-share them by keys, and loops of our own multiply 8-bit rows, without torch.
+Threads share many queries by rows, and torch multiplies. They share a few queries at a time, as a server has
+them, by keys, and compiled loops multiply 8-bit rows without torch.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bilex.core.compiling import njit
 from bilex.core.errors import BilexError
 from bilex.core.machine import processor
 from bilex.search import plain
-from bilex.search.heaps import COLUMNS, Heaps, exact_scores, scan
 from bilex.search.low_precision.int8_keys import Int8Keys
 from bilex.search.low_precision.operands import (
     Operand,
@@ -40,6 +40,7 @@ from bilex.search.threads import in_threads, single_threaded_torch, worker_count
 if TYPE_CHECKING:
     import torch
 
+COLUMNS = 512  # scores of a row that are compared with the same threshold
 _BLOCK_ROWS = 1024
 _FEWEST_BLOCK_ROWS = 16
 _SPARE = 6  # keys in a heap beyond the k best, which decide near ties
@@ -48,6 +49,20 @@ _SERVED_KEYS = 8192  # whose products are looked at together
 _ROUNDED = 1024  # keys that are read and rounded together
 _LARGEST = 127  # 8-bit number that loops of our own multiply
 Visit = Callable[[npt.NDArray[np.generic], int, int], None]
+
+
+class Heaps(NamedTuple):
+    """A binary heap per query with the worst key first, whose score is the query's threshold."""
+
+    score: npt.NDArray[np.float32]
+    key: npt.NDArray[np.int32]
+    threshold: npt.NDArray[np.float32]
+
+    @classmethod
+    def empty(cls, queries: int, size: int) -> Heaps:
+        """Heaps that any score enters."""
+        lowest = np.full((queries, size), -np.inf, np.float32)
+        return cls(lowest, np.zeros((queries, size), np.int32), np.full(queries, -np.inf, np.float32))
 
 
 class KeySearch:
@@ -62,27 +77,22 @@ class KeySearch:
         int8 = int8_pays(len(queries), len(self.keys), k) if self.int8 is None else self.int8
         if int8 not in self.prepared:
             self.prepared[int8] = operand(self.keys, int8=int8)
-        scaled, shift = _scaled(queries, self.penalty, len(self.keys))
+        scaled, shift, largest = _scaled(queries, self.penalty, len(self.keys))
         left, right = operand(scaled, int8=int8), self.prepared[int8]
-        errors = quantization_error(left, right, _largest(shift))
+        errors = quantization_error(left, right, largest)
         heaps = Heaps.empty(len(queries), min(k + _SPARE, len(self.keys)))
         given = left.scale, right.scale, *errors, shift, scaled, self.keys, *heaps, left.exact
         row_blocks(left.rows, right.rows, memory, lambda block, row, key: scan(block, row, key, *given))
-        bound = heaps.threshold + float32_error(left, right, _largest(shift))
+        bound = heaps.threshold + float32_error(left, right, largest)
         return _best(heaps.key, bound, queries, scaled, self.keys, shift, self.penalty, k)
 
 
 class ServedKeys:
     """Keys prepared once for any number of searches by a few queries, in a quarter of their memory.
 
-    Args:
-        keys: One float32 row per key; only the few rows that come near the best are read later.
-        penalty: CSLS's term of each key.
-        read: Called after rows of `keys` were read, so that the caller may release a file's pages.
-        instruction: Whether AVX-512 VNNI multiplies; None decides by the processor.
-
-    Raises:
-        BilexError: A row is not finite.
+    `read` is called after rows of `keys` were read, so that the caller may release the pages of a file; only
+    the few rows that come near the best are read after the preparation. `instruction` says whether AVX-512
+    VNNI multiplies; None decides by the processor.
     """
 
     def __init__(
@@ -93,50 +103,38 @@ class ServedKeys:
         *,
         instruction: bool | None = None,
     ) -> None:
-        count, width = keys.shape
         self.keys, self._penalty, self._read = _read_only(keys), penalty, read
-        self._low = Int8Keys(count, width, instruction)
-        measures = np.zeros(count, np.float32), np.zeros(count), np.zeros(count)
-        self._prepared = Operand(np.zeros(0, np.int8), *measures, longest=0.0)
+        self._low = Int8Keys(len(keys), keys.shape[1], instruction)
         self._threads = processor().threads
         self._pool = ThreadPoolExecutor(self._threads, "served-keys")
-        for start in range(0, count, _ROUNDED):
-            at = slice(start, start + _ROUNDED)
-            part = operand(self.keys[at], int8=True, limit=_LARGEST, first=start)
-            self._low.put(part.rows[:, :width], start)
-            for name in ("scale", "error", "norm"):
-                getattr(self._prepared, name)[at] = getattr(part, name)
-            self._prepared = self._prepared._replace(longest=max(self._prepared.longest, part.longest))
+        measures, longest = [], 0.0
+        for start in range(0, len(keys), _ROUNDED):
+            part = operand(self.keys[start : start + _ROUNDED], int8=True, limit=_LARGEST, first=start)
+            self._low.put(part.rows[:, : keys.shape[1]], start)
+            measures.append((part.scale, part.error, part.norm))
+            longest = max(longest, part.longest)
             read()
+        scale, error, norm = map(np.concatenate, zip(*measures, strict=True))
+        self._prepared = Operand(np.zeros(0, np.int8), scale, error, norm, longest)
 
     def top_k(self, queries: Floats, k: int, *, penalised: bool = True) -> tuple[Floats, Rows]:
-        """For each query the k keys of highest score, best first.
-
-        Args:
-            queries: One float32 row per query.
-            k: How many keys; at most as many as there are.
-            penalised: Whether the score is twice the similarity less the key's penalty, if there are any,
-                or the similarity.
-
-        Raises:
-            BilexError: A query is not finite.
-        """
+        """For each query the k keys of highest score, best first; with or without the penalty."""
         scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
         for start in range(0, len(queries), _SERVED_QUERIES):
             at = slice(start, start + _SERVED_QUERIES)
-            scores[at], rows[at] = self._some(queries[at], k, self._penalty if penalised else None)
+            scores[at], rows[at] = self._search(queries[at], k, self._penalty if penalised else None)
             self._read()
         return scores, rows
 
-    def _some(self, queries: Floats, k: int, penalty: Floats | None) -> tuple[Floats, Rows]:
-        """The best keys of a few queries: each thread has a part of the keys, and heaps of its own."""
+    def _search(self, queries: Floats, k: int, penalty: Floats | None) -> tuple[Floats, Rows]:
+        """The best keys of a few queries; each thread has a part of the keys and its own heaps."""
         if not np.isfinite(queries).all():
             raise BilexError("a query holds NaN or infinite values; nothing can be near it.")
-        scaled, shift = _scaled(queries, penalty, len(self.keys))
+        scaled, shift, largest = _scaled(queries, penalty, len(self.keys))
         left, right = operand(scaled, int8=True, limit=_LARGEST), self._prepared
-        errors = quantization_error(left, right, _largest(shift))
+        errors = quantization_error(left, right, largest)
         given = left.scale, right.scale, *errors, shift, scaled, self.keys
-        asked = left.rows[:, : self.keys.shape[1]]
+        low = left.rows[:, : self.keys.shape[1]]
         blocks = range(0, len(self.keys), _SERVED_KEYS)
         parts = max(1, min(self._threads, len(self.keys) // (k + _SERVED_KEYS)))
 
@@ -146,23 +144,16 @@ class ServedKeys:
             for start in blocks[len(blocks) * part // parts : len(blocks) * (part + 1) // parts]:
                 width = min(_SERVED_KEYS, len(self.keys) - start)
                 block = memory[: len(queries) * width].reshape(len(queries), width)
-                self._low.products(asked, start, block)
+                self._low.products(low, start, block)
                 scan(block, 0, start, *given, *heaps, False)
             return heaps
 
         others = [self._pool.submit(search, part) for part in range(1, parts)]
         found = [search(0), *(other.result() for other in others)]
         bound = np.max([heaps.threshold for heaps in found], axis=0)
-        bound += float32_error(left, right, _largest(shift))
+        bound += float32_error(left, right, largest)
         keys = np.concatenate([heaps.key for heaps in found], axis=1)
         return _best(keys, bound, queries, scaled, self.keys, shift, penalty, k)
-
-
-def top_k(
-    queries: Floats, keys: Floats, k: int, penalty: Floats | None, memory: int, int8: bool | None = None
-) -> tuple[Floats, Rows]:
-    """Exact top-k of one set against another; see `bilex.search.top_k`."""
-    return KeySearch(keys, penalty, int8).top_k(queries, k, memory)
 
 
 def row_blocks(rows: npt.NDArray[Any], others: npt.NDArray[Any], memory: int, visit: Visit) -> None:
@@ -195,15 +186,12 @@ def row_blocks(rows: npt.NDArray[Any], others: npt.NDArray[Any], memory: int, vi
             done.result()
 
 
-def _scaled(queries: Floats, penalty: Floats | None, keys: int) -> tuple[Floats, Floats]:
-    """Queries and an addend per key, so that a score is their product and the addend."""
+def _scaled(queries: Floats, penalty: Floats | None, keys: int) -> tuple[Floats, Floats, float]:
+    """Queries and an addend per key, so that a score is their product and the addend; the largest addend."""
     if penalty is None:
-        return _read_only(queries), np.zeros(keys, np.float32)
-    return _read_only(queries * np.float32(2)), -np.ascontiguousarray(penalty, np.float32)
-
-
-def _largest(shift: Floats) -> float:
-    return float(np.abs(shift).max(initial=0.0))
+        return _read_only(queries), np.zeros(keys, np.float32), 0.0
+    shift = -np.ascontiguousarray(penalty, np.float32)
+    return _read_only(queries * np.float32(2)), shift, float(np.abs(shift).max(initial=0.0))
 
 
 def _best(
@@ -250,3 +238,105 @@ def as_tensor(rows: npt.NDArray[Any]) -> torch.Tensor:
     import torch
 
     return torch.from_numpy(rows) if rows.dtype == np.int8 else placed(rows, torch.device("cpu"))
+
+
+@njit(nogil=True, cache=True)
+def push(scores: Any, keys: Any, thresholds: Any, query: int, key: int, score: Any) -> None:
+    """Put a key into a query's heap in place of the worst one."""
+    size, place = scores.shape[1], 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and scores[query, child + 1] < scores[query, child]:
+            child += 1
+        if scores[query, child] >= score:
+            break
+        scores[query, place], keys[query, place] = scores[query, child], keys[query, child]
+        place = child
+    scores[query, place], keys[query, place] = score, key
+    thresholds[query] = scores[query, 0]
+
+
+@njit(nogil=True, cache=True)
+def flagged(flags: Any, places: Any) -> Any:
+    """Write the places of the flags (bytes, of which eight are read at once) that are set; how many."""
+    words = flags.view(np.uint64)
+    found: Any = 0
+    for word in range(words.shape[0]):
+        if words[word] != 0:
+            for place in range(8 * word, 8 * word + 8):
+                places[found] = place
+                found += np.int64(flags[place] != 0)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def new_flags(count: int) -> Any:
+    """Flags for so many scores, and places for them."""
+    size = -(-count // 8) * 8
+    return np.zeros(size, np.uint8), np.empty(size + 1, np.int64)
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def float32_dot(queries: Any, row: int, keys: Any, key: int) -> Any:
+    """The product of a query and a key in float32."""
+    total = np.float32(0)
+    for d in range(queries.shape[1]):
+        total += queries[row, d] * keys[key, d]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def scan(
+    block: Any,
+    first_row: int,
+    first_key: int,
+    row_scale: Any,
+    key_scale: Any,
+    row_error: Any,
+    key_error: Any,
+    shift: Any,
+    queries: Any,
+    keys: Any,
+    heap_scores: Any,
+    heap_keys: Any,
+    thresholds: Any,
+    exact: bool,
+) -> None:
+    """Put the scores of a block that exceed the threshold of their row into its heap.
+
+    A score that is not exact counts with its largest error, and is computed again in float32.
+    """
+    for first in range(0, block.shape[1], COLUMNS):
+        width = min(COLUMNS, block.shape[1] - first)
+        start, stop = first_key + first, first_key + first + width
+        scales, raised = key_scale[start:stop], shift[start:stop] + key_error[start:stop]
+        flags, hits = new_flags(width)
+        for r in range(block.shape[0]):
+            row, cells = first_row + r, block[r, first : first + width]
+            _flag(cells, row_scale[row], scales, raised, thresholds[row] - row_error[row], flags)
+            for h in range(flagged(flags, hits)):
+                key = start + hits[h]
+                score = np.float32(cells[hits[h]]) if exact else float32_dot(queries, row, keys, key)
+                if score + shift[key] > thresholds[row]:
+                    push(heap_scores, heap_keys, thresholds, row, key, score + shift[key])
+
+
+@njit(nogil=True, cache=True)
+def _flag(cells: Any, scale: Any, scales: Any, raised: Any, threshold: Any, flags: Any) -> None:
+    """Say which scores of a row may exceed its threshold; compiled to vectors."""
+    for c in range(cells.shape[0]):
+        flags[c] = np.uint8(np.float32(cells[c]) * scale * scales[c] + raised[c] >= threshold)
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def exact_scores(candidates: Any, queries: Any, keys: Any, shift: Any, out: Any) -> None:
+    """The scores of each query's candidates, summed in float64."""
+    for row in range(candidates.shape[0]):
+        for c in range(candidates.shape[1]):
+            key = candidates[row, c]
+            total = 0.0
+            for d in range(queries.shape[1]):
+                total += np.float64(queries[row, d]) * np.float64(keys[key, d])
+            out[row, c] = np.float32(total + np.float64(shift[key]))

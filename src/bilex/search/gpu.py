@@ -2,92 +2,20 @@
 
 A strip of queries meets all keys in one product. The k best keys of a query lie in the k groups of keys with
 the highest maxima, so only group maxima are ranked; the best groups' proposals are ranked in turn, and the
-leading ones are scored again in float64. A row whose last re-scored proposal could still hide a better key
-behind it (by the measured rounding errors) is done again with twice as many.
+leading ones are scored again in float64. A row whose last proposal could still hide a better key behind it
+(by the measured rounding errors) is searched again with twice as many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
-
 import torch
 
 from bilex.core.device import in_blocks
-from bilex.core.errors import BilexError
+from bilex.search.low_precision import bfloat16
 
 _GROUP = 16
-_ROUNDED_AT_ONCE = 1 << 17
-_FLOAT32_ROUNDING = 2.0**-23
 _FEWEST_ROWS = 256
 _STRIP = 1 << 26  # scores that are penalised and hidden at a time
-# How far a product of two rounded unit rows, itself rounded, can lie from the true cosine: bfloat16 moves
-# each row by at most 2^-8 of its length and the result by at most 2^-8; sums of 2,000 float32 terms by 2^-12.
-UNIT_ERROR = (1 + 2.0**-8) ** 2 * (1 + 2.0**-12) - 1 + 2.0**-8
-
-
-class Operand(NamedTuple):
-    """Rows in bfloat16, their distance from the true rows, and their lengths."""
-
-    rows: torch.Tensor
-    error: torch.Tensor
-    norm: torch.Tensor
-
-
-def operand(rows: torch.Tensor, extra: torch.Tensor | None, scale: float) -> Operand:
-    """Round `scale`·rows with `extra` columns beside them; pad to widths that tensor cores like."""
-    width = rows.shape[1] + (0 if extra is None else extra.shape[1])
-    low = torch.zeros(len(rows), -(-width // 8) * 8, dtype=torch.bfloat16, device=rows.device)
-    error, norm = torch.zeros(len(rows), device=rows.device), torch.zeros(len(rows), device=rows.device)
-    for start in range(0, len(rows), _ROUNDED_AT_ONCE):
-        block = slice(start, start + _ROUNDED_AT_ONCE)
-        first = 0
-        for part in [rows[block] * scale] if extra is None else [rows[block] * scale, extra[block]]:
-            rounded = part.to(torch.bfloat16)
-            low[block, first : first + part.shape[1]] = rounded
-            error[block] += (part - rounded.float()).square().sum(1)
-            norm[block] += rounded.float().square().sum(1)
-            first += part.shape[1]
-    if not bool(torch.isfinite(norm).all()):
-        row = int(torch.nonzero(~torch.isfinite(norm))[0])
-        raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
-    return Operand(low, error.sqrt() * (1 + 1e-5), norm.sqrt() * (1 + 1e-5))
-
-
-def rounded_units(rows: torch.Tensor) -> torch.Tensor:
-    """Unit rows in bfloat16, padded to widths that tensor cores like."""
-    return torch.nn.functional.pad(rows.to(torch.bfloat16), (0, -rows.shape[1] % 8))
-
-
-def error_bound(queries: Operand, keys: Operand) -> torch.Tensor:
-    """Per query, the largest possible distance of a proposed score from the true one."""
-    largest_norm, largest_error = keys.norm.max(), keys.error.max()
-    bound = queries.error * (largest_norm + largest_error) + queries.norm * largest_error
-    rounding = queries.rows.shape[1] * _FLOAT32_ROUNDING
-    largest_score = queries.norm * largest_norm * (1 + rounding)
-    return (bound + rounding * largest_score + _bfloat16_rounding(largest_score)) * (1 + 1e-6)
-
-
-def _bfloat16_rounding(largest: torch.Tensor) -> torch.Tensor:
-    """The furthest that rounding to bfloat16 moves a number of at most this size.
-
-    With p the power of two at or under `largest`: numbers under p move by at most p/512, those from p on
-    by at most p/256 and no further than back to p.
-    """
-    power = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1)
-    return torch.maximum(power / 512, torch.minimum(largest - power, power / 256))
-
-
-@contextmanager
-def full_sums() -> Iterator[None]:
-    """Forbid cuBLAS to add partial sums in bfloat16."""
-    before = torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = before
 
 
 class KeySearch:
@@ -99,88 +27,73 @@ class KeySearch:
         if penalty is not None:
             high = penalty.to(torch.bfloat16).float()
             extra = torch.stack([high, penalty - high], 1)
-        rounded = operand(keys, extra, 1.0)
+        rounded = bfloat16.operand(keys, extra, 1.0)
         self.right = rounded._replace(rows=padded(rounded.rows))
         self.shift = torch.zeros(len(keys), device=keys.device) if penalty is None else -penalty
 
     def top_k(self, queries: torch.Tensor, k: int, memory: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Exact top-k of some queries, in strips that fit the memory."""
         extra = None if self.scale == 1 else -torch.ones(len(queries), 2, device=queries.device)
-        left = operand(queries, extra, self.scale)
-        bound = error_bound(left, self.right)
+        left = bfloat16.operand(queries, extra, self.scale)
+        bound = bfloat16.error_bound(left, self.right)
         scores = torch.empty(len(queries), k, device=queries.device)
         rows = torch.empty(len(queries), k, dtype=torch.int64, device=queries.device)
-        wanted, look_at = torch.arange(len(queries), device=queries.device), k + max(22, k // 2)
-        with full_sums():
-            while len(wanted):
-                look_at = min(look_at, len(self.keys))
-                wanted = self._fill(queries, left, bound, wanted, look_at, memory, scores, rows)
-                look_at *= 2
-        return scores, rows
-
-    def _fill(
-        self,
-        queries: torch.Tensor,
-        left: Operand,
-        bound: torch.Tensor,
-        wanted: torch.Tensor,
-        look_at: int,
-        memory: int,
-        scores: torch.Tensor,
-        rows: torch.Tensor,
-    ) -> torch.Tensor:
-        """Write the k best among the `look_at` best proposals of the `wanted` queries; those not decided."""
-        undecided = []
+        wanted, count = torch.arange(len(queries), device=queries.device), k + max(22, k // 2)
+        undecided: list[torch.Tensor] = []
 
         def search(block: slice) -> None:
+            """Write the k best of the `count` best proposals of some wanted queries."""
             part = wanted[block]
-            candidates, worst = best_proposals(left.rows[part], self.right.rows, len(self.keys), look_at)
-            candidates = candidates.sort(dim=1).values
+            proposed, candidates = best_proposals(left.rows[part], self.right.rows, len(self.keys), count)
+            worst, candidates = proposed.amin(1).float(), candidates.sort(dim=1).values
             exact = torch.einsum("qd,qcd->qc", queries[part].double(), self.keys[candidates].double())
             exact = (exact * self.scale + self.shift[candidates].double()).float()
             exact, order = exact.sort(dim=1, descending=True, stable=True)
-            scores[part] = exact[:, : scores.shape[1]]
-            rows[part] = candidates.gather(1, order[:, : scores.shape[1]])
-            sure = scores[part][:, -1] > worst + bound[part]
-            undecided.append(part[~sure] if look_at < len(self.keys) else part[:0])
+            scores[part], rows[part] = exact[:, :k], candidates.gather(1, order[:, :k])
+            sure = (exact[:, k - 1] > worst + bound[part]) | (count == len(self.keys))
+            undecided.append(part[~sure])
 
-        cost = len(self.right.rows) * 2 + look_at * (_GROUP * 16 + self.keys.shape[1] * 12)
-        in_blocks(len(wanted), memory // cost, search)
-        return torch.cat(undecided)
-
-
-def top_k(
-    queries: torch.Tensor, keys: torch.Tensor, k: int, penalty: torch.Tensor | None, memory: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Exact top-k; see `bilex.search.top_k`."""
-    return KeySearch(keys, penalty).top_k(queries, k, memory)
+        with bfloat16.full_sums():
+            while len(wanted):
+                count = min(count, len(self.keys))
+                cost = len(self.right.rows) * 2 + count * (_GROUP * 16 + self.keys.shape[1] * 12)
+                in_blocks(len(wanted), memory // cost, search)
+                wanted, count = torch.cat(undecided), 2 * count
+                undecided.clear()
+        return scores, rows
 
 
 def best_proposals(
-    queries: torch.Tensor, keys: torch.Tensor, key_count: int, look_at: int
+    queries: torch.Tensor, keys: torch.Tensor, key_count: int, count: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The `look_at` best keys of each query by the low-precision product, and a score that no other exceeds.
-
-    `keys` are padded with zero rows to a multiple of the group size; `key_count` of them are real.
-    """
+    """The `count` best scores of each query and their keys; `keys` are `padded`, `key_count` are real."""
     block = queries @ keys.T
-    if len(keys) > key_count:
-        block[:, key_count:] = -torch.inf
-    # Group g holds the columns g, g + width, g + 2·width, ...: maxima over them read memory in order.
-    groups = block.view(len(queries), _GROUP, -1)
-    width = groups.shape[2]
-    best_groups = groups.amax(1).topk(min(look_at, width), dim=1, sorted=False).indices
-    members = groups.gather(2, best_groups[:, None, :].expand(-1, _GROUP, -1)).flatten(1)
-    values, places = members.topk(look_at, dim=1, sorted=False)
-    looked = best_groups.shape[1]
-    chosen = best_groups.gather(1, places % looked) + places // looked * width
-    return chosen, values.amin(1).float()
+    block[:, key_count:] = -torch.inf
+    return k_best(block, count)
 
 
 def padded(keys: torch.Tensor) -> torch.Tensor:
     """Key rows with zero rows behind them up to a multiple of the group size."""
     padding = -len(keys) % _GROUP
     return torch.nn.functional.pad(keys, (0, 0, 0, padding)) if padding else keys
+
+
+def k_best(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The k highest scores of each row and their columns, in no order.
+
+    Group g holds the columns g, g + width, g + 2·width, ...: maxima over them read memory in order. Columns
+    beyond the last whole group are ranked with the members of the best groups.
+    """
+    width = scores.shape[1] // _GROUP
+    if width <= k:
+        return scores.topk(k, dim=1, sorted=False)
+    grouped = _GROUP * width
+    groups = torch.unflatten(scores[:, :grouped], 1, (_GROUP, width))
+    best = groups.amax(1).topk(k, dim=1, sorted=False).indices
+    members = groups.gather(2, best[:, None].expand(-1, _GROUP, -1)).flatten(1)
+    values, places = torch.cat([members, scores[:, grouped:]], dim=1).topk(k, dim=1, sorted=False)
+    in_groups = best.gather(1, places % k) + places // k * width
+    return values, torch.where(places < _GROUP * k, in_groups, places + grouped - _GROUP * k)
 
 
 def match(
@@ -192,7 +105,7 @@ def match(
     written. Scores that do not fit into `memory` are computed twice.
     """
     if keep < 1:
-        x, y = rounded_units(x), rounded_units(y)
+        x, y = bfloat16.rounded_units(x), bfloat16.rounded_units(y)
     n, m, device = len(x), len(y), x.device
     random = torch.Generator(device).manual_seed(seed)
     height = min(n, max(_FEWEST_ROWS, memory // (4 * m)))
@@ -213,13 +126,12 @@ def match(
     forward = torch.empty(n, dtype=torch.int64, device=device)
     backward = torch.zeros(m, dtype=torch.int64, device=device)
     backward_score = torch.full((m,), -torch.inf, device=device)
-    with full_sums():
+    with bfloat16.full_sums():
         for start in starts:
             block = products(start)
-            of_rows[start : start + height] = k_highest(block, min(k, m), 1)
-            highest = torch.cat([of_columns, k_highest(block, min(k, len(block)), 0)], dim=1)
-            few = highest.shape[1] <= min(k, n)
-            of_columns = highest if few else highest.topk(min(k, n), dim=1, sorted=False).values
+            of_rows[start : start + height] = k_best(block, min(k, m))[0]
+            highest = torch.cat([of_columns, k_best(block.T, min(k, len(block)))[0]], dim=1)
+            of_columns = highest.topk(min(k, highest.shape[1]), dim=1, sorted=False).values
         row_penalty, column_penalty = of_rows.mean(dim=1) / 2, of_columns.mean(dim=1) / 2
         for start in starts:
             block = buffer if len(starts) == 1 else products(start)
@@ -232,17 +144,3 @@ def match(
                 backward_score = torch.maximum(score, backward_score)
     best = of_rows.amax(dim=1).double().mean() + of_columns.amax(dim=1).double().mean()
     return forward, backward, float(best) / 2
-
-
-def k_highest(scores: torch.Tensor, k: int, dim: int) -> torch.Tensor:
-    """The k highest scores of each column (dim 0) or of each row (dim 1), one line each, in no order."""
-    width = scores.shape[dim] // _GROUP
-    if width <= k:
-        return scores.movedim(dim, 1).topk(k, dim=1, sorted=False).values
-    # Group g holds the places g, g + width, g + 2·width, ...: maxima over them read memory in order.
-    groups = torch.unflatten(scores.narrow(dim, 0, _GROUP * width), dim, (_GROUP, width))
-    best = groups.amax(dim).movedim(dim, 1).contiguous()
-    chosen = best.topk(k, dim=1, sorted=False).indices[:, None].expand(-1, _GROUP, -1)
-    lines = groups.movedim(2, 0) if dim == 0 else groups
-    rest = scores.narrow(dim, _GROUP * width, scores.shape[dim] - _GROUP * width).movedim(dim, 1)
-    return torch.cat([lines.gather(2, chosen).flatten(1), rest], dim=1).topk(k, dim=1, sorted=False).values

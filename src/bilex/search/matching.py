@@ -19,17 +19,17 @@ import torch
 
 from bilex.core.compiling import njit
 from bilex.core.device import resolve_device, with_less_memory
-from bilex.search.cpu import as_tensor, row_blocks
-from bilex.search.heaps import COLUMNS, Heaps, flagged, float32_dot, new_flags, push
+from bilex.search.cpu import COLUMNS, as_tensor, flagged, float32_dot, new_flags, push, row_blocks
 from bilex.search.low_precision import operands
+from bilex.search.low_precision.operands import multiply
 from bilex.search.search import AnyRows, placed
 
 Floats = npt.NDArray[np.float32]
+Given = list[tuple[Floats, npt.NDArray[Any], Floats, Floats]]
 _FEWEST_ROWS = 256
 _CANDIDATES = 8
 _BLOCK_MEMORY = 1 << 26
 _MARGIN = 0.04  # by which a call starts under the thresholds of the one before
-_MOST_UNDECIDED = 0.05  # with a larger share of undecided lines a second pass is cheaper
 
 
 class Matches(NamedTuple):
@@ -105,34 +105,32 @@ class StochasticMatcher:
         return int(self._random.integers(2**63)), int(self._random.integers(2**63))
 
 
-class _Candidates(NamedTuple):
-    """The best kept partners of each line by the penalties of the call before, best first; −1 for none."""
+class _Lines(NamedTuple):
+    """One language in one call: each of its rows is a line, that is a row or a column, of the score matrix.
 
+    Attributes:
+        rows: The true rows.
+        low: The rows as they are multiplied; times `scale` they are close to the true ones.
+        scale: One factor per row.
+        error: How far a product of each row may be off, if exact scores are wanted.
+        penalty: Half of CSLS's term of each row, by the call before.
+        best: A heap of the highest scores of each line, and `key`, where they are.
+        threshold: The lowest score of each heap.
+        value: The highest kept scores less the penalty of where they are, best first.
+        score: The same scores without penalty, and `place`, where they are; −1 for none.
+    """
+
+    rows: Floats
+    low: npt.NDArray[Any]
+    scale: Floats
+    error: Floats
+    penalty: Floats
+    best: Floats
+    key: npt.NDArray[np.int32]
+    threshold: Floats
     value: Floats
     score: Floats
     place: npt.NDArray[np.int32]
-
-
-class _Side:
-    """One language in one call: its rows, and what was found for each of its lines."""
-
-    def __init__(self, rows: Floats, low: operands.Operand, keep: float) -> None:
-        self.rows, self.low = rows, low
-        self.error = np.zeros(len(rows), np.float32)
-        self.multiplied = low.rows if keep < 1 else rows
-        self.scale: Floats = low.scale if keep < 1 else np.ones(len(rows), np.float32)
-        self.partner = np.empty(len(rows), np.int64)
-
-    def open(self, others: int, k: int, start: tuple[Floats, Floats] | None) -> None:
-        """Empty heaps and candidates; scores must exceed `start` to enter them."""
-        self.heaps = Heaps.empty(len(self.rows), min(k, others))
-        shape = len(self.rows), _CANDIDATES
-        lowest = np.full(shape, -np.inf, np.float32)
-        self.candidates = _Candidates(lowest, np.empty(shape, np.float32), np.full(shape, -1, np.int32))
-        if start is not None:
-            self.heaps.threshold[:] = start[0]
-            self.heaps.score[:] = start[0][:, None]
-            self.candidates.value[:] = start[1][:, None]
 
 
 class CpuMatcher:
@@ -151,90 +149,72 @@ class CpuMatcher:
         self, x: torch.Tensor, y: torch.Tensor, keep: float, masks: tuple[int, int]
     ) -> tuple[torch.Tensor, torch.Tensor, float]:
         """Forward partners, backward partners and the objective."""
-        int8 = operands.matches_in_int8()
-        sides = [
-            _Side(rows, operands.operand(rows, int8=int8, rotate=False), keep)
-            for rows in (x.numpy(), y.numpy())
-        ]
+        rows, int8 = (x.numpy(), y.numpy()), operands.matches_in_int8()
+        low = [operands.operand(side, int8=int8, rotate=False) for side in rows]
         rescored = keep >= 1 and int8
-        if rescored:
-            sides[0].error, sides[1].error = operands.quantization_error(sides[0].low, sides[1].low)
-        mask = np.array([*masks, round(keep * 2**32)], np.uint64)
-        known = [len(penalty) for penalty in self.penalties] == [len(x), len(y)]
-        if not known:
-            self.penalties = [np.zeros(len(rows), np.float32) for rows in (x, y)]
-        most = _MOST_UNDECIDED * (len(x) + len(y))
-        for starts in ([self.starts] if known else []) + [None, None]:
-            before = self.penalties
-            self._pass(sides, starts, rescored, mask)
-            short = [np.flatnonzero(side.heaps.score[:, 0] == -np.inf) for side in sides]
-            if starts is not None:
-                pairs = zip(sides, starts, strict=True)
-                short = [np.flatnonzero(side.heaps.threshold <= start[0]) for side, start in pairs]
-            few = sum(map(len, short)) <= most
-            if few:
-                self._fill(sides, short)
-            best = [np.sort(side.heaps.score, axis=1).astype(np.float64) for side in sides]
-            self.penalties = [np.maximum(each.mean(axis=1) / 2, -1e9).astype(np.float32) for each in best]
-            undecided = [self._choose(sides, number, before, mask) for number in (0, 1)]
-            if few and sum(map(len, undecided)) <= most:
-                break
-        for number, lines in enumerate(undecided):
-            side, penalty = sides[number], self.penalties[1 - number]
-            for some, scores in _whole(side, sides[1 - number], lines):
-                _choose_whole(scores, some, penalty, mask[number], mask[2], side.partner)
-        margin = np.float32(_MARGIN)
-        self.starts = [
-            (side.heaps.threshold - margin, side.candidates.value[:, -1] - margin) for side in sides
+        zeros = [np.zeros(len(side), np.float32) for side in rows]
+        errors = operands.quantization_error(low[0], low[1]) if rescored else zeros
+        given = [
+            (side, each.rows, each.scale, error) for side, each, error in zip(rows, low, errors, strict=True)
         ]
-        objective = float(best[0][:, -1].mean() + best[1][:, -1].mean()) / 2
-        return torch.from_numpy(sides[0].partner), torch.from_numpy(sides[1].partner), objective
+        mask = np.array([*masks, round(keep * 2**32)], np.uint64)
+        if [len(penalty) for penalty in self.penalties] != [len(x), len(y)]:
+            lowest = [np.full_like(zero, -np.inf) for zero in zeros]
+            self.penalties, self.starts = zeros, list(zip(lowest, lowest, strict=True))
+            self._pass(given, rescored, mask)
+            self.starts = [(start[0], least) for start, least in zip(self.starts, lowest, strict=True)]
+        before = self.penalties
+        sides = self._pass(given, rescored, mask)
+        partners = []
+        for number, side in enumerate(sides):
+            penalty = self.penalties[1 - number]
+            risen = np.float32(max(0.0, float((before[1 - number] - penalty).max())) + 1e-6)
+            partner, decided = np.empty(len(side.rows), np.int64), np.empty(len(side.rows), np.bool_)
+            _choose(side, risen, penalty, mask[number], mask[2], partner, decided)
+            for lines, scores in _whole(side, sides[1 - number], np.flatnonzero(~decided), rescored):
+                _choose_whole(scores, lines, penalty, mask[number], mask[2], partner)
+            partners.append(torch.from_numpy(partner))
+        objective = sum(float(side.best.max(axis=1).mean(dtype=np.float64)) for side in sides) / 2
+        return partners[0], partners[1], objective
 
-    def _pass(
-        self, sides: list[_Side], starts: list[tuple[Floats, Floats]] | None, rescored: bool, mask: Any
-    ) -> None:
-        """Find the k best scores and the candidates of every line, from one product."""
+    def _pass(self, given: Given, rescored: bool, mask: Any) -> list[_Lines]:
+        """Find the best scores and the candidates of every line by one product, and the new penalties."""
+        sides = []
+        for number, (threshold, value) in enumerate(self.starts):
+            best = np.repeat(threshold[:, None], min(self.k, len(self.starts[1 - number][0])), axis=1)
+            heap = best, np.zeros(best.shape, np.int32), threshold.copy()
+            values = np.repeat(value[:, None], _CANDIDATES, axis=1)
+            candidates = values, np.zeros_like(values), np.full_like(values, -1, np.int32)
+            sides.append(_Lines(*given[number], self.penalties[number], *heap, *candidates))
         x, y = sides
-        x.open(len(y.rows), self.k, starts[0] if starts else None)
-        y.open(len(x.rows), self.k, starts[1] if starts else None)
         locks = [threading.Lock() for _ in range(0, len(y.rows), COLUMNS)]
-        given = x.low.scale, y.low.scale, x.error, y.error, *self.penalties
-        found = x.heaps, y.heaps, x.candidates, y.candidates
 
         def visit(block: npt.NDArray[np.generic], row: int, column: int) -> None:
             with locks[column // COLUMNS]:
-                _collect(block, row, column, *given, *found, x.rows, y.rows, rescored, mask)
+                _collect(block, row, column, x, y, rescored, mask)
 
-        row_blocks(x.low.rows, y.low.rows, _BLOCK_MEMORY, visit)
-
-    def _fill(self, sides: list[_Side], short: list[npt.NDArray[np.intp]]) -> None:
-        """Complete the heaps of lines that started too high."""
-        for number, lines in enumerate(short):
-            heaps = sides[number].heaps
-            k = heaps.score.shape[1]
-            for some, scores in _whole(sides[number], sides[1 - number], lines):
-                heaps.score[some] = np.partition(scores, -k, axis=1)[:, -k:]
-            heaps.threshold[lines] = heaps.score[lines].min(axis=1, initial=np.inf)
-
-    def _choose(
-        self, sides: list[_Side], number: int, before: list[Floats], mask: Any
-    ) -> npt.NDArray[np.intp]:
-        """Choose the partners of a side's lines among the candidates; the lines that these do not decide."""
-        side, penalty = sides[number], self.penalties[1 - number]
-        risen = np.float32(max(0.0, float((before[1 - number] - penalty).max())) + 1e-6)
-        decided = np.empty(len(side.rows), np.bool_)
-        _choose(*side.candidates, risen, penalty, mask[number], mask[2], side.partner, decided)
-        return np.flatnonzero(~decided)
+        row_blocks(x.low, y.low, _BLOCK_MEMORY, visit)
+        for number, side in enumerate(sides):  # complete the heaps of lines that started too high
+            short, k = np.flatnonzero(side.threshold <= self.starts[number][0]), side.best.shape[1]
+            for lines, scores in _whole(side, sides[1 - number], short, rescored):
+                side.best[lines] = np.partition(scores, -k, axis=1)[:, -k:]
+        margin = np.float32(_MARGIN)
+        self.penalties = [(side.best.mean(axis=1, dtype=np.float64) / 2).astype(np.float32) for side in sides]
+        self.starts = [(side.best.min(axis=1) - margin, side.value[:, -1] - margin) for side in sides]
+        return sides
 
 
 def _whole(
-    side: _Side, other: _Side, lines: npt.NDArray[np.intp]
+    side: _Lines, other: _Lines, lines: npt.NDArray[np.intp], rescored: bool
 ) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
     """All scores of some lines, a few lines at a time."""
     for start in range(0, len(lines), _FEWEST_ROWS):
         some = lines[start : start + _FEWEST_ROWS]
-        cells = operands.multiply(*map(as_tensor, (side.multiplied[some], other.multiplied))).numpy()
-        yield some, cells.astype(np.float32) * (side.scale[some][:, None] * other.scale)
+        if rescored:
+            yield some, multiply(as_tensor(side.rows[some]), as_tensor(other.rows)).numpy()
+        else:
+            cells = multiply(as_tensor(side.low[some]), as_tensor(other.low)).numpy()
+            yield some, cells.astype(np.float32) * (side.scale[some][:, None] * other.scale)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -248,70 +228,48 @@ def _kept(key: Any, query: int, candidate: int, limit: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _collect(
-    block: Any,
-    first_row: int,
-    first_column: int,
-    row_scale: Any,
-    column_scale: Any,
-    row_error: Any,
-    column_error: Any,
-    row_penalty: Any,
-    column_penalty: Any,
-    row_heaps: Any,
-    column_heaps: Any,
-    row_candidates: Any,
-    column_candidates: Any,
-    source: Any,
-    target: Any,
-    rescored: bool,
-    mask: Any,
+    block: Any, first_row: int, first_column: int, x: Any, y: Any, rescored: bool, mask: Any
 ) -> None:
     """Take the scores of a block into the heaps and candidates of their row and their column."""
-    width = block.shape[1]
+    width, least = block.shape[1], x.value.shape[1] - 1
     last = first_column + width
-    scales, errors = column_scale[first_column:last], column_error[first_column:last]
-    penalties = column_penalty[first_column:last]
-    row_best, row_place, row_threshold = row_heaps.score, row_heaps.key, row_heaps.threshold
-    column_best, column_place, column_threshold = column_heaps.score, column_heaps.key, column_heaps.threshold
-    row_value, row_score, row_partner = row_candidates.value, row_candidates.score, row_candidates.place
-    column_value, column_score = column_candidates.value, column_candidates.score
-    column_partner = column_candidates.place
-    thresholds, least = column_threshold[first_column:last], row_value.shape[1] - 1
-    values = np.empty(width, np.float32)
-    for c in range(width):
-        values[c] = column_value[first_column + c, least]
+    scales, errors, penalties = (
+        y.scale[first_column:last],
+        y.error[first_column:last],
+        y.penalty[first_column:last],
+    )
+    thresholds, values = y.threshold[first_column:last], y.value[first_column:last, least].copy()
     flags, hits = new_flags(width)
     for r in range(block.shape[0]):
         row = first_row + r
-        scale, penalty, error = row_scale[row], row_penalty[row], row_error[row]
+        scale, penalty = x.scale[row], x.penalty[row]
         _flag(
-            block, r, scale, scales, error, errors, row_threshold[row], row_value[row, least], penalty,
+            block[r], scale, scales, x.error[row], errors, x.threshold[row], x.value[row, least], penalty,
             thresholds, values, penalties, flags,
         )  # fmt: skip
         for h in range(flagged(flags, hits)):
             c = hits[h]
             column = first_column + c
             if rescored:
-                score = float32_dot(source, row, target, column)
+                score = float32_dot(x.rows, row, y.rows, column)
             else:
                 score = np.float32(block[r, c]) * (scale * scales[c])
-            if score > row_threshold[row]:
-                push(row_best, row_place, row_threshold, row, column, score)
+            if score > x.threshold[row]:
+                push(x.best, x.key, x.threshold, row, column, score)
             if score > thresholds[c]:
-                push(column_best, column_place, column_threshold, column, row, score)
+                push(y.best, y.key, y.threshold, column, row, score)
             value = score - penalties[c]
-            if value > row_value[row, least] and _kept(mask[0], row, column, mask[2]):
-                _insert(row_value, row_score, row_partner, row, value, score, column)
+            if value > x.value[row, least] and _kept(mask[0], row, column, mask[2]):
+                _insert(x, row, value, score, column)
             value = score - penalty
             if value > values[c] and _kept(mask[1], column, row, mask[2]):
-                _insert(column_value, column_score, column_partner, column, value, score, row)
-                values[c] = column_value[column, least]
+                _insert(y, column, value, score, row)
+                values[c] = y.value[column, least]
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def _flag(
-    block: Any,
-    row: int,
+    cells: Any,
     scale: Any,
     scales: Any,
     error: Any,
@@ -325,49 +283,39 @@ def _flag(
     flags: Any,
 ) -> None:
     """Say which scores of a row may enter a heap or be a candidate; compiled to vectors."""
-    for c in range(block.shape[1]):
-        score = np.float32(block[row, c]) * (scale * scales[c]) + (error + errors[c])
+    for c in range(cells.shape[0]):
+        score = np.float32(cells[c]) * (scale * scales[c]) + (error + errors[c])
         of_row = min(threshold, value + penalties[c])
         of_column = min(thresholds[c], values[c] + penalty)
         flags[c] = np.uint8(score >= min(of_row, of_column))
 
 
 @njit(nogil=True, cache=True)
-def _insert(values: Any, scores: Any, places: Any, line: int, value: Any, score: Any, place: int) -> None:
+def _insert(lines: Any, line: int, value: Any, score: Any, place: int) -> None:
     """Put a candidate among those of a line, which fall by value; the worst one is dropped."""
-    at = values.shape[1] - 1
-    while at > 0 and values[line, at - 1] < value:
-        values[line, at], scores[line, at] = values[line, at - 1], scores[line, at - 1]
-        places[line, at] = places[line, at - 1]
+    values, scores, places = lines.value[line], lines.score[line], lines.place[line]
+    at = values.shape[0] - 1
+    while at > 0 and values[at - 1] < value:
+        values[at], scores[at], places[at] = values[at - 1], scores[at - 1], places[at - 1]
         at -= 1
-    values[line, at], scores[line, at], places[line, at] = value, score, place
+    values[at], scores[at], places[at] = value, score, place
 
 
 @njit(nogil=True, cache=True)
-def _choose(
-    values: Any,
-    scores: Any,
-    places: Any,
-    risen: Any,
-    penalty: Any,
-    key: Any,
-    limit: Any,
-    partner: Any,
-    decided: Any,
-) -> None:
-    """Choose each line's best candidate by the new penalties, and say where no other score can win.
+def _choose(lines: Any, risen: Any, penalty: Any, key: Any, limit: Any, partner: Any, decided: Any) -> None:
+    """Choose the best candidate of each line by the new penalties, and say where no other score can win.
 
     `risen` is the most that a score less its penalty can have risen with the new penalties.
     """
-    for line in range(values.shape[0]):
+    for line in range(lines.value.shape[0]):
         best, found = np.float32(-np.inf), penalty.shape[0]
-        for c in range(values.shape[1]):
-            place = places[line, c]
+        for c in range(lines.value.shape[1]):
+            place = lines.place[line, c]
             if place >= 0:
-                value = scores[line, c] - penalty[place]
+                value = lines.score[line, c] - penalty[place]
                 if value > best or (value == best and place < found):
                     best, found = value, place
-        worst = values[line, values.shape[1] - 1]
+        worst = lines.value[line, -1]
         decided[line] = worst == -np.inf or best > worst + risen
         partner[line] = found if best >= 0 else _first_hidden(key, line, penalty.shape[0], limit, found)
 

@@ -1,27 +1,42 @@
 """The exact nearest keys of queries that move a little at a time, and their softmax-weighted sum.
 
-At every update of its maps, stage C1 needs each query's nearest words of the other language
+At every update of its maps, stage C1 needs the nearest words of the other language of each query
 (`bilex.search.plain.nearest` finds them plainly). The maps move little between updates, so each query keeps a
 *pool*: the keys that scored best when it was last searched in full, with an upper bound on the score of every
 key outside. A score cannot change by more than its query moved plus the furthest that any key moved. While
-the pool's n-th best score stays above the bound plus that drift, the n best of the pool are the n best of
-all keys; a query for which this fails is searched in full again. Nothing is approximated.
+the n-th best score in the pool stays above the bound, the n best of the pool are the n best of all keys; a
+query for which this fails is searched in full again. Nothing is approximated.
 
 Scores are q·y/‖yW‖ with the *unmapped* key y: the query carries the map. So the keys stay put, and the
-weighted sum over a query's nearest keys comes from the same rows as the scores.
+weighted sum over the nearest keys of a query comes from the same rows as the scores.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from bilex.core.compiling import njit
+from bilex.core.device import in_blocks
+from bilex.search.gpu import best_proposals, padded
+from bilex.search.low_precision.bfloat16 import UNIT_ERROR, full_sums, rounded_units
+from bilex.search.search import top_k
+from bilex.search.threads import in_threads
+
+# On a CPU and on a GPU: A pool holds this many times the wanted neighbours (deeper pools last longer but cost
+# more per update, on a GPU more than on a CPU), and so many bytes of scores or rows are computed at a time.
+_POOL_FACTOR, _BLOCK_MEMORY = (6, 4), (1 << 26, 1 << 30)
+# Guards the bounds against float32 rounding of scores, norms and steps.
+_ROUNDING = 2e-6
+_QUERIES_PER_TASK = 256
+_FORBIDDEN = -1e30  # the score of a forbidden key; finite, so that its weight times its score is zero
+
 
 class Nearest(NamedTuple):
-    """What an update needs of a query's nearest keys.
+    """What an update needs of the nearest keys.
 
     Attributes:
         total: Per query, the sum of exp(score/τ) over its n nearest keys.
@@ -56,18 +71,6 @@ class Moment(NamedTuple):
     key_step: torch.Tensor
 
 
-class HardNegatives(Protocol):
-    """A searcher over one set of keys; `searched` counts the full searches of a query so far."""
-
-    searched: int
-
-    def look(self, now: Moment) -> None:
-        """Begin with what `nearest` will need at this same moment, without waiting for results."""
-
-    def nearest(self, now: Moment) -> Nearest:
-        """The n nearest keys of every query, the query's forbidden keys left out."""
-
-
 class Forbidden(NamedTuple):
     """Keys that a query may not have: those at `keys[starts[i]:starts[i + 1]]` for query i."""
 
@@ -79,17 +82,140 @@ class Forbidden(NamedTuple):
         """The most forbidden keys of one query."""
         return int(np.diff(self.starts).max(initial=0))
 
+    def table(self) -> torch.Tensor:
+        """The forbidden keys of each query as rows of equal length, filled up with −1."""
+        counts = np.diff(self.starts)
+        table = np.full((len(counts), max(1, self.most)), -1, np.int64)
+        query = np.repeat(np.arange(len(counts)), counts)
+        table[query, np.arange(len(self.keys)) - self.starts[query]] = self.keys
+        return torch.from_numpy(table)
 
-def hard_negatives(keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> HardNegatives:
-    """A searcher for the n nearest of some unmapped keys, on their device and in their precision."""
-    n = max(1, min(n, len(keys) - forbidden.most))
-    if keys.device.type == "cpu" and keys.dtype == torch.float32:
-        from bilex.search.negatives_cpu import CpuHardNegatives
 
-        return CpuHardNegatives(keys, n, temperature, forbidden)
-    from bilex.search.negatives_gpu import GpuHardNegatives
+class HardNegatives:
+    """The pools of all queries among some unmapped keys, on their device and in their precision.
 
-    return GpuHardNegatives(keys, n, temperature, forbidden)
+    Every pool has a row in each of four tensors: `pool`, its keys; `scores`, upper bounds on their scores;
+    `outside`, an upper bound on the score of every other key; `level`, a lower bound on the n-th best score.
+    `searched` counts the queries that were searched in full so far.
+    """
+
+    def __init__(self, keys: torch.Tensor, n: int, temperature: float, forbidden: Forbidden) -> None:
+        self.keys, self.temperature = keys.contiguous(), temperature
+        self.n = max(1, min(n, len(keys) - forbidden.most))
+        self.searched = 0
+        self.forbidden = forbidden.table().to(keys.device)
+        self.on_gpu = keys.device.type == "cuda"
+        self.memory = _BLOCK_MEMORY[self.on_gpu]
+        # How far a product of two unit rows may be off.
+        self.error = UNIT_ERROR if self.on_gpu else 2.0**-23 * (keys.shape[1] + 4)
+        queries, size = (
+            len(self.forbidden),
+            max(_POOL_FACTOR[self.on_gpu] * self.n, self.n + forbidden.most + 1),
+        )
+        self.pool = torch.zeros(queries, min(len(keys), size), dtype=torch.int64, device=keys.device)
+        self.scores = keys.new_zeros(self.pool.shape)
+        self.outside = keys.new_full((queries,), torch.inf)
+        self.level = keys.new_full((queries,), -torch.inf)
+        self.key = torch.zeros(queries, self.n, dtype=torch.int64, device=keys.device)
+        self.score = keys.new_zeros(self.key.shape)
+
+    def nearest(self, now: Moment) -> Nearest:
+        """The n nearest keys of every query, without its forbidden keys.
+
+        A pool that could serve only if its n-th best score has risen is not scored but filled again.
+        """
+        step = now.query_step + (now.key_step + _ROUNDING)
+        self.scores += step[:, None]
+        self.outside += step
+        promising = ~(self.outside >= self.level)
+        self.level -= step
+        undecided = ~promising
+        undecided[promising] = ~self._decide(now, torch.nonzero(promising)[:, 0])
+        due = torch.nonzero(undecided)[:, 0]
+        if len(due):
+            self.searched += len(due)
+            self._search(now, due)
+            tied = due[~self._decide(now, due)]
+            if len(tied):
+                self._search_exactly(now, tied)
+        weight = (self.score / self.temperature).exp()
+        context = torch.nn.functional.embedding_bag(
+            self.key, self.keys, mode="sum", per_sample_weights=weight * now.inverse_norm[self.key]
+        )
+        return Nearest(weight.sum(1), context, self.key, self.score)
+
+    def _decide(self, now: Moment, wanted: torch.Tensor) -> torch.Tensor:
+        """Find the n nearest keys in the pools of the `wanted` queries; whether no other key can be nearer.
+
+        NaN counts as decided, so that the loss shows it.
+        """
+        if not self.on_gpu and self.keys.dtype == torch.float32:
+            tensors = now.queries, self.keys, now.inverse_norm, self.pool, self.scores, self.level, wanted
+            arrays = [tensor.contiguous().numpy() for tensor in tensors]
+            in_threads(len(wanted), lambda start, stop: _score(*arrays, start, stop), _QUERIES_PER_TASK)
+        else:
+            size = self.memory // (self.pool.shape[1] * self.keys.shape[1] * 4)
+            in_blocks(len(wanted), size, lambda block: self._score(now, wanted[block]))
+        score, place = self.scores[wanted].topk(self.n, dim=1, sorted=False)
+        self.score[wanted], self.key[wanted] = score, self.pool[wanted].gather(1, place).clamp_min_(0)
+        self.level[wanted] = score.amin(1)
+        return ~(self.outside[wanted] >= self.level[wanted])
+
+    def _score(self, now: Moment, part: torch.Tensor) -> None:
+        """Score the pools of some queries by torch alone."""
+        pool = self.pool[part]
+        scores = torch.bmm(self.keys[pool], now.queries[part][:, :, None])[:, :, 0] * now.inverse_norm[pool]
+        self.scores[part] = scores.masked_fill_(pool < 0, _FORBIDDEN)
+
+    def _search(self, now: Moment, wanted: torch.Tensor) -> None:
+        """Fill the pools of the `wanted` queries from a product with all keys."""
+        low = rounded_units if self.on_gpu else torch.Tensor.contiguous
+        keys = padded(low(now.key_units))
+
+        def search(block: slice) -> None:
+            part = wanted[block]
+            scores, rows = best_proposals(
+                low(now.query_units[part]), keys, len(self.keys), self.pool.shape[1]
+            )
+            self._fill(part, rows, scores, self.error)
+
+        with full_sums():
+            in_blocks(len(wanted), self.memory // (4 * len(keys)), search)
+
+    def _search_exactly(self, now: Moment, wanted: torch.Tensor) -> None:
+        """Fill pools of queries with many equal scores by an exact search; they serve this update only."""
+        device = self.keys.device
+        found = top_k(now.query_units[wanted], now.key_units, self.pool.shape[1], device=device)
+        scores, rows = (torch.from_numpy(part).to(device) for part in found)
+        self._fill(wanted, rows, scores, 0.0)
+        self._decide(now, wanted)
+        self.outside[wanted] = torch.inf
+
+    def _fill(self, part: torch.Tensor, rows: torch.Tensor, scores: torch.Tensor, error: float) -> None:
+        """Make the best keys of some queries their pools; scores may be off by `error`."""
+        error += _ROUNDING
+        whole = self.pool.shape[1] == len(self.keys)
+        self.outside[part] = -torch.inf if whole else scores.amin(1).to(self.outside.dtype) + error
+        barred = (rows[:, :, None] == self.forbidden[part][:, None, :]).any(2)
+        scores = scores.to(self.scores.dtype).masked_fill(barred, _FORBIDDEN) + error
+        self.pool[part], self.scores[part] = rows.masked_fill(barred, -1), scores
+        self.level[part] = scores.topk(self.n, dim=1, sorted=False).values.amin(1) - 2 * error
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def _score(
+    queries: Any, keys: Any, inverse_norm: Any, pool: Any, scores: Any, level: Any, wanted: Any,
+    start: int, stop: int,
+) -> None:  # fmt: skip
+    """Score the pooled keys of some queries, without those whose upper bounds do not reach the level."""
+    for i in wanted[start:stop]:
+        for c in range(pool.shape[1]):
+            key = pool[i, c]
+            if key >= 0 and not scores[i, c] < level[i]:
+                total = np.float32(0)
+                for d in range(keys.shape[1]):
+                    total += queries[i, d] * keys[key, d]
+                scores[i, c] = total * inverse_norm[key]
 
 
 def to_units(

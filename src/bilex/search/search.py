@@ -38,39 +38,18 @@ def top_k(
     device: str | torch.device = "auto",
     memory: int | None = None,
 ) -> tuple[Floats, Rows]:
-    """For each query the k keys of highest score, best first.
+    """For each query the k keys of highest score, best first, and their scores; all keys if there are fewer.
 
-    The score is the dot product q·y, or 2·q·y − penalty(y) when `key_penalty` is given ("half CSLS":
-    the penalty is the mean similarity of y to its neighbours). Scores are those of float64 arithmetic,
-    rounded to float32; ties go to the lower index. Rows are taken as they are: give unit rows for
-    cosines.
-
-    Args:
-        queries: One query per row, as a numpy array or a torch tensor.
-        keys: One key per row.
-        k: How many; if there are fewer keys, all of them.
-        key_penalty: One number per key.
-        device: "auto", "cpu" or "cuda".
-        memory: Bytes that the working blocks may take; None follows the free memory.
-
-    Returns:
-        Scores and key indices, each of shape (queries, k).
-
-    Raises:
-        BilexError: The widths differ, k is not positive, or a vector is not finite.
+    The score is the dot product q·y, or 2·q·y − penalty(y) when `key_penalty` is given ("half CSLS": the
+    penalty is the mean similarity of y to its neighbours). Scores are those of float64 arithmetic, rounded to
+    float32; ties go to the lower index. Rows are taken as they are: give unit rows for cosines. `memory` is
+    how many bytes the working blocks may take; None follows the free memory.
     """
     return KeySearch(keys, key_penalty=key_penalty, device=device, memory=memory).top_k(queries, k)
 
 
 class KeySearch:
-    """Keys that are searched more than once, and prepared only once.
-
-    Args:
-        keys: One key per row, as a numpy array, a torch tensor or rows stored in a file.
-        key_penalty: One number per key; see `top_k`.
-        device: "auto", "cpu" or "cuda".
-        memory: Bytes that the working blocks may take; None follows the free memory.
-    """
+    """Keys that are searched more than once, and prepared only once; see `top_k`."""
 
     def __init__(
         self,
@@ -80,27 +59,26 @@ class KeySearch:
         device: str | torch.device = "auto",
         memory: int | None = None,
     ) -> None:
-        self._keys, self._penalty, self._memory = keys, key_penalty, memory
-        self._requested = device
+        self._keys, self._penalty, self._memory, self._requested = keys, key_penalty, memory, device
 
     @cached_property
     def _device(self) -> torch.device:
         return resolve_device(self._requested)
 
     def top_k(self, queries: AnyRows, k: int) -> tuple[Floats, Rows]:
-        """For each query the k keys of highest score; see `bilex.search.top_k`.
-
-        Raises:
-            BilexError: The widths differ, k is not positive, or a vector is not finite.
-        """
-        _check(queries, self._keys, k)
+        """For each query the k keys of highest score; see `bilex.search.top_k`."""
+        shapes = queries.shape, self._keys.shape
+        if queries.ndim != 2 or self._keys.ndim != 2 or shapes[0][1] != shapes[1][1]:
+            raise BilexError(f"vectors of shapes {shapes[0]} and {shapes[1]} cannot be compared row by row.")
+        if k < 1:
+            raise BilexError(f"k must be at least 1, not {k}.")
         k = min(k, len(self._keys))
         few = self._requested in ("auto", "cpu") and plain.are_few(len(queries), len(self._keys))
         if few and _no_tensor(queries) and _no_tensor(self._keys):
             return plain.top_k(array(queries), self._keys, k, self._penalty)
         if not len(queries) or not len(self._keys):
             return np.zeros((len(queries), k), np.float32), np.zeros((len(queries), k), np.int64)
-        memory = default_memory(self._device) if self._memory is None else self._memory
+        memory = _free_memory(self._device) if self._memory is None else self._memory
         if self._device.type == "cpu":
             return self._on_cpu.top_k(array(queries), k, memory)
         scores, rows = self._on_gpu.top_k(placed(queries, self._device), k, memory)
@@ -163,18 +141,11 @@ def ranks_of(
     device: str = "auto",
     memory: int = 256 << 20,
 ) -> Rows:
-    """The rank of one chosen key for each query, 1 for the best; counted, so that memory stays bounded.
+    """The rank of one chosen key per query, 1 for the best, under each of several rankings.
 
-    Args:
-        queries: One query per row.
-        keys: One key per row.
-        chosen: For each query the key whose rank is wanted.
-        penalties: One ranking for each: None ranks by q·y, numbers (one per key) by 2·q·y − penalty(y).
-        device: "auto", "cpu" or "cuda".
-        memory: Bytes that a block of scores may take.
-
-    Returns:
-        Ranks of shape (penalties, queries). A key of equal score and lower index stands before.
+    A ranking without penalty goes by q·y, one with numbers (one per key) by 2·q·y − penalty(y). A key of
+    equal score and lower index counts as better. Returns ranks of shape (penalties, queries). Keys are
+    counted in blocks of scores of at most `memory` bytes.
     """
     import torch
 
@@ -196,7 +167,7 @@ def ranks_of(
     return ranks
 
 
-def default_memory(device: torch.device) -> int:
+def _free_memory(device: torch.device) -> int:
     """Bytes for working blocks: an eighth of the free memory, between 64 MiB and 2 GiB."""
     free = available_memory()
     if device.type == "cuda":
@@ -226,13 +197,6 @@ def placed(rows: AnyRows, device: torch.device) -> torch.Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(np.ascontiguousarray(rows, np.float32)).to(device)
-
-
-def _check(queries: AnyRows, keys: AnyRows, k: int) -> None:
-    if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
-        raise BilexError(f"vectors of shapes {queries.shape} and {keys.shape} cannot be compared row by row.")
-    if k < 1:
-        raise BilexError(f"k must be at least 1, not {k}.")
 
 
 def _no_tensor(rows: AnyRows) -> TypeGuard[Matrix]:
