@@ -4,7 +4,7 @@ Each query has a heap of a few more than its k best keys so far; the worst of th
 A block of products is small enough to stay in a core's cache while every score is compared with the
 threshold of its row. Products of 8-bit rows count with their largest error, and what passes is scored again
 in float32. In the end a heap's keys are scored in float64. No key outside it exceeds the threshold by more
-than the error bound of float32, so a row whose k-th best score does is exact. The few other rows (masses of
+than the error bound of float32, so a row whose k-th best score does is exact. The few other rows (with many
 equal scores) go through `bilex.search.plain`.
 
 Threads share many queries by rows, and torch multiplies. They share a few queries at a time, as a server has
@@ -45,9 +45,9 @@ _BLOCK_ROWS = 1024
 _FEWEST_BLOCK_ROWS = 16
 _SPARE = 6  # keys in a heap beyond the k best, which decide near ties
 _SERVED_QUERIES = 32  # at a time: more gain little, and the keys that they read of a file take memory
-_SERVED_KEYS = 8192  # whose products are looked at together
+_SERVED_KEYS = 8192  # whose products are compared together
 _ROUNDED = 1024  # keys that are read and rounded together
-_LARGEST = 127  # 8-bit number that loops of our own multiply
+_LARGEST = 127  # 8-bit number in a server's keys
 Visit = Callable[[npt.NDArray[np.generic], int, int], None]
 
 
@@ -273,7 +273,7 @@ def flagged(flags: Any, places: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def new_flags(count: int) -> Any:
-    """Flags for so many scores, and places for them."""
+    """Flags for `count` scores, and room for their places."""
     size = -(-count // 8) * 8
     return np.zeros(size, np.uint8), np.empty(size + 1, np.int64)
 
@@ -340,3 +340,19 @@ def exact_scores(candidates: Any, queries: Any, keys: Any, shift: Any, out: Any)
             for d in range(queries.shape[1]):
                 total += np.float64(queries[row, d]) * np.float64(keys[key, d])
             out[row, c] = np.float32(total + np.float64(shift[key]))
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def score_pools(
+    queries: Any, keys: Any, inverse_norm: Any, pool: Any, scores: Any, level: Any, wanted: Any,
+    start: int, stop: int,
+) -> None:  # fmt: skip
+    """Score the pools of `bilex.search.negatives`, without keys whose upper bounds do not reach the level."""
+    for i in wanted[start:stop]:
+        for c in range(pool.shape[1]):
+            key = pool[i, c]
+            if key >= 0 and not scores[i, c] < level[i]:
+                total = np.float32(0)
+                for d in range(keys.shape[1]):
+                    total += queries[i, d] * keys[key, d]
+                scores[i, c] = total * inverse_norm[key]

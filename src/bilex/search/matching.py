@@ -47,33 +47,20 @@ class Matches(NamedTuple):
 
 
 class StochasticMatcher:
-    """Finds partners again and again between sets of rows.
+    """Finds partners between sets of rows, call after call; CSLS's terms have k neighbours.
 
-    What is found depends on the random seed and on how many calls there were before, never on what these saw.
-
-    Args:
-        k: Neighbours in CSLS's terms.
-        seed: Random seed.
-        device: "auto", "cpu" or "cuda".
-        memory: Bytes of scores that a GPU holds at a time; scores that do not fit are computed twice.
-        calls: How many calls of an earlier matcher this one continues from.
+    The result depends on the random seed and on the number of calls before, never on what these saw; `calls`
+    is how many calls of an earlier matcher this one continues from.
     """
 
     def __init__(
-        self,
-        k: int = 10,
-        seed: int = 0,
-        device: str | torch.device = "auto",
-        memory: int = 2 << 30,
-        calls: int = 0,
+        self, k: int = 10, seed: int = 0, device: str | torch.device = "auto", calls: int = 0
     ) -> None:
-        self.k = k
-        self.device = resolve_device(device)
-        self._memory = memory
+        self.k, self.device, self._cpu = k, resolve_device(device), CpuMatcher(k)
+        self._memory = 2 << 30  # bytes of scores that a GPU holds at a time
         self._random = np.random.default_rng(seed)
         for _ in range(calls):
             self._masks()
-        self._cpu = CpuMatcher(k)
 
     def __call__(self, source: AnyRows, target: AnyRows, keep: float) -> Matches:
         """Match two sets of rows by CSLS, each score kept with probability `keep`.
@@ -82,11 +69,6 @@ class StochasticMatcher:
         have in common. A score that is not kept counts as zero, so it can still win over negative ones. While
         masking is random (keep < 1), rows are rounded to a lower precision where that is multiplied faster,
         which moves a cosine by about 0.0006, far less than randomness does. With keep = 1 all is float32.
-
-        Args:
-            source: Source rows, at least one.
-            target: Target rows, at least one.
-            keep: From 0 to 1; with 1 nothing is random.
         """
         x, y = placed(source, self.device), placed(target, self.device)
         masks = self._masks()

@@ -13,21 +13,20 @@ weighted sum over the nearest keys of a query comes from the same rows as the sc
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from bilex.core.compiling import njit
 from bilex.core.device import in_blocks
 from bilex.search.gpu import best_proposals, padded
 from bilex.search.low_precision.bfloat16 import UNIT_ERROR, full_sums, rounded_units
 from bilex.search.search import top_k
 from bilex.search.threads import in_threads
 
-# On a CPU and on a GPU: A pool holds this many times the wanted neighbours (deeper pools last longer but cost
-# more per update, on a GPU more than on a CPU), and so many bytes of scores or rows are computed at a time.
+# On a CPU and on a GPU: the size of a pool in multiples of n (deeper pools last longer but cost more per
+# update, on a GPU more than on a CPU), and the bytes of scores or rows that are computed at a time.
 _POOL_FACTOR, _BLOCK_MEMORY = (6, 4), (1 << 26, 1 << 30)
 # Guards the bounds against float32 rounding of scores, norms and steps.
 _ROUNDING = 2e-6
@@ -150,9 +149,11 @@ class HardNegatives:
         NaN counts as decided, so that the loss shows it.
         """
         if not self.on_gpu and self.keys.dtype == torch.float32:
+            from bilex.search.cpu import score_pools
+
             tensors = now.queries, self.keys, now.inverse_norm, self.pool, self.scores, self.level, wanted
             arrays = [tensor.contiguous().numpy() for tensor in tensors]
-            in_threads(len(wanted), lambda start, stop: _score(*arrays, start, stop), _QUERIES_PER_TASK)
+            in_threads(len(wanted), lambda start, stop: score_pools(*arrays, start, stop), _QUERIES_PER_TASK)
         else:
             size = self.memory // (self.pool.shape[1] * self.keys.shape[1] * 4)
             in_blocks(len(wanted), size, lambda block: self._score(now, wanted[block]))
@@ -200,22 +201,6 @@ class HardNegatives:
         scores = scores.to(self.scores.dtype).masked_fill(barred, _FORBIDDEN) + error
         self.pool[part], self.scores[part] = rows.masked_fill(barred, -1), scores
         self.level[part] = scores.topk(self.n, dim=1, sorted=False).values.amin(1) - 2 * error
-
-
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def _score(
-    queries: Any, keys: Any, inverse_norm: Any, pool: Any, scores: Any, level: Any, wanted: Any,
-    start: int, stop: int,
-) -> None:  # fmt: skip
-    """Score the pooled keys of some queries, without those whose upper bounds do not reach the level."""
-    for i in wanted[start:stop]:
-        for c in range(pool.shape[1]):
-            key = pool[i, c]
-            if key >= 0 and not scores[i, c] < level[i]:
-                total = np.float32(0)
-                for d in range(keys.shape[1]):
-                    total += queries[i, d] * keys[key, d]
-                scores[i, c] = total * inverse_norm[key]
 
 
 def to_units(

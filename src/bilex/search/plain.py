@@ -24,7 +24,7 @@ _FLOAT64_ROUNDING = 2.0**-52
 
 
 def are_few(queries: int, keys: int) -> bool:
-    """Whether `top_k` answers so many queries sooner than the other searches could start."""
+    """Whether `top_k` answers these queries sooner than the other searches could start."""
     return 0 < queries <= _MOST_QUERIES and 0 < queries * keys <= _MOST_SCORES
 
 
@@ -65,13 +65,12 @@ def _top_k(queries: Floats, keys: Matrix, k: int, penalty: Floats | None) -> tup
 
 def _products(queries: Doubles, keys: Matrix) -> tuple[Doubles, float]:
     """Every product, and the length of the longest key."""
-    _check_finite(queries)
+    check_finite(np.isfinite(queries).all(axis=1))
     products, longest = np.empty((len(queries), len(keys))), 0.0
     for start in range(0, len(keys), _BLOCK):
         block = _in_float64(keys, slice(start, start + _BLOCK))
         squares = np.einsum("ij,ij->i", block, block)
-        if not np.isfinite(squares).all():
-            _check_finite(block, start)
+        check_finite(np.isfinite(squares), start)
         longest = max(longest, float(squares.max()) ** 0.5)
         products[:, start : start + _BLOCK] = queries @ block.T
     return products, longest
@@ -81,10 +80,10 @@ def _in_float64(keys: Matrix, which: slice | Rows) -> Doubles:
     return np.asarray(keys[which], np.float32).astype(np.float64)
 
 
-def _check_finite(rows: Doubles, first: int = 0) -> None:
-    finite = np.isfinite(rows).all(axis=1)
+def check_finite(finite: npt.NDArray[np.bool_], first: int = 0) -> None:
+    """Refuse rows, counted from `first`, that are not all finite."""
     if not finite.all():
-        row = first + int(np.flatnonzero(~finite)[0])
+        row = first + int(np.argmin(finite))
         raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
 
 

@@ -1,4 +1,4 @@
-"""Sharing work over the CPU's cores by threads of our own."""
+"""Threads that share work over the cores of the CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def worker_count() -> int:
 
 @contextmanager
 def single_threaded_torch() -> Iterator[Callable[[], None]]:
-    """Let our own threads be the parallelism; each calls what is yielded before its first product."""
+    """Run torch with one thread per calling thread; each calls what is yielded before its first product."""
     import torch
 
     before = torch.get_num_threads()

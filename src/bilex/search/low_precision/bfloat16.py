@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from bilex.core.errors import BilexError
+from bilex.search.plain import check_finite
 
 _ROWS_AT_ONCE = 1 << 17
 _FLOAT32_ROUNDING = 2.0**-23
@@ -38,9 +38,7 @@ def operand(rows: torch.Tensor, extra: torch.Tensor | None, scale: float) -> Ope
         low[block, :width] = rounded
         error[block] = (part - rounded.float()).square().sum(1)
         norm[block] = rounded.float().square().sum(1)
-    if not bool(torch.isfinite(norm).all()):
-        row = int(torch.nonzero(~torch.isfinite(norm))[0])
-        raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
+    check_finite(torch.isfinite(norm).cpu().numpy())
     return Operand(low, error.sqrt() * (1 + 1e-5), norm.sqrt() * (1 + 1e-5))
 
 

@@ -38,13 +38,7 @@ def available() -> bool:
 
 
 class Int8Keys:
-    """8-bit keys, laid out for whoever multiplies them.
-
-    Args:
-        count: How many.
-        width: Coordinates of a key.
-        instruction: Whether AVX-512 VNNI multiplies; None decides by the processor.
-    """
+    """8-bit keys, stored as the loop that multiplies them needs them; see `bilex.search.cpu.ServedKeys`."""
 
     def __init__(self, count: int, width: int, instruction: bool | None = None) -> None:
         self._vnni = available() if instruction is None else instruction

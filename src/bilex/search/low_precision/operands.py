@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.compiling import njit
-from bilex.core.errors import BilexError
 from bilex.core.machine import processor
+from bilex.search.plain import check_finite
 from bilex.search.threads import in_threads
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ _FEWEST_ROWS = 512  # with fewer, rounding the other side costs more than it sav
 _CHECKED = 320
 # The time of an 8-bit product over that of a float32 product, by the largest number whose sums are right.
 _TIME = {127: 0.25, 63: 0.65}
-# Wider bounds make a search score more keys: for a query about as much as the float32 product with so many
-# keys, and so many more per neighbour (research/performance.md).
+# Wider bounds make a search score more keys in float32: a query costs about as much as a float32 product with
+# these many keys more, and each neighbour with these many (research/performance.md).
 _KEYS_PER_QUERY, _KEYS_PER_NEIGHBOUR = 2_000, 60
 _used: set[Job] = set()
 
@@ -138,9 +138,8 @@ def operand(
 ) -> Operand:
     """Rows as they are multiplied; float32 rows are not copied.
 
-    With `int8` they are rotated, if wanted (on both sides of a product), and rounded to whole numbers of at
-    most `limit` (None for what torch sums right). `first` is the number of the first row, for the error about
-    one that is not finite.
+    With `int8` they are rotated (both sides of a product, or neither) and rounded to integers of at most
+    `limit` (None for what torch sums right). An error about a row that is not finite counts from `first`.
     """
     count, width = rows.shape
     scale, error, norm = np.ones(count, np.float32), np.zeros(count), np.empty(count)
@@ -160,9 +159,7 @@ def operand(
         )
     if int8 and rotate:  # float32 may add this to a row in the rotation, at worst
         error += width**1.5 * 2.0**-24 * (norm + error)
-    if not np.isfinite(norm).all():
-        row = first + int(np.flatnonzero(~np.isfinite(norm))[0])
-        raise BilexError(f"row {row} of the vectors holds NaN or infinite values; remove that word.")
+    check_finite(np.isfinite(norm), first)
     error, norm = error * (1 + 1e-9), norm * (1 + 1e-9)
     return Operand(low, scale, error, norm, float((norm + error).max(initial=0.0)))
 
@@ -203,7 +200,7 @@ def _rotate(rows: Any, by: Any, out: Any) -> None:
 def _to_int8(
     rows: Any, limit: Any, low: Any, scale: Any, error: Any, norm: Any, start: int, stop: int
 ) -> None:
-    """Round rows to whole numbers of at most `limit` times a scale per row, and measure the error."""
+    """Round rows to integers of at most `limit` times a scale per row, and measure the error."""
     for i in range(start, stop):
         row, out = rows[i], low[i]
         largest = np.float32(0)
@@ -231,7 +228,7 @@ def float32_error(own: Operand, other: Operand, largest_shift: float = 0.0) -> F
 
 
 def quantization_error(own: Operand, other: Operand, largest_shift: float = 0.0) -> tuple[Floats, Floats]:
-    """How far a proposed score is off at most: the sum of a number of its row and one of its column.
+    """The largest error of a proposed score: the sum of a number of its row and one of its column.
 
     With x̃, ỹ the rounded rows, |x·y − x̃·ỹ| ≤ ‖x − x̃‖·‖y‖ + ‖x̃‖·‖y − ỹ‖.
     """
