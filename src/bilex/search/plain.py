@@ -65,7 +65,7 @@ def _top_k(queries: Floats, keys: Matrix, k: int, penalty: Floats | None) -> tup
 
 def _products(queries: Doubles, keys: Matrix) -> tuple[Doubles, float]:
     """Every product, and the length of the longest key."""
-    check_finite(np.isfinite(queries).all(axis=1))
+    check_finite(np.asarray(np.isfinite(queries).all(axis=1)))
     products, longest = np.empty((len(queries), len(keys))), 0.0
     for start in range(0, len(keys), _BLOCK):
         block = _in_float64(keys, slice(start, start + _BLOCK))
