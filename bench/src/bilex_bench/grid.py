@@ -5,22 +5,28 @@ The tables of its TOML file are pydantic models, which check every key and value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from bilex.aligners import get_method
 from bilex.core.errors import BilexError, nearest_name
-from bilex.encoders.settings import DEFAULT_MIXING
+from bilex.encoders.settings import DEFAULT_MIXING, TuningPreset, TuningSettings, lightened
 from bilex_bench.datasets import NO_SEEDS, DataFolder
 from bilex_bench.results import Mixing, Setup
+from bilex_bench.toml_file import Place, Strict, TomlFile, typed_values
 
-SAMPLE = "sample"
-NO_MODEL = "none"
-ALL = "all"
+SAMPLE, NO_MODEL, ALL = "sample", "none", "all"
+# In the order in which a reader meets them.
+_READY = (
+    *("quick", "paper-main", "paper-panlex", "paper-c2-over-others", "paper-lms"),
+    *("paper-ablation", "paper-lambda", "shared-data", "no-seeds"),
+)
 _SHORT_NAMES = {
     "bert-base-multilingual-uncased": "mBERT",
     "xlm-mlm-100-1280": "XLM",
@@ -29,6 +35,7 @@ _SHORT_NAMES = {
     "intfloat/multilingual-e5-small": "E5",
     "e5-small-q4": "E5",
 }
+_SETTINGS_OF_GRID = ("device", "seed")  # settings of an aligner that the whole grid decides
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -66,12 +73,6 @@ def _method(name: str) -> str:
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
 
-class Strict(BaseModel):
-    """A table that has no other keys than these, and no values of other kinds."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
 class Restricted(Strict):
     """A table that applies to some pairs and seeds only."""
 
@@ -87,7 +88,18 @@ class DataEntry(Restricted):
     """A data set of a grid, `[data.NAME]`; its name also chooses among sets of dictionaries in the folder."""
 
     path: str | None = None  # None if it is given on the command line, or for the packaged sample
-    vectors: str | None = None  # as in `DataFolder.open`; None for the usual places in the folder
+    vectors: str | None = None  # as in `DataFolder.open`
+
+    def open(self, name: str, grid: str) -> DataFolder:
+        """List the files of the data set."""
+        if self.path is not None:
+            return DataFolder.open(Path(self.path), name, vectors=self.vectors)
+        if name == SAMPLE:
+            return DataFolder.sample()
+        raise BilexError(
+            f"grid '{grid}': does not say where the data '{name}' lies; give --data {name}=FOLDER, "
+            "or see 'bilex data get'."
+        )
 
 
 class LmEntry(Restricted):
@@ -96,12 +108,29 @@ class LmEntry(Restricted):
     name: str
     label: str | None = None  # its name in tables; "{lm}" stands for the model's short name
     tune: bool = True
-    tuning: dict[str, Any] = {}  # what differs from the model's own; "preset" names a lighter preset
+    tuning: dict[str, Any] = Field(
+        default_factory=dict
+    )  # where not the model's own; "preset" names a lighter preset
     mixing: Annotated[tuple[Mixing, ...], BeforeValidator(_mixings)] = (DEFAULT_MIXING,)
     samples: bool = False  # whether vectors are kept for plots
 
+    @field_validator("tuning")
+    @classmethod
+    def _check_tuning(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if given and not info.data.get("tune", True):
+            raise ValueError("it has no meaning with tune = false; take one of them out")
+        hints = get_type_hints(TuningSettings)
+        kinds = {"preset": TuningPreset} | {field.name: hints[field.name] for field in fields(TuningSettings)}
+        tuning = typed_values(given, kinds)
+        settings = {name: value for name, value in tuning.items() if name != "preset"}
+        try:
+            replace(lightened(TuningSettings(), tuning.get("preset", "paper")), **settings)
+        except BilexError as error:
+            raise ValueError(str(error)) from error
+        return settings if tuning.get("preset") == "paper" else tuning
+
     def label_at(self, method: str, mixing: Mixing) -> str:
-        """The label over the method of that label at one λ, which is named where there are several."""
+        """The label on top of a method with that label; λ is part of it where there are several."""
         usual = f"C2 ({method})" if self.tune else f"{method}+{{lm}}"
         short = _SHORT_NAMES.get(self.name) or self.name.rstrip("/").rpartition("/")[2]
         label = (self.label or usual).replace("{lm}", short)
@@ -115,9 +144,30 @@ class MethodEntry(Restricted):
 
     name: Annotated[str, AfterValidator(_method)]
     label: str | None = None  # its name in tables; None for the aligner's
-    settings: dict[str, Any] = {}  # those that differ from the defaults
+    settings: dict[str, Any] = Field(default_factory=dict)  # where not the defaults
     samples: bool = False  # whether vectors are kept for plots
-    lm: list[LmEntry] = []
+    lm: list[LmEntry] = Field(default_factory=list)
+
+    @field_validator("settings")
+    @classmethod
+    def _check_settings(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if "name" not in info.data:  # which is an error of its own
+            return given
+        method = get_method(info.data["name"])
+        hints, defaults = get_type_hints(method), method.settings_fields()
+        kinds = {name: hints[name] for name in defaults if name not in _SETTINGS_OF_GRID}
+        settings = typed_values(given, kinds)
+        settings = {name: value for name, value in settings.items() if value != defaults[name]}
+        try:
+            method(**settings)
+        except BilexError as error:
+            raise ValueError(str(error)) from error
+        return settings
+
+    def with_lm(self, lm: str) -> MethodEntry:
+        """The same with another language model, or with none."""
+        models = [] if lm == NO_MODEL else [entry.model_copy(update={"name": lm}) for entry in self.lm]
+        return self.model_copy(update={"lm": models})
 
 
 class Common(Strict):
@@ -135,27 +185,50 @@ class GridFile(Strict):
     """A whole file."""
 
     about: str = ""  # what the grid is for, in one sentence
-    grid: Common = Field(default_factory=Common)
-    data: dict[str, DataEntry] = {}
-    method: list[MethodEntry] = []
+    grid: Common = Common()
+    data: dict[str, DataEntry] = Field(default_factory=dict)
+    method: list[MethodEntry] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What is to be run."""
+    """What to run."""
 
     name: str
     common: Common
     data: Mapping[str, DataEntry]
-    methods: tuple[MethodEntry, ...]
-    where: Callable[..., str]  # file and line of a table, such as that of ("method", 0)
+    methods: Sequence[MethodEntry]
+    file: TomlFile
 
     @classmethod
     def read(cls, name: str | Path) -> Grid:
         """Read a grid by its name (`bilex benchmark grids` lists those that are ready) or its TOML file."""
-        from bilex_bench.grid_file import read_grid
-
-        return read_grid(name)
+        path = Path(name)
+        if str(name) in _READY:
+            title, folder, file = str(name), Path(), TomlFile(str(name), ready_text(str(name)))
+        elif path.exists():
+            title, folder, file = path.stem, path.parent, TomlFile.read(path)
+        else:
+            raise BilexError(
+                f"{name}: there is neither such a file nor a ready grid of that name; ready are "
+                f"{', '.join(_READY)}.{nearest_name(str(name), _READY)}"
+            )
+        content = file.load(GridFile)
+        if not content.data:
+            raise file.error('the grid has no data; write [data.NAME] with path = "FOLDER".')
+        if content.grid.seeds is None and not all(entry.seeds for entry in content.data.values()):
+            message = '\'seeds\' is missing in [grid]; name seed dictionaries, such as ["5k", "1k"].'
+            raise file.error(message, "grid")
+        if not content.method:
+            raise file.error('the grid has no methods; write [[method]] with name = "c1", say.')
+        data = {}
+        for key, entry in content.data.items():
+            given = {"path": entry.path, "vectors": entry.vectors}
+            paths = {part: str(folder / Path(path).expanduser()) for part, path in given.items() if path}
+            data[key] = entry.model_copy(update=paths)
+        grid = cls(name=title, common=content.grid, data=data, methods=content.method, file=file)
+        grid._check_restrictions()
+        return grid
 
     def choosing(
         self,
@@ -170,9 +243,9 @@ class Grid:
     ) -> Grid:
         """This grid with other choices, as given on a command line.
 
-        `data` has "NAME=FOLDER" texts, or one "FOLDER" for a grid with one data set. `lm` takes the place of
-        every language model of the grid, "none" for none; labels with "{lm}" follow. Methods that are
-        restricted to other pairs than `pairs` fall away.
+        `data` has "NAME=FOLDER" texts, or one "FOLDER" for a grid with one data set. `lm` replaces every
+        language model of the grid, "none" removes them; labels with "{lm}" follow. Methods that are
+        restricted to other pairs than `pairs` are left out.
         """
         given = {"pairs": tuple(pairs), "seeds": tuple(seeds), "limit": limit, "device": device}
         chosen = {name: value for name, value in given.items() if value}
@@ -182,7 +255,7 @@ class Grid:
             self,
             common=self.common.model_copy(update=chosen),
             data={name: entry.model_copy(update=own) for name, entry in self._placed(data).items()},
-            methods=tuple(_with_lm(method, lm) for method in self.methods) if lm else self.methods,
+            methods=[method.with_lm(lm) for method in self.methods] if lm else self.methods,
         )
 
     def _placed(self, data: Sequence[str]) -> dict[str, DataEntry]:
@@ -202,32 +275,22 @@ class Grid:
         return entries
 
     def open_data(self) -> dict[str, DataFolder]:
-        """The data sets, opened; no vectors are read."""
-        return {name: self._opened(name, entry) for name, entry in self.data.items()}
-
-    def _opened(self, name: str, entry: DataEntry) -> DataFolder:
-        if entry.path is not None:
-            return DataFolder.open(Path(entry.path), name, vectors=entry.vectors)
-        if name == SAMPLE:
-            return DataFolder.sample()
-        raise BilexError(
-            f"grid '{self.name}': does not say where the data '{name}' lies; give --data "
-            f"{name}=FOLDER, or see 'bilex data get'."
-        )
+        """The data sets; no vectors are read."""
+        return {name: entry.open(name, self.name) for name, entry in self.data.items()}
 
     def setups(self, datasets: Mapping[str, DataFolder]) -> list[Setup]:
-        """Every setup of the grid on the data sets that `open_data` gave, pair by pair.
+        """Every setup of the grid on the data sets of `open_data`, pair by pair.
 
-        Two setups may have one `key` and two labels: one experiment under two names. It needs to be run once;
-        `ResultsStore.name` remembers both names.
+        Two setups may have one `key` and two labels: one experiment under two names, which is run once.
         """
         found: dict[tuple[str, str, str, str], Setup] = {}
-        for setup, _, where in self._rows(datasets):
+        for setup, _, place in self._rows(datasets):
             name = (setup.dataset, setup.pair, setup.seeds, setup.label)
             if name in found and found[name].key != setup.key:
-                raise BilexError(
-                    f"{where}: label '{setup.label}' stands for two different setups on {setup.pair} with "
-                    f"{setup.seeds} seeds; give one of them another label."
+                raise self.file.error(
+                    f"label '{setup.label}' stands for two different setups on {setup.pair} with "
+                    f"{setup.seeds} seeds; give one of them another label.",
+                    *place,
                 )
             found.setdefault(name, setup)
         if not found:
@@ -237,29 +300,32 @@ class Grid:
         return list(found.values())
 
     def sampled(self, datasets: Mapping[str, DataFolder]) -> frozenset[str]:
-        """The keys of the setups whose vectors are to be kept for pictures."""
+        """The keys of the setups whose vectors are kept for plots."""
         return frozenset(setup.key for setup, samples, _ in self._rows(datasets) if samples)
 
-    def _rows(self, datasets: Mapping[str, DataFolder]) -> Iterator[tuple[Setup, bool, str]]:
-        """Each setup, whether its vectors are kept, and where it is written."""
+    def _rows(self, datasets: Mapping[str, DataFolder]) -> Iterator[tuple[Setup, bool, Place]]:
+        """Each setup, whether its vectors are kept, and its place in the file."""
         self._check_pairs(datasets)
         for name, entry in self.data.items():
-            pairs = self._pairs_of(entry, datasets[name])
+            known = datasets[name].dictionaries.pairs
+            wanted = entry.pairs or self.common.pairs
+            pairs = list(known) if wanted == (ALL,) else [pair for pair in wanted if _has(known, pair)]
             shown = [pair for pair in pairs if pair in (self.common.sample_pairs or ())] or pairs[:1]
             for pair in pairs:
                 for seeds in entry.seeds or self.common.seeds or ():
                     for number, method in enumerate(self.methods):
                         if method.allows(pair, seeds):
                             base = self._base(name, pair, seeds, number)
-                            yield base, method.samples and pair in shown, self.where("method", number)
+                            yield base, method.samples and pair in shown, ("method", number)
                             yield from self._with_models(base, number, pair in shown)
 
     def _base(self, dataset: str, pair: str, seeds: str, number: int) -> Setup:
         method = self.methods[number]
         if seeds == NO_SEEDS and get_method(method.name).needs_seeds:
-            raise BilexError(
-                f"{self.where('method', number)}: method '{method.name}' cannot do without seeds, and the "
-                f"grid has seeds \"{NO_SEEDS}\"; restrict the method with 'seeds'."
+            raise self.file.error(
+                f"method '{method.name}' cannot do without seeds, and the grid has seeds \"{NO_SEEDS}\"; "
+                "restrict the method with 'seeds'.",
+                *("method", number),
             )
         return Setup(
             dataset=dataset,
@@ -272,7 +338,7 @@ class Grid:
             label=method.label or method.name,
         )
 
-    def _with_models(self, base: Setup, number: int, shown: bool) -> Iterator[tuple[Setup, bool, str]]:
+    def _with_models(self, base: Setup, number: int, shown: bool) -> Iterator[tuple[Setup, bool, Place]]:
         """The setups of the language models on top of a method's."""
         for place, lm in enumerate(self.methods[number].lm):
             for mixing in lm.mixing if lm.allows(base.pair, base.seeds) else ():
@@ -280,40 +346,58 @@ class Grid:
                 setup = replace(
                     base, lm=lm.name, tune=lm.tune, tuning=dict(lm.tuning), mixing=mixing, label=label
                 )
-                yield setup, lm.samples and shown, self.where("method", number, "lm", place)
+                yield setup, lm.samples and shown, ("method", number, "lm", place)
 
-    def _pairs_of(self, entry: DataEntry, folder: DataFolder) -> list[str]:
-        """The grid's pairs that a data set has."""
-        wanted = entry.pairs or self.common.pairs
-        if wanted == (ALL,):
-            return list(folder.dictionaries.pairs)
-        return [pair for pair in wanted if _is_in(pair, folder.dictionaries.pairs)]
+    def _restricted(self) -> Iterator[tuple[Restricted, Place]]:
+        """Methods and language models, with their places in the file."""
+        for number, method in enumerate(self.methods):
+            yield method, ("method", number)
+            yield from ((lm, ("method", number, "lm", place)) for place, lm in enumerate(method.lm))
+
+    def _check_restrictions(self) -> None:
+        """Check that restrictions name pairs and seeds of the grid, where it does not take all."""
+        for key in ("pairs", "seeds"):
+            entries = (self.common, *self.data.values())
+            known = dict.fromkeys(name for entry in entries for name in getattr(entry, key) or ())
+            named = [(getattr(table, key) or (), (*place, key)) for table, place in self._restricted()]
+            if key == "pairs":
+                named.append((self.common.sample_pairs or (), ("grid", "sample_pairs")))
+            for names, place in named:
+                for name in names:
+                    if name not in known and ALL not in known:
+                        near = nearest_name(name, known)
+                        message = f"'{name}' is not among the grid's {', '.join(known)}.{near}"
+                        raise self.file.error(message, *place)
 
     def _check_pairs(self, datasets: Mapping[str, DataFolder]) -> None:
-        """See that every pair named anywhere is in some data set."""
-        there = [pair for folder in datasets.values() for pair in folder.dictionaries.pairs]
-        places = [(self.common.pairs, f"grid '{self.name}'")]
-        places += [(entry.pairs or (), f"grid '{self.name}'") for entry in self.data.values()]
-        for number, method in enumerate(self.methods):
-            places.append((method.pairs or (), self.where("method", number)))
-            places += [
-                (lm.pairs or (), self.where("method", number, "lm", n)) for n, lm in enumerate(method.lm)
-            ]
-        for pairs, where in places:
+        """Check that some data set has every pair named anywhere."""
+        known = [pair for folder in datasets.values() for pair in folder.dictionaries.pairs]
+        own = [self.common.pairs, *(entry.pairs or () for entry in self.data.values())]
+        named = [(pairs, f"grid '{self.name}'") for pairs in own]
+        named += [(table.pairs or (), self.file.where(*place)) for table, place in self._restricted()]
+        for pairs, where in named:
             for pair in pairs:
-                if pair != ALL and not _is_in(pair, there):
-                    names = ", ".join(datasets)
+                if pair != ALL and not _has(known, pair):
+                    near = nearest_name(pair, known)
                     raise BilexError(
-                        f"{where}: pair '{pair}' has no dictionaries in {names}.{nearest_name(pair, there)}"
+                        f"{where}: pair '{pair}' has no dictionaries in {', '.join(datasets)}.{near}"
                     )
 
 
-def _is_in(pair: str, pairs: Collection[str]) -> bool:
+def _has(pairs: Collection[str], pair: str) -> bool:
     """Whether a pair is there in either direction: dictionaries are swapped if need be."""
-    source, _, target = pair.partition("-")
-    return pair in pairs or f"{target}-{source}" in pairs
+    return pair in pairs or "-".join(reversed(pair.split("-"))) in pairs
 
 
-def _with_lm(method: MethodEntry, lm: str) -> MethodEntry:
-    models = [] if lm == NO_MODEL else [entry.model_copy(update={"name": lm}) for entry in method.lm]
-    return method.model_copy(update={"lm": models})
+def ready_grids() -> dict[str, str]:
+    """What each ready grid is for, in one sentence, by name."""
+    return {name: str(tomllib.loads(ready_text(name))["about"]) for name in _READY}
+
+
+def ready_text(name: str) -> str:
+    """The TOML text of a ready grid."""
+    if name not in _READY:
+        raise BilexError(
+            f"there is no ready grid '{name}'; there are {', '.join(_READY)}.{nearest_name(name, _READY)}"
+        )
+    return (resources.files("bilex_bench") / "grids" / f"{name}.toml").read_text(encoding="utf-8")

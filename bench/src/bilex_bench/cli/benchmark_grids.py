@@ -24,7 +24,7 @@ from bilex.core.errors import BilexError
 @json_option
 def command(name: str | None, output: str | None, as_json: bool) -> None:
     """List the ready grids, or show the one called NAME as TOML."""
-    from bilex_bench.grid_file import ready_grids, ready_text
+    from bilex_bench.grid import ready_grids, ready_text
 
     if name is None:
         if output is not None:
