@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from bilex_bench import engine
 from bilex_bench.grid import Grid
-from bilex_bench.live import View
 from bilex_bench.local import LocalExecutor, threads_for
-from bilex_bench.runner import check_data, in_order, run_setups, todo
+from bilex_bench.runner import check_data, run_setups
 from bilex_bench.store import ResultsStore
 from bilex_bench.tables import build_tables
-from bilex_bench.workplace import WorkPlan
+from bilex_bench.work import WorkPlan
 
 GRID = "paper-main"
 
@@ -54,10 +51,7 @@ def run(
         threads=threads or threads_for(workers),
     )
     with ResultsStore.open(results) as store, store.claim():
-        waiting = todo(setups, store)
-        order = in_order(waiting, {}, workers)
-        families = partial(engine.run, LocalExecutor(plan, workers))
-        return run_setups(setups, plan, store, families, View(len(waiting)), order=order).failed
+        return run_setups(setups, LocalExecutor(plan, workers), store, workers=workers).failed
 
 
 def tables(results: Path, names: Sequence[str] = ("main",)) -> str:

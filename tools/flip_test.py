@@ -39,8 +39,7 @@ from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
 from bilex_bench.results import Setup
 from bilex_bench.store import ResultsStore
-from bilex_bench.work import run_family
-from bilex_bench.workplace import Workplace, WorkPlan
+from bilex_bench.work import Workplace, WorkPlan
 
 WORDS, DIM, SEEDS = 60, 8, 40
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -202,11 +201,11 @@ class Things:
             folders={"planted": folder}, work=str(work / "fits"), cache=str(work / "cache"), device="cpu"
         )
         with ResultsStore.open(results / "r.sqlite") as store:
-            for result in run_family([setup], Workplace(plan)):
+            for result in Workplace(plan).run([setup]):
                 store.add(result)
 
         def use_work() -> Any:
-            [found] = run_family([setup], Workplace(plan))
+            [found] = Workplace(plan).run([setup])
             if found.error is not None:
                 raise BilexError(found.error)
             return found.evaluation, found.predictions

@@ -42,8 +42,7 @@ from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
 from bilex_bench.results import Setup
 from bilex_bench.store import ResultsStore
-from bilex_bench.work import run_family
-from bilex_bench.workplace import Workplace, WorkPlan
+from bilex_bench.work import Workplace, WorkPlan
 
 WORDS, DIM, SEEDS = 400, 24, 150
 _FAST = ("--device", "cpu", "--no-calibrate")
@@ -209,7 +208,7 @@ class Kinds:
             for method in ("procrustes", "advanced", "rcsls"):
                 setup = Setup(dataset="planted", pair="aa-bb", seeds="1k", method=method)
                 if not store.attempts(setup.key):
-                    for result in run_family([setup], place):
+                    for result in place.run([setup]):
                         store.add(result)
 
 

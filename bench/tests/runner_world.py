@@ -22,7 +22,7 @@ from bilex.vectors import WordVectors
 from bilex_bench.datasets import DataFolder
 from bilex_bench.engine import Begun, Job, News, Retried, Step
 from bilex_bench.results import Result, Setup
-from bilex_bench.workplace import WorkPlan
+from bilex_bench.work import WorkPlan
 from planted import planted
 
 WORDS, SEEDS = 300, 120
@@ -147,17 +147,16 @@ class Noted:
                 self.begun.append(job.setups)
                 self._now.add(job)
                 self.most_at_once = max(self.most_at_once, len(self._now))
-                if event.where is not None:
-                    self.moved(event.where)
+                self.began(event)
             elif isinstance(event, Step):
-                self.moved(event)
+                self.steps.append(event)
             elif isinstance(event, Retried):
                 self.retried.append(event.reason)
             else:
                 self._now.discard(job)
 
-    def moved(self, step: Step) -> None:
-        self.steps.append(step)
+    def began(self, event: Begun) -> None:
+        """For subclasses."""
 
 
 def outcomes(results: Iterable[Result]) -> dict[str, Any]:

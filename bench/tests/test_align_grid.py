@@ -114,8 +114,8 @@ def test_ten_pairs_on_two_nodes_of_which_one_is_lost(cluster: Cluster, tmp_path:
     )
     heard = Assassin(cluster)
     estimated = {setup.family: 0.3 for setup in asked.setups}
-    executor = RayExecutor(plan, cluster.address, Needs(cpus=1), estimated)
-    heard.take(run(executor, families(asked.setups)))
+    executor = RayExecutor(plan, cluster.address, Needs(cpus=1))
+    heard.take(run(executor, families(asked.setups), estimated))
     assert len(heard.killed) == 1 and heard.most_at_once == 2
     assert [result.status for result in heard.results] == ["done"] * 10
     assert any("node" in reason for reason in heard.retried), "a pair went down with its node"

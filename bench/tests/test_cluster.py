@@ -12,7 +12,7 @@ import pytest
 import runner_world as world
 from bilex.core.errors import BilexError
 from bilex_bench.cluster import Needs, RayExecutor, fitting
-from bilex_bench.engine import Step, run
+from bilex_bench.engine import Begun, run
 from bilex_bench.local import LocalExecutor
 from bilex_bench.results import Setup, families
 
@@ -79,14 +79,11 @@ class Assassin(world.Noted):
         super().__init__()
         self.cluster = cluster
         self.killed: list[str] = []
-        self.sentence = ""
 
-    def moved(self, step: Step) -> None:
-        super().moved(step)
-        if "node" in step.metrics and len(self.begun) == 3:
-            self.killed.append(str(step.metrics["node"]))
-            self.sentence = self.begun[-1][0].sentence()
-            self.cluster.kill(self.killed[0])
+    def began(self, event: Begun) -> None:
+        if len(self.begun) == 3 and not self.killed:
+            self.killed.append(event.node)
+            self.cluster.kill(event.node)
 
 
 @pytest.mark.slow
@@ -115,8 +112,8 @@ def test_a_node_dies_in_the_middle_and_the_results_are_those_of_a_local_run(
     setups += [world.setup("troublesome", settings={"trouble": "error"})]
     heard = Assassin(cluster)
     estimated = {setup.family: 0.3 for setup in setups}
-    executor = RayExecutor(world.plan_for(folder, tmp_path), cluster.address, Needs(cpus=1), estimated)
-    heard.take(run(executor, families(setups)))
+    executor = RayExecutor(world.plan_for(folder, tmp_path), cluster.address, Needs(cpus=1))
+    heard.take(run(executor, families(setups), estimated))
     assert len(heard.killed) == 1 and len(heard.results) == len(setups)
     assert heard.most_at_once == 2, "both nodes worked"
     assert any("node" in reason for reason in heard.retried), "a family went down with its node"

@@ -14,8 +14,7 @@ from bilex_bench import local
 from bilex_bench.engine import run
 from bilex_bench.local import LocalExecutor, default_workers, how_it_ended, threads_for
 from bilex_bench.results import Result, families
-from bilex_bench.work import run_family
-from bilex_bench.workplace import Workplace
+from bilex_bench.work import Workplace
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,7 @@ def test_workers_survive_trouble_and_give_what_the_work_itself_gives(
     found = {r.setup.key: r for r in heard.results}
     assert len(found) == len(heard.results) == 7
     elsewhere = Workplace(world.plan_for(folder, tmp_path / "elsewhere"))
-    by_hand = [r for setup in good for r in run_family([setup], elsewhere)]
+    by_hand = [r for setup in good for r in elsewhere.run([setup])]
     for result in by_hand:
         assert world.outcomes([result]) == world.outcomes([found[result.setup.key]])
     assert found[error.key].error == "this method fails on purpose; do not use it."

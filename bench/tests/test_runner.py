@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,45 +18,50 @@ from rich.console import Console
 import runner_world as world
 from bilex.cli import run as bilex
 from bilex.core.errors import BilexError
-from bilex_bench.engine import Begun, Finished, Job, News, Retried, Step
+from bilex_bench.engine import Begun, Event, Finished, Job, Retried, Step
 from bilex_bench.live import View, in_a_line
 from bilex_bench.results import Result, Setup
-from bilex_bench.runner import Outcome, check_data, in_order, run_setups, todo
+from bilex_bench.runner import Outcome, check_data, run_setups
 from bilex_bench.store import ResultsStore
-from bilex_bench.work import run_family
-from bilex_bench.workplace import Workplace, WorkPlan, sweep
+from bilex_bench.work import Workplace, WorkPlan
 
 SCRIPT = Path(__file__).with_name("world_cli.py")
 LONGEST = 600  # seconds that a test waits for what takes seconds on a quiet machine
 
 
 class InProcess:
-    """An engine's run without processes."""
+    """An executor without processes, one family at a time."""
 
     def __init__(self, plan: WorkPlan) -> None:
         self.plan = plan
         self.ran: list[Setup] = []
+        self.job: Job | None = None
 
-    def __call__(self, families: Sequence[Sequence[Setup]]) -> Iterator[News]:
-        place = Workplace(self.plan)
-        for setups in families:
-            job = Job(list(setups))
-            yield job, Begun()
-            for result in run_family(setups, place):
-                self.ran.append(result.setup)
-                yield job, result
-            yield job, Finished()
+    def __enter__(self) -> InProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.job = None
+
+    def has_room(self) -> bool:
+        return self.job is None
+
+    def start(self, job: Job) -> None:
+        self.job = job
+
+    def events(self) -> Iterator[tuple[Job, Event]]:
+        job, self.job = self.job, None
+        assert job is not None
+        yield job, Begun()
+        for result in Workplace(self.plan).run(job.setups):
+            self.ran.append(result.setup)
+            yield job, result
+        yield job, Finished()
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> world.KnownFolder:
     return world.make_folder(tmp_path_factory.mktemp("data"))
-
-
-def run(setups: list[Setup], store: ResultsStore, engine: InProcess, retry_failed: bool = False) -> Outcome:
-    waiting = todo(setups, store, retry_failed=retry_failed)
-    order = in_order(waiting, {}, 1)
-    return run_setups(setups, engine.plan, store, engine, View(len(waiting)), order=order)
 
 
 def test_what_is_done_is_not_run_again_and_what_failed_only_on_request(
@@ -68,12 +73,12 @@ def test_what_is_done_is_not_run_again_and_what_failed_only_on_request(
     setups = [world.setup(), world.setup("advanced"), fails]
     engine = InProcess(world.plan_for(folder, tmp_path))
     with ResultsStore.open(tmp_path / "r.sqlite") as store:
-        assert run(setups[:1], store, engine) == Outcome(1, 0, 0)
-        assert run(setups, store, engine) == Outcome(1, 1, 1)
-        assert run(setups, store, engine) == Outcome(0, 0, 3)
-        assert run(setups, store, engine, retry_failed=True) == Outcome(0, 1, 2)
+        assert run_setups(setups[:1], engine, store) == Outcome(1, 0, 0)
+        assert run_setups(setups, engine, store) == Outcome(1, 1, 1)
+        assert run_setups(setups, engine, store) == Outcome(0, 0, 3)
+        assert run_setups(setups, engine, store, retry_failed=True) == Outcome(0, 1, 2)
         assert store.attempts(fails.key) == 2
-        assert run(setups, store, engine, retry_failed=True) == Outcome(1, 0, 2)
+        assert run_setups(setups, engine, store, retry_failed=True) == Outcome(1, 0, 2)
         assert [s.method for s in engine.ran] == ["procrustes", "advanced", *["troublesome"] * 3]
 
 
@@ -81,7 +86,7 @@ def test_one_experiment_under_two_labels_is_run_once(folder: world.KnownFolder, 
     setups = [world.setup(label="this"), world.setup(label="that")]
     engine = InProcess(world.plan_for(folder, tmp_path))
     with ResultsStore.open(tmp_path / "r.sqlite") as store:
-        run(setups, store, engine)
+        run_setups(setups, engine, store)
         assert sorted(result.setup.label for result in store.results()) == ["that", "this"]
     assert len(engine.ran) == 1
 
@@ -112,10 +117,12 @@ def test_a_full_disk_ends_the_run_with_one_sentence_and_keeps_what_there_was(
     with ResultsStore.open(tmp_path / "r.sqlite") as store:
         monkeypatch.setattr(ResultsStore, "add", add)
         with pytest.raises(BilexError, match="disk is full"):
-            run(world.grid(), store, InProcess(world.plan_for(folder, tmp_path)))
+            run_setups(world.grid(), InProcess(world.plan_for(folder, tmp_path)), store)
         assert "2 of 8 setups were finished" in capsys.readouterr().err
         monkeypatch.undo()
-        assert run(world.grid(), store, InProcess(world.plan_for(folder, tmp_path))) == Outcome(6, 0, 2)
+        assert run_setups(world.grid(), InProcess(world.plan_for(folder, tmp_path)), store) == Outcome(
+            6, 0, 2
+        )
 
 
 def test_a_second_runner_is_refused(
@@ -351,8 +358,9 @@ def test_a_terminal_shows_bars_running_families_and_results() -> None:
         assert text in shown
 
 
-def test_what_killed_workers_left_half_written_is_swept(tmp_path: Path) -> None:
-    (tmp_path / "fits" / ".abc.bilex-tmp").mkdir(parents=True)
-    (tmp_path / "fits" / "abc").mkdir()
-    sweep(tmp_path)
-    assert [path.name for path in (tmp_path / "fits").iterdir()] == ["abc"]
+def test_what_killed_workers_left_half_written_is_removed(folder: world.KnownFolder, tmp_path: Path) -> None:
+    place = Workplace(world.plan_for(folder, tmp_path))
+    left = place.fits / ".abc.bilex-tmp"
+    left.mkdir(parents=True)
+    list(place.run([world.setup()]))
+    assert not left.exists() and list(place.fits.iterdir())

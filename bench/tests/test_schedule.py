@@ -2,90 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pytest
 
 import runner_world as world
-from bilex_bench.engine import Finished, Lost, Schedule
-from bilex_bench.results import Result, families
+from bilex_bench.engine import Event, Finished, Job, Lost, Retried, run
+from bilex_bench.results import Result, Setup, families
 from bilex_bench.runner import in_order
 
 SETUPS = [world.setup(method) for method in ("procrustes", "advanced", "c1")]
+DIED, GONE = Lost("it died."), Lost("the machine is gone.", with_machine=True)
 
 
-def drained(schedule: Schedule) -> list[str]:
-    """Run one job after the other to its end; the methods in the order they were run."""
-    order = []
-    while (job := schedule.next()) is not None:
-        order.append(job.setups[0].method)
-        job.setups = []
-        schedule.ended(job, Finished())
-    return order
+class Scripted:
+    """An executor of two places; each attempt of a method yields so many results, then its last event."""
+
+    def __init__(self, **script: list[tuple[int, Finished | Lost]]) -> None:
+        self.script = script
+        self.running: list[Job] = []
+        self.started: list[tuple[str, int, int]] = []  # method, attempt, families beside it
+        self.asked: list[list[Setup]] = []
+
+    def __enter__(self) -> Scripted:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert not self.running
+
+    def has_room(self) -> bool:
+        return len(self.running) < 2
+
+    def start(self, job: Job) -> None:
+        self.started.append((job.setups[0].method, job.attempt, len(self.running)))
+        self.asked.append(list(job.setups))
+        self.running.append(job)
+
+    def events(self) -> Iterator[tuple[Job, Event]]:
+        job = self.running.pop(0)
+        script = self.script.get(job.setups[0].method)
+        count, end = script.pop(0) if script else (len(job.setups), Finished())
+        for setup in job.setups[:count]:
+            yield job, Result(setup=setup, status="done")
+        yield job, end
+
+
+def results(executor: Scripted, groups: Sequence[Sequence[Setup]]) -> list[Result]:
+    return [event for _, event in run(executor, groups) if isinstance(event, Result)]
 
 
 def test_families_come_in_the_order_given() -> None:
-    schedule = Schedule(families(SETUPS))
-    assert drained(schedule) == ["procrustes", "advanced", "c1"]
-    assert not schedule
+    executor = Scripted()
+    assert [r.setup.method for r in results(executor, families(SETUPS))] == ["procrustes", "advanced", "c1"]
 
 
 def test_a_lost_family_is_tried_once_more_alone_and_last() -> None:
-    schedule = Schedule(families(SETUPS))
-    lost, second = schedule.next(), schedule.next()
-    assert lost and second
-    assert schedule.ended(lost, Lost("it died.")) == []
-    third = schedule.next()
-    assert third and third.setups[0].method == "c1"
-    assert schedule.next() is None, "a family to be tried alone waits for the others"
-    for job in (second, third):
-        job.setups = []
-        schedule.ended(job, Finished())
-    again = schedule.next()
-    assert again is lost and again.alone and again.last_attempt and again.attempt == 2
-    assert schedule.next() is None, "nothing runs beside it"
-    [given_up] = schedule.ended(again, Lost("it died again."))
-    assert given_up.status == "failed" and given_up.attempts == 2
-    assert "it died again." in str(given_up.error)
-    assert not schedule
+    executor = Scripted(procrustes=[(0, DIED), (0, Lost("it died again."))])
+    news = [event for _, event in run(executor, families(SETUPS))]
+    assert [name for name, *_ in executor.started] == ["procrustes", "advanced", "c1", "procrustes"]
+    assert executor.started[-1] == ("procrustes", 2, 0)
+    assert [event.reason for event in news if isinstance(event, Retried)] == ["it died."]
+    given_up = news[-1]
+    assert isinstance(given_up, Result) and given_up.status == "failed" and given_up.attempts == 2
+    assert "given up after 2 attempts" in str(given_up.error) and "it died again." in str(given_up.error)
+
+
+def test_running_out_of_memory_is_tried_once_more() -> None:
+    executor = Scripted(procrustes=[(0, Finished("memory ran out."))])
+    assert [r.status for r in results(executor, families(SETUPS))] == ["done"] * 3
+    assert executor.started[-1] == ("procrustes", 2, 0)
 
 
 def test_what_has_arrived_is_not_asked_for_again() -> None:
     family = [world.setup(), world.setup(lm="m", mixing=0.2), world.setup(lm="m", mixing=0.4)]
-    schedule = Schedule([family])
-    job = schedule.next()
-    assert job
-    schedule.received(job, Result(setup=family[0], status="done"))
-    schedule.ended(job, Lost("it died."))
-    again = schedule.next()
-    assert again and again.setups == family[1:]
+    executor = Scripted(procrustes=[(1, DIED)])
+    assert len(results(executor, [family])) == 3
+    assert executor.asked == [family, family[1:]]
 
 
 def test_a_family_lost_after_its_last_result_is_done() -> None:
-    schedule = Schedule([[SETUPS[0]]])
-    job = schedule.next()
-    assert job
-    schedule.received(job, Result(setup=SETUPS[0], status="done"))
-    assert schedule.ended(job, Lost("it died.")) == []
-    assert not schedule
+    executor = Scripted(procrustes=[(1, DIED)])
+    assert [r.status for r in results(executor, [SETUPS[:1]])] == ["done"]
+    assert len(executor.started) == 1
 
 
 def test_a_machine_may_vanish_a_few_times_without_a_family_being_given_up() -> None:
-    schedule = Schedule([[SETUPS[0]]])
-    for _ in range(4):
-        job = schedule.next()
-        assert job and not job.alone
-        assert schedule.ended(job, Lost("the machine is gone.", with_machine=True)) == []
-    job = schedule.next()
-    assert job
-    [given_up] = schedule.ended(job, Lost("the machine is gone.", with_machine=True))
+    executor = Scripted(procrustes=[(0, GONE)] * 4)
+    assert [r.status for r in results(executor, [SETUPS[:1]])] == ["done"]
+    assert [attempt for _, attempt, _ in executor.started] == [1] * 5
+    [given_up] = results(Scripted(procrustes=[(0, GONE)] * 5), [SETUPS[:1]])
     assert "5 times" in str(given_up.error)
-    assert not schedule
 
 
 def test_a_family_that_ends_without_all_its_results_is_no_success() -> None:
-    schedule = Schedule([[SETUPS[0]]])
-    job = schedule.next()
-    assert job
-    [missing] = schedule.ended(job, Finished())
+    [missing] = results(Scripted(procrustes=[(0, Finished())]), [SETUPS[:1]])
     assert missing.status == "failed"
 
 

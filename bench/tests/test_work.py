@@ -20,8 +20,7 @@ from bilex.evaluation import evaluate
 from bilex.fit.trial import decide
 from bilex.model.space import Space
 from bilex_bench import stages
-from bilex_bench.work import FamilyOutOfMemoryError, run_family
-from bilex_bench.workplace import Workplace
+from bilex_bench.work import FamilyOutOfMemoryError, Workplace
 
 TUNING = {"negatives": 3, "batch_size": 30, "epochs": 1, "induced": 0, "learning_rate": 1e-3}
 
@@ -44,7 +43,7 @@ def place(folder: world.KnownFolder, tmp_path: Path) -> Workplace:
 def test_a_result_is_what_fitting_and_evaluating_by_hand_give(
     place: Workplace, folder: world.KnownFolder
 ) -> None:
-    [result] = run_family([world.setup("advanced")], place)
+    [result] = place.run([world.setup("advanced")])
     source, target = place.vocabularies(world.setup())
     seeds, test = folder.seeds("aa-bb", "1k"), folder.test("aa-bb")
     aligner = get_method("advanced")(device="cpu").fit(source, target, seeds)
@@ -63,8 +62,8 @@ def test_a_result_is_what_fitting_and_evaluating_by_hand_give(
 def test_a_fit_is_done_once_and_then_taken_from_the_work_folder(place: Workplace, tmp_path: Path) -> None:
     log = tmp_path / "fits"
     setup = world.setup("troublesome", settings={"log": str(log)})
-    first = list(run_family([setup], place))
-    again = list(run_family([setup], Workplace(place.plan)))
+    first = list(place.run([setup]))
+    again = list(Workplace(place.plan).run([setup]))
     assert len(world.fits_logged(log)) == 1
     assert world.outcomes(first) == world.outcomes(again)
     assert again[0].seconds["fit"] == first[0].seconds["fit"]
@@ -75,29 +74,29 @@ def test_other_vectors_under_the_same_name_are_another_fit(tmp_path: Path) -> No
     log = tmp_path / "fits"
     setup = world.setup("troublesome", settings={"log": str(log)})
     folder = world.make_folder(tmp_path / "data")
-    list(run_family([setup], Workplace(world.plan_for(folder, tmp_path))))
+    list(Workplace(world.plan_for(folder, tmp_path)).run([setup]))
     path = folder.vectors_path("aa")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join([lines[0], *lines[2:], lines[1]]), encoding="utf-8")
-    list(run_family([setup], Workplace(world.plan_for(folder, tmp_path))))
+    list(Workplace(world.plan_for(folder, tmp_path)).run([setup]))
     assert len(world.fits_logged(log)) == 2
 
 
 def test_a_damaged_stored_fit_is_made_again(place: Workplace) -> None:
-    [first] = run_family([world.setup()], place)
+    [first] = place.run([world.setup()])
     for file in place.fits.rglob("maps.safetensors"):
         file.write_bytes(b"damaged")
-    [again] = run_family([world.setup()], place)
+    [again] = place.run([world.setup()])
     assert world.outcomes([first]) == world.outcomes([again])
 
 
 def test_what_fails_is_recorded_with_its_sentence(place: Workplace) -> None:
-    [caught] = run_family([world.setup("troublesome", settings={"trouble": "error"})], place)
+    [caught] = place.run([world.setup("troublesome", settings={"trouble": "error"})])
     assert (caught.status, caught.error) == ("failed", "this method fails on purpose; do not use it.")
-    [bug] = run_family([world.setup("troublesome", settings={"trouble": "bug"})], place)
+    [bug] = place.run([world.setup("troublesome", settings={"trouble": "bug"})])
     assert bug.error == "ZeroDivisionError: a bug on purpose"
     assert "_make_trouble" in bug.report["traceback"]
-    [unknown] = run_family([world.setup(settings={"typo": 1})], place)
+    [unknown] = place.run([world.setup(settings={"typo": 1})])
     assert "typo" in str(unknown.error) and unknown.status == "failed"
 
 
@@ -106,7 +105,7 @@ def test_a_broken_language_model_fails_alone(place: Workplace, tmp_path: Path) -
         world.setup(lm=str(tmp_path / "no-such-model"), mixing=0.2),
         world.setup(),
     ]
-    alone, broken = run_family(setups, place)
+    alone, broken = place.run(setups)
     assert (alone.setup.lm, alone.status) == (None, "done")
     assert broken.status == "failed" and "no-such-model" in str(broken.error)
 
@@ -114,8 +113,8 @@ def test_a_broken_language_model_fails_alone(place: Workplace, tmp_path: Path) -
 def test_running_out_of_memory_is_kept_apart(place: Workplace) -> None:
     setup = world.setup("troublesome", settings={"trouble": "memory"})
     with pytest.raises(FamilyOutOfMemoryError):
-        list(run_family([setup], place, last_attempt=False))
-    [result] = run_family([setup], place, attempt=2)
+        list(place.run([setup]))
+    [result] = place.run([setup], attempt=2)
     assert result.status == "failed" and "memory ran out" in str(result.error)
     assert result.attempts == 2
 
@@ -132,7 +131,7 @@ def test_stage_c2_is_run_once_for_all_mixings(
 
     monkeypatch.setattr("bilex.encoders.stage.run_stage_c2", counted)
     setups = [world.setup(lm=lm, tuning=TUNING, mixing=mixing) for mixing in (0.2, 1.0, "auto")]
-    results = {r.setup.mixing: r for r in run_family(setups, place)}
+    results = {r.setup.mixing: r for r in place.run(setups)}
     assert len(runs) == 1
     source, target = place.vocabularies(setups[0])
     seeds, test = folder.seeds("aa-bb", "1k"), folder.test("aa-bb")
@@ -147,7 +146,7 @@ def test_stage_c2_is_run_once_for_all_mixings(
         assert results[override].report["mixing"] == mixing
     assert {"fit", "tune", "encode", "combine", "trial", "evaluate"} == set(results["auto"].seconds)
     assert "trial" not in results[0.2].seconds
-    more = list(run_family([world.setup(lm=lm, tuning=TUNING, mixing=0.5), setups[0]], Workplace(place.plan)))
+    more = list(Workplace(place.plan).run([world.setup(lm=lm, tuning=TUNING, mixing=0.5), setups[0]]))
     assert len(runs) == 1, "another λ is had from what is stored"
     assert more[1].evaluation == results[0.2].evaluation
     assert more[0].evaluation == evaluate(Space(*by_hand.mixed(0.5)), test, train=seeds).as_dict()
@@ -166,11 +165,11 @@ def test_tuning_that_was_cut_off_goes_on(
 
     setups = [world.setup(lm=lm, tuning=TUNING, mixing=0.3)]
     with pytest.raises(KeyboardInterrupt):
-        list(run_family(setups, place, progress=Impatient()))
+        list(place.run(setups, progress=Impatient()))
     assert list(place.stages.glob("*.unfinished/encoder/tuning"))
-    [resumed] = run_family(setups, place)
+    [resumed] = place.run(setups)
     assert resumed.report["stage"]["resumed"] is True
-    [at_once] = run_family(setups, Workplace(world.plan_for(folder, tmp_path / "other")))
+    [at_once] = Workplace(world.plan_for(folder, tmp_path / "other")).run(setups)
     assert at_once.report["stage"]["resumed"] is False
     assert world.outcomes([resumed]) == world.outcomes([at_once])
     assert not list(place.stages.glob("*.unfinished"))
@@ -178,7 +177,7 @@ def test_tuning_that_was_cut_off_goes_on(
 
 def test_encodings_of_a_model_as_it_is_serve_all_families(place: Workplace, lm: str) -> None:
     for method in ("procrustes", "advanced"):
-        [result] = run_family([world.setup(method, lm=lm, tune=False, mixing=0.2)], place)
+        [result] = place.run([world.setup(method, lm=lm, tune=False, mixing=0.2)])
         assert result.status == "done", result.error
     assert len(list(place.encodings.glob("*.safetensors"))) == 2, "one for each language, not for each family"
 
@@ -192,7 +191,7 @@ def test_vectors_for_pictures_are_kept_where_they_are_asked_for(
         world.setup(lm=lm, tune=False, mixing=0.2),
     ]
     plan = world.plan_for(folder, tmp_path, sampled=frozenset(setup.key for setup in setups))
-    alone, tuned, untuned = run_family(setups, Workplace(plan))
+    alone, tuned, untuned = Workplace(plan).run(setups)
     assert set(alone.samples) == {"static", "aligned"}
     assert set(untuned.samples) == {"static", "aligned", "lm", "combined"}
     assert set(tuned.samples) == {"static", "aligned", "lm", "lm-tuned", "combined"}
@@ -224,23 +223,23 @@ def test_a_stage_is_known_by_what_its_language_model_holds_not_by_its_path(
     path = tmp_path / "lm"
     world.make_encoder(path)
     setups = [world.setup(lm=str(path), tune=False, mixing=1.0)]
-    [first] = run_family(setups, place)
+    [first] = place.run(setups)
     shutil.rmtree(path)
     world.make_encoder(path, seed=5)
-    [second] = run_family(setups, Workplace(place.plan))
+    [second] = Workplace(place.plan).run(setups)
     assert len([home for home in place.stages.iterdir() if home.is_dir()]) == 2
     assert world.outcomes([first]) != world.outcomes([second])
 
 
 def test_damaged_encodings_are_made_again(place: Workplace, lm: str, tmp_path: Path) -> None:
     setups = [world.setup(lm=lm, tune=False, mixing=0.2)]
-    [first] = run_family(setups, place)
+    [first] = place.run(setups)
     for file in place.encodings.iterdir():
         content = bytearray(file.read_bytes())
         content[-5] ^= 0x40
         file.write_bytes(content)
     other = [world.setup("advanced", lm=lm, tune=False, mixing=0.2)]
-    [second] = run_family(other, place)
-    [fresh] = run_family(other, Workplace(world.plan_for(place.plan.folders["world"], tmp_path / "fresh")))
+    [second] = place.run(other)
+    [fresh] = Workplace(world.plan_for(place.plan.folders["world"], tmp_path / "fresh")).run(other)
     assert world.outcomes([second]) == world.outcomes([fresh])
     assert first.status == second.status == "done"

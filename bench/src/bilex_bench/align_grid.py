@@ -28,10 +28,9 @@ from bilex.fit import DEFAULT_METHOD
 from bilex.model import Translator
 from bilex.model.storage import holds_model
 from bilex_bench.datasets.folder import ALL, LANGUAGE, DataFolder, Dictionaries, PairFiles
-from bilex_bench.results import Result, Setup, now
+from bilex_bench.results import Result, Setup
 from bilex_bench.toml_file import Strict, TomlFile
-from bilex_bench.work import FamilyOutOfMemoryError, is_out_of_memory, sentence_of
-from bilex_bench.workplace import Workplace, WorkPlan
+from bilex_bench.work import Workplace, WorkPlan, guarded
 
 _GRID = "grid"
 
@@ -42,41 +41,21 @@ class ModelPlan(WorkPlan):
 
     models: str  # the folder of models, one per pair; every machine must reach it by this path
 
-    def run_family(
-        self,
-        setups: Sequence[Setup],
-        workplace: Workplace,
-        *,
-        progress: Progress = SILENT,
-        attempt: int = 1,
-        last_attempt: bool = True,
-    ) -> Iterator[Result]:
-        """Fit and save the model of each pair; an error becomes a failed result."""
-        for setup in setups:
-            began, clock = now(), time.monotonic()
-            try:
-                self._fit(setup, workplace, progress)
-            except Exception as error:
-                if is_out_of_memory(error) and not last_attempt:
-                    raise FamilyOutOfMemoryError(sentence_of(error)) from error
-                yield Result(
-                    setup=setup, status="failed", error=sentence_of(error), started=began, attempts=attempt
-                )
-            else:
-                spent = {"fit": round(time.monotonic() - clock, 2)}
-                yield Result(setup=setup, status="done", seconds=spent, started=began, attempts=attempt)
+    def workplace(self) -> Workplace:
+        """A place in this process to fit models."""
+        return _ModelWorkplace(self)
 
-    def _fit(self, setup: Setup, workplace: Workplace, progress: Progress) -> None:
+    def fit(self, setup: Setup, workplace: Workplace, progress: Progress) -> Result:
+        """Fit and save the model of a pair."""
         started = time.monotonic()
         source, target = workplace.vocabularies(setup, progress)
         seeds = self.folders[_GRID].seeds(setup.pair, ALL)
-        aligner = get_method(setup.method)(device=workplace.device, seed=setup.seed)
-        aligner.set_params(**setup.settings)
         checkpoint = Path(self.work) / "unfinished" / setup.pair
-        translator = Translator(aligner, encoder=setup.lm).fit(
+        translator = Translator(workplace.aligner(setup), encoder=setup.lm).fit(
             source, target, seeds, languages=setup.languages, checkpoint=checkpoint, progress=progress
         )
         made = translator.provenance
+        seconds = round(time.monotonic() - started, 1)
         row = {
             "key": self._key(setup),
             "source_words": len(source),
@@ -84,11 +63,12 @@ class ModelPlan(WorkPlan):
             "seed_pairs": made.seed_pairs,
             "seed_pairs_covered": made.seed_pairs_covered,
             "expected": {side: made.expectation.of(side)[0] for side in made.expectation.words},
-            "seconds": round(time.monotonic() - started, 1),
+            "seconds": seconds,
         }
         write_json(self._row(setup.pair), row)
         translator.save(Path(self.models) / setup.pair)
         shutil.rmtree(checkpoint, ignore_errors=True)
+        return Result(setup=setup, status="done", seconds={"fit": seconds})
 
     def _key(self, setup: Setup) -> str:
         """A hash of everything a model depends on: settings, seeds and vector files."""
@@ -114,6 +94,19 @@ class ModelPlan(WorkPlan):
                 "another folder with -o."
             )
         return found
+
+
+class _ModelWorkplace(Workplace):
+    """Fits and saves models."""
+
+    plan: ModelPlan
+
+    def run(
+        self, setups: Sequence[Setup], *, progress: Progress = SILENT, attempt: int = 1
+    ) -> Iterator[Result]:
+        """Fit the model of each pair; an error becomes a failed result."""
+        for setup in setups:
+            yield from guarded([setup], self, attempt, partial(self.plan.fit, setup, self, progress))
 
 
 def _code(pattern: str, text: str) -> str:

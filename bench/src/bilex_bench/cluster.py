@@ -1,8 +1,7 @@
-"""Families on many machines, through Ray: one task a family, results streaming back to this process.
+"""Families on many machines, through Ray: one task per family, whose results stream back to this process.
 
-Ray starts, places and watches the tasks. What is left to do here is to say what a task needs, to take its
-events as they come, and to decide what happens to a family whose worker or machine was lost; a result that
-has arrived is never asked for again.
+Ray starts, places and watches the tasks. This module says what a task needs, takes its events as they come,
+and reports whether a worker or a machine was lost.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import queue
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.errors import BilexError
-from bilex_bench.engine import Begun, Event, Finished, Job, Lost, Step
+from bilex_bench.engine import Begun, Event, Finished, Job, Lost
 from bilex_bench.local import work_on
-from bilex_bench.workplace import Workplace, WorkPlan
+from bilex_bench.work import Workplace, WorkPlan
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,42 +34,34 @@ _SECONDS_TO_ANSWER = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a family is given of a machine; None for what is usual."""
+    """What a family gets of a machine; None for the default."""
 
-    cpus: int | None = None  # cores, which is also how many threads it uses; usually four
-    # GPUs; a fraction lets several families share one. Usually one where there are GPUs
-    gpus: float | None = None
-    gigabytes: float | None = None  # memory that Ray sets aside for it; usually what is estimated
+    cpus: int | None = None  # cores, and threads; four by default
+    gpus: float | None = None  # families may share one; one by default where there are GPUs
+    gigabytes: float | None = None  # memory that Ray reserves; by default what was estimated
 
 
 class RayExecutor:
     """Runs families as tasks of a Ray cluster; the paths of the plan must mean the same on every machine.
 
-    `address` is that of a running cluster, "auto" for the one this machine is part of, or "local" for a fresh
-    one on this machine; `estimated` has the gigabytes that families are thought to need, by `Setup.family`.
+    `address` is that of a running cluster, "auto" for the one this machine is part of, or "local" for a new
+    one on this machine.
     """
 
-    def __init__(
-        self,
-        plan: WorkPlan,
-        address: str = HERE,
-        needs: Needs | None = None,
-        estimated: Mapping[str, float] | None = None,
-    ) -> None:
-        self._plan, self._address = plan, address
-        self._needs, self._estimated = needs or Needs(), estimated or {}
+    def __init__(self, plan: WorkPlan, address: str = HERE, needs: Needs | None = None) -> None:
+        self.plan, self._address, self._needs = plan, address, needs or Needs()
         self._jobs: dict[Any, Job] = {}
         self._nodes: dict[Job, str] = {}
 
     def __enter__(self) -> Self:
         """Join the cluster."""
         with contextlib.ExitStack() as leaving:
-            self._ray = _ray()
+            self._ray = _import_ray()
             if not self._ray.is_initialized():
                 _connect(self._ray, self._address)
                 leaving.callback(self._ray.shutdown)
-            threads = fitting(self._needs, _alive(self._ray), self._plan.device).cpus or 1
-            self._plan = replace(self._plan, threads=threads)
+            threads = fitting(self._needs, self._machines(), self.plan.device).cpus or 1
+            self.plan = replace(self.plan, threads=threads)
             self._task = self._ray.remote(work_on_family)
             self._leaving = leaving.pop_all()
         return self
@@ -80,23 +71,26 @@ class RayExecutor:
             for stream in self._jobs:
                 self._ray.cancel(stream, force=True)
 
+    def _machines(self) -> list[dict[str, Any]]:
+        return [node for node in self._ray.nodes() if node["Alive"]]
+
     def has_room(self) -> bool:
-        """Always: Ray keeps what cannot start yet."""
+        """Always: Ray queues what cannot start yet."""
         return True
 
     def start(self, job: Job) -> None:
-        """Hand a family to Ray; one to be tried alone asks for a whole machine."""
-        nodes = _alive(self._ray)
-        gigabytes = self._needs.gigabytes or self._estimated.get(job.setups[0].family)
-        needs = fitting(replace(self._needs, gigabytes=gigabytes), nodes, self._plan.device)
+        """Hand a family to Ray; one to be tried alone gets a whole machine."""
+        machines = self._machines()
+        gigabytes = self._needs.gigabytes or job.gigabytes
+        needs = fitting(replace(self._needs, gigabytes=gigabytes), machines, self.plan.device)
         options = {
-            "num_cpus": _most(nodes, "CPU") if job.alone else needs.cpus,
+            "num_cpus": _most(machines, "CPU") if job.alone else needs.cpus,
             "num_gpus": needs.gpus,
             "memory": int(needs.gigabytes * _GIGABYTE) if needs.gigabytes else None,
             "num_returns": "streaming",
-            "max_retries": 0,  # lost families are handed out again by the schedule, without what arrived
+            "max_retries": 0,  # the schedule starts lost families again, without the results that arrived
         }
-        self._jobs[self._task.options(**options).remote(job, self._plan)] = job
+        self._jobs[self._task.options(**options).remote(job, self.plan)] = job
 
     def events(self) -> Iterator[tuple[Job, Event]]:
         """The next event of each task that has one."""
@@ -104,7 +98,9 @@ class RayExecutor:
         for stream in ready:
             job = self._jobs[stream]
             event = self._next(stream, job)
-            if isinstance(event, Finished | Lost):
+            if isinstance(event, Begun):
+                self._nodes[job] = event.node
+            elif isinstance(event, Finished | Lost):
                 del self._jobs[stream]
             yield job, event
 
@@ -114,67 +110,59 @@ class RayExecutor:
         except StopIteration:
             return Finished()
         except self._ray.exceptions.RayError as error:
-            return self._lost(job, error)
-        if isinstance(event, Begun) and event.where is not None:
-            self._nodes[job] = str(event.where.metrics["node"])
+            cause, known = getattr(error, "cause", None), self._ray.exceptions
+            if isinstance(cause, ImportError) or isinstance(error, known.RuntimeEnvSetupError):
+                raise BilexError(
+                    f"a machine of the cluster cannot run bilex ({_first_sentence(cause or error)}); install "
+                    "the same bilex on all of them, as docs/reference/benchmark-cluster.md says."
+                ) from error
+            if isinstance(cause, BilexError):
+                raise cause from error
+            return Lost(f"Ray says: {_first_sentence(error)}.", with_machine=self._lost_machine(job, error))
         return event
 
-    def _lost(self, job: Job, error: Exception) -> Lost:
-        """Why a task broke off."""
-        cause = getattr(error, "cause", None)
-        if isinstance(cause, ImportError) or isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
-            raise BilexError(
-                f"a machine of the cluster cannot run bilex ({_first_sentence(cause or error)}); install the "
-                "same bilex on all of them, as docs/reference/benchmark-cluster.md says."
-            ) from error
-        if isinstance(cause, BilexError):
-            raise cause
-        return Lost(f"Ray says: {_first_sentence(error)}.", with_machine=self._machine_vanished(job, error))
-
-    def _machine_vanished(self, job: Job, error: Exception) -> bool:
-        """Whether a family went down with its machine, rather than bringing its worker down itself."""
+    def _lost_machine(self, job: Job, error: Exception) -> bool:
+        """Whether the machine of a family was lost, rather than only its worker."""
         known = self._ray.exceptions
         if isinstance(error, known.WorkerCrashedError) and not isinstance(error, known.OutOfMemoryError):
-            return self._nodes.get(job) not in {node["NodeID"] for node in _alive(self._ray)}
+            return self._nodes.get(job) not in {node["NodeID"] for node in self._machines()}
         return isinstance(error, known.NodeDiedError | known.LocalRayletDiedError | known.ObjectLostError)
 
 
-def fitting(needs: Needs, nodes: Sequence[dict[str, Any]], device: str) -> Needs:
-    """What a family is given, cut down to what the largest machine has, so that no family waits forever."""
+def fitting(needs: Needs, machines: Sequence[dict[str, Any]], device: str) -> Needs:
+    """The needs of a family limited to what the largest machine has, so that no family waits forever."""
+    most_gpus = _most(machines, "GPU")
     gpus = needs.gpus
     if gpus is None:
-        gpus = 1 if _most(nodes, "GPU") and device != "cpu" else 0
-    if gpus > _most(nodes, "GPU"):
-        raise BilexError(
-            f"a family is to have {gpus:g} GPUs, and the largest machine has {_most(nodes, 'GPU'):g}."
-        )
+        gpus = 1 if most_gpus and device != "cpu" else 0
+    if gpus > most_gpus:
+        raise BilexError(f"a family is to have {gpus:g} GPUs, and the largest machine has {most_gpus:g}.")
     gigabytes = needs.gigabytes
     if gigabytes is not None:
-        gigabytes = min(gigabytes, _most(nodes, "memory") / _GIGABYTE)
-    cpus = int(max(1, min(needs.cpus or _USUAL_CPUS, _most(nodes, "CPU"))))
+        gigabytes = min(gigabytes, _most(machines, "memory") / _GIGABYTE)
+    cpus = int(max(1, min(needs.cpus or _USUAL_CPUS, _most(machines, "CPU"))))
     return Needs(cpus=cpus, gpus=gpus, gigabytes=gigabytes)
 
 
-def _most(nodes: Sequence[dict[str, Any]], resource: str) -> float:
+def _most(machines: Sequence[dict[str, Any]], resource: str) -> float:
     """How much of a resource the machine with most of it has."""
-    return float(max((node["Resources"].get(resource, 0) for node in nodes), default=0))
+    return float(max((node["Resources"].get(resource, 0) for node in machines), default=0))
 
 
 def work_on_family(job: Job, plan: WorkPlan) -> Iterator[Event]:
-    """The Ray task: works on one family in a thread, and gives its events as they come."""
+    """The Ray task: runs one family in a thread, and yields its events as they come."""
     import ray
+    import torch
 
-    node = ray.get_runtime_context().get_node_id()
-    yield Begun(Step(f"on {os.uname().nodename}", metrics={"node": node}))
+    yield Begun(os.uname().nodename, ray.get_runtime_context().get_node_id())
     events: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
-    place = workplace_for(plan)
+    if not _places or _places[0].plan != plan:
+        _places[:] = [plan.workplace()]
 
     def work() -> None:
-        import torch
-
         torch.set_num_threads(plan.threads)
         try:
-            work_on(job, place, events.put, seconds_between_steps=_SECONDS_BETWEEN_STEPS)
+            work_on(job, _places[0], events.put, seconds_between_steps=_SECONDS_BETWEEN_STEPS)
         except BaseException as error:
             events.put(error)
 
@@ -188,18 +176,10 @@ def work_on_family(job: Job, plan: WorkPlan) -> Iterator[Event]:
             return
 
 
-_places: list[Workplace] = []
+_places: list[Workplace] = []  # that of this process, for the next family of the same plan
 
 
-def workplace_for(plan: WorkPlan) -> Workplace:
-    """The workplace of this process, with its open vocabularies; a new one where the plan is another."""
-    if not _places or _places[0].plan != plan:
-        _places[:] = [Workplace(plan)]
-    return _places[0]
-
-
-def _ray() -> Any:
-    """Ray itself, kept from calling home."""
+def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -217,27 +197,18 @@ def _connect(ray: Any, address: str) -> None:
         options["include_dashboard"] = False
     on_termination = signal.getsignal(signal.SIGTERM)
     try:
-        _knock(address)
+        if address.startswith("ray://"):
+            raise ValueError("results do not stream through Ray's client; give the address without ray://")
+        host, colon, port = address.rpartition(":")
+        if colon:  # fails at once if nobody listens; Ray itself would try for minutes
+            socket.create_connection((host.strip("[]"), int(port)), _SECONDS_TO_ANSWER).close()
         ray.init(address=address, **options)
-        signal.signal(signal.SIGTERM, on_termination)  # Ray puts its own in the place of the program's
+        signal.signal(signal.SIGTERM, on_termination)  # Ray replaces the program's handler
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise BilexError(
             f"--ray {address}: no Ray cluster answers there ({_first_sentence(error)}); start one with "
             "'ray start --head', or see docs/reference/benchmark-cluster.md."
         ) from error
-
-
-def _knock(address: str) -> None:
-    """Fail at once where nobody is at an address; Ray itself would try for minutes."""
-    if address.startswith("ray://"):
-        raise ValueError("results do not stream through Ray's client; give the address without ray://")
-    host, colon, port = address.rpartition(":")
-    if colon:
-        socket.create_connection((host.strip("[]"), int(port)), _SECONDS_TO_ANSWER).close()
-
-
-def _alive(ray: Any) -> list[dict[str, Any]]:
-    return [node for node in ray.nodes() if node["Alive"]]
 
 
 def _first_sentence(error: BaseException) -> str:

@@ -1,7 +1,7 @@
-"""Families on this machine, in processes that stay from one family to the next.
+"""Families on this machine, in processes that are reused from one family to the next.
 
-The parent alone writes results. Workers are started anew ("spawn"), so that threads, GPUs and memory of
-one have nothing to do with those of another; each keeps its vocabularies open for the next family.
+Only the parent writes results. Workers are spawned, so that they share no threads, GPU or memory; each keeps
+its vocabularies open for the next family.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bilex.core.machine import processor, total_memory
 from bilex_bench.engine import Begun, Event, Finished, Job, Lost, Relay
-from bilex_bench.workplace import Workplace, WorkPlan
+from bilex_bench.work import FamilyOutOfMemoryError, Workplace, WorkPlan
 
 if TYPE_CHECKING:
     from typing import Self
 
-
-_THREADS_A_WORKER = 4
-_MEMORY_A_WORKER = 6 << 30
+_THREADS_PER_WORKER = 4
+_MEMORY_PER_WORKER = 6 << 30
 _SECONDS_TO_LEAVE = 3
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _TERMINATED = 143
@@ -43,18 +41,18 @@ def default_workers(*, on_gpu: bool) -> int:
     """
     if on_gpu:
         return 1
-    by_memory = total_memory() // _MEMORY_A_WORKER
-    return max(1, min(processor().threads // _THREADS_A_WORKER, by_memory))
+    by_memory = total_memory() // _MEMORY_PER_WORKER
+    return max(1, min(processor().threads // _THREADS_PER_WORKER, by_memory))
 
 
 def threads_for(workers: int) -> int:
-    """How many threads each of some workers may use, so that together they use every core once."""
+    """The threads per worker, so that together they use every core once."""
     return max(1, processor().threads // workers)
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker process and what it is doing."""
+    """A worker process and its current job."""
 
     process: BaseProcess
     pipe: Connection
@@ -62,10 +60,10 @@ class _Worker:
 
 
 class LocalExecutor:
-    """Runs families in processes of this machine, started as they are needed, so many at a time."""
+    """Runs families in processes of this machine, which are started when they are needed."""
 
     def __init__(self, plan: WorkPlan, workers: int) -> None:
-        self._plan, self._size = plan, workers
+        self.plan, self._size = plan, workers
         self._workers: list[_Worker] = []
         self._begun: list[Job] = []
 
@@ -73,20 +71,20 @@ class LocalExecutor:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.stop()
+        self._stop()
 
     def has_room(self) -> bool:
-        """Whether a worker has nothing to do, or could be started."""
+        """Whether a worker is idle, or could be started."""
         return sum(worker.job is not None for worker in self._workers) < self._size
 
     def start(self, job: Job) -> None:
         """Give a family to an idle worker, or to a new one."""
         if job.alone:
-            self.stop()  # what idle workers hold is memory that this job may need
+            self._stop()  # idle workers hold memory that this job may need
         worker = next((w for w in self._workers if w.job is None), None) or self._new_worker()
         worker.job = job
         self._begun.append(job)
-        with contextlib.suppress(OSError):  # a worker that died meanwhile is found dead by `events`
+        with contextlib.suppress(OSError):  # `events` finds a worker that died meanwhile
             worker.pipe.send(job)
 
     def events(self) -> Iterator[tuple[Job, Event]]:
@@ -108,25 +106,23 @@ class LocalExecutor:
                 if worker.job is not None:
                     yield worker.job, Lost(how_it_ended(worker.process.exitcode))
 
-    def stop(self) -> None:
-        """End all workers; those that do not leave by themselves are killed."""
+    def _stop(self) -> None:
+        """End all workers; those that do not leave within seconds are killed."""
         for worker in self._workers:
             worker.pipe.close()
-            if worker.process.is_alive():
-                worker.process.terminate()
+            worker.process.terminate()
         deadline = time.monotonic() + _SECONDS_TO_LEAVE
         for worker in self._workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
+            worker.process.kill()
+            worker.process.join()
         self._workers = []
 
     def _new_worker(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(theirs, self._plan), name="bilex worker")
-        with _deaf_to_ctrl_c(), _thread_variables(self._plan.threads):
+        process = context.Process(target=serve, args=(theirs, self.plan), name="bilex worker")
+        with _ignoring_ctrl_c(), _thread_variables(self.plan.threads):
             process.start()
         theirs.close()
         worker = _Worker(process, ours)
@@ -135,7 +131,7 @@ class LocalExecutor:
 
 
 def _next_event(pipe: Connection) -> Event | None:
-    """What a worker has sent; None if there is nothing, or only half a message of one that was killed."""
+    """What a worker has sent; None if there is nothing, or half a message of one that was killed."""
     try:
         event: Event | None = pipe.recv() if pipe.poll() else None
     except (EOFError, OSError):
@@ -145,21 +141,19 @@ def _next_event(pipe: Connection) -> Event | None:
 
 def how_it_ended(exit_code: int | None) -> str:
     """Why a worker process died, in one sentence for the results file."""
-    if exit_code is not None and exit_code < 0:
-        try:
-            name = signal.Signals(-exit_code).name
-        except ValueError:
-            name = f"signal {-exit_code}"
-        hint = ", as Linux does when memory runs out; use --limit for fewer words, or fewer workers" * (
-            name == "SIGKILL"
-        )
-        return f"its worker process was killed by {name}{hint}."
-    return f"its worker process ended with exit code {exit_code}."
+    if exit_code is None or exit_code >= 0:
+        return f"its worker process ended with exit code {exit_code}."
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = f"signal {-exit_code}"
+    hint = ", as Linux does when memory runs out; use --limit for fewer words, or fewer workers"
+    return f"its worker process was killed by {name}{hint if name == 'SIGKILL' else ''}."
 
 
 @contextlib.contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes started in here ignore Ctrl-C, which is for the parent to deal with."""
+def _ignoring_ctrl_c() -> Iterator[None]:
+    """Processes started in this block ignore Ctrl-C, which the parent handles."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -172,65 +166,53 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _thread_variables(threads: int) -> Iterator[None]:
-    """Libraries of processes started in here use so many threads."""
-    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    """Limit the threads of the libraries of processes started in this block."""
+    before = {name: os.environ.pop(name, None) for name in _THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in _THREAD_VARIABLES:
+            del os.environ[name]
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 def serve(pipe: Connection, plan: WorkPlan) -> None:
-    """The life of a worker process: families in, events out, until the other end is closed.
+    """The main function of a worker process: jobs in, events out, until the other end is closed.
 
-    A worker never outlives the process that started it, however that one ended. On SIGTERM it raises
-    SystemExit, so that half-written files are removed.
+    A worker never outlives the process that started it, however that ended. On SIGTERM it raises SystemExit,
+    so that half-written files are removed.
     """
     import torch
 
-    def leave(number: int, frame: FrameType | None) -> None:
+    def leave(*signal: object) -> None:
         raise SystemExit(_TERMINATED)
+
+    def end_with(parent: int) -> None:
+        wait([parent])
+        os._exit(_TERMINATED)
 
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=end_with, args=(parent.sentinel,), daemon=True).start()
     signal.signal(signal.SIGTERM, leave)
     torch.set_num_threads(plan.threads)
-    workplace = Workplace(plan)
+    workplace = plan.workplace()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            job: Job = pipe.recv()
-            work_on(job, workplace, pipe.send)
-
-
-def _end_with(parent: int) -> None:
-    wait([parent])
-    os._exit(_TERMINATED)
+            work_on(pipe.recv(), workplace, pipe.send)
 
 
 def work_on(
     job: Job, workplace: Workplace, send: Callable[[Event], None], *, seconds_between_steps: float = 0.25
 ) -> None:
-    """Work on one family, and give back the memory it took, since other processes may share the GPU."""
+    """Run one family, then free its memory, since other processes may share the GPU."""
     import torch
 
-    from bilex_bench.work import FamilyOutOfMemoryError
-
-    results = workplace.plan.run_family(
-        job.setups,
-        workplace,
-        progress=Relay(send, seconds_between_steps),
-        attempt=job.attempt,
-        last_attempt=job.last_attempt,
-    )
     out_of_memory = None
     try:
-        for result in results:
+        relay = Relay(send, seconds_between_steps)
+        for result in workplace.run(job.setups, progress=relay, attempt=job.attempt):
             send(result)
     except FamilyOutOfMemoryError as error:
         out_of_memory = str(error)

@@ -1,6 +1,6 @@
-"""From setups to results in a file: what is done is skipped, the rest is run and kept at once.
+"""From setups to results in a file: what is done is skipped, the rest is run and stored at once.
 
-What earlier results took estimates what setups will take; that orders the work and is shown by `--dry-run`.
+Earlier results estimate the cost of setups; that orders the work and is shown by `--dry-run`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import math
 import re
 import statistics
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,30 +21,29 @@ from bilex.core.files import read_json
 from bilex.vectors.folder import CONFIG
 from bilex.vectors.formats import sniff
 from bilex.vectors.reading import open_source
+from bilex_bench import engine
 from bilex_bench.datasets import DataFolder
-from bilex_bench.engine import News
 from bilex_bench.live import View
 from bilex_bench.results import Result, Setup, families
 from bilex_bench.store import ResultsStore
-from bilex_bench.workplace import WorkPlan, sweep
 
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+\d+[ \t\r]*\n")
-_UNKNOWN = 200_000
-_PACKING = 2.5  # how much longer packed text is, unpacked
+_UNKNOWN_COUNT = 200_000
+_COMPRESSION = 2.5  # how much longer compressed text is, unpacked
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run has brought."""
+    """How many setups of a run were done, failed, or needed no run."""
 
-    done: int  # setups that were run and went well
-    failed: int  # setups that were run and failed
-    skipped: int  # setups that needed no run: done before, or failed before and not to be tried again
+    done: int
+    failed: int
+    skipped: int
 
 
-def todo(setups: Iterable[Setup], store: ResultsStore, *, retry_failed: bool = False) -> list[Setup]:
+def todo(setups: Iterable[Setup], store: ResultsStore | None, *, retry_failed: bool = False) -> list[Setup]:
     """The setups that are yet to be run, each experiment once."""
-    known = store.keys("done") if retry_failed else store.keys(None)
+    known = store.keys("done" if retry_failed else None) if store else set()
     found: dict[str, Setup] = {}
     for setup in setups:
         if setup.key not in known:
@@ -53,7 +52,7 @@ def todo(setups: Iterable[Setup], store: ResultsStore, *, retry_failed: bool = F
 
 
 def check_data(setups: Iterable[Setup], folders: Mapping[str, DataFolder]) -> None:
-    """See that all vectors and dictionaries are there, before anything runs."""
+    """Check that all vectors and dictionaries exist, before anything runs."""
     missing: dict[str, None] = {}
     for dataset, pair, seeds in dict.fromkeys((s.dataset, s.pair, s.seeds) for s in setups):
         if dataset not in folders:
@@ -78,41 +77,40 @@ def in_order(setups: Iterable[Setup], cost: Mapping[str, float], workers: int) -
     cost is not known come first, since they may be long.
     """
     groups = families(setups)
-    place: dict[tuple[str, str, int | None], int] = {}
-    for group in groups:
-        place.setdefault((group[0].dataset, group[0].pair, group[0].limit), len(place))
+    vocabularies = list(dict.fromkeys((g[0].dataset, g[0].pair, g[0].limit) for g in groups))
 
-    def by_vocabulary(group: list[Setup]) -> int:
-        return place[(group[0].dataset, group[0].pair, group[0].limit)]
+    def order(group: list[Setup]) -> tuple[float, int]:
+        first = group[0]
+        seconds = cost.get(first.family, math.inf)
+        magnitude = seconds if seconds == math.inf else max(1, round(seconds)).bit_length()
+        place = vocabularies.index((first.dataset, first.pair, first.limit))
+        return (-magnitude if workers > 1 else 0, place)
 
-    def about(group: list[Setup]) -> float:
-        seconds = cost.get(group[0].family)
-        return -math.inf if seconds is None else -(max(1, round(seconds)).bit_length())
-
-    if workers == 1:
-        return sorted(groups, key=by_vocabulary)
-    return sorted(groups, key=lambda group: (about(group), by_vocabulary(group)))
+    return sorted(groups, key=order)
 
 
 def run_setups(
     setups: Sequence[Setup],
-    plan: WorkPlan,
+    executor: engine.Executor,
     store: ResultsStore,
-    run: Callable[[Sequence[Sequence[Setup]]], Generator[News, None, None]],
-    view: View,
     *,
-    order: Sequence[Sequence[Setup]],
+    workers: int = 1,
+    on_gpu: bool = False,
+    retry_failed: bool = False,
 ) -> Outcome:
-    """Run setups and keep each result as soon as it is there."""
+    """Run the setups that the store does not have, and store each result as soon as it exists."""
+    waiting = todo(setups, store, retry_failed=retry_failed)
+    costs = by_family(estimate(waiting, executor.plan.folders, store, on_gpu=on_gpu))
+    seconds = {family: spent for family, (spent, _) in costs.items() if spent is not None}
+    memory = {family: gigabytes for family, (_, gigabytes) in costs.items() if gigabytes is not None}
     store.name(setups)
-    with contextlib.suppress(OSError):
-        sweep(Path(plan.work))
-    waiting = sum(map(len, order))
     counts = {"done": 0, "failed": 0}
+    view = View(len(waiting))
     try:
         if waiting:
-            with view, contextlib.closing(run(order)) as all_news:
-                for job, event in all_news:
+            order = in_order(waiting, seconds, workers)
+            with view, contextlib.closing(engine.run(executor, order, memory)) as news:
+                for job, event in news:
                     if isinstance(event, Result):
                         store.add(replace(event, attempts=event.attempts + store.attempts(event.setup.key)))
                         counts[event.status] += 1
@@ -120,17 +118,17 @@ def run_setups(
     except BaseException as error:
         kept = sum(counts.values())
         if kept or not isinstance(error, BilexError):
-            view.say(
-                f"Stopped: {kept} of {waiting} setups were finished and are kept in {store.path}; "
+            view.log(
+                f"Stopped: {kept} of {len(waiting)} setups were finished and are kept in {store.path}; "
                 "run the same command to go on."
             )
         raise
-    return Outcome(**counts, skipped=len({setup.key for setup in setups}) - waiting)
+    return Outcome(**counts, skipped=len({setup.key for setup in setups}) - len(waiting))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a setup is expected to cost."""
+    """The expected cost of a setup."""
 
     setup: Setup
     # What it adds to the setups before it: a fit counts for the first of its family only, tuning for the
@@ -160,18 +158,15 @@ def estimate(
         counts = [count(setup.dataset, language) for language in setup.languages]
         return sum(min(number, setup.limit or number) for number in counts)
 
-    device = "cuda" if on_gpu else "cpu"
     rates: dict[tuple[str, str], list[float]] = {}
     memory: dict[tuple[str, str | None], float] = {}
-    earlier = store.results() if store is not None else []
-    here = [r for r in earlier if r.status == "done" and r.device == device and r.setup.dataset in datasets]
-    for result in here:
-        setup = result.setup
-        for step, seconds in result.seconds.items():
-            rates.setdefault((step, _shared(setup, step)[1]), []).append(seconds / words(setup))
-        if result.gigabytes:
+    for result in store.results() if store is not None else []:
+        setup, device = result.setup, "cuda" if on_gpu else "cpu"
+        if result.status == "done" and result.device == device and setup.dataset in datasets:
+            for step, seconds in result.seconds.items():
+                rates.setdefault((step, _shared(setup, step)[1]), []).append(seconds / words(setup))
             place = setup.method, setup.lm
-            memory[place] = max(memory.get(place, 0.0), result.gigabytes)
+            memory[place] = max(memory.get(place, 0.0), result.gigabytes or 0.0)
     counted: set[tuple[str, str]] = set()
     estimates = []
     for setup in setups:
@@ -184,7 +179,7 @@ def estimate(
             if (step, owner) not in counted and measured and total is not None:
                 counted.add((step, owner))
                 total += statistics.median(measured) * words(setup)
-        estimates.append(Estimate(setup, total, memory.get((setup.method, setup.lm))))
+        estimates.append(Estimate(setup, total, memory.get((setup.method, setup.lm)) or None))
     return estimates
 
 
@@ -194,15 +189,12 @@ def by_family(estimates: Iterable[Estimate]) -> dict[str, tuple[float | None, fl
     for part in estimates:
         found.setdefault(part.setup.family, []).append(part)
     return {
-        family: (
-            all_known([part.seconds for part in parts], sum),
-            all_known([part.gigabytes for part in parts], max),
-        )
+        family: (if_all([p.seconds for p in parts], sum), if_all([p.gigabytes for p in parts], max))
         for family, parts in found.items()
     }
 
 
-def all_known(values: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
+def if_all(values: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
     """Values combined; None where one is missing."""
     known = [value for value in values if value is not None]
     return combine(known) if len(known) == len(values) else None
@@ -217,7 +209,7 @@ def _steps(setup: Setup) -> list[str]:
 
 
 def _shared(setup: Setup, step: str) -> tuple[str, str]:
-    """What a step is done once for, and whose earlier results predict it."""
+    """What a step is done once for, and the method or language model whose results predict it."""
     if step == "fit":
         return setup.family, setup.method
     return (str(setup.stage), str(setup.lm)) if step in ("tune", "encode", "trial") else (setup.key, "")
@@ -236,9 +228,9 @@ def word_count(path: Path) -> int:
             if header:
                 return int(header[1])
             if kind != "text":
-                return _UNKNOWN
+                return _UNKNOWN_COUNT
             lines = source.head.count(b"\n") or 1
-            unpacked = source.size * (_PACKING if source.compression else 1)
+            unpacked = source.size * (_COMPRESSION if source.compression else 1)
             return max(lines, round(unpacked * lines / len(source.head)))
     except (BilexError, OSError, ValueError, KeyError, TypeError):
-        return _UNKNOWN
+        return _UNKNOWN_COUNT

@@ -1,130 +1,279 @@
 """The work itself: one family of setups, from vectors to results.
 
-The aligner is fitted once for the whole family, a language model tuned once for all its λ; both stay in
-the work folder, so that an interrupted family goes on where it was.
+The aligner is fitted once for the whole family, a language model is tuned once for all its λ; both stay in
+the work folder, so that an interrupted family continues where it was.
 """
 
 from __future__ import annotations
 
+import contextlib
+import platform
+import socket
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+import bilex
 from bilex.aligners import get_method
+from bilex.aligners.base import Aligner
+from bilex.core.device import resolve_device
 from bilex.core.errors import BilexError
+from bilex.core.machine import library_versions, peak_memory, processor, total_memory
 from bilex.core.progress import SILENT, Progress
 from bilex.core.typed_json import as_json
-from bilex.encoders.settings import C2
+from bilex.encoders.settings import C2, lightened
 from bilex.evaluation import evaluate
 from bilex.fit import FitResult
 from bilex.lexicon import Lexicon
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
-from bilex.vectors.stored import Matrix
+from bilex.vectors.stored import Matrix, unit_rows
+from bilex_bench.datasets import NO_SEEDS, DataFolder, load_vectors
 from bilex_bench.results import Result, Setup, WordSample, now
-from bilex_bench.stages import FinishedStage, Problem, finished_stage, fitted, tuning_of
-from bilex_bench.workplace import PeakMemory, Workplace
+from bilex_bench.stages import FinishedStage, Problem, finished_stage, fitted
 
 if TYPE_CHECKING:
     from bilex.encoders.model import WordEncoder
 
-_MOST_PAIRS = 300  # of a sample
+T = TypeVar("T")
+ATTEMPTS = 2  # how often a family is tried that runs out of memory or whose worker dies
+_OPEN_VOCABULARIES = 4
+_SAMPLE_PAIRS = 300
+_GIGABYTE = 1 << 30
+_CLEAR_REFS, _RESET_PEAK = Path("/proc/self/clear_refs"), "5"
 
 
 class FamilyOutOfMemoryError(Exception):
-    """A family needs more memory than there is; it deserves a try with nothing beside it."""
+    """A family needs more memory than there is; it is tried once more with nothing beside it."""
 
 
-def run_family(
-    setups: Sequence[Setup],
-    workplace: Workplace,
-    *,
-    progress: Progress = SILENT,
-    attempt: int = 1,
-    last_attempt: bool = True,
-) -> Iterator[Result]:
-    """Run setups of one family, and give each result as soon as it is there.
+@dataclass(frozen=True, kw_only=True)
+class WorkPlan:
+    """What every worker of a run needs, as plain data that can be sent to another machine."""
 
-    Whatever goes wrong with a setup becomes its failed result, and the rest goes on.
-    """
-    peak = PeakMemory(workplace.device)
-    yield from _Family(setups, workplace, progress, attempt, last_attempt, peak).results()
+    folders: Mapping[str, DataFolder]  # the data sets, by their names in the grid
+    work: str  # the folder for fits, stages and encodings
+    cache: str  # the folder for vector files in a format that opens at once; one per machine
+    device: str = "auto"  # "auto", "cpu" or "cuda"
+    threads: int = 1  # per worker
+    sampled: frozenset[str] = field(default_factory=frozenset)  # keys of setups whose vectors are kept
+    command: str = ""  # the command line that started the run, for the record
+    keep_markers: bool = True  # whether markers such as "</s>" stay in the vocabularies
+
+    def workplace(self) -> Workplace:
+        """A place in this process to run families."""
+        return Workplace(self)
+
+
+class Workplace:
+    """The state of one process: device, open vocabularies and the language model."""
+
+    def __init__(self, plan: WorkPlan) -> None:
+        self.plan = plan
+        self.device = resolve_device(plan.device).type
+        self.environment = _machine(self.device) | {"threads": plan.threads}
+        if plan.command:
+            self.environment["command"] = plan.command
+        work = Path(plan.work)
+        self.fits, self.stages, self.encodings = work / "fits", work / "stages", work / "encodings"
+        self._encoder: tuple[str, WordEncoder] | None = None
+        self._open: dict[tuple[str, str, int | None], WordVectors] = {}
+
+    def run(
+        self, setups: Sequence[Setup], *, progress: Progress = SILENT, attempt: int = 1
+    ) -> Iterator[Result]:
+        """Run the setups of one family, and yield each result as soon as it exists.
+
+        An error becomes the failed result of its setup, and the rest continues.
+        """
+        return _Family(setups, self, progress, attempt).results()
+
+    def aligner(self, setup: Setup) -> Aligner:
+        """The aligner of a setup, not fitted."""
+        return get_method(setup.method)(device=self.device, seed=setup.seed).set_params(**setup.settings)
+
+    def vocabularies(self, setup: Setup, progress: Progress = SILENT) -> tuple[WordVectors, WordVectors]:
+        """Source and target vectors of a setup."""
+        source, target = setup.languages
+        return self._vectors(setup, source, progress), self._vectors(setup, target, progress)
+
+    def _vectors(self, setup: Setup, language: str, progress: Progress) -> WordVectors:
+        name = (setup.dataset, language, setup.limit)
+        found = self._open.pop(name, None)
+        if found is None:
+            folder, cache = self.plan.folders[setup.dataset], Path(self.plan.cache)
+            keep = self.plan.keep_markers
+            found = load_vectors(folder, language, setup.limit, cache, progress, keep_markers=keep)
+        self._open[name] = found  # the most recent last
+        while len(self._open) > _OPEN_VOCABULARIES:
+            del self._open[next(iter(self._open))]
+        return found
+
+    def encoder(self, lm: str, progress: Progress = SILENT) -> WordEncoder:
+        """A language model before tuning; the last one stays open."""
+        from bilex.encoders.model import WordEncoder
+
+        if self._encoder is None or self._encoder[0] != lm:
+            self._encoder = None  # frees the memory before the next one is opened
+            self._encoder = (lm, WordEncoder.load(lm, device=self.device, progress=progress))
+        return self._encoder[1]
+
+    def reset_peak_memory(self) -> None:
+        """Measure peak memory from now on; where the system cannot, since the process began."""
+        with contextlib.suppress(OSError):  # only Linux has this file
+            _CLEAR_REFS.write_text(_RESET_PEAK, encoding="ascii")
+        if self.device == "cuda":
+            import torch
+
+            torch.cuda.reset_peak_memory_stats()
+
+    def circumstances(self, started: str, attempt: int) -> dict[str, Any]:
+        """The fields of a result that do not depend on its setup."""
+        peak, gpu_peak = peak_memory(), None
+        if self.device == "cuda":
+            import torch
+
+            gpu_peak = torch.cuda.max_memory_allocated()
+        return {
+            "gigabytes": None if peak is None else round(peak / _GIGABYTE, 3),
+            "gpu_gigabytes": None if gpu_peak is None else round(gpu_peak / _GIGABYTE, 3),
+            "device": self.device,
+            "environment": self.environment,
+            "started": started,
+            "attempts": attempt,
+        }
+
+
+@cache
+def _machine(device: str) -> dict[str, Any]:
+    """Versions, hardware and host of this process, as plain values."""
+    import torch
+
+    here = processor()
+    return {
+        "bilex": bilex.__version__,
+        "python": platform.python_version(),
+        "libraries": library_versions(),
+        "system": platform.platform(),
+        "host": socket.gethostname(),
+        "processor": here.name,
+        "cores": here.threads,
+        "memory_gigabytes": round(total_memory() / _GIGABYTE, 1),
+        "gpu": torch.cuda.get_device_name() if device == "cuda" else None,
+    }
+
+
+def guarded(
+    setups: Sequence[Setup], workplace: Workplace, attempt: int, work: Callable[[], T]
+) -> Generator[Result, None, T | None]:
+    """Do some work; yield its result, or after an error a failed result of every setup that needs it."""
+    started = now()
+    try:
+        done = work()
+    except Exception as error:
+        if is_out_of_memory(error) and attempt < ATTEMPTS:
+            raise FamilyOutOfMemoryError(sentence_of(error)) from error
+        lines = traceback.format_exception(error)
+        report = {} if isinstance(error, BilexError) else {"traceback": "".join(lines)[-4000:]}
+        circumstances = workplace.circumstances(started, attempt)
+        for setup in setups:
+            failed = Result(setup=setup, status="failed", error=sentence_of(error), report=report)
+            yield replace(failed, **circumstances)
+        return None
+    if isinstance(done, Result):
+        yield replace(done, **workplace.circumstances(started, attempt))
+    return done
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory, the machine's or a GPU's, was too small, also if that is only the cause."""
+    import torch
+
+    if error.__cause__ is not None and is_out_of_memory(error.__cause__):
+        return True
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def sentence_of(error: BaseException) -> str:
+    """An error in one sentence, for the results file."""
+    if isinstance(error, BilexError):
+        # The benchmark knows more about memory than the fit: workers share it.
+        cause = error.__cause__
+        return sentence_of(cause) if cause is not None and is_out_of_memory(cause) else str(error)
+    lines = str(error).strip().splitlines()
+    message = f": {lines[0]}" if lines else ""
+    if is_out_of_memory(error):
+        kind = f"{type(error).__name__}{message}"
+        return f"memory ran out ({kind}); use --limit for fewer words, or fewer workers."
+    return f"{type(error).__name__}{message}"
 
 
 @dataclass(frozen=True, eq=False)
 class _Aligned:
-    """Everything that the setups of a family share."""
+    """What the setups of a family share."""
 
     problem: Problem
     test: Lexicon
-    name: str
+    name: str  # of the fit
     fit: FitResult
-    sampler: Sampler
 
 
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """One run of `run_family`."""
+    """One call of `Workplace.run`."""
 
     setups: Sequence[Setup]
     workplace: Workplace
     progress: Progress
     attempt: int
-    last_attempt: bool
-    peak: PeakMemory
 
     def results(self) -> Iterator[Result]:
-        """The results: the aligner alone first, then one language model after the other."""
-        started = now()
-        try:
-            aligned = self._aligned()
-        except Exception as error:
-            yield from [self._failed(setup, error, started) for setup in self.setups]
+        """The aligner alone first, then one language model after the other."""
+        self.workplace.reset_peak_memory()
+        aligned = yield from self._guarded(self.setups, self._align)
+        if aligned is None:
             return
+        stages: dict[str | None, list[Setup]] = {None: []}
         for setup in self.setups:
-            if setup.lm is None:
-                yield self._attempted(setup, lambda: self._aligner_alone(setup, aligned))  # noqa: B023
-        for setups in self._stages():
-            started = now()
-            try:
-                stage = self._stage(setups, aligned)
-            except Exception as error:
-                yield from [self._failed(setup, error, started) for setup in setups]
-                continue
-            for setup in setups:
-                yield self._attempted(setup, lambda: self._combined(setup, aligned, stage))  # noqa: B023
+            stages.setdefault(setup.stage, []).append(setup)
+        for setup in stages.pop(None):
+            yield from self._guarded([setup], partial(self._scored, setup, aligned))
+        for setups in stages.values():
+            stage = yield from self._guarded(setups, partial(self._stage, setups, aligned))
+            for setup in setups if stage is not None else ():
+                yield from self._guarded([setup], partial(self._scored, setup, aligned, stage))
 
-    def _stages(self) -> list[list[Setup]]:
-        """The setups with a language model, those together that share its tuning."""
-        found: dict[str, list[Setup]] = {}
-        for setup in self.setups:
-            if setup.stage is not None:
-                found.setdefault(setup.stage, []).append(setup)
-        return list(found.values())
+    def _guarded(self, setups: Sequence[Setup], work: Callable[[], T]) -> Generator[Result, None, T | None]:
+        return guarded(setups, self.workplace, self.attempt, work)
 
-    def _aligned(self) -> _Aligned:
-        """Read and fit."""
+    def _align(self) -> _Aligned:
+        """Read the data and fit the aligner."""
         setup = self.setups[0]
         source, target = self.workplace.vocabularies(setup, self.progress)
-        seeds, test = self.workplace.dictionaries(setup)
+        folder = self.workplace.plan.folders[setup.dataset]
+        seeds = None if setup.seeds == NO_SEEDS else folder.seeds(setup.pair, setup.seeds)
         problem = Problem(source, target, seeds)
-        aligner = get_method(setup.method)(device=self.workplace.device, seed=setup.seed)
-        aligner.set_params(**setup.settings)
+        aligner = self.workplace.aligner(setup)
         name, fit = fitted(problem, aligner, folder=self.workplace.fits, progress=self.progress)
-        return _Aligned(problem, test, name, fit, Sampler(source, target, test))
+        return _Aligned(problem, folder.test(setup.pair), name, fit)
 
     def _stage(self, setups: Sequence[Setup], aligned: _Aligned) -> FinishedStage:
+        """Tune and encode for setups that differ in λ only."""
         first = setups[0]
         encoder = self.workplace.encoder(str(first.lm), self.progress)
+        tuning = lightened(encoder.preset.tuning, first.tuning.get("preset", "paper"))
+        changed = {name: value for name, value in first.tuning.items() if name != "preset"}
         settings = C2(
             str(first.lm),
             tune=first.tune,
-            tuning=tuning_of(encoder, first.tuning, first.seed),
+            tuning=replace(tuning, **{"seed": tuning.seed + first.seed, **changed}),
             mixing="auto" if any(setup.mixing == "auto" for setup in setups) else 1.0,
         )
         return finished_stage(
@@ -137,38 +286,16 @@ class _Family:
             progress=self.progress,
         )
 
-    def _aligner_alone(self, setup: Setup, aligned: _Aligned) -> Result:
-        wanted = setup.key in self.workplace.plan.sampled
-        samples = aligned.sampler.of_aligner(aligned.fit.space) if wanted else {}
-        return self._scored(setup, aligned, aligned.fit.space, {}, {}, samples)
-
-    def _combined(self, setup: Setup, aligned: _Aligned, stage: FinishedStage) -> Result:
-        if setup.mixing is None:
-            raise BilexError(f"{setup.sentence()}: λ is missing; give the grid a number or auto.")
-        mixing = stage.mixing(setup.mixing)
-        started = time.perf_counter()
-        source, target = stage.mixed(aligned.problem.source, aligned.problem.target, mixing)
-        combining = time.perf_counter() - started
-        space = Space(source, target, "cosine", self.workplace.device)
+    def _scored(self, setup: Setup, aligned: _Aligned, stage: FinishedStage | None = None) -> Result:
+        """Evaluate the aligner, or what a stage C2 makes of it."""
+        space = aligned.fit.space
+        seconds: dict[str, float] = {}
+        report: dict[str, Any] = {}
+        if stage is not None:
+            space, seconds, report = self._mixed(setup, aligned, stage)
         samples = {}
         if setup.key in self.workplace.plan.sampled:
-            encoder = self.workplace.encoder(str(setup.lm))
-            samples = aligned.sampler.of_stage(stage, space, encoder, tuned=setup.tune)
-        seconds = _stage_seconds(stage.report, chosen=setup.mixing == "auto", combining=combining)
-        return self._scored(
-            setup, aligned, space, seconds, {"stage": stage.report, "mixing": mixing}, samples
-        )
-
-    def _scored(
-        self,
-        setup: Setup,
-        aligned: _Aligned,
-        space: Space,
-        seconds: Mapping[str, float],
-        report: Mapping[str, Any],
-        samples: Mapping[str, WordSample],
-    ) -> Result:
-        """The result of a space, with what is known of a stage C2 in it."""
+            samples = self._samples(setup, aligned, space, stage)
         started = time.perf_counter()
         scored = evaluate(space, aligned.test, train=aligned.problem.seeds, progress=self.progress)
         took = time.perf_counter() - started
@@ -187,127 +314,69 @@ class _Family:
             samples=samples,
         )
 
-    def _attempted(self, setup: Setup, work: Callable[[], Result]) -> Result:
-        """The result of a setup, whether it goes well or not."""
-        started = now()
-        try:
-            return replace(work(), **self._circumstances(started))
-        except Exception as error:
-            return self._failed(setup, error, started)
-
-    def _failed(self, setup: Setup, error: Exception, started: str) -> Result:
-        if is_out_of_memory(error) and not self.last_attempt:
-            raise FamilyOutOfMemoryError(sentence_of(error)) from error
-        lines = traceback.format_exception(error)
-        report = {} if isinstance(error, BilexError) else {"traceback": "".join(lines)[-4000:]}
-        return Result(
-            setup=setup,
-            status="failed",
-            error=sentence_of(error),
-            report=report,
-            **self._circumstances(started),
-        )
-
-    def _circumstances(self, started: str) -> dict[str, Any]:
-        return {
-            "gigabytes": self.peak.gigabytes(),
-            "gpu_gigabytes": self.peak.gpu_gigabytes(),
-            "device": self.workplace.device,
-            "environment": self.workplace.environment,
-            "started": started,
-            "attempts": self.attempt,
+    def _mixed(
+        self, setup: Setup, aligned: _Aligned, stage: FinishedStage
+    ) -> tuple[Space, dict[str, float], dict[str, Any]]:
+        """The combined space of a stage at a setup's λ, the seconds by step, and the report."""
+        if setup.mixing is None:
+            raise BilexError(f"{setup.sentence()}: λ is missing; give the grid a number or auto.")
+        mixing = stage.combination.mixing if setup.mixing == "auto" else float(setup.mixing)
+        started = time.perf_counter()
+        words = (aligned.problem.source.index_to_key, aligned.problem.target.index_to_key)
+        mixed = stage.combination.with_mixing(mixing).vocabularies(words, stage.static, stage.encoded)
+        combining = time.perf_counter() - started
+        spent = {name: float(stage.report.get(f"{name}_seconds", 0)) for name in _STAGE_STEPS}
+        whole = float(stage.report.get("seconds", 0))
+        seconds = {
+            "tune": spent["tune"],
+            "encode": spent["encode"] + spent["tokenise"],
+            "combine": max(0.0, whole - sum(spent.values())) + combining,
         }
+        if setup.mixing == "auto":
+            seconds["trial"] = spent["trial"]
+        space = Space(*mixed, "cosine", self.workplace.device)
+        return space, seconds, {"stage": stage.report, "mixing": mixing}
 
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory, the machine's or a GPU's, was too small, also where a sentence says so in its place."""
-    import torch
-
-    if error.__cause__ is not None and is_out_of_memory(error.__cause__):
-        return True
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-
-
-def sentence_of(error: BaseException) -> str:
-    """An error in one sentence, for the results file."""
-    if isinstance(error, BilexError):
-        # Of memory that ran out the benchmark can say more than the fit can: workers share it.
-        cause = error.__cause__
-        return sentence_of(cause) if cause is not None and is_out_of_memory(cause) else str(error)
-    lines = str(error).strip().splitlines()
-    said = f": {lines[0]}" if lines else ""
-    if is_out_of_memory(error):
-        return (
-            f"memory ran out ({type(error).__name__}{said}); use --limit for fewer words, or fewer workers."
-        )
-    return f"{type(error).__name__}{said}"
-
-
-def _stage_seconds(report: Mapping[str, Any], *, chosen: bool, combining: float) -> dict[str, float]:
-    """The seconds of stage C2 by step; what is neither tuning, encoding nor trial is combining."""
-    tune, trial = float(report.get("tune_seconds", 0)), float(report.get("trial_seconds", 0))
-    encode = float(report.get("encode_seconds", 0)) + float(report.get("tokenise_seconds", 0))
-    rest = max(0.0, float(report.get("seconds", 0)) - tune - trial - encode)
-    return {
-        "tune": tune,
-        "encode": encode,
-        "combine": rest + combining,
-        **({"trial": trial} if chosen else {}),
-    }
-
-
-class Sampler:
-    """The same test pairs, at most 300, taken evenly, looked up wherever both languages have vectors."""
-
-    def __init__(self, source: WordVectors, target: WordVectors, test: Lexicon) -> None:
-        self._source, self._target = source, target
-        seen: tuple[set[int], set[int]] = (set(), set())
-        kept = []
-        for a, b in test.index(source.key_to_index, target.key_to_index).tolist():
-            if a not in seen[0] and b not in seen[1]:
-                seen[0].add(a)
-                seen[1].add(b)
-                kept.append((a, b))
-        chosen = np.linspace(0, len(kept) - 1, min(_MOST_PAIRS, len(kept))).round().astype(np.int64)
-        self.rows: npt.NDArray[np.int64] = np.array(kept, np.int64).reshape(-1, 2)[chosen]
-
-    @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The source and the target words."""
-        return (
-            tuple(self._source.index_to_key[row] for row in self.rows[:, 0]),
-            tuple(self._target.index_to_key[row] for row in self.rows[:, 1]),
-        )
-
-    def sample(self, source: Matrix, target: Matrix) -> WordSample:
-        """The pairs in matrices with one row per word of the vocabularies."""
-        return WordSample(
-            *self.words,
-            np.array(source[self.rows[:, 0]], np.float32),
-            np.array(target[self.rows[:, 1]], np.float32),
-        )
-
-    def of_aligner(self, space: Space) -> dict[str, WordSample]:
-        """The vectors as they were read, and in the aligner's space."""
-        return {
-            "static": self.sample(self._source.vectors, self._target.vectors),
-            "aligned": self.sample(space.source.vectors, space.target.vectors),
-        }
-
-    def of_stage(
-        self, stage: FinishedStage, space: Space, encoder: WordEncoder, *, tuned: bool
+    def _samples(
+        self, setup: Setup, aligned: _Aligned, space: Space, stage: FinishedStage | None
     ) -> dict[str, WordSample]:
-        """The vectors as read, aligned, of the language model before and after tuning, and combined."""
-        samples = {
-            "static": self.sample(self._source.vectors, self._target.vectors),
-            "aligned": self.sample(*stage.static),
-            "lm": self.sample(*stage.encoded),
-            "combined": self.sample(space.source.vectors, space.target.vectors),
-        }
-        if tuned:
-            from bilex.vectors.stored import unit_rows
+        """Vectors of test pairs at every stage of the method."""
+        source, target = aligned.problem.source, aligned.problem.target
+        rows = _sample_rows(source, target, aligned.test)
+        words = (
+            tuple(source.index_to_key[row] for row in rows[:, 0]),
+            tuple(target.index_to_key[row] for row in rows[:, 1]),
+        )
 
-            source, target = (unit_rows(encoder.encode(list(side))) for side in self.words)
+        def sample(one: Matrix, other: Matrix) -> WordSample:
+            return WordSample(
+                *words, np.array(one[rows[:, 0]], np.float32), np.array(other[rows[:, 1]], np.float32)
+            )
+
+        samples = {"static": sample(source.vectors, target.vectors)}
+        here = sample(space.source.vectors, space.target.vectors)
+        if stage is None:
+            return samples | {"aligned": here}
+        samples |= {"aligned": sample(*stage.static), "lm": sample(*stage.encoded), "combined": here}
+        if setup.tune:
             samples["lm-tuned"] = samples["lm"]
-            samples["lm"] = WordSample(*self.words, source, target)
+            encoder = self.workplace.encoder(str(setup.lm))
+            untuned = (unit_rows(encoder.encode(list(side))) for side in words)
+            samples["lm"] = WordSample(*words, *untuned)
         return samples
+
+
+_STAGE_STEPS = ("tune", "trial", "encode", "tokenise")
+
+
+def _sample_rows(source: WordVectors, target: WordVectors, test: Lexicon) -> npt.NDArray[np.int64]:
+    """At most 300 test pairs that share no word, taken evenly, as rows of both vocabularies."""
+    seen: tuple[set[int], set[int]] = (set(), set())
+    kept = []
+    for a, b in test.index(source.key_to_index, target.key_to_index).tolist():
+        if a not in seen[0] and b not in seen[1]:
+            seen[0].add(a)
+            seen[1].add(b)
+            kept.append((a, b))
+    chosen = np.linspace(0, len(kept) - 1, min(_SAMPLE_PAIRS, len(kept))).round().astype(np.int64)
+    return np.array(kept, np.int64).reshape(-1, 2)[chosen]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from bilex_bench.datasets import DataFolder
     from bilex_bench.results import Setup
     from bilex_bench.runner import Estimate
-    from bilex_bench.workplace import WorkPlan
+    from bilex_bench.work import WorkPlan
 
 _SOME_FAILED = 1
 _LISTED_PAIRS = 3
@@ -117,7 +116,7 @@ def command(
     """
     from bilex_bench.grid import Grid
     from bilex_bench.runner import check_data
-    from bilex_bench.workplace import WorkPlan
+    from bilex_bench.work import WorkPlan
 
     if ray is not None:
         grid, data = _from_anywhere(grid, data)
@@ -180,19 +179,18 @@ def _of_methods(setups: list[Setup], wanted: Sequence[str]) -> list[Setup]:
 def _run(setups: list[Setup], plan: WorkPlan, results: Path, execution: Execution, retry_failed: bool) -> int:
     """Run what is yet to be run, and report what came of it."""
     from bilex.cli.console import show
-    from bilex_bench.engine import run
-    from bilex_bench.live import View
-    from bilex_bench.runner import by_family, estimate, in_order, run_setups, todo
+    from bilex_bench.runner import run_setups
     from bilex_bench.store import ResultsStore
 
     with ResultsStore.open(results) as store, store.claim():
-        waiting = todo(setups, store, retry_failed=retry_failed)
-        costs = by_family(estimate(waiting, plan.folders, store, on_gpu=execution.on_gpu))
-        seconds = {name: time for name, (time, _) in costs.items() if time is not None}
-        memory = {name: gigabytes for name, (_, gigabytes) in costs.items() if gigabytes is not None}
-        order = in_order(waiting, seconds, execution.at_a_time)
-        work = partial(run, execution.executor(plan, memory))
-        outcome = run_setups(setups, plan, store, work, View(len(waiting)), order=order)
+        outcome = run_setups(
+            setups,
+            execution.executor(plan),
+            store,
+            workers=execution.at_a_time,
+            on_gpu=execution.on_gpu,
+            retry_failed=retry_failed,
+        )
         asked = {setup.key for setup in setups}
         done, failed = len(asked & store.keys("done")), len(asked & store.keys("failed"))
     already = f"; {outcome.skipped} were there already" if outcome.skipped else ""
@@ -218,7 +216,7 @@ def _show_plan(
 
     distinct = {setup.key: setup for setup in setups}
     with ResultsStore.open(results, create=False) if results.exists() else nullcontext() as store:
-        waiting = todo(setups, store, retry_failed=retry_failed) if store else list(distinct.values())
+        waiting = todo(setups, store, retry_failed=retry_failed)
         estimates = estimate(waiting, folders, store, on_gpu=execution.on_gpu)
     if waiting:
         show(_plan_table(estimates))
@@ -245,7 +243,7 @@ def _plan_table(estimates: Sequence[Estimate]) -> RenderableType:
     """One row for each label, in the order of the grid."""
     from rich.table import Table
 
-    from bilex_bench.runner import all_known
+    from bilex_bench.runner import if_all
 
     def cell(value: float | None, shown: Callable[[float], str]) -> str:
         return "not measured" if value is None else shown(value)
@@ -265,7 +263,7 @@ def _plan_table(estimates: Sequence[Estimate]) -> RenderableType:
             ", ".join(dict.fromkeys(setup.seeds for setup in shared)),
             ", ".join(dict.fromkeys(setup.lm or "" for setup in shared)),
             str(len(parts)),
-            cell(all_known([part.seconds for part in parts], sum), duration),
-            cell(all_known([part.gigabytes for part in parts], max), "{:.1f} GB".format),
+            cell(if_all([part.seconds for part in parts], sum), duration),
+            cell(if_all([part.gigabytes for part in parts], max), "{:.1f} GB".format),
         )
     return table

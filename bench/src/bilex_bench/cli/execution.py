@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from bilex_bench.engine import Executor
-    from bilex_bench.workplace import WorkPlan
+    from bilex_bench.work import WorkPlan
 
 _HERE = "local"
 
@@ -84,8 +84,8 @@ class Execution:
         """The folder for vector files in a form that opens at once: one per machine."""
         return str(Path(tempfile.gettempdir()) / "bilex-vectors" if self.ray else work / "vectors")
 
-    def executor(self, plan: WorkPlan, memory: Mapping[str, float] | None = None) -> Executor:
-        """Who does the work; `memory` is what families are thought to need, in gigabytes."""
+    def executor(self, plan: WorkPlan) -> Executor:
+        """Local processes, or a cluster."""
         if self.ray is None:
             from bilex_bench.local import LocalExecutor
 
@@ -93,4 +93,4 @@ class Execution:
         from bilex_bench.cluster import Needs, RayExecutor
 
         needs = Needs(cpus=self.cpus, gpus=self.gpus, gigabytes=self.gigabytes)
-        return RayExecutor(plan, self.ray, needs, memory)
+        return RayExecutor(plan, self.ray, needs)
