@@ -93,7 +93,7 @@ def test_leaks_by_pair_word_and_direction() -> None:
     assert leaks.pairs == (("a", "x"),) and leaks.reversed_pairs == (("c", "w"),)
     assert leaks.sources == ("a",) and leaks.targets == ("x", "z") and leaks.touched == 3
     assert leaks and not Lexicon([("q", "r")]).leaks(train)
-    assert leaks.sentence().startswith("1 of 5 test pairs (20.0%) also stand in the training dictionary")
+    assert leaks.sentence().startswith("1 of 5 test pairs (20.0%) are also in the training dictionary")
     assert not Lexicon([]).leaks(train) and "0 of 0" in Lexicon([]).leaks(train).sentence()
 
 

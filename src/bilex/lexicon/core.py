@@ -29,14 +29,14 @@ _SHOWN_PAIRS, _SHOWN_ROWS = 3, 10
 class Lexicon(Tabular):
     """Word pairs, source first, in file order, repeats kept.
 
-    A source word with several translations stands in several pairs.
+    A source word with several translations is in several pairs.
 
     Args:
         pairs: The pairs.
-        name: What messages call the list: its file, as a rule.
+        name: What messages call the list, usually its file.
         report: What was found in the file it was read from.
-        spelt: The pairs as spelt in that file, before lower-casing; `pairs` themselves if empty.
-        rejected: Pairs that somebody has said to be no translations.
+        spelt: The pairs as spelt in that file, before lower-casing; the same as `pairs` if empty.
+        rejected: Pairs that are known not to be translations.
 
     Examples:
         >>> lexicon = Lexicon([("dog", "koira"), ("cat", "kissa"), ("cat", "katti")])
@@ -68,7 +68,7 @@ class Lexicon(Tabular):
         return html_table(("source", "target"), self.pairs, _SHOWN_ROWS, self._caption())
 
     def __add__(self, other: Lexicon) -> Lexicon:
-        """Both lists, one after the other; of pairs that stand in both, one."""
+        """Both lists, one after the other; pairs of both are kept once."""
         if not isinstance(other, Lexicon):
             return NotImplemented
         known = set(self.pairs)
@@ -95,23 +95,23 @@ class Lexicon(Tabular):
         """Read pairs from a file.
 
         Args:
-            path: One pair per line, divided by tab, semicolon or space, a `.csv` or `.jsonl` file, or any
+            path: One pair per line, separated by tab, semicolon or space, a `.csv` or `.jsonl` file, or any
                 other format of `docs/reference/formats.md`. A first line of column names is recognised.
             format: The name of the format; None to detect it.
             lowercase: Whether to lower-case the words, as the vectors usually are.
             normal_form: The Unicode normal form to bring the words into; None leaves them.
             columns: The columns of source and target words: numbers from 1, or names of the first line.
-            delimiter: What divides the columns; None to detect it.
-            split: Characters that divide several translations in one cell, such as ";/".
+            delimiter: What separates the columns; None to detect it.
+            split: Characters that separate several translations in one cell, such as ";/".
             languages: Codes of the source and the target language, to recognise their columns by, and to
                 choose by in files that hold more than two.
-            verdicts: Whether a third column says of each pair "yes" or "no"; a "no" makes it `rejected`.
+            verdicts: Whether a third column holds "yes" or "no" for each pair; a "no" makes it `rejected`.
 
         Returns:
-            The list, with what was odd about the file in `report`.
+            The list, with what was unusual about the file in `report`.
 
         Raises:
-            BilexError: The file cannot be read, is no Unicode text, lacks a column, or holds hardly a pair.
+            BilexError: The file cannot be read, is no Unicode text, lacks a column, or holds hardly any pair.
         """
         from bilex.lexicon import formats
 
@@ -155,7 +155,7 @@ class Lexicon(Tabular):
         return {"source": str, "target": str}
 
     def corrected(self, corrections: Lexicon) -> Lexicon:
-        """This list, overruled by another, whose pairs are surely right and whose rejected ones surely wrong.
+        """This list, overruled by another one that is certain.
 
         A source word that `corrections` translate keeps their translations only; pairs that they reject are
         left out and kept in `rejected`.
@@ -170,9 +170,12 @@ class Lexicon(Tabular):
     def save(
         self, path: str | Path, format: str | None = None, *, languages: Languages = (None, None)
     ) -> None:
-        """Write the pairs, atomically, in a format that is named or that the file's name says.
+        """Write the pairs, atomically.
 
-        Some formats mark words with their language and need the codes of the two.
+        Args:
+            path: The file.
+            format: The name of the format; None for the one that the suffix of the file names.
+            languages: Codes of the two languages, for formats that mark words with them.
         """
         from bilex.lexicon import formats
 
@@ -248,13 +251,10 @@ class Lexicon(Tabular):
 
     def swapped(self) -> Lexicon:
         """The other direction: target words first."""
-        return Lexicon(
-            [(b, a) for a, b in self.pairs],
-            f"{self.name} (swapped)",
-            self.report,
-            [(b, a) for a, b in self.spelt],
-            [(b, a) for a, b in self.rejected],
+        pairs, spelt, rejected = (
+            [(b, a) for a, b in pairs] for pairs in (self.pairs, self.spelt, self.rejected)
         )
+        return Lexicon(pairs, f"{self.name} (swapped)", self.report, spelt, rejected)
 
     def head(self, limit: int | None) -> Lexicon:
         """The first `limit` pairs (all for None)."""
@@ -296,7 +296,7 @@ class Lexicon(Tabular):
 
         Args:
             held_out: How many source words the second list gets: a number, or a fraction below 1.
-            seed: Fixes the draw.
+            seed: The random seed.
         """
         sources = sorted({a for a, _ in self.pairs})
         count = round(held_out * len(sources)) if isinstance(held_out, float) else held_out

@@ -1,4 +1,4 @@
-"""What a word list shares with two vocabularies and with another list: coverage, leaks, frequency ranks."""
+"""Coverage of a word list by two vocabularies, leaks from another list, frequency ranks."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Coverage:
 
     Attributes:
         pairs: All pairs, repeats counted.
-        covered: Those with both words known.
+        covered: Pairs with both words in the vocabularies.
         source_words: Distinct source words.
         target_words: Distinct target words.
         source_missing: Source words that the vocabulary lacks, in file order.
         target_missing: Target words likewise.
-        frequent_missing: Whether the list lacks most frequent words of a vocabulary. A large dictionary has
-            many rare words, so that few of its pairs are covered although all is well.
-        alternatives: What would be covered if the list were read otherwise, by what to do.
+        frequent_missing: Whether the list lacks most frequent words of a vocabulary. If it has them, low
+            coverage only means that a large dictionary has many rare words.
+        alternatives: How many pairs would be covered if the list were read otherwise, by what to do.
     """
 
     pairs: int
@@ -52,7 +52,7 @@ class Coverage:
 
     @property
     def is_low(self) -> bool:
-        """Whether so few pairs are covered that something is probably wrong (under 20 %)."""
+        """Whether fewer than 20 % of the pairs are covered, so that something is probably wrong."""
         return self.fraction < _LOW
 
     def sentence(self) -> str:
@@ -81,13 +81,13 @@ def lacks_frequent(words: Collection[str], vocabulary: Collection[str]) -> bool:
 
 @dataclass(frozen=True)
 class LeakReport:
-    """What a test list shares with a training list; everything counts distinct things.
+    """What a test list shares with a training list, repeats not counted.
 
     Attributes:
         test_pairs: Distinct pairs of the test list.
         test_sources: Distinct source words of it.
-        pairs: Test pairs that also stand in the training list.
-        reversed_pairs: Test pairs that stand there the other way round.
+        pairs: Test pairs that are also in the training list.
+        reversed_pairs: Test pairs that are there with source and target swapped.
         sources: Test source words that are training source words.
         targets: Test target words that are training target words.
         touched: Test pairs that share their source or their target word with the training list.
@@ -108,7 +108,7 @@ class LeakReport:
         """One sentence with the counts."""
         share = len(self.pairs) / self.test_pairs if self.test_pairs else 0.0
         return (
-            f"{len(self.pairs)} of {self.test_pairs} test pairs ({share:.1%}) also stand in the training "
+            f"{len(self.pairs)} of {self.test_pairs} test pairs ({share:.1%}) are also in the training "
             f"dictionary; {len(self.sources)} test source words and {len(self.targets)} test target words "
             "occur there."
         )
@@ -130,7 +130,7 @@ class RankSummary:
     Attributes:
         words: Distinct words of the list that the vocabulary knows.
         missing: Distinct words that it lacks.
-        lowest: The rank of the most frequent one; None, as the others, when no word is known.
+        lowest: The rank of the most frequent one; None, as the others, if no word is known.
         first_quartile: A quarter of the known words are at least as frequent.
         median: Half of them are.
         third_quartile: Three quarters are.

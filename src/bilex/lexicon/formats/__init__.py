@@ -87,13 +87,13 @@ def format_named(name: str) -> DictionaryFormat:
             f"{nearest_name(name, known)}"
         )
     try:
-        found = registered[name].load()()
+        found: DictionaryFormat = registered[name].load()()
+        if found.name != name:
+            raise ValueError(f"its name is '{found.name}'")
     except Exception as error:  # whatever the module of another distribution raises
         raise BilexError(
             f"dictionary format '{name}' cannot be loaded ({error}); repair its package."
         ) from error
-    if not isinstance(found, DictionaryFormat) or found.name != name:
-        raise BilexError(f"dictionary format '{name}' is not a format of that name; repair its package.")
     return found
 
 
@@ -167,4 +167,4 @@ def text_of(
     """A dictionary as the text of a file, for formats that are text."""
     found, options = format_of("-", name), options or WriteOptions()
     fitting, report = found.fitting(dictionary, options)
-    return found.text(fitting, options), report
+    return "".join(found._pieces(fitting, options)), report

@@ -16,7 +16,7 @@ from bilex.lexicon.entries import Dictionary, Entry, word_fault
 from bilex.lexicon.reading import Layout, Reading, ReadReport, text_lines
 from bilex.vectors.phrases import words_of
 
-_SHOWN_OF_A_WORD = 60
+_SHOWN = 60
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -54,34 +54,20 @@ class DictionaryFormat:
 
     A subclass sets `name` and `noun`, overrides `_parse` to read, and `_pieces` to write text or `save` to
     write anything else.
-
-    Attributes:
-        name: What `--format`, `--from` and `--to` call it.
-        noun: What a file of it is called in messages, with its article.
-        suffixes: Suffixes of its files, the usual one first.
-        expected: What a unit of its files should look like, for messages.
-        units: What a unit is called, in the plural.
-        place: What the numbers of units refer to.
-        strict: Whether a file most of whose units are broken is refused.
-        has_columns: Whether `Layout.columns` may name columns of its files.
-        writable: Whether it can be written.
-        is_text: Whether its files are text, so that they can be printed.
-        one_translation: Whether a word may have one translation only; the first is kept.
-        single_words: Whether words may hold no space, so that phrases keep the underscores of a model.
     """
 
-    name: ClassVar[str]
-    noun: ClassVar[str]
-    suffixes: ClassVar[tuple[str, ...]] = ()
-    expected: ClassVar[str] = ""
-    units: ClassVar[str] = "lines"
-    place: ClassVar[str] = "line"
-    strict: ClassVar[bool] = False
-    has_columns: ClassVar[bool] = False
+    name: ClassVar[str]  # what `--format`, `--from` and `--to` call it
+    noun: ClassVar[str]  # what messages call a file of it, with its article
+    suffixes: ClassVar[tuple[str, ...]] = ()  # of its files, the usual one first
+    expected: ClassVar[str] = ""  # what a unit of its files should look like, for messages
+    units: ClassVar[str] = "lines"  # what its units are called
+    place: ClassVar[str] = "line"  # what the numbers of units refer to
+    strict: ClassVar[bool] = False  # whether a file most of whose units are broken is refused
+    has_columns: ClassVar[bool] = False  # whether `Layout.columns` may name columns of its files
     writable: ClassVar[bool] = True
-    is_text: ClassVar[bool] = True
-    one_translation: ClassVar[bool] = False
-    single_words: ClassVar[bool] = False
+    is_text: ClassVar[bool] = True  # whether its files can be printed
+    one_translation: ClassVar[bool] = False  # whether only the first translation of a word is kept
+    single_words: ClassVar[bool] = False  # whether phrases keep the underscores of a model
 
     @property
     def description(self) -> str:
@@ -111,17 +97,11 @@ class DictionaryFormat:
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         """The text of a file, piece by piece."""
-        raise NotImplementedError
+        raise BilexError(f"{self.noun} is not text; name a file to write with -o.")
 
     def _fault(self, entry: Entry) -> str:
         """Why the format cannot hold a pair, to follow "with"; empty if it can."""
         return ""
-
-    def text(self, dictionary: Dictionary, options: WriteOptions) -> str:
-        """A dictionary whose pairs all fit as the text of a file."""
-        if not self.is_text:
-            raise BilexError(f"{self.noun} is not text; name a file to write with -o.")
-        return "".join(self._pieces(dictionary, options))
 
     def fitting(self, dictionary: Dictionary, options: WriteOptions) -> tuple[Dictionary, WriteReport]:
         """The part of a dictionary that the format can hold; an error if a pair may not be left out."""
@@ -134,10 +114,11 @@ class DictionaryFormat:
             reason = nowhere or self._fault(entry)
             # Vocabularies hold words that fit into no dictionary: those are left out in any case.
             if reason and not (nowhere and dictionary.units) and not options.skip_unfit:
+                words = (w if len(w) <= _SHOWN else f"{w[:_SHOWN]}…" for w in (entry.source, entry.target))
                 raise BilexError(
-                    f"the pair {_shown(entry.source)}, {_shown(entry.target)} does not fit into {self.noun} "
-                    f"({reason}); write another format, such as .jsonl, or leave such pairs out with "
-                    "--skip-unfit."
+                    f"the pair {', '.join(escape_control_characters(repr(word)) for word in words)} does not "
+                    f"fit into {self.noun} ({reason}); write another format, such as .jsonl, or leave such "
+                    "pairs out with --skip-unfit."
                 )
             if not reason and self.one_translation and entry.source in translated:
                 reason = "a further translation of a word, of which there may be one"
@@ -190,12 +171,6 @@ def _common_fault(word: str) -> str:
     if not word.strip():
         return "an empty word"
     return word_fault(word) or ("a blank before or after a word" if word != word.strip() else "")
-
-
-def _shown(word: str) -> str:
-    """A word for a message: quoted, harmless, not too long."""
-    cut = word if len(word) <= _SHOWN_OF_A_WORD else f"{word[:_SHOWN_OF_A_WORD]}…"
-    return escape_control_characters(repr(cut))
 
 
 def line_fault(entry: Entry) -> str:

@@ -211,13 +211,13 @@ class Anki(DictionaryFormat):
                 tags = int(value) - 1 if name == "tags column" else tags
             reading.report.comments += 1
             lines[number] = ""  # the numbers of the lines stay
-        for row in csv_rows(lines, separator):
-            if row.cells and row.cells[0].startswith("#"):
+        for number, cells, fault in csv_rows(lines, separator):
+            if cells and cells[0].startswith("#"):
                 reading.report.comments += 1
                 continue
-            known = 0 <= tags < len(row.cells) and _KNOWN_TAG in row.cells[tags].split(" ")
-            note = [cell for place, cell in enumerate(row.cells) if place not in others]
-            reading.add(row.number, row.fault or _note_entries(note, known, markup))
+            known = 0 <= tags < len(cells) and _KNOWN_TAG in cells[tags].split(" ")
+            note = [cell for place, cell in enumerate(cells) if place not in others]
+            reading.add(number, fault or _note_entries(note, known, markup))
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
         """One note per source word."""

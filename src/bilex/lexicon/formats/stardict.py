@@ -299,18 +299,13 @@ def _articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, byte
         if size > _LARGEST_ARTICLE or offset + size > LARGEST_UNPACKED:
             yield (offset, size), None
             continue
-        while start + len(held) < offset + size:
-            if start + len(held) <= offset:  # nothing that is held is needed any more
-                start += len(held)
-                held.clear()
-            block = next(blocks, b"")
-            if not block:
+        while True:
+            passed = min(max(offset - start, 0), len(held))
+            del held[:passed]
+            start += passed
+            if start + len(held) >= offset + size or not (block := next(blocks, b"")):
                 break
             held += block
-        if offset > start:
-            cut = min(offset - start, len(held))
-            del held[:cut]
-            start += cut
         taken += size
         if taken > _MOST_OVERLAP * (start + len(held) + _LARGEST_ARTICLE):
             raise BilexError(f"{path}: articles overlap many times over; the index is damaged.")

@@ -1,7 +1,7 @@
 """Text in rows and columns: word lists with any delimiter, TSV, CSV, glossaries for DeepL.
 
-Files named `.csv` are divided by what a spreadsheet writes: comma, semicolon, tab or bar. Other files by a
-tab if any line has one, by a semicolon, comma or bar if practically every line has, and by spaces otherwise.
+In files named `.csv` the delimiter is what a spreadsheet writes: comma, semicolon, tab or bar. In others it
+is a tab if any line has one, a semicolon, comma or bar if nearly every line has it, and else a space.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import io
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.languages import code_of, is_code, is_language_name, short_code
@@ -32,13 +32,14 @@ from bilex.lexicon.formats.base import DictionaryFormat, WriteOptions, line_faul
 from bilex.lexicon.reading import Reading, all_lines
 
 Division = Literal["tab", "space", "csv"]
+Row = tuple[int, list[str], str]  # the number of a line, its cells, and why it holds no pair, if so
 
 _SOURCE_NAMES = frozenset(("source", "src", "source word", "from", "word", "term", "lemma", "headword"))
 _TARGET_NAMES = frozenset(
     ("target", "tgt", "trg", "target word", "to", "translation", "translations", "meaning")
 )
 _VERDICT_NAMES = frozenset(("verdict", "right", "correct", "ok", "accepted", "judgement", "judgment"))
-_FACTS = (*NUMBERS, "known", *TEXTS)
+_NAMED_COLUMNS = ("verdict", *NUMBERS, "known", *TEXTS)
 _DELIMITERS = (",", ";", "\t", "|")
 _EXPECTED = {
     "tab": "source word, tab, target word",
@@ -46,7 +47,7 @@ _EXPECTED = {
     "csv": "source,target",
 }
 _PLACES_WITHOUT_HEADER = {"score": 2, "confidence": 3, "known": 4}  # as `bilex lexicon` writes TSV
-_NEARLY_ALL, _SNIFFED_LINES, _ROWS_COMPARED = 0.9, 200, 20
+_NEARLY_ALL, _SAMPLED_LINES, _SAMPLED_ROWS = 0.9, 200, 20
 _SHOWN, _MOST_DIGITS = 200, 9
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 # The limits of https://developers.deepl.com/docs/api-reference/glossaries. It takes one translation per word,
@@ -54,16 +55,8 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _LARGEST_DEEPL_GLOSSARY, _LARGEST_DEEPL_WORD = 10 << 20, 1024
 
 
-class Row(NamedTuple):
-    """One line with its cells, or the fault that keeps it from having any."""
-
-    number: int
-    cells: tuple[str, ...] = ()
-    fault: str = ""
-
-
 class Table(DictionaryFormat):
-    """Rows of cells, whatever divides them."""
+    """Rows of cells with any delimiter."""
 
     name, noun = "table", "a table"
     strict = has_columns = True
@@ -95,19 +88,14 @@ class TSV(Table):
 
         Pairs that a reader would take for a header ("source", "target") do not come first.
         """
-        scored, entries = dictionary.scored(), list(dictionary.entries)
-        like_words = (
-            place for place, entry in enumerate(entries) if not _is_header(entry.source, entry.target)
-        )
-        first = next(like_words, None)
+        scored, entries = dictionary.scored(), dictionary.entries
+        first = next((entry for entry in entries if not _is_header(entry.source, entry.target)), None)
         if first is None and entries:
             raise BilexError(
                 f"the pair {entries[0].source!r}, {entries[0].target!r} does not fit into a TSV file alone "
                 "(it reads as a header); write another format, such as .jsonl."
             )
-        if first:
-            entries.insert(0, entries.pop(first))
-        for entry in entries:
+        for entry in sorted(entries, key=lambda entry: entry is not first):
             cells = [entry.source, entry.target]
             if options.defuse_formulas:
                 cells = [defused(cell) for cell in cells]
@@ -139,10 +127,10 @@ class DeepL(DictionaryFormat):
     strict = one_translation = True
 
     def _parse(self, reading: Reading) -> None:
-        for row in csv_rows(all_lines(reading.path), ","):
-            reading.add(row.number, row.fault or [Entry(row.cells[0], row.cells[1])])
-            if reading.languages == (None, None) and len(row.cells) == 4:
-                source, target = (short_code(cell.strip()) or None for cell in row.cells[2:])
+        for number, cells, fault in csv_rows(all_lines(reading.path), ","):
+            reading.add(number, fault or [Entry(cells[0], cells[1])])
+            if reading.languages == (None, None) and len(cells) == 4:
+                source, target = (short_code(cell.strip()) or None for cell in cells[2:])
                 reading.languages = source, target
 
     def _pieces(self, dictionary: Dictionary, options: WriteOptions) -> Iterator[str]:
@@ -165,47 +153,56 @@ class DeepL(DictionaryFormat):
         return line_fault(entry)
 
 
-def take_rows(reading: Reading, rows: Iterable[Row], *, spreadsheet: bool) -> None:
+def take_rows(reading: Reading, rows: Iterator[Row], *, spreadsheet: bool) -> None:
     """Add the rows of a file or a sheet, the first of which may name the columns."""
-    layout, rest = reading.layout, iter(rows)
-    begun = list(itertools.islice(rest, _ROWS_COMPARED))
-    first = begun[0].cells if begun else ()
-    names = [cell.strip().casefold() for cell in first]
-    places = _header(names, layout.languages, spreadsheet)
-    # A column that has the same language in every row is no header: glossaries of DeepL are so.
-    sample = zip(*(row.cells for row in begun if row.cells), strict=False)
-    if any(len(cells) > 1 and len(set(cells)) == 1 and code_of(cells[0]) for cells in sample):
-        places = None if layout.columns is None else places
-    named = places is not None
-    if layout.columns is not None:
-        places = (
-            _place(reading.path, layout.columns[0], names),
-            _place(reading.path, layout.columns[1], names),
-        )
-        named = named or not all(name.strip().isdecimal() for name in layout.columns)
-    source, target = places or (0, 1)
-    reading.report.header = first if named else ()
-    verdicts = [place for place, name in enumerate(names) if named and name in _VERDICT_NAMES]
-    others = (place for place in range(len(names)) if place not in (source, target))
-    verdict = verdicts[0] if verdicts else next(others, len(names)) if places else 2
-    titles = [name.replace(" ", "_") for name in names] if named else []
-    facts = {name: titles.index(name) for name in _FACTS if name in titles}
-    for row in itertools.chain(begun[1:] if named else begun, rest):
-        if row.fault:
-            reading.leave_out(row.number, row.fault)
+    sample = list(itertools.islice(rows, _SAMPLED_ROWS))
+    columns, has_header = _find_columns(reading, [cells for _, cells, _ in sample], spreadsheet)
+    if has_header:
+        reading.report.header = tuple(sample.pop(0)[1])
+    for number, row, fault in itertools.chain(sample, rows):
+        if fault:
+            reading.leave_out(number, fault)
             continue
         ours = (  # the five columns of `bilex lexicon`
-            len(row.cells) == 5
-            and (source, target) == (0, 1)
-            and row.cells[4] in ("known", "found")
-            and all(not cell or number_of(cell) is not None for cell in row.cells[2:4])
+            len(row) == 5
+            and (columns["source"], columns["target"]) == (0, 1)
+            and row[4] in ("known", "found")
+            and all(not cell or number_of(cell) is not None for cell in row[2:4])
         )
-        cells = dict(enumerate(row.cells))
-        entry = Entry(cells.get(source, ""), cells.get(target, ""))
-        if chosen := facts or (_PLACES_WITHOUT_HEADER if ours else {}):
-            entry = entry.with_facts({name: cells.get(place, "").strip() for name, place in chosen.items()})
-        reading.add(row.number, [entry], cells.get(verdict, ""))
-        reading.report.extra_columns += not (named or layout.columns or ours) and len(row.cells) > 2
+        places = _PLACES_WITHOUT_HEADER | columns if ours else columns
+        cells = {name: row[place].strip() for name, place in places.items() if place < len(row)}
+        entry = Entry(cells.get("source", ""), cells.get("target", "")).with_facts(cells)
+        reading.add(number, [entry], cells.get("verdict", ""))
+        taken = has_header or reading.layout.columns or ours
+        reading.report.extra_columns += not taken and len(row) > 2
+
+
+def _find_columns(
+    reading: Reading, sample: list[list[str]], spreadsheet: bool
+) -> tuple[dict[str, int], bool]:
+    """The places of the columns by what they hold, and whether the first row names them."""
+    names = [cell.strip().casefold() for cell in sample[0]] if sample else []
+    header = _header(names, reading.layout.languages, spreadsheet)
+    has_header = header is not None
+    if (wanted := reading.layout.columns) is not None:
+        source, target = (_place(reading.path, name, names) for name in wanted)
+        has_header = has_header or not all(name.strip().isdecimal() for name in wanted)
+    elif header is None or _has_language_column(sample):
+        return {"source": 0, "target": 1, "verdict": 2}, False
+    else:
+        source, target = header
+    others = (place for place in range(len(names)) if place not in (source, target))
+    columns = {"source": source, "target": target, "verdict": next(others, len(names))}
+    if has_header:
+        titles = ["verdict" if name in _VERDICT_NAMES else name.replace(" ", "_") for name in names]
+        columns |= {name: titles.index(name) for name in _NAMED_COLUMNS if name in titles}
+    return columns, has_header
+
+
+def _has_language_column(sample: list[list[str]]) -> bool:
+    """Whether a column holds the same language in every row, as in glossaries of DeepL."""
+    columns = zip(*filter(None, sample), strict=False)
+    return any(len(cells) > 1 and len(set(cells)) == 1 and code_of(cells[0]) for cells in columns)
 
 
 def _is_header(*cells: str) -> bool:
@@ -254,21 +251,19 @@ def _place(path: Path, wanted: str, names: list[str]) -> int:
 
 
 def _division(reading: Reading, lines: list[str], division: Division | None) -> tuple[Division, str]:
-    """How a file of rows is divided, and by what; None as division to detect it."""
+    """How the lines of a file are divided, and the delimiter; None as division to detect it."""
     quoted = division == "csv" or (division is None and reading.path.suffix.lower() == ".csv")
     if (wanted := reading.layout.delimiter) is not None:
         delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(wanted, wanted)
         if len(delimiter) != 1 or delimiter in '\n\r"':
             raise BilexError(f"--delimiter '{wanted}': give one character, or tab.")
-        found: Division = (
-            "space" if delimiter == " " else "tab" if delimiter == "\t" and not quoted else "csv"
-        )
-        return found, delimiter
-    if division in ("tab", "space"):
-        return division, "\t" if division == "tab" else " "
-    if announced := re.fullmatch(
-        r'sep=([^"])', lines[0]
-    ):  # Excel's way to say it; the line itself is no pair
+        if delimiter == " ":
+            return "space", delimiter
+        return "tab" if delimiter == "\t" and not quoted else "csv", delimiter
+    if division == "tab":
+        return "tab", "\t"
+    announced = re.fullmatch(r'sep=([^"])', lines[0])
+    if announced:  # Excel's way to name the delimiter; the line itself is no pair
         lines[0] = ""
         return "csv", announced[1]
     return ("csv", _csv_delimiter(lines)) if quoted else _sniffed(lines)
@@ -277,7 +272,7 @@ def _division(reading: Reading, lines: list[str], division: Division | None) -> 
 def _sniffed(lines: list[str]) -> tuple[Division, str]:
     if any("\t" in line.strip() and not is_comment(line) for line in lines):
         return "tab", "\t"
-    sample = [line for line in lines if line.strip() and not is_comment(line)][:_SNIFFED_LINES]
+    sample = [line for line in lines if line.strip() and not is_comment(line)][:_SAMPLED_LINES]
     by_space = sum(len(line.split()) == 2 for line in sample)
     for delimiter in (";", ",", "|"):
         if by_space < len(sample) / 2 and _regular(sample, delimiter):
@@ -286,7 +281,7 @@ def _sniffed(lines: list[str]) -> tuple[Division, str]:
 
 
 def _regular(lines: list[str], delimiter: str) -> bool:
-    """Whether practically every line has a delimiter, as often as the others."""
+    """Whether nearly every line has a delimiter, as often as the others."""
     counts = Counter(line.count(delimiter) for line in lines)
     usual, times = counts.most_common(1)[0] if counts else (0, 0)
     return usual > 0 and times >= _NEARLY_ALL * len(lines)
@@ -294,13 +289,13 @@ def _regular(lines: list[str], delimiter: str) -> bool:
 
 def _csv_delimiter(lines: list[str]) -> str:
     """The delimiter of a header that is one; else the one that gives most lines two cells or more."""
-    sample = [line for line in lines if line.strip()][:_SNIFFED_LINES]
+    sample = [line for line in lines if line.strip()][:_SAMPLED_LINES]
     for delimiter in _DELIMITERS:
         if sample and _is_header(*sample[0].split(delimiter)):
             return delimiter
 
     def fitness(delimiter: str) -> tuple[int, bool, bool]:
-        rows = sum(len(row.cells) > 1 for row in csv_rows(sample, delimiter))
+        rows = sum(not fault for _, _, fault in csv_rows(sample, delimiter))
         comma = delimiter == ","
         return (rows, comma or (_regular(sample, delimiter) and not _regular(sample, ",")), comma)
 
@@ -323,11 +318,10 @@ def _plain_rows(lines: list[str], delimiter: str) -> Iterator[Row]:
             continue
         if delimiter == "\t":
             cells = line.split("\t")
-            fault = "" if len(cells) > 1 else "no tab in it"
+            yield number, cells, "" if len(cells) > 1 else "no tab in it"
         else:
             cells = [word for word in line.strip().split(" ") if word]
-            fault = "" if len(cells) == 2 else f"{len(cells)} words where two are expected"
-        yield Row(number, tuple(cells), fault)
+            yield number, cells, "" if len(cells) == 2 else f"{len(cells)} words where two are expected"
 
 
 def csv_rows(lines: list[str], delimiter: str) -> Iterator[Row]:
@@ -335,14 +329,14 @@ def csv_rows(lines: list[str], delimiter: str) -> Iterator[Row]:
     reader = csv.reader(io.StringIO("\n".join(lines), newline=""), delimiter=delimiter)
     while True:
         try:
-            row = next(reader)
-        except StopIteration:
-            return
+            row = next(reader, None)
         except csv.Error as error:
-            yield Row(reader.line_num, fault=f"not CSV ({error})")
+            yield reader.line_num, [], f"not CSV ({error})"
             continue
+        if row is None:
+            return
         if any(row):
-            yield Row(reader.line_num, tuple(row), "" if len(row) > 1 else "fewer than two columns")
+            yield reader.line_num, row, "" if len(row) > 1 else "fewer than two columns"
 
 
 def csv_line(cells: Sequence[object]) -> str:

@@ -166,8 +166,8 @@ def _rows(path: Path, archive: zipfile.ZipFile) -> Iterator[Row]:
                 cells[place] = _value(cell, shared)
         if any(value.strip() for value in cells.values()):
             width = max(width, *(place + 1 for place, value in cells.items() if value))
-            row = tuple(cells.get(place, "") for place in range(width))
-            yield Row(number, row, "" if width > 1 else "fewer than two columns")
+            row = [cells.get(place, "") for place in range(width)]
+            yield number, row, "" if width > 1 else "fewer than two columns"
 
 
 def _shared_strings(path: Path, archive: zipfile.ZipFile, name: str) -> list[str]:

@@ -109,21 +109,10 @@ def folded(text: str) -> str:
 
 def _root_of(head: bytes) -> str:
     """The name, without namespace, of the outermost element of XML that begins so; empty if none is seen."""
-    found: list[str] = []
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda name, attributes: found.append(_local(name))
-    parser.EntityDeclHandler = _no_entity
-    with contextlib.suppress(expat.ExpatError, ValueError, LookupError):
-        parser.Parse(head, False)
-    return found[0] if found else ""
-
-
-class _EntityError(ValueError):
-    """The file declares an entity."""
-
-
-def _no_entity(*declaration: object) -> None:
-    raise _EntityError
+    parser = _Parser(Path(), (), (), ())
+    with contextlib.suppress(BilexError):
+        parser.feed(head)
+    return parser.root
 
 
 def _local(name: str) -> str:
@@ -138,6 +127,7 @@ class _Parser:
     ) -> None:
         self.path, self.roots, self.names, self.opened = path, roots, names, opened
         self.depth = self.fed = self.size = 0
+        self.root = ""
         self.stack: list[Node] = []
         self.finished: list[Node] = []
         self.expat = expat.ParserCreate()
@@ -146,7 +136,7 @@ class _Parser:
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
         self.expat.CharacterDataHandler = self._characters
-        self.expat.EntityDeclHandler = _no_entity
+        self.expat.EntityDeclHandler = self._entity
         self.expat.SkippedEntityHandler = self._skipped
 
     def feed(self, chunk: bytes) -> list[Node]:
@@ -154,8 +144,6 @@ class _Parser:
         self.fed += len(chunk)
         try:
             self.expat.Parse(chunk, not chunk)
-        except _EntityError as error:
-            raise self._refusal("it declares an entity", "files that do are not read") from error
         except expat.ExpatError as error:
             raise BilexError(
                 f"{self.path}: line {error.lineno} is not XML ({expat.ErrorString(error.code)}); repair the "
@@ -174,7 +162,8 @@ class _Parser:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         name = _local(name)
         self.depth += 1
-        if self.depth == 1 and name not in self.roots:
+        self.root = self.root or name
+        if self.depth == 1 and self.roots and name not in self.roots:
             raise self._refusal(
                 f"the outermost element is '{name[:40]}' where '{self.roots[0]}' is expected",
                 "name the format with --from",
@@ -194,6 +183,9 @@ class _Parser:
         else:
             self.size = 0
         self.stack.append(node)
+
+    def _entity(self, *declaration: object) -> None:
+        raise self._refusal("it declares an entity", "files that do are not read")
 
     def _end(self, name: str) -> None:
         self.depth -= 1
