@@ -127,7 +127,7 @@ def _codes(vectors: Sequence[str], codes: str | None) -> list[str]:
     return names
 
 
-def _held_out(found: Description[ManyProvenance]) -> dict[tuple[str, str], list[float]]:
+def _held_out(found: Description[ManyProvenance] | ManyLanguages) -> dict[tuple[str, str], list[float]]:
     """P@1 of held-out seeds, forward and backward, by two languages."""
     return {
         two: [
@@ -138,7 +138,7 @@ def _held_out(found: Description[ManyProvenance]) -> dict[tuple[str, str], list[
     }
 
 
-def summary(found: Description[ManyProvenance]) -> dict[str, Any]:
+def summary(found: Description[ManyProvenance] | ManyLanguages) -> dict[str, Any]:
     """What a model of many languages is, for people and for JSON."""
     made = found.provenance
     return {
@@ -152,19 +152,16 @@ def summary(found: Description[ManyProvenance]) -> dict[str, Any]:
 
 def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
     """What was made, and what to do next."""
-    from bilex.model.storage import Description
-
-    found = Description.of(many)
     if as_json:
-        opt.write_json_line({"model": output, **summary(found)}, indent=2)
+        opt.write_json_line({"model": output, **summary(many)}, indent=2)
         return
-    for two, (forward, backward) in _held_out(found).items():
+    for two, (forward, backward) in _held_out(many).items():
         a, b = map(language_name, two)
         show(
             f"Held-out seeds: the first answer is right for {forward:.0%} ({a} to {b}) and {backward:.0%} "
             f"({b} to {a})."
         )
-    names = ", ".join(f"{language_name(code)} {words:,}" for code, words in found.words.items())
+    names = ", ".join(f"{language_name(code)} {words:,}" for code, words in many.words.items())
     first, second = many.languages[:2]
     words = many.vocabularies[first].index_to_key
     word = next((word for word in words if len(word) > 4 and word.isalpha()), words[0])

@@ -6,7 +6,7 @@ import difflib
 import heapq
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bilex.model.known import Proposals, own_proposer
+from bilex.model.known import Proposals, search_proposer
 from bilex.model.phrases import COMPOSED
-from bilex.model.space import Direction, Floats, Retrieval, Side
-from bilex.vectors.phrases import is_phrase, unit_of
+from bilex.model.space import SIDES, Direction, Retrieval
+from bilex.vectors.phrases import unit_of
 
 if TYPE_CHECKING:
     from bilex.model.filters import Keep
@@ -44,15 +44,14 @@ class Translation:
     known: bool = False
     composed: bool = False
 
-
-def _shown(found: Translation) -> str:
-    sure = " (known)" if found.known else "" if found.confidence is None else f" ({found.confidence:.0%})"
-    return f"{found.word}{sure}"
+    def __str__(self) -> str:
+        sure = "" if self.confidence is None else f" ({self.confidence:.0%})"
+        return f"{self.word}{' (known)' if self.known else sure}"
 
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """All that is known about one word: a sequence of `Translation`s, known ones first, then best first.
+    """The answer to one word: a sequence of `Translation`s, known ones first, then best first.
 
     Args:
         word: The query.
@@ -72,8 +71,7 @@ class Answer:
         return len(self.translations)
 
     def __repr__(self) -> str:
-        shown = ", ".join(_shown(translation) for translation in self)
-        return f"Answer({self.word}: {shown or 'unknown'})"
+        return f"Answer({self.word}: {', '.join(map(str, self)) or 'unknown'})"
 
     def _repr_html_(self) -> str:
         from bilex.core.tables import html_table
@@ -99,7 +97,7 @@ class Answer:
 
     @cached_property
     def suggestions(self) -> list[str]:
-        """The closest known spellings of an unknown word, sought when first asked for."""
+        """The closest known spellings of an unknown word, found at the first use."""
         return self._spellings()
 
     def sentence(self) -> str:
@@ -129,52 +127,42 @@ class Answer:
         return answer
 
 
-_SHORTLIST = 200
-_LIKENESS = 0.6
+_SHORTLIST, _LIKENESS = 200, 0.6
+_MORE_TO_FILTER = 50  # answers that are looked at besides where a filter may drop some
 
 
 def closest_spellings(word: str, vocabulary: Sequence[str], n: int = 3) -> list[str]:
     """At most n words of a vocabulary that are spelt most like `word`, the frequent first where equally near.
 
     Comparing edit by edit with 200,000 words would take seconds, so two cheap filters come first: words of
-    about the same length, and of those the ones that share most character pairs.
+    about the same length, and of those the ones that share most letter pairs; the first letter counts as one.
     """
     plain = _plain(word)
     if not plain or n < 1:
         return []
-    slack = max(1, len(word) // 4)
-    alike = [known for known in vocabulary if abs(len(known) - len(word)) <= slack]
-    shortlist = _sharing_pairs(plain, alike)
+    longest_gap = max(1, len(word) // 4)
+    pairs = {plain[i : i + 2] for i in range(len(plain) - 1)} or {plain}
+    scored = []
+    for place, known in enumerate(vocabulary):
+        if abs(len(known) - len(word)) <= longest_gap:
+            low = known.lower()
+            shared = sum(pair in low for pair in pairs) + (low[:1] == plain[:1])
+            if shared:
+                scored.append((shared, -place, known))
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(plain)
     near = []
-    for place, known in enumerate(shortlist):
+    for place, (_, _, known) in enumerate(heapq.nlargest(_SHORTLIST, scored)):
         matcher.set_seq1(_plain(known))
         if matcher.quick_ratio() >= _LIKENESS and (likeness := matcher.ratio()) >= _LIKENESS:
             near.append((-likeness, place, known))
     return [known for _, _, known in sorted(near)[:n]]
 
 
-def _sharing_pairs(plain: str, words: Iterable[str]) -> list[str]:
-    """The words that hold most of the letter pairs of `plain`; the first letter counts as one more."""
-    pairs = {plain[i : i + 2] for i in range(len(plain) - 1)} or {plain}
-    scored = []
-    for place, known in enumerate(words):
-        low = known.lower()
-        shared = sum(pair in low for pair in pairs) + (low[:1] == plain[:1])
-        if shared:
-            scored.append((shared, -place, known))
-    return [known for _, _, known in heapq.nlargest(_SHORTLIST, scored)]
-
-
 def _plain(word: str) -> str:
     """A word without case and accents."""
     decomposed = unicodedata.normalize("NFKD", word.lower())
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
-
-
-# How many more answers are looked at where some of them may not be given.
-_TO_CHOOSE_FROM = 50
 
 
 def answers(
@@ -192,16 +180,14 @@ def answers(
     Words and phrases are looked up as they are typed, lower-cased, or joined as the vocabulary's phrases are.
     """
     query_side, key_side = translator.whole_space.sides(direction)
-    sides: tuple[Side, Side] = ("source", "target")
-    own_side, side = sides if direction == "forward" else sides[::-1]
+    own_side, side = SIDES if direction == "forward" else SIDES[::-1]
     own_composed, composed = (translator.provenance.composed.get(name, ()) for name in (own_side, side))
-    depth = k if keep is None else k + _TO_CHOOSE_FROM
-    texts = [word.lower() for word in words] if translator.lowercase else words
-    rows = query_side.key_to_index
-    units = [unit_of(word, rows) or unit_of(text, rows) for word, text in zip(words, texts, strict=True)]
+    depth = k if keep is None else k + _MORE_TO_FILTER
+    texts = [word.lower() for word in words] if translator.lowercase else list(words)
+    rows, reader = query_side.key_to_index, translator.phrase_reader
 
     def translations(found: Proposals, query: int) -> tuple[Translation, ...]:
-        """One query's first k answers of those that may be given."""
+        """One query's first k answers that the filter keeps."""
         columns = (found.rows, found.scores, found.confidence, found.known)
         every = (
             Translation(
@@ -219,6 +205,7 @@ def answers(
         return tuple(islice(given, min(k, len(key_side))))
 
     made: dict[int, Answer] = {}
+    units = [unit_of(word, rows) or unit_of(text, rows) for word, text in zip(words, texts, strict=True)]
     inside = {place: unit for place, unit in enumerate(units) if unit is not None}
     if inside:
         queries = np.array([rows[unit] for unit in inside.values()], np.int64)
@@ -227,34 +214,16 @@ def answers(
             origin = COMPOSED if unit in own_composed else "vocabulary"
             made[place] = Answer(words[place], translations(found, number), origin)
     outside = {place: text for place, text in enumerate(texts) if place not in inside}
-    for place, (vector, origin) in _read_unknown(translator, outside, own_side).items():
-        whole = translator.whole_space if origin == COMPOSED else translator.space
-        propose = own_proposer(whole, whole, translator.calibration, direction, retrieval)
-        made[place] = Answer(words[place], translations(propose(vector[None], depth), 0), origin)
+    read = reader.read(list(dict.fromkeys(outside.values())), own_side)
     for place, text in outside.items():
-        if place not in made:
-            lacking = translator.phrase_reader.unknown_words(text, own_side)
-            near = partial(
-                closest_spellings, lacking[0] if lacking else words[place], query_side.index_to_key
-            )
+        if text in read:
+            vector, origin = read[text]
+            space = translator.whole_space if origin == COMPOSED else translator.space
+            propose = search_proposer(space, translator.calibration, direction, retrieval)
+            made[place] = Answer(words[place], translations(propose(vector[None], depth), 0), origin)
+        else:
+            lacking = reader.unknown_words(text, own_side)
+            misspelt = lacking[0] if lacking else words[place]
+            near = partial(closest_spellings, misspelt, query_side.index_to_key)
             made[place] = Answer(words[place], (), None, tuple(lacking), near)
     return [made[place] for place in range(len(words))]
-
-
-def _read_unknown(
-    translator: Translator, texts: Mapping[int, str], side: Side
-) -> dict[int, tuple[Floats, str]]:
-    """The vectors of words outside the vocabulary, by place, with the kind of source that gave them."""
-    found: dict[int, tuple[Floats, str]] = {}
-    phrases = [place for place, text in texts.items() if is_phrase(text)]
-    vectors = translator.phrase_vectors([texts[place] for place in phrases], side)
-    for place, vector in zip(phrases, vectors, strict=True):
-        if vector is not None:
-            found[place] = (vector, COMPOSED)
-    for source in translator.unknown:
-        waiting = [place for place in texts if place not in found and place not in phrases]
-        read = source.vectors([texts[place] for place in waiting], side) if waiting else []
-        for place, vector in zip(waiting, read, strict=True):
-            if vector is not None:
-                found[place] = (vector, source.kind)
-    return found

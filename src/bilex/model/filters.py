@@ -1,4 +1,4 @@
-"""Which words may stand in answers and dictionaries: numbers, names, stop words, parts of speech."""
+"""Which words may be in answers and dictionaries: numbers, names, stop words, parts of speech."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def word_filter(
     tagger: Tagger | None = None,
     parts_of_speech: Collection[str] = frozenset(),
 ) -> Keep | None:
-    """Says of a word of either language whether it may stand in a dictionary; None if every word may.
+    """A function that says whether a word of a language may be in a dictionary; None if every word may.
 
     Args:
         translator: The model.

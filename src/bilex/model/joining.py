@@ -1,9 +1,9 @@
-"""Models of two languages joined into one of many, without learning anew.
+"""Models of two languages joined into one of many; nothing is learned.
 
-Each model has a space of its own. A language that two models share ties them: one space is rotated so that
-the words of that language come to lie where they are in the other. All rotations are found at once
-(generalised Procrustes over the models), and the vectors of a shared language are the mean of those that the
-models give it. Rotations change no similarity within a model.
+A language that two models share ties their spaces: one is rotated so that the words of that language come to
+lie where they are in the other. All rotations are found at once (generalised Procrustes over the models), and
+the vectors of a shared language are the mean of those that the models give it. Rotations change no similarity
+within a model.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from bilex.core.errors import BilexError
 from bilex.core.languages import is_code
 from bilex.lexicon import Lexicon
 from bilex.model import Calibration, Translator
-from bilex.model.many import ManyLanguages
+from bilex.model.many import ManyLanguages, add_pairs
 from bilex.model.provenance import JoinReport, ManyProvenance
-from bilex.model.space import Floats, Side
-from bilex.model.storage import Two
+from bilex.model.space import SIDES, Floats, Side
+from bilex.model.storage import LanguagePair
 from bilex.model.unknown import FromSubwords
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import row_norms
 
-SUMMARY = "models of two languages, joined by rotating their spaces onto the languages that they share"
-_MOST_FREQUENT = 20_000
-_SIDES: tuple[Side, Side] = ("source", "target")
+_SUMMARY = "models of two languages, joined by rotating their spaces onto the languages that they share"
+_FREQUENT = 20_000
 
 
 @dataclass(frozen=True)
 class _Version:
-    """A language as one of the models has it, in the common dimension."""
+    """A language as one of the joined models has it, in the common dimension."""
 
     name: str
     model: Translator
@@ -59,12 +58,15 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
     if not models:
         raise BilexError("no model was given to join.")
     languages = {name: _languages(name, model) for name, model in models.items()}
-    _check(models, languages)
+    _check_joinable(models, languages)
     versions = _versions(models, languages)
     rotations = _rotations(list(models), versions)
     joined = {code: _consensus(found, rotations) for code, found in versions.items()}
     first = {code: found[0] for code, found in versions.items()}
-    seeds, calibrations = _of_pairs(models, languages)
+    seeds: dict[LanguagePair, Lexicon] = {}
+    calibrations: dict[LanguagePair, Calibration] = {}
+    for name, model in models.items():
+        calibrations.setdefault(add_pairs(seeds, languages[name], model.seeds), model.calibration)
     made = {code: v.model.provenance for code, v in first.items()}
     return ManyLanguages(
         {code: words for code, (words, _) in joined.items()},
@@ -79,7 +81,7 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
         },
         ManyProvenance(
             method="join",
-            method_summary=SUMMARY,
+            method_summary=_SUMMARY,
             report=JoinReport(
                 models=tuple(models),
                 agreement={code: round(agree, 4) for code, (_, agree) in joined.items()},
@@ -94,8 +96,8 @@ def join(models: Mapping[str, Translator]) -> ManyLanguages:
     )
 
 
-def _languages(name: str, model: Translator) -> Two:
-    """The codes of a model's languages: those it remembers, else those of its name, such as "en-fi"."""
+def _languages(name: str, model: Translator) -> LanguagePair:
+    """The codes of a model's languages: those it records, else those of its name, such as "en-fi"."""
     source, target = model.provenance.languages
     if source and target:
         return source, target
@@ -108,8 +110,7 @@ def _languages(name: str, model: Translator) -> Two:
     )
 
 
-def _check(models: Mapping[str, Translator], languages: Mapping[str, Two]) -> None:
-    """Make sure that models can be joined."""
+def _check_joinable(models: Mapping[str, Translator], languages: Mapping[str, LanguagePair]) -> None:
     kept = [name for name, model in models.items() if not model.lowercase]
     if 0 < len(kept) < len(models):
         raise BilexError(
@@ -132,12 +133,14 @@ def _check(models: Mapping[str, Translator], languages: Mapping[str, Two]) -> No
         )
 
 
-def _versions(models: Mapping[str, Translator], languages: Mapping[str, Two]) -> dict[str, list[_Version]]:
+def _versions(
+    models: Mapping[str, Translator], languages: Mapping[str, LanguagePair]
+) -> dict[str, list[_Version]]:
     """Each language as the models have it, the one with most words first."""
     dimension = max(model.space.dim for model in models.values())
     versions: dict[str, list[_Version]] = {}
     for name, model in models.items():
-        for side, code in zip(_SIDES, languages[name], strict=True):
+        for side, code in zip(SIDES, languages[name], strict=True):
             words: WordVectors = getattr(model.space, side)
             wide = np.pad(np.asarray(words.vectors, np.float32), ((0, 0), (0, dimension - words.dim)))
             versions.setdefault(code, []).append(_Version(name, model, side, words, wide))
@@ -146,12 +149,12 @@ def _versions(models: Mapping[str, Translator], languages: Mapping[str, Two]) ->
 
 def _rotations(names: Sequence[str], versions: Mapping[str, list[_Version]]) -> dict[str, Matrix]:
     """A rotation for each model's space, from the words that models share."""
-    agreement: dict[Two, Matrix] = {}
+    agreement: dict[LanguagePair, Matrix] = {}  # by two names of models
     for found in versions.values():
         for one, other in itertools.combinations(found, 2):
             if one.name == other.name:
                 continue
-            shared = [word for word in one.words.index_to_key if word in other.words][:_MOST_FREQUENT]
+            shared = [word for word in one.words.index_to_key if word in other.words][:_FREQUENT]
             x, y = (v.vectors[v.words.rows(shared)].astype(np.float64) for v in (one, other))
             two, matrix = (one.name, other.name), x.T @ y
             if two[::-1] in agreement:
@@ -169,27 +172,12 @@ def _consensus(found: list[_Version], rotations: Mapping[str, Matrix]) -> tuple[
     total = turned[0].copy()
     places = []
     for vectors, version in zip(turned[1:], found[1:], strict=True):
-        rows = [version.words.key_to_index.get(word, -1) for word in words.index_to_key]
-        place = np.flatnonzero(np.array(rows) >= 0)
-        places.append((place, vectors[np.array(rows)[place]]))
+        rows = np.array([version.words.key_to_index.get(word, -1) for word in words.index_to_key])
+        place = np.flatnonzero(rows >= 0)
+        places.append((place, vectors[rows[place]]))
         total[place] += places[-1][1]
     total /= row_norms(total)[:, None]
     agreement = [
         float(np.einsum("ij,ij->i", total[place], vectors).mean()) for place, vectors in places if len(place)
     ]
     return WordVectors(words.index_to_key, total, ("unit",)), min(agreement, default=1.0)
-
-
-def _of_pairs(
-    models: Mapping[str, Translator], languages: Mapping[str, Two]
-) -> tuple[dict[Two, Lexicon], dict[Two, Calibration]]:
-    """The seeds and confidences of the models; of two models of one pair the confidences of the first."""
-    seeds: dict[Two, Lexicon] = {}
-    calibrations: dict[Two, Calibration] = {}
-    for name, model in models.items():
-        two, own = languages[name], model.seeds
-        if two[::-1] in seeds:
-            two, own = two[::-1], own.swapped()
-        seeds[two] = seeds[two] + own if two in seeds else own
-        calibrations.setdefault(two, model.calibration)
-    return seeds, calibrations

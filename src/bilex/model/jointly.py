@@ -1,8 +1,8 @@
 """Vectors of several languages and dictionaries of some pairs become one model: C1 with one map per language.
 
-Algorithm 1 (`C1.algorithm_1`) and the trial (`bilex.fit.trial.Trial`) are those of two languages. What many
-languages add is here: which words take part, pairs that share a translation in a third language, and held-out
-words that no dictionary of any two languages shows to the fit.
+Algorithm 1 (`C1.algorithm_1`) and the trial (`bilex.fit.trial.Trial`) are those of two languages. Many
+languages add the choice of words that take part, pairs that share a translation in a third language, and
+held-out words that no dictionary of any two languages shows to the fit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bilex.aligners.advanced import Two, check_connected
+from bilex.aligners.advanced import check_connected
 from bilex.aligners.base import Aligner, Pairs
 from bilex.aligners.c1 import C1, Known, Maps
 from bilex.aligners.c1_settings import MANY_SEEDS
@@ -38,15 +38,17 @@ from bilex.lexicon import Lexicon
 from bilex.model.many import ManyLanguages
 from bilex.model.provenance import JointReport, ManyProvenance
 from bilex.model.space import Space, map_words
+from bilex.model.storage import LanguagePair
 from bilex.vectors import WordVectors
 
 FREQUENT = 20_000
-SUMMARY = "all languages aligned together: C1 with one map a language, from the pairs of every two"
-MAPPING = "mapping"  # the form without contrastive updates
+MAPPING = "mapping"  # the candidate without contrastive updates
+_SUMMARY = "all languages aligned together: C1 with one map per language, from the pairs of every two"
 _NO_PAIRS = np.zeros((0, 2), np.int64)
 
 Vocabularies = Mapping[str, WordVectors]
-Lexicons = Mapping[Two, Lexicon]
+Lexicons = Mapping[LanguagePair, Lexicon]
+Word = tuple[str, str]  # its language and itself
 
 
 def align_languages(
@@ -64,19 +66,19 @@ def align_languages(
 
     Args:
         vocabularies: The vectors of each language, by its code, as they came from their files.
-        seeds: Word pairs by two languages, the first language's word first; the pairs connect all languages.
-        c1: The settings of C1, for every two languages alike; it is not fitted. None for the defaults, which
-            leave the form to held-out seeds.
+        seeds: Word pairs by pair of languages, the first language's word first; they connect all languages.
+        c1: The settings of C1 for every two languages; it is not fitted. None for the defaults, which
+            leave the preset to held-out seeds.
         frequent: How many of the most frequent words of each language take part in the fit.
-        calibrated: Whether to learn confidences on held-out seeds, in the trial that also chooses the form.
+        calibrated: Whether to learn confidences on held-out seeds, in the trial that also chooses the preset.
         lowercase: Whether the vocabularies were lower-cased when they were read.
-        progress: Receives how far the work is.
-        checkpoint: A folder where the state is kept; a run that was interrupted goes on from there.
+        progress: Receives progress reports.
+        checkpoint: A folder where the state is kept; an interrupted run resumes there.
 
     Raises:
-        BilexError: The seeds do not connect all languages, or a setting makes no sense.
+        BilexError: The seeds do not connect all languages, or a setting is invalid.
     """
-    asked = c1 if c1 is not None else C1()
+    c1 = c1 or C1()
     usable = {
         (a, b): lexicon.covered(vocabularies[a].key_to_index, vocabularies[b].key_to_index)
         for (a, b), lexicon in seeds.items()
@@ -86,9 +88,9 @@ def align_languages(
     started = time.monotonic()
     with exclusive_lock(checkpoint):
         decisions, calibrations = _decided(
-            vocabularies, usable, asked, frequent, calibrated, progress, checkpoint
+            vocabularies, usable, c1, frequent, calibrated, progress, checkpoint
         )
-        chosen = C1(**{**asked.settings(), **decisions.settings})
+        chosen = C1(**{**c1.settings(), **decisions.settings})
         rounds = None if checkpoint is None else checkpoint / "rounds"
         fit = fit_jointly(
             vocabularies, usable, chosen, frequent=frequent, progress=progress, checkpoint=rounds
@@ -102,7 +104,7 @@ def align_languages(
         {code: words.subwords for code, words in vocabularies.items() if words.subwords is not None},
         ManyProvenance(
             method="joint",
-            method_summary=SUMMARY,
+            method_summary=_SUMMARY,
             settings={**changed, "frequent_words": frequent},
             report=replace(fit.report, trial=decisions.report),
             fit_seconds=round(time.monotonic() - started, 2),
@@ -112,7 +114,7 @@ def align_languages(
             dimensions={code: words.dim for code, words in vocabularies.items()},
         ),
         lowercase,
-        asked.device,
+        c1.device,
     )
 
 
@@ -133,10 +135,7 @@ def fit_jointly(
     progress: Progress = SILENT,
     checkpoint: Path | None = None,
 ) -> JointFit:
-    """Learn a map for each language; the arguments are those of `align_languages`.
-
-    A checkpoint keeps the last finished round.
-    """
+    """Learn a map for each language, as `align_languages`; a checkpoint keeps the last finished round."""
     if frequent < 1:
         raise BilexError(f"{frequent} words of each language cannot be aligned; give 1 or more.")
     with enough_memory():
@@ -154,7 +153,7 @@ def fit_jointly(
         if (kept := state.load()) is not None:
             maps = {language: kept.tensors[language].to(device) for language in words}
             done, losses, last = int(kept.state["done"]), kept.state["losses"], kept.state["pairs"]
-            progress.say(f"{state.folder}: going on after round {done}.")
+            progress.say(f"{state.folder}: resuming after round {done}.")
         rows = {language: UnitRows(part, device) for language, part in words.items()}
         first = {two: own.seeds for two, own in known.items()}
         titles = [f"Round {n + 1} of {constants.iterations}" for n in range(done, constants.iterations)]
@@ -198,10 +197,12 @@ def _taking_part(vocabularies: Vocabularies, seeds: Lexicons, frequent: int) -> 
     return found
 
 
-def _known(words: Vocabularies, seeds: Lexicons, c1: C1) -> tuple[dict[Two, Known], dict[Two, Pairs]]:
+def _known(
+    words: Vocabularies, seeds: Lexicons, c1: C1
+) -> tuple[dict[LanguagePair, Known], dict[LanguagePair, Pairs]]:
     """What is known about every two languages, and which of their seeds come from a third one."""
-    pairs: dict[Two, Pairs] = {}
-    wrong: dict[Two, Pairs] = {}
+    pairs: dict[LanguagePair, Pairs] = {}
+    wrong: dict[LanguagePair, Pairs] = {}
     for two in itertools.combinations(words, 2):
         a, b = two if two in seeds or two[::-1] not in seeds else two[::-1]
         lexicon = seeds.get((a, b), Lexicon([]))
@@ -219,7 +220,7 @@ def _known(words: Vocabularies, seeds: Lexicons, c1: C1) -> tuple[dict[Two, Know
     return known, composed
 
 
-def composed_pairs(two: Two, seeds: Mapping[Two, Pairs], languages: Sequence[str]) -> Pairs:
+def composed_pairs(two: LanguagePair, seeds: Mapping[LanguagePair, Pairs], languages: Sequence[str]) -> Pairs:
     """Pairs of two languages that share a translation in a third, and whose words no seed of theirs holds."""
 
     def between(a: str, b: str) -> Pairs:
@@ -259,7 +260,7 @@ def _decided(
     calibrated: bool,
     progress: Progress,
     checkpoint: Path | None,
-) -> tuple[Decisions, dict[Two, Calibration]]:
+) -> tuple[Decisions, dict[LanguagePair, Calibration]]:
     """What the trial decides, or has decided before the run was interrupted."""
     identity = ""
     if checkpoint is not None:
@@ -287,10 +288,10 @@ def _decided(
     return decisions, calibrations
 
 
-class ManyScores(dict[Two, WordScores]):
+class ManyScores(dict[LanguagePair, WordScores]):
     """The scores of the held-out words of each dictionary."""
 
-    def mean(self, half: Mapping[Two, Pairs] | None = None, /) -> float:
+    def mean(self, half: Mapping[LanguagePair, Pairs] | None = None, /) -> float:
         """The mean over the dictionaries; of those words that `half` holds, or of all."""
         parts = {two: None if half is None else half[two] for two in self}
         return float(
@@ -299,15 +300,15 @@ class ManyScores(dict[Two, WordScores]):
 
 
 @dataclass(eq=False, kw_only=True)
-class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
-    """The held-out trial of many languages; the plain mapping without contrast is a candidate too."""
+class ManyTrial(Trial[JointFit, Mapping[LanguagePair, Pairs]]):
+    """The held-out trial of many languages; the mapping without contrast is a candidate too."""
 
     aligner: C1
     vocabularies: Vocabularies
     seeds: Lexicons
     frequent: int
     held_out: float = 0.1
-    calibrations: dict[Two, Calibration] = field(init=False, default_factory=dict)
+    calibrations: dict[LanguagePair, Calibration] = field(init=False, default_factory=dict)
     fewest = round(FEWEST_WORDS / HELD_OUT_AT_MOST)
 
     @cached_property
@@ -316,12 +317,12 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
         return max(len(lexicon.translations()) for lexicon in self.seeds.values())
 
     @cached_property
-    def split(self) -> tuple[dict[Two, Lexicon], dict[Two, Lexicon]]:
+    def split(self) -> tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]]:
         """The pairs to learn from, and those held out."""
         return split_together(self.seeds, self.aligner.seed, self.held_out)
 
     @property
-    def tested(self) -> dict[Two, Lexicon]:
+    def tested(self) -> dict[LanguagePair, Lexicon]:
         """The dictionaries that hold words out."""
         return {two: pairs for two, pairs in self.split[1].items() if len(pairs)}
 
@@ -351,11 +352,11 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
             self.vocabularies, learned, shorter, frequent=self.frequent, progress=self.progress
         )
 
-    def _small(self, two: Two) -> tuple[WordVectors, WordVectors]:
+    def _small(self, two: LanguagePair) -> tuple[WordVectors, WordVectors]:
         source, target = (self.vocabularies[code] for code in two)
         return small_vocabularies(source, target, self.split[1][two], self.frequent)
 
-    def _rows(self, two: Two, pairs: Lexicon) -> Pairs:
+    def _rows(self, two: LanguagePair, pairs: Lexicon) -> Pairs:
         source, target = self._small(two)
         return pairs.index(source.key_to_index, target.key_to_index)
 
@@ -369,30 +370,30 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
         return found
 
     def learn(self) -> Calibration:
-        """Confidences of every two languages, from the answers to each half by what the other half chose."""
-        asked_of = [(self.choice(None).form, self.split[1])]
+        """Confidences by pair of languages, from the answers to each half by what the other half chose."""
+        judged = [(self.choice(None).form, self.split[1])]
         if len(self.fits) > 1:
             one, other = self.halves()
             rows = [{two: self._rows(two, pairs) for two, pairs in half.items()} for half in (one, other)]
             by_one, by_other = (self.choice(half).form for half in rows)
-            asked_of = [(by_one, self.split[1])] if by_one == by_other else [(by_other, one), (by_one, other)]
+            judged = [(by_one, self.split[1])] if by_one == by_other else [(by_other, one), (by_one, other)]
         mapped = {
             form: {
                 code: map_words(words, self.fits[form].maps[code])
                 for code, words in self.vocabularies.items()
             }
-            for form, _ in asked_of
+            for form, _ in judged
         }
         for a, b in self.seeds:
             records: Records = {}
-            for form, held_out in asked_of:
+            for form, held_out in judged:
                 space = Space(mapped[form][a], mapped[form][b], "cosine", self.aligner.device)
                 for key, answers in ask(space, held_out[a, b], self.seeds[a, b]).items():
                     records[key] = records[key] + answers if key in records else answers
             self.calibrations[a, b] = learn_confidences(records, self.aligner.seed, pooled=True)
-        return Calibration(note="calibrated by two languages")
+        return Calibration(note="calibrated by pair of languages")
 
-    def halves(self) -> tuple[dict[Two, Lexicon], dict[Two, Lexicon]]:
+    def halves(self) -> tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]]:
         """The held-out pairs in two halves; words that pairs of any languages connect are in one half."""
         named = [
             ((a, source), (b, target))
@@ -402,7 +403,7 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
         texts = [(repr(source), repr(target)) for source, target in named]
         same = [(word, word) for word in dict.fromkeys(itertools.chain.from_iterable(texts))]
         first = {source for source, _ in halves(Lexicon([*texts, *same]), self.aligner.seed)[0].pairs}
-        parts: tuple[dict[Two, Lexicon], dict[Two, Lexicon]] = ({}, {})
+        parts: tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]] = ({}, {})
         for two, lexicon in self.split[1].items():
             inside = [repr((two[0], source)) in first for source, _ in lexicon.pairs]
             for part, wanted in zip(parts, (True, False), strict=True):
@@ -413,12 +414,9 @@ class ManyTrial(Trial[JointFit, Mapping[Two, Pairs]]):
         return parts
 
 
-Word = tuple[str, str]
-
-
 def split_together(
     seeds: Lexicons, seed: int = 0, share: float = 0.1
-) -> tuple[dict[Two, Lexicon], dict[Two, Lexicon]]:
+) -> tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]]:
     """Cut the dictionaries of several languages in those to learn from and those held out.
 
     Dictionaries of different languages often translate the same words, so that a pair that is held out of one
@@ -432,16 +430,16 @@ def split_together(
             translations.setdefault((a, source), set()).add((b, target))
             translations.setdefault((b, target), set()).add((a, source))
     drawn: set[Word] = set()
-    dice = random.Random(seed)
+    random_state = random.Random(seed)
     for (a, b), lexicon in seeds.items():
-        golds = lexicon.translations()
-        few = min(HELD_OUT_AT_LEAST, int(HELD_OUT_AT_MOST * len(golds)))
-        wanted = max(round(share * len(golds)), few)
+        right = lexicon.translations()
+        few = min(HELD_OUT_AT_LEAST, int(HELD_OUT_AT_MOST * len(right)))
+        wanted = max(round(share * len(right)), few)
         if wanted < FEWEST_WORDS:
             continue
-        held = {word for word in golds if (a, word) in drawn and any((b, t) in drawn for t in golds[word])}
-        others = sorted(set(golds) - held)
-        for word in dice.sample(others, max(0, wanted - len(held))):
+        held = {word for word in right if (a, word) in drawn and any((b, t) in drawn for t in right[word])}
+        others = sorted(set(right) - held)
+        for word in random_state.sample(others, max(0, wanted - len(held))):
             drawn.add((a, word))
             drawn.update(translations[a, word])
     learned, held_out = {}, {}

@@ -1,4 +1,4 @@
-"""Known translations first, rejected ones never; and seeds that the model finds unlikely."""
+"""The best answers of many queries: known translations first, rejected ones never."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.fit.calibration import Calibration, Numbers
-from bilex.lexicon import Lexicon
-from bilex.model.space import Direction, Floats, Retrieval, Rows, Searcher, Space
+from bilex.model.space import Direction, Floats, Retrieval, Rows, Space
 
 if TYPE_CHECKING:
     from bilex.model.translator import Translator
@@ -41,7 +40,7 @@ class Proposals:
         return cls(none.astype(np.float32), np.full(none.shape, -1), none, np.zeros(none.shape, bool))
 
     def put(self, places: Truths, found: Proposals) -> None:
-        """Take over the answers of the queries at some places."""
+        """Set the answers of the queries at some places."""
         width = min(self.rows.shape[1], found.rows.shape[1])
         for name, part in vars(self).items():
             part[places, :width] = getattr(found, name)[:, :width]
@@ -50,107 +49,22 @@ class Proposals:
 Proposer = Callable[[Any, int], Proposals]
 
 
-@dataclass(frozen=True)
-class KnownPairs:
-    """For each direction, the known and the rejected answers of each query, as rows."""
-
-    right: dict[Direction, dict[int, list[int]]]
-    wrong: dict[Direction, dict[int, list[int]]]
-
-    @classmethod
-    def of(cls, lexicon: Lexicon, space: Space) -> KnownPairs:
-        """The pairs of a list that have both words in a space."""
-        places = space.source.key_to_index, space.target.key_to_index
-        right, wrong = lexicon.index(*places), lexicon.rejected_index(*places)
-        return cls(
-            {"forward": _by_query(right), "backward": _by_query(right[:, ::-1])},
-            {"forward": _by_query(wrong), "backward": _by_query(wrong[:, ::-1])},
-        )
-
-    def first(self, own: Proposer, space: Space, direction: Direction, retrieval: Retrieval) -> Proposer:
-        """Answers with known ones first, by falling score, and without rejected ones.
-
-        Confidences are those of the model's own ranking (`own`); taking rejected words out changes none.
-        """
-        right, wrong = self.right[direction], self.wrong[direction]
-
-        def propose(queries: Rows, k: int) -> Proposals:
-            touched = np.array([row in right or row in wrong for row in queries.tolist()], bool)
-            if not touched.any():
-                return own(queries, k)
-            whole = Proposals.blank(len(queries), min(k, len(space.sides(direction)[1])))
-            if not touched.all():
-                whole.put(~touched, own(queries[~touched], k))
-            asked = queries[touched]
-            known = _filled([right.get(row, []) for row in asked.tolist()])
-            decided = np.concatenate([known, _filled([wrong.get(row, []) for row in asked.tolist()])], axis=1)
-            found = own(asked, k + int((decided >= 0).sum(axis=1).max()))
-            there, counts = known >= 0, (known >= 0).sum(axis=1)
-            scores = np.full(known.shape, -np.inf, np.float32)
-            scores[there] = space.scores(
-                np.repeat(asked, counts), known[there], direction=direction, retrieval=retrieval
-            )
-            order = np.argsort(-scores, axis=1, kind="stable")
-            taken = [np.isin(*both) for both in zip(found.rows, decided, strict=True)]
-            rows = np.concatenate(
-                [np.take_along_axis(known, order, axis=1), np.where(taken, -1, found.rows)], axis=1
-            )
-            parts = (
-                np.concatenate([np.take_along_axis(scores, order, axis=1), found.scores], axis=1),
-                rows,
-                np.pad(found.confidence, ((0, 0), (known.shape[1], 0)), constant_values=np.nan),
-                np.arange(rows.shape[1]) < counts[:, None],
-            )
-            first = np.argsort(rows < 0, axis=1, kind="stable")  # places without an answer go to the end
-            kept = [np.take_along_axis(part, first, axis=1) for part in parts]
-            for numbers in (kept[0], kept[2]):
-                numbers[kept[1] < 0] = np.nan
-            whole.put(touched, Proposals(*kept))
-            return whole
-
-        return propose
-
-
-def _filled(rows: Sequence[Sequence[int]]) -> Rows:
-    """Lists of rows as a matrix, the shorter ones filled with −1."""
-    most = max(map(len, rows))
-    return np.array([[*row, *[-1] * (most - len(row))] for row in rows], np.int64).reshape(len(rows), most)
-
-
-def own_proposer(
-    words: Space,
-    whole: Space,
-    calibration: Calibration,
-    direction: Direction,
-    retrieval: Retrieval,
+def search_proposer(
+    space: Space, calibration: Calibration, direction: Direction, retrieval: Retrieval
 ) -> Proposer:
-    """A function of queries (rows, or vectors in the space) and k: the best answers by the model alone.
+    """A function of queries (rows, or vectors in the space) and k: the best answers of a space.
 
-    Words are answered by words; composed phrases, whose rows are behind those of the words in `whole`, and
-    vectors by phrases too. Confidences hold for words of the vocabulary.
+    Confidences hold for words of the vocabulary; vectors have none.
     """
-    search = words.searcher(direction=direction, retrieval=retrieval)
-    wider = None if whole is words else whole.searcher(direction=direction, retrieval=retrieval)
-    count = len(words.sides(direction)[0])
+    search = space.searcher(direction=direction, retrieval=retrieval)
 
     def propose(queries: Rows | Floats, k: int) -> Proposals:
         if k < 1:
-            raise BilexError(f"{k} translations were asked for; ask for at least 1.")
-        by_row = queries.ndim == 1
-        if wider is None or (by_row and not (queries >= count).any()):
-            return proposals(search, queries, k, known_word=by_row)
-        if not by_row:
-            return proposals(wider, queries, k, known_word=False)
-        phrases = queries >= count
-        found = Proposals.blank(len(queries), min(k, len(whole.sides(direction)[1])))
-        for places, searched in ((phrases, wider), (~phrases, search)):
-            if places.any():
-                found.put(places, proposals(searched, queries[places], k, known_word=True))
-        return found
-
-    def proposals(searched: Searcher, queries: Rows | Floats, k: int, *, known_word: bool) -> Proposals:
-        scores, rows = searched(queries, max(k, 2))
-        confidence = calibration.confidence(scores, rows, direction, retrieval) if known_word else None
+            raise BilexError(f"k is {k}; at least 1 translation is needed.")
+        scores, rows = search(queries, max(k, 2))
+        confidence = None
+        if queries.ndim == 1:
+            confidence = calibration.confidence(scores, rows, direction, retrieval)
         if confidence is None:
             confidence = np.full(scores.shape, np.nan)
         return Proposals(scores[:, :k], rows[:, :k], confidence[:, :k], np.zeros(rows[:, :k].shape, bool))
@@ -158,16 +72,92 @@ def own_proposer(
     return propose
 
 
-def _by_query(pairs: npt.NDArray[np.int64]) -> dict[int, list[int]]:
+def by_query(pairs: Rows) -> dict[int, list[int]]:
+    """The answers of each query of some pairs of rows, each once."""
     found: dict[int, list[int]] = {}
     for query, answer in dict.fromkeys(map(tuple, pairs.tolist())):
         found.setdefault(query, []).append(answer)
     return found
 
 
+class KnownFirst:
+    """Proposes answers to rows of a vocabulary: known ones by falling score, then the model's, none rejected.
+
+    Words are answered by words; composed phrases, whose rows come after those of the words, by phrases too.
+    Confidences are those of the model's own ranking; leaving rejected words out changes none.
+    """
+
+    def __init__(
+        self, translator: Translator, direction: Direction, retrieval: Retrieval, *, model_only: bool
+    ) -> None:
+        words, space = translator.space, translator.whole_space
+        options = translator.calibration, direction, retrieval
+        self._space, self._direction, self._retrieval = space, direction, retrieval
+        self._by_words = search_proposer(words, *options)
+        self._by_all = self._by_words if words is space else search_proposer(space, *options)
+        self._words, self._keys = len(words.sides(direction)[0]), len(space.sides(direction)[1])
+        self._right, self._wrong = ({}, {}) if model_only else translator.known_pairs[direction]
+
+    def __call__(self, queries: Rows, k: int) -> Proposals:
+        """The k best answers of each query."""
+        right, wrong = self._right, self._wrong
+        touched = np.array([row in right or row in wrong for row in queries.tolist()], bool)
+        if not touched.any():
+            return self._own(queries, k)
+        whole = Proposals.blank(len(queries), min(k, self._keys))
+        if not touched.all():
+            whole.put(~touched, self._own(queries[~touched], k))
+        whole.put(touched, self._known_first(queries[touched], k))
+        return whole
+
+    def _own(self, queries: Rows, k: int) -> Proposals:
+        """The model's answers, as if no word were known."""
+        phrases = queries >= self._words
+        if not phrases.any():
+            return self._by_words(queries, k)
+        found = Proposals.blank(len(queries), min(k, self._keys))
+        for places, search in ((phrases, self._by_all), (~phrases, self._by_words)):
+            if places.any():
+                found.put(places, search(queries[places], k))
+        return found
+
+    def _known_first(self, queries: Rows, k: int) -> Proposals:
+        """The answers of queries that have known or rejected ones."""
+        known = _padded([self._right.get(row, []) for row in queries.tolist()])
+        wrong = _padded([self._wrong.get(row, []) for row in queries.tolist()])
+        decided = np.concatenate([known, wrong], axis=1)
+        found = self._own(queries, k + int((decided >= 0).sum(axis=1).max()))
+        there, counts = known >= 0, (known >= 0).sum(axis=1)
+        scores = np.full(known.shape, -np.inf, np.float32)
+        scores[there] = self._space.scores(
+            np.repeat(queries, counts), known[there], direction=self._direction, retrieval=self._retrieval
+        )
+        order = np.argsort(-scores, axis=1, kind="stable")
+        repeated = [np.isin(*both) for both in zip(found.rows, decided, strict=True)]
+        rows = np.concatenate(
+            [np.take_along_axis(known, order, axis=1), np.where(repeated, -1, found.rows)], axis=1
+        )
+        parts = (
+            np.concatenate([np.take_along_axis(scores, order, axis=1), found.scores], axis=1),
+            rows,
+            np.pad(found.confidence, ((0, 0), (known.shape[1], 0)), constant_values=np.nan),
+            np.arange(rows.shape[1]) < counts[:, None],
+        )
+        first = np.argsort(rows < 0, axis=1, kind="stable")  # places without an answer go to the end
+        kept = Proposals(*(np.take_along_axis(part, first, axis=1) for part in parts))
+        kept.scores[kept.rows < 0] = kept.confidence[kept.rows < 0] = np.nan
+        return kept
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Rows:
+    """Lists of rows as a matrix, padded with −1."""
+    most = max(map(len, rows))
+    return np.array([[*row, *[-1] * (most - len(row))] for row in rows], np.int64).reshape(len(rows), most)
+
+
 @dataclass(frozen=True)
 class DoubtfulSeed:
-    """A seed pair, its CSLS score, and the answers that the model itself would give to its two words."""
+    """A seed pair, its CSLS score, and the model's own answers to its two words."""
 
     source: str
     target: str

@@ -19,23 +19,25 @@ from bilex.core.progress import SILENT, Progress
 from bilex.fit.expectation import from_calibration
 from bilex.lexicon import Entry, Lexicon
 from bilex.model import Answer, Calibration, Translator
+from bilex.model.phrases import without_phrases
 from bilex.model.provenance import ManyProvenance, Provenance
-from bilex.model.space import Direction, Side, Space
-from bilex.model.storage import Terms, Two, is_many, load_many, save_many
-from bilex.model.unknown import FromSubwords
+from bilex.model.space import SIDES, Direction, Floats, Side, Space
+from bilex.model.storage import LanguagePair, load_model, save_model
+from bilex.model.unknown import FromSubwords, OutOfVocabulary
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.phrases import words_of
 
 if TYPE_CHECKING:
+    from bilex.aligners.base import Metric
     from bilex.model.filters import Keep
 
 
 T = TypeVar("T")
+Terms = tuple[Floats, Floats]
 CODE = re.compile("[A-Za-z0-9_]+")
 _TWO_CODES = re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9_]+)-([A-Za-z0-9_]+)(?![A-Za-z0-9])")
 _NO_CONFIDENCES = Calibration(note="not calibrated: no seeds of these two languages were held out")
-_SIDES: tuple[Side, Side] = ("source", "target")
-_FORMS = ("tsv", "csv", "jsonl")
+_FORMATS = ("tsv", "csv", "jsonl")
 
 
 @dataclass(eq=False, repr=False)
@@ -45,12 +47,14 @@ class ManyLanguages(OnTheHub):
     Args:
         vocabularies: For each language, by its code, its words with their vectors in the common space.
         maps: Take the vectors of each language, as they come from their file, into the common space.
-        seeds: The word pairs that were learned from, by two languages; the first language's word first.
-        calibrations: From scores to confidences, by two languages.
+        seeds: The word pairs that were learned from, by pair of languages; the first language's word first.
+        calibrations: From scores to confidences, by pair of languages.
         subwords: fastText's character n-grams of the languages that have them.
         provenance: From what and how it was made.
         lowercase: Whether the vocabularies were lower-cased.
         device: Where searches run.
+        metric: How vectors are compared.
+        unknown: Readers of unknown words, in the model of a `Translator`.
 
     Examples:
         >>> many = ManyLanguages.load("many")  # doctest: +SKIP
@@ -60,14 +64,16 @@ class ManyLanguages(OnTheHub):
 
     vocabularies: dict[str, WordVectors]
     maps: dict[str, Map]
-    seeds: dict[Two, Lexicon] = field(default_factory=dict)
-    calibrations: dict[Two, Calibration] = field(default_factory=dict)
+    seeds: dict[LanguagePair, Lexicon] = field(default_factory=dict)
+    calibrations: dict[LanguagePair, Calibration] = field(default_factory=dict)
     subwords: dict[str, Subwords] = field(default_factory=dict)
-    provenance: ManyProvenance = field(default_factory=ManyProvenance)
+    provenance: ManyProvenance | Provenance = field(default_factory=ManyProvenance)
     lowercase: bool = True
     device: str = "auto"
-    csls_terms: dict[Two, Terms] = field(init=False, default_factory=dict)
-    _translators: dict[Two, Translator] = field(init=False, default_factory=dict)
+    metric: Metric = "cosine"
+    unknown: Sequence[OutOfVocabulary] = ()
+    csls_terms: dict[LanguagePair, Terms] = field(init=False, default_factory=dict)
+    _translators: dict[LanguagePair, Translator] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.vocabularies) < 2:
@@ -79,17 +85,44 @@ class ManyLanguages(OnTheHub):
             raise BilexError("every language needs a map and a vocabulary.")
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{code} {len(words):,}" for code, words in self.vocabularies.items())
+        sizes = ", ".join(f"{code} {words:,}" for code, words in self.words.items())
         return f"ManyLanguages({sizes} words)"
+
+    @classmethod
+    def of(cls, translator: Translator) -> ManyLanguages:
+        """The model of a translator: two languages, and all that is needed to save it."""
+        made, space = translator.provenance, translator.whole_space
+        source, target = made.languages
+        known = source and target and CODE.fullmatch(source) and CODE.fullmatch(target)
+        pair: LanguagePair = (source, target) if known else SIDES  # type: ignore[assignment]
+        model = cls(
+            dict(zip(pair, (space.source, space.target), strict=True)),
+            dict(zip(pair, (translator.source_map, translator.target_map), strict=True)),
+            {pair: translator.seeds},
+            {pair: translator.calibration},
+            provenance=made,
+            lowercase=translator.lowercase,
+            device=space.device,
+            metric=space.metric,
+            unknown=translator.unknown,
+        )
+        model.csls_terms[pair] = space.neighbourhoods()
+        return model
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = True, device: str = "auto") -> ManyLanguages:
         """Open a saved model of many languages; the arguments are those of `Translator.load`."""
-        return load_many(folder, verify=verify, device=device)
+        model = load_model(folder, verify=verify, device=device)
+        if isinstance(model.provenance, Provenance):
+            raise BilexError(
+                f"{folder}: is not a model of several languages; make one with 'bilex join' or "
+                "'bilex align-many'."
+            )
+        return model
 
     def save(self, folder: str | Path, *, progress: Progress = SILENT) -> None:
         """Write a folder that `load` opens, all of it or nothing; only an earlier model is replaced."""
-        save_many(self, folder, progress)
+        save_model(self, folder, progress)
 
     @property
     def languages(self) -> list[str]:
@@ -99,8 +132,13 @@ class ManyLanguages(OnTheHub):
     language_codes = languages  # for the card of a repository
 
     @property
-    def language_pairs(self) -> list[Two]:
-        """Every two languages once, in the order of `languages`."""
+    def words(self) -> dict[str, int]:
+        """How many words each language has."""
+        return {code: len(vocabulary) for code, vocabulary in self.vocabularies.items()}
+
+    @property
+    def language_pairs(self) -> list[LanguagePair]:
+        """Every pair of languages once, in the order of `languages`."""
         return list(itertools.combinations(self.vocabularies, 2))
 
     def code(self, language: str) -> str:
@@ -113,7 +151,7 @@ class ManyLanguages(OnTheHub):
             f"{nearest_name(language, self.vocabularies)}"
         )
 
-    def __getitem__(self, languages: Two) -> Translator:
+    def __getitem__(self, languages: LanguagePair) -> Translator:
         """The translator of two languages, by code or name: `many["fi", "ru"]`."""
         return self.pair(*languages)
 
@@ -123,20 +161,21 @@ class ManyLanguages(OnTheHub):
         Raises:
             BilexError: The model does not hold one of them, or they are the same.
         """
-        two = self.code(source), self.code(target)
-        if two[0] == two[1]:
+        pair = self.code(source), self.code(target)
+        if pair[0] == pair[1]:
             raise BilexError(f"'{source}' and '{target}' are one language; name two.")
-        if two not in self._translators:
-            self._translators[two] = self._translator(two)
-        return self._translators[two]
+        if pair not in self._translators:
+            self._translators[pair] = self._translator(*pair)
+        return self._translators[pair]
 
-    def _translator(self, two: Two) -> Translator:
-        a, b = two
-        space = Space(self.vocabularies[a], self.vocabularies[b], "cosine", self.device)
-        space.keep_neighbourhoods(*self.terms(two))
-        maps = dict(zip(_SIDES, (self.maps[a], self.maps[b]), strict=True))
-        ngrams = {side: self.subwords[c] for side, c in zip(_SIDES, two, strict=True) if c in self.subwords}
-        made, seeds, calibration = self.provenance, self.seeds_of(two), self.calibration_of(two)
+    def _translator(self, a: str, b: str) -> Translator:
+        space = Space(self.vocabularies[a], self.vocabularies[b], self.metric, self.device)
+        space.keep_neighbourhoods(*self.terms((a, b)))
+        seeds, calibration, made = self.seeds_of((a, b)), self.calibration_of((a, b)), self.provenance
+        parts = self.maps[a], self.maps[b], calibration
+        if isinstance(made, Provenance):
+            words = without_phrases(space, made.composed)
+            return Translator.of_parts(words, *parts, self.unknown, seeds, made, self.lowercase, space)
         shared = ("method", "method_summary", "settings", "fit_seconds", "bilex_version", "python_version")
         provenance = Provenance(
             **{name: getattr(made, name) for name in (*shared, "made")},
@@ -151,27 +190,30 @@ class ManyLanguages(OnTheHub):
             source_language=a,
             target_language=b,
         )
+        sides = dict(zip(SIDES, (a, b), strict=True))
+        ngrams: dict[Side, Subwords] = {
+            side: self.subwords[code] for side, code in sides.items() if code in self.subwords
+        }
+        maps = {side: self.maps[code] for side, code in sides.items()}
         unknown = [FromSubwords(ngrams, maps)] if ngrams else []
-        return Translator.of_parts(
-            space, self.maps[a], self.maps[b], calibration, unknown, seeds, provenance, self.lowercase
-        )
+        return Translator.of_parts(space, *parts, unknown, seeds, provenance, self.lowercase)
 
-    def terms(self, two: Two) -> Terms:
+    def terms(self, pair: LanguagePair) -> Terms:
         """CSLS's mean similarities of the words of two languages; computed once, then kept."""
-        found = _either_way(self.csls_terms, two, lambda terms: terms[::-1])
+        found = _either_way(self.csls_terms, pair, lambda terms: terms[::-1])
         if found is None:
-            source, target = (self.vocabularies[code] for code in two)
-            found = self.csls_terms[two] = Space(source, target, "cosine", self.device).neighbourhoods()
+            source, target = (self.vocabularies[code] for code in pair)
+            found = self.csls_terms[pair] = Space(source, target, self.metric, self.device).neighbourhoods()
         return found
 
-    def seeds_of(self, two: Two) -> Lexicon:
+    def seeds_of(self, pair: LanguagePair) -> Lexicon:
         """The seeds of two languages, the first language's word first; empty if there were none."""
-        found = _either_way(self.seeds, two, Lexicon.swapped)
-        return Lexicon([], f"no seeds of {two[0]} and {two[1]}") if found is None else found
+        found = _either_way(self.seeds, pair, Lexicon.swapped)
+        return Lexicon([], f"no seeds of {pair[0]} and {pair[1]}") if found is None else found
 
-    def calibration_of(self, two: Two) -> Calibration:
+    def calibration_of(self, pair: LanguagePair) -> Calibration:
         """The confidences of two languages, forward from the first to the second."""
-        return _either_way(self.calibrations, two, Calibration.swapped) or _NO_CONFIDENCES
+        return _either_way(self.calibrations, pair, Calibration.swapped) or _NO_CONFIDENCES
 
     @overload
     def translate(self, words: str, source: str, target: str, k: int = 5, **options: Any) -> Answer: ...
@@ -196,15 +238,15 @@ class ManyLanguages(OnTheHub):
         progress: Progress = SILENT,
         **options: Any,
     ) -> Polyglot:
-        """A dictionary of several languages: every word of one with its best translations into each other.
+        """A dictionary of several languages: every word of one with its best translations into the others.
 
         Args:
             source: The code or name of the language whose words are translated.
             targets: The languages to translate them to.
             keep_of: Makes, from the translator of two languages, a filter of words for `Translator.lexicon`.
-            progress: Receives how far the work is.
+            progress: Receives progress reports.
             options: `k`, `mutual`, `min_score`, `min_confidence`, `ranks`, `retrieval` and `model_only` of
-                `Translator.lexicon`; they hold for each language by itself.
+                `Translator.lexicon`; they hold for each target language separately.
         """
         codes = [self.code(target) for target in targets]
         if not codes:
@@ -226,16 +268,16 @@ class ManyLanguages(OnTheHub):
         return Polyglot(tuple(rows[rank] for rank in sorted(rows)), self.code(source), tuple(codes))
 
 
-def _either_way(found: Mapping[Two, T], two: Two, swapped: Callable[[T], T]) -> T | None:
-    """What there is of two languages, in their order; None if there is nothing."""
-    if two in found:
-        return found[two]
-    return swapped(found[two[::-1]]) if two[::-1] in found else None
+def _either_way(found: Mapping[LanguagePair, T], pair: LanguagePair, swapped: Callable[[T], T]) -> T | None:
+    """The entry of two languages, in their order; None if there is none."""
+    if pair in found:
+        return found[pair]
+    return swapped(found[pair[::-1]]) if pair[::-1] in found else None
 
 
 @dataclass(frozen=True)
 class PolyglotEntry:
-    """A word and what it is in other languages; a language without an answer that may stand is left out."""
+    """A word and its translations by language; languages without an answer are left out."""
 
     word: str
     rank: int
@@ -271,15 +313,12 @@ class Polyglot:
         check_form(form)
         if form == "jsonl":
             return "".join(json.dumps(self._record(entry), ensure_ascii=False) + "\n" for entry in self)
-        rows = [(self.source, *self.targets), *(self._cells(entry) for entry in self)]
-        if form == "csv":
-            return "".join(csv_line(row) for row in rows)
-        for cell in (cell for row in rows for cell in row):
-            if any(character in cell for character in "\t\n\r"):
-                raise BilexError(
-                    f"the word {cell!r} does not fit into a TSV file; write .csv or .jsonl instead."
-                )
-        return "".join("\t".join(row) + "\n" for row in rows)
+        rows = [[self.source, *self.targets]]
+        for entry in self:
+            found = [entry.translations.get(language, ()) for language in self.targets]
+            cells = (" | ".join(_spaced(pair.target) for pair in pairs) for pairs in found)
+            rows.append([_spaced(entry.word), *cells])
+        return "".join(csv_line(row) if form == "csv" else "\t".join(row) + "\n" for row in rows)
 
     def save(self, path: str | Path, form: str | None = None) -> None:
         """Write the dictionary, atomically, in the format named or the one that the file's name says."""
@@ -289,46 +328,42 @@ class Polyglot:
         with atomic_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8", newline="")
 
-    def _cells(self, entry: PolyglotEntry) -> tuple[str, ...]:
-        found = (entry.translations.get(language, ()) for language in self.targets)
-        return (_spaced(entry.word), *(" | ".join(_spaced(pair.target) for pair in pairs) for pairs in found))
-
     def _record(self, entry: PolyglotEntry) -> dict[str, Any]:
-        def translation(pair: Entry) -> dict[str, Any]:
-            return {
-                "word": _spaced(pair.target),
-                "score": pair.score,
-                "confidence": pair.confidence,
-                "rank": pair.target_rank,
-                "known": pair.known,
-            }
-
-        found = {language: list(map(translation, pairs)) for language, pairs in entry.translations.items()}
-        return {
-            "word": _spaced(entry.word),
-            "language": self.source,
-            "rank": entry.rank,
-            "translations": found,
+        translations = {
+            language: [
+                {
+                    "word": _spaced(pair.target),
+                    "score": pair.score,
+                    "confidence": pair.confidence,
+                    "rank": pair.target_rank,
+                    "known": pair.known,
+                }
+                for pair in pairs
+            ]
+            for language, pairs in entry.translations.items()
         }
+        about = {"word": _spaced(entry.word), "language": self.source, "rank": entry.rank}
+        return {**about, "translations": translations}
 
 
 def check_form(form: str) -> None:
     """Make sure that a format has columns for several languages."""
-    if form not in _FORMS:
+    if form not in _FORMATS:
         raise BilexError(
-            f"format '{form}' holds two languages at a time; write several as {', '.join(_FORMS)}, or name "
+            f"format '{form}' holds two languages at a time; write several as {', '.join(_FORMATS)}, or name "
             "one language after --to."
         )
 
 
 def _spaced(word: str) -> str:
-    """A word as people write it: "new york" for the unit "new_york"."""
-    return " ".join(words_of(word)) or word
+    """A word as people write it: "new york" for the unit "new_york"; it has no tabs or line ends."""
+    return " ".join(words_of(word)) or word.strip()
 
 
 def open_model(model: str, device: str = "auto") -> Translator | ManyLanguages:
     """A model of two languages or of many, whichever a folder holds."""
-    return (ManyLanguages if is_many(model) else Translator).load(model, device=device)
+    opened = load_model(model, device=device)
+    return opened.pair(*opened.languages) if isinstance(opened.provenance, Provenance) else opened
 
 
 def open_pair(
@@ -352,24 +387,24 @@ def open_pair(
         return opened.pair(source, target), direction
     if source is None and target is None:
         return opened, direction
-    known = list(opened.provenance.languages)
+    known = opened.provenance.languages
     if None in known:
         raise BilexError(
             f"{model}: does not say which languages it holds; leave out --from and --to, and use --reverse "
             "for the other direction."
         )
     wanted = [None if name is None else code_of(name) or name for name in (source, target)]
-    ways: dict[Direction, list[Any]] = {"forward": known, "backward": known[::-1]}
-    for way, codes in ways.items():
+    directions: dict[Direction, tuple[str | None, ...]] = {"forward": known, "backward": known[::-1]}
+    for found, codes in directions.items():
         if all(one in (None, code) for one, code in zip(wanted, codes, strict=True)):
-            return opened, way
+            return opened, found
     named = " to ".join(name or "any" for name in (source, target))
     raise BilexError(f"{model}: translates between {known[0]} and {known[1]}, not {named}.")
 
 
 def read_dictionaries(
-    folder: str | Path, languages: Sequence[str], read: Callable[[Path, Two], Lexicon]
-) -> dict[Two, Lexicon]:
+    folder: str | Path, languages: Sequence[str], read: Callable[[Path, LanguagePair], Lexicon]
+) -> dict[LanguagePair, Lexicon]:
     """The dictionaries of a folder that are of two of some languages, by their codes.
 
     Files are read (by `read`, the first language's words first) whose names have two codes with a hyphen
@@ -379,19 +414,23 @@ def read_dictionaries(
     path = Path(folder)
     if not path.is_dir():
         raise BilexError(f"{path}: is not a folder; give one with dictionaries named like en-fi.tsv.")
-    found: dict[Two, Lexicon] = {}
+    found: dict[LanguagePair, Lexicon] = {}
     for file in sorted(path.iterdir()):
-        named = (two for two in _TWO_CODES.findall(file.name) if set(two) <= set(languages))
-        two: Two | None = next((two for two in named if two[0] != two[1]), None)
-        if two is None or not file.is_file():
-            continue
-        lexicon = read(file, two)
-        if two[::-1] in found:
-            two, lexicon = two[::-1], lexicon.swapped()
-        found[two] = found[two] + lexicon if two in found else lexicon
+        named = (pair for pair in _TWO_CODES.findall(file.name) if set(pair) <= set(languages))
+        pair: LanguagePair | None = next((pair for pair in named if pair[0] != pair[1]), None)
+        if pair is not None and file.is_file():
+            add_pairs(found, pair, read(file, pair))
     if not found:
         raise BilexError(
             f"{path}: holds no dictionary of two of {', '.join(languages)}; name the files like "
             f"{languages[0]}-{languages[1]}.tsv."
         )
     return found
+
+
+def add_pairs(found: dict[LanguagePair, Lexicon], pair: LanguagePair, lexicon: Lexicon) -> LanguagePair:
+    """Add a dictionary to that of its two languages, swapped if needed; returns the pair as it is listed."""
+    if pair[::-1] in found:
+        pair, lexicon = pair[::-1], lexicon.swapped()
+    found[pair] = found[pair] + lexicon if pair in found else lexicon
+    return pair

@@ -1,24 +1,25 @@
-"""Phrases: composed of their words' vectors where the vocabulary lacks them.
+"""Words and phrases that a vocabulary lacks: read by readers of unknown words, or composed of their words.
 
 A composed phrase is the mean of its words' vectors in the space, weighted by smooth inverse frequency. It can
-be a query, and a candidate of phrases, but it is never a neighbour, and never an answer to a word unless the
+be a query, and an answer to phrases, but it is never a neighbour, and never an answer to a word unless the
 seeds say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from bilex.lexicon import Lexicon
-from bilex.model.space import CSLS_NEIGHBOURS, Floats, Side, Space
+from bilex.model.space import CSLS_NEIGHBOURS, SIDES, Floats, Side, Space
 from bilex.model.unknown import OutOfVocabulary
 from bilex.search import mean_of_best
 from bilex.vectors import WordVectors
 from bilex.vectors.phrases import composed, composing_weights, is_phrase, words_of
+from bilex.vectors.stored import unit_rows
 
 if TYPE_CHECKING:
     from bilex.model.translator import Translator
@@ -35,95 +36,96 @@ class ReadsPhrases(Protocol):
         """The vector of each phrase, given the one that was composed of its words."""
 
 
+@dataclass(frozen=True)
 class PhraseReader:
-    """Gives vectors to phrases that a vocabulary lacks.
+    """Gives vectors to texts that the vocabularies of a space lack; `unknown` are readers of single words."""
 
-    A word outside the vocabulary is read by the readers of unknown words and weighs fully. A reader that
-    reads phrases whole is used too.
-    """
+    space: Space
+    unknown: Sequence[OutOfVocabulary] = ()
 
-    def __init__(self, space: Space, unknown: Sequence[OutOfVocabulary] = ()) -> None:
-        self._sides: dict[Side, WordVectors] = {"source": space.source, "target": space.target}
-        self._unknown = unknown
+    def read(self, texts: Sequence[str], side: Side) -> dict[str, tuple[Floats, str]]:
+        """The vectors of those texts that can be read, each with its origin."""
+        phrases = [text for text in texts if is_phrase(text)]
+        vectors = zip(phrases, self.vectors(phrases, side), strict=True)
+        found = {text: (vector, COMPOSED) for text, vector in vectors if vector is not None}
+        for reader in self.unknown:
+            waiting = [text for text in texts if text not in found and text not in phrases]
+            read = reader.vectors(waiting, side) if waiting else []
+            for text, vector in zip(waiting, read, strict=True):
+                if vector is not None:
+                    found[text] = (vector, reader.kind)
+        return found
 
     def vectors(self, phrases: Sequence[str], side: Side) -> list[Floats | None]:
         """The vector of each phrase in the common space; None where a word of it has none."""
         found = [self._composed(phrase, side) for phrase in phrases]
         places = [place for place, vector in enumerate(found) if vector is not None]
-        whole = next((source for source in self._unknown if isinstance(source, ReadsPhrases)), None)
+        whole = next((reader for reader in self.unknown if isinstance(reader, ReadsPhrases)), None)
         if whole is not None and places:
-            mixed = whole.phrase_vectors(
-                [" ".join(words_of(phrases[place])) for place in places],
-                [vector for vector in found if vector is not None],
-            )
+            texts = [" ".join(words_of(phrases[place])) for place in places]
+            mixed = whole.phrase_vectors(texts, [vector for vector in found if vector is not None])
             for place, vector in zip(places, mixed, strict=True):
                 found[place] = vector
         return found
 
     def unknown_words(self, phrase: str, side: Side) -> list[str]:
         """The words of a phrase that have no vector; none for a single word."""
-        if not is_phrase(phrase):
-            return []
-        return [word for word in words_of(phrase) if self._word(word, side) is None]
+        words = words_of(phrase)
+        return [word for word in words if self._word(word, side) is None] if len(words) > 1 else []
 
     def _composed(self, phrase: str, side: Side) -> Floats | None:
-        rows = self._sides[side].key_to_index
+        """The weighted mean of a phrase's words; a word outside the vocabulary weighs fully."""
+        rows = getattr(self.space, side).key_to_index
         words = words_of(phrase)
-        vectors = [self._word(word, side) for word in words]
-        found = [vector for vector in vectors if vector is not None]
-        if len(found) < len(words) or not found:
+        vectors = [vector for word in words if (vector := self._word(word, side)) is not None]
+        if len(vectors) < len(words) or not vectors:
             return None
         known = [rows.get(word, len(rows)) for word in words]
-        return composed(np.array(found), composing_weights(known, len(rows)))
+        return composed(np.array(vectors), composing_weights(known, len(rows)))
 
     def _word(self, word: str, side: Side) -> Floats | None:
-        vocabulary = self._sides[side]
-        row = vocabulary.key_to_index.get(word)
-        if row is not None:
-            return np.asarray(vocabulary.vectors[row])
-        for source in self._unknown:
-            vector = source.vectors([word], side)[0]
-            if vector is not None:
-                return vector
-        return None
+        vocabulary: WordVectors = getattr(self.space, side)
+        if word in vocabulary:
+            return np.asarray(vocabulary.vectors[vocabulary.key_to_index[word]])
+        read = (reader.vectors([word], side)[0] for reader in self.unknown)
+        return next((vector for vector in read if vector is not None), None)
 
 
 def missing_phrases(lexicon: Lexicon, space: Space) -> dict[Side, list[str]]:
     """The phrases of a word list (see `Lexicon.as_units`) that the vocabularies lack, each once."""
-    sources, targets = (dict.fromkeys(pair[place] for pair in lexicon.pairs) for place in (0, 1))
+    texts = {side: dict.fromkeys(pair[place] for pair in lexicon.pairs) for place, side in enumerate(SIDES)}
     return {
-        "source": [text for text in sources if text not in space.source and is_phrase(text)],
-        "target": [text for text in targets if text not in space.target and is_phrase(text)],
+        side: [text for text in texts[side] if text not in getattr(space, side) and is_phrase(text)]
+        for side in SIDES
     }
 
 
 def with_phrases(
     space: Space, phrases: Mapping[Side, list[str]], compose: Composer, neighbours: int = CSLS_NEIGHBOURS
 ) -> tuple[Space, dict[Side, list[str]]]:
-    """A space with phrases behind the words of each side, and which could be composed and were added."""
-    found: dict[Side, list[str]] = {}
+    """A space with phrases after the words of each side, and the phrases that could be composed and added."""
+    added: dict[Side, list[str]] = {}
     sides: dict[Side, WordVectors] = {"source": space.source, "target": space.target}
-    terms = dict(zip(sides, space.neighbourhoods(neighbours), strict=True)) if any(phrases.values()) else {}
+    terms = dict(zip(SIDES, space.neighbourhoods(neighbours), strict=True)) if any(phrases.values()) else {}
     for side, texts in phrases.items():
         vectors = compose(texts, side) if texts else []
-        known = {text: row for text, row in zip(texts, vectors, strict=True) if row is not None}
-        if not known:
+        found = {text: row for text, row in zip(texts, vectors, strict=True) if row is not None}
+        if not found:
             continue
-        rows = np.array(list(known.values()), np.float32)
-        if sides[side].preprocessing[-1:] == ("unit",):
-            rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-        others = space.target if side == "source" else space.source
+        words, others = sides[side], space.target if side == "source" else space.source
+        rows = np.array(list(found.values()), np.float32)
+        if words.preprocessing[-1:] == ("unit",):
+            rows = unit_rows(rows)
         means = mean_of_best(rows, others.vectors, neighbours, device=space.device)
-        words = sides[side]
         joined = np.concatenate([np.asarray(words.vectors), rows])
-        sides[side] = WordVectors([*words.index_to_key, *known], joined, words.preprocessing)
+        sides[side] = WordVectors([*words.index_to_key, *found], joined, words.preprocessing)
         terms[side] = np.concatenate([terms[side], means])
-        found[side] = list(known)
-    if not found:
+        added[side] = list(found)
+    if not added:
         return space, {}
     wider = Space(sides["source"], sides["target"], space.metric, space.device)
     wider.keep_neighbourhoods(terms["source"], terms["target"], neighbours)
-    return wider, found
+    return wider, added
 
 
 def without_phrases(space: Space, composed: Mapping[str, Sequence[str]]) -> Space:
@@ -141,9 +143,7 @@ def without_phrases(space: Space, composed: Mapping[str, Sequence[str]]) -> Spac
 def with_seed_phrases(translator: Translator) -> Translator:
     """A translator that knows the phrases of its seeds; they change no answer to a word."""
     words = translator.space
-    space, added = with_phrases(
-        words, missing_phrases(translator.seeds, words), translator.phrase_reader.vectors
-    )
+    space, added = with_phrases(words, missing_phrases(translator.seeds, words), translator.phrase_vectors)
     recorded: dict[str, tuple[str, ...]] = {side: tuple(phrases) for side, phrases in added.items()}
     provenance = replace(translator.provenance, composed=recorded)
     return translator.with_parts(space=words, whole_space=space, provenance=provenance)

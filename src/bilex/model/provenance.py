@@ -1,16 +1,15 @@
-"""From what and how a model was made: what its folder and its card say."""
+"""From what and how a model was made: what its folder and its card record."""
 
 from __future__ import annotations
 
 import math
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import bilex
 from bilex.core.languages import language_name
-from bilex.core.typed_json import as_json
 from bilex.fit.report import FitReport, TrialReport, now
 from bilex.model.space import Direction
 
@@ -30,10 +29,10 @@ class Retrained:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance(FitReport):
-    """The report of a model's fit, and what the model knows beside it.
+    """The report of a model's fit, and what else the model records.
 
     Attributes:
-        asked: The constructor's arguments of the aligner that was asked for, before the trial chose.
+        asked: The constructor's arguments of the aligner as the user gave it, before the trial chose.
         encoder_settings: Those of `C2`; empty without a language model.
         source_language: The code of the source language; None where it is not known.
         target_language: The same for the target language.
@@ -50,25 +49,8 @@ class Provenance(FitReport):
     retrained: Retrained | None = None
     recalibrated: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of_fit(
-        cls,
-        report: FitReport,
-        aligner: Aligner,
-        encoder: C2 | None,
-        languages: tuple[str | None, str | None],
-    ) -> Provenance:
-        """What a model remembers of a fit, with the aligner and the encoder that were asked for."""
-        return cls(
-            **{part.name: getattr(report, part.name) for part in fields(report)},
-            asked=aligner.settings(),
-            encoder_settings={} if encoder is None else encoder.settings(),
-            source_language=languages[0],
-            target_language=languages[1],
-        )
-
     def aligner(self, *, chosen: bool = False) -> Aligner | None:
-        """The aligner that was asked for, or with what the trial chose, not fitted; None where unknown."""
+        """The user's aligner, or with what the trial chose, not fitted; None where it is not known."""
         from bilex.aligners import methods
 
         method = methods().get(self.method)
@@ -78,12 +60,10 @@ class Provenance(FitReport):
         return method(**settings)
 
     def encoder(self) -> C2 | None:
-        """The settings of stage C2 that were asked for; None without a language model."""
-        if not self.encoder_settings:
-            return None
+        """The user's settings of stage C2; None without a language model."""
         from bilex.encoders.settings import C2
 
-        return C2.from_settings(dict(self.encoder_settings))
+        return C2.from_settings(dict(self.encoder_settings)) if self.encoder_settings else None
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
@@ -97,16 +77,15 @@ class Provenance(FitReport):
         return (source, target) if direction == "forward" else (target, source)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, without what there is not."""
-        stored = super().as_dict()
+        """For JSON, without entries that are empty."""
         optional = ("asked", "encoder_settings", "composed", "retrained", "recalibrated")
         absent = [name for name in optional if not getattr(self, name)]
-        return {name: value for name, value in stored.items() if name not in absent}
+        return {name: value for name, value in super().as_dict().items() if name not in absent}
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointReport:
-    """What aligning several languages together reports; two languages are written as "en-fi".
+    """What aligning several languages together reports; a pair of languages is written as "en-fi".
 
     `composed_pairs` share a translation in a third language; `losses` are those of each update, by round;
     `stopped` says where the fit broke, "" if it did not.
@@ -130,7 +109,7 @@ class JoinReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ManyProvenance:
-    """What a model of many languages remembers; the names are those of `Provenance`.
+    """What a model of many languages records; the names are those of `Provenance`.
 
     `method` is "joint" or "join"; `files` are the vector files of the languages, None where there was none.
     """
@@ -145,7 +124,3 @@ class ManyProvenance:
     bilex_version: str = bilex.__version__
     python_version: str = field(default_factory=platform.python_version)
     made: str = field(default_factory=now)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return as_json(self)

@@ -1,4 +1,4 @@
-"""Two vocabularies in one space, however they came to be there."""
+"""Two vocabularies in one space."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ import numpy.typing as npt
 from bilex.core.errors import BilexError
 from bilex.search import KeySearch, mean_of_best, neighbourhoods
 from bilex.vectors import WordVectors
-from bilex.vectors.stored import check_mapped_files, row_norms
+from bilex.vectors.stored import check_mapped_files, row_norms, unit_rows
 
 if TYPE_CHECKING:
-    import torch
-
     from bilex.aligners.base import Aligner, Metric
     from bilex.aligners.maps import Map
 
@@ -28,6 +26,7 @@ Retrieval = Literal["csls", "nn"]
 Searcher = Callable[[Rows | Floats, int], tuple[Floats, Rows]]
 
 CSLS_NEIGHBOURS = 10
+SIDES: tuple[Side, Side] = ("source", "target")
 
 
 class SearchableKeys(Protocol):
@@ -64,9 +63,11 @@ class Space:
             raise BilexError("a space needs at least one word in each language; one of the two is empty.")
         if self.metric not in ("cosine", "dot"):
             raise BilexError(f"metric '{self.metric}' is not known; use cosine or dot.")
-        if self.metric == "cosine":
-            self.source = _with_unit_rows(self.source)
-            self.target = _with_unit_rows(self.target)
+        for side in SIDES if self.metric == "cosine" else ():
+            words: WordVectors = getattr(self, side)
+            if words.preprocessing[-1:] != ("unit",):
+                steps = (*words.preprocessing, "unit")
+                setattr(self, side, WordVectors(words.index_to_key, unit_rows(words.vectors), steps))
 
     @classmethod
     def from_aligner(cls, aligner: Aligner, source: WordVectors, target: WordVectors) -> Space:
@@ -98,7 +99,7 @@ class Space:
         return self._means[k]
 
     def keep_neighbourhoods(self, r_source: Floats, r_target: Floats, k: int = CSLS_NEIGHBOURS) -> None:
-        """Take over the mean similarities of a model that is loaded."""
+        """Set the mean similarities, which a saved model has."""
         if r_source.shape != (len(self.source),) or r_target.shape != (len(self.target),):
             raise BilexError(
                 f"CSLS terms of shape {r_source.shape} and {r_target.shape} do not fit vocabularies of "
@@ -136,13 +137,12 @@ class Space:
         retrieval: Retrieval = "csls",
         neighbours: int = CSLS_NEIGHBOURS,
     ) -> Searcher:
-        """`search` as a function of queries and k, which makes the key vocabulary ready only once."""
+        """`search` as a function of queries and k, which prepares the key vocabulary only once."""
         if retrieval not in ("csls", "nn"):
             raise BilexError(f"retrieval '{retrieval}' is not known; use csls or nn.")
         check_mapped_files()
         query_side, _ = self.sides(direction)
-        r_queries: Floats | None = None
-        r_keys: Floats | None = None
+        r_queries, r_keys = None, None
         if retrieval == "csls":
             terms = self.neighbourhoods(neighbours)
             r_queries, r_keys = terms if direction == "forward" else terms[::-1]
@@ -150,7 +150,7 @@ class Space:
 
         def search(queries: Rows | Floats, k: int) -> tuple[Floats, Rows]:
             if k < 1:
-                raise BilexError(f"{k} answers were asked for; ask for at least 1.")
+                raise BilexError(f"k is {k}; at least 1 answer is needed.")
             check_mapped_files()
             by_row = queries.ndim == 1 and np.issubdtype(queries.dtype, np.integer)
             vectors = np.asarray(query_side.vectors[queries]) if by_row else self._checked(queries)
@@ -164,7 +164,7 @@ class Space:
         return search
 
     def _keys(self, direction: Direction, penalty: Floats | None) -> SearchableKeys:
-        """The keys of a direction, made ready for any number of searches."""
+        """The prepared keys of a direction."""
         return KeySearch(self.sides(direction)[1].vectors, key_penalty=penalty, device=self.device)
 
     def _mean_of_best(self, vectors: Floats, direction: Direction, neighbours: int) -> Floats:
@@ -180,15 +180,15 @@ class Space:
         retrieval: Retrieval = "csls",
         neighbours: int = CSLS_NEIGHBOURS,
     ) -> Floats:
-        """The score of each query row with the answer row beside it, as `search` would give it."""
+        """The score of each query row with the answer row at the same place, as `search` would give it."""
         query_side, key_side = self.sides(direction)
         similar: Floats = np.einsum(
             "ij,ij->i", np.asarray(query_side.vectors[queries]), np.asarray(key_side.vectors[answers])
         )
         if retrieval == "nn" or not len(queries):
             return similar
-        r_source, r_target = self.neighbourhoods(neighbours)
-        r_queries, r_keys = (r_source, r_target) if direction == "forward" else (r_target, r_source)
+        terms = self.neighbourhoods(neighbours)
+        r_queries, r_keys = terms if direction == "forward" else terms[::-1]
         csls: Floats = 2 * similar - r_queries[queries] - r_keys[answers]
         return csls
 
@@ -199,40 +199,25 @@ class Space:
                 f"query vectors of shape {vectors.shape} do not fit a space of dimension {self.dim}; "
                 "map them into the space first."
             )
-        rows = np.ascontiguousarray(vectors, dtype=np.float32)
-        return rows / row_norms(rows)[:, None] if self.metric == "cosine" else rows
+        return unit_rows(vectors) if self.metric == "cosine" else np.ascontiguousarray(vectors, np.float32)
 
 
 def map_words(words: WordVectors, into: Map, metric: Metric = "cosine", device: str = "cpu") -> WordVectors:
     """A vocabulary, as it came from its file, in the common space; unit where the metric is the cosine."""
-    gpu = _gpu(device)
-    if gpu is not None and metric == "cosine":
+    gpu = None
+    if device != "cpu":  # which does not import torch
+        from bilex.core.device import resolve_device
+
+        found = resolve_device(device)
+        gpu = None if found.type == "cpu" else found
+    if metric != "cosine":
+        mapped = np.ascontiguousarray(into(words.vectors, device=gpu), dtype=np.float32)
+        return WordVectors(words.index_to_key, mapped)
+    if gpu is not None:
         from bilex.aligners.maps import Map, Unit
 
-        return WordVectors(
-            words.index_to_key, Map([*into.steps, Unit()])(words.vectors, device=gpu), ("unit",)
-        )
-    mapped = np.ascontiguousarray(into(words.vectors, device=gpu), dtype=np.float32)
-    if metric != "cosine":
-        return WordVectors(words.index_to_key, mapped)
-    mapped /= row_norms(mapped)[:, None]
+        mapped = Map([*into.steps, Unit()])(words.vectors, device=gpu)
+    else:
+        mapped = np.ascontiguousarray(into(words.vectors), dtype=np.float32)
+        mapped /= row_norms(mapped)[:, None]
     return WordVectors(words.index_to_key, mapped, ("unit",))
-
-
-def _gpu(device: str) -> torch.device | None:
-    """The GPU that a word for a device means; None for the host."""
-    if device == "cpu":  # and torch is not even imported
-        return None
-    from bilex.core.device import resolve_device
-
-    found = resolve_device(device)
-    return None if found.type == "cpu" else found
-
-
-def _with_unit_rows(words: WordVectors) -> WordVectors:
-    """The same words with unit rows; nothing is copied where they are known to be unit."""
-    if words.preprocessing and words.preprocessing[-1] == "unit":
-        return words
-    units = np.array(words.vectors, np.float32)
-    units /= row_norms(units)[:, None]
-    return WordVectors(words.index_to_key, units, (*words.preprocessing, "unit"))

@@ -6,7 +6,7 @@ config.json          format, languages, maps, confidences, and how it was made
 README.md            a card for people; the one file that they may edit
 SHA256SUMS           a checksum of every other file
 languages/en/        the words of a language and their vectors in the common space
-maps.safetensors     the maps, and CSLS's terms of every two languages
+maps.safetensors     the maps, and CSLS's terms of every pair of languages
 seeds/en-fi.json     the word pairs that were learned from
 unknown/KIND/        what reads unknown words, in a model of two languages
 subwords/en/         fastText's n-grams of a language, in a model of many
@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -38,150 +37,140 @@ from bilex.core.files import (
     restore,
     sha256,
 )
-from bilex.core.languages import code_of
 from bilex.core.manifest import CARD, CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
-from bilex.core.typed_json import from_json
+from bilex.core.typed_json import as_json, from_json
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
-from bilex.model.phrases import without_phrases
 from bilex.model.provenance import ManyProvenance, Provenance
-from bilex.model.space import CSLS_NEIGHBOURS, Floats, Side, Space
-from bilex.model.unknown import load_source, load_subwords, save_subwords
+from bilex.model.space import CSLS_NEIGHBOURS, SIDES
+from bilex.model.unknown import load_reader, load_subwords, save_subwords
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
     from bilex.model.many import ManyLanguages
-    from bilex.model.translator import Translator
 
 FORMAT, FORMAT_VERSION = "bilex-translator", 2
 _FIRST_MANY = "bilex-many"  # the format that many languages had in the first version
 CONFIG, MAPS = "config.json", "maps.safetensors"
 _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS = "languages", "seeds", "unknown", "subwords"
-_PARTS = (CONFIG, MAPS, _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS, "seeds.json", "source", "target")
-_SIDES: tuple[Side, Side] = ("source", "target")
+_FIRST_SEEDS = "seeds.json"
+_PARTS = (CONFIG, MAPS, _LANGUAGES, _SEEDS, _UNKNOWN, _SUBWORDS, _FIRST_SEEDS, *SIDES)
 
-Two = tuple[str, str]
-Terms = tuple[Floats, Floats]
+LanguagePair = tuple[str, str]
 Made = TypeVar("Made", Provenance, ManyProvenance)
 
 
-@dataclass(frozen=True)
-class Description(Generic[Made]):
-    """What a model says about itself; `config` holds what else its configuration says of two languages."""
-
-    provenance: Made
-    words: Mapping[str, int]
-    seeds: Mapping[Two, Lexicon]
-    calibrations: Mapping[Two, Calibration]
-    config: Mapping[str, Any] = field(default_factory=dict)
-
-    @staticmethod
-    def of(many: ManyLanguages) -> Description[ManyProvenance]:
-        """The description of an open model of many languages."""
-        words = {code: len(vocabulary) for code, vocabulary in many.vocabularies.items()}
-        return Description(many.provenance, words, many.seeds, many.calibrations)
-
-
-def save_translator(translator: Translator, folder: str | Path) -> None:
-    """Write a translator."""
-    from bilex.model.card import card
-    from bilex.model.many import CODE, ManyLanguages
-
-    check_destination(folder)
-    space, made = translator.whole_space, translator.provenance
-    source, target = made.languages
-    two: Two = _SIDES
-    if source and target and CODE.fullmatch(source) and CODE.fullmatch(target):
-        two = source, target
-    model = ManyLanguages(
-        dict(zip(two, (space.source, space.target), strict=True)),
-        dict(zip(two, (translator.source_map, translator.target_map), strict=True)),
-        {two: translator.seeds},
-        {two: translator.calibration},
-        lowercase=translator.lowercase,
-    )
-    model.csls_terms[two] = space.neighbourhoods()
-    more = {"unknown": [reader.kind for reader in translator.unknown], **made.as_dict()}
-    with _written(model, folder, more, card(translator), space.metric) as path:
-        for reader in translator.unknown:
-            (path / _UNKNOWN / reader.kind).mkdir(parents=True)
-            reader.save(path / _UNKNOWN / reader.kind)
-
-
-def save_many(many: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
-    """Write a model of many languages; CSLS's terms of every two languages are measured for it."""
-    from bilex.model.card import many_card
-
-    check_destination(folder)
-    with progress.task("Measuring neighbourhoods", len(many.language_pairs)) as task:
-        for two in many.language_pairs:
-            many.terms(two)
-            task.advance()
-    with _written(many, folder, many.provenance.as_dict(), many_card(many)) as path:
-        for language, ngrams in many.subwords.items():
-            save_subwords(ngrams, path / _SUBWORDS / language)
-
-
-@contextlib.contextmanager
-def _written(
-    model: ManyLanguages, folder: str | Path, more: Mapping[str, Any], card: str, metric: str = "cosine"
-) -> Iterator[Path]:
-    """Write a model's folder, with what the block adds to it, all of it or nothing."""
+def save_model(model: ManyLanguages, folder: str | Path, progress: Progress = SILENT) -> None:
+    """Write a model's folder, all of it or nothing; CSLS's terms that it lacks are computed first."""
     from safetensors.numpy import save_file
 
+    from bilex.model.card import card_of
+
+    check_destination(folder)
     states = {language: into.state(f"map.{language}") for language, into in model.maps.items()}
-    tensors: dict[str, Any] = {}
-    for _, state in states.values():
-        tensors |= state
-    for two in model.language_pairs:
-        for side, means in zip(_SIDES, model.terms(two), strict=True):
-            tensors[f"terms.{'-'.join(two)}.{side}"] = np.ascontiguousarray(means)
-    content = card.encode("utf-8")
+    tensors: dict[str, Any] = {name: array for _, state in states.values() for name, array in state.items()}
+    with progress.task("Measuring neighbourhoods", len(model.language_pairs)) as task:
+        for pair in model.language_pairs:
+            for side, means in zip(SIDES, model.terms(pair), strict=True):
+                tensors[f"terms.{'-'.join(pair)}.{side}"] = np.ascontiguousarray(means)
+            task.advance()
+    made, card = model.provenance, card_of(model).encode("utf-8")
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "languages": model.languages,
-        "words": {language: len(words) for language, words in model.vocabularies.items()},
-        "metric": metric,
+        "words": model.words,
+        "metric": model.metric,
         "dim": model.vocabularies[model.languages[0]].dim,
         "lowercase": model.lowercase,
         "csls_neighbours": CSLS_NEIGHBOURS,
         "maps": {language: steps for language, (steps, _) in states.items()},
-        "calibrations": {"-".join(two): found.as_dict() for two, found in model.calibrations.items()},
-        **more,
-        "card_sha256": hashlib.sha256(content).hexdigest(),
+        "calibrations": {"-".join(pair): found.as_dict() for pair, found in model.calibrations.items()},
     }
+    if isinstance(made, Provenance):
+        config |= {"unknown": [reader.kind for reader in model.unknown], **made.as_dict()}
+    else:
+        config |= as_json(made)
+    config["card_sha256"] = hashlib.sha256(card).hexdigest()
     with atomic_folder(folder, own_files=own_files) as path:
         for language, words in model.vocabularies.items():
             words.save(path / _LANGUAGES / language, "safetensors")
         save_file(tensors, path / MAPS)
         (path / _SEEDS).mkdir()
-        for two, seeds in model.seeds.items():
+        for pair, seeds in model.seeds.items():
             pairs = {"name": seeds.name, "pairs": list(seeds.pairs), "rejected": list(seeds.rejected)}
-            (path / _SEEDS / f"{'-'.join(two)}.json").write_text(json_text(pairs), encoding="utf-8")
-        yield path
+            (path / _SEEDS / f"{'-'.join(pair)}.json").write_text(json_text(pairs), encoding="utf-8")
+        for reader in model.unknown:
+            (path / _UNKNOWN / reader.kind).mkdir(parents=True)
+            reader.save(path / _UNKNOWN / reader.kind)
+        for language, ngrams in model.subwords.items():
+            save_subwords(ngrams, path / _SUBWORDS / language)
         (path / CONFIG).write_text(json_text(config), encoding="utf-8")
-        (path / CARD).write_bytes(content)
+        (path / CARD).write_bytes(card)
         write_checksums(path)
+
+
+def load_model(folder: str | Path, *, verify: bool = True, device: str = "auto") -> ManyLanguages:
+    """Open a model of two languages or of many; its vectors are memory-mapped."""
+    from safetensors.numpy import load_file
+
+    from bilex.model.many import ManyLanguages
+
+    stored = _Stored.open(folder)
+    path, config, first = stored.path, stored.config, stored.first
+    files = ModelFiles.listed(path, _PARTS) if verify else ModelFiles(path)
+    files.compare(path, but=path / _UNKNOWN)
+    with fitting_together(path):
+        tensors = load_file(path / MAPS)
+        languages = path if first else path / _LANGUAGES
+        map_name, terms_name = ("{}_map", "r_{1}") if first else ("map.{}", "terms.{0}.{1}")
+        maps = {
+            code: Map.from_state(map_name.format(code), config["maps"][code], tensors.__getitem__)
+            for code in stored.languages
+        }
+        sides = dict(zip(SIDES, maps.values(), strict=False))
+        subwords = {code: path / _SUBWORDS / code for code in stored.languages}
+        model = ManyLanguages(
+            {code: WordVectors.load(languages / code, lowercase=False, verify=False) for code in maps},
+            maps,
+            stored.seeds(),
+            stored.calibrations(),
+            {code: load_subwords(place) for code, place in subwords.items() if place.is_dir()},
+            from_json(ManyProvenance, config) if stored.many else Provenance.from_dict(config),
+            bool(config["lowercase"]),
+            device,
+            config.get("metric", "cosine"),
+            [
+                load_reader(kind, path / _UNKNOWN / kind, sides, device, files)
+                for kind in config.get("unknown", ())
+            ],
+        )
+        kept = {name.split(".")[1] for name in tensors if name.startswith("terms.")}
+        for pair in ["-".join(SIDES)] if first else sorted(kept):
+            source, target = (tensors[terms_name.format(pair, side)] for side in SIDES)
+            model.csls_terms[_pair(pair)] = source, target
+        if not stored.many:
+            model.pair(*model.languages)  # whether its parts fit together is found out here
+        return model
 
 
 def replace_calibration(folder: str | Path, calibration: Calibration, more: dict[str, Any]) -> None:
     """Give a saved model of two languages other confidences; it is always the old model or the new one.
 
-    Its large files are taken over as they are, by a link where the disk can do that. `more` is what its
-    configuration says about the confidences besides.
+    Its large files are linked where the disk can do that, else copied. `more` are other entries of its
+    configuration that change.
     """
-    path = Path(folder)
-    opened = _Opened.of(path, many=False)
+    stored = _Stored.open(folder, many=False)
+    path = stored.path
     config = {**read_json(path / CONFIG), **more}
-    if "calibration" in config:  # the first version
+    if stored.first:
         config["calibration"] = calibration.as_dict()
     else:
-        config["calibrations"] = {"-".join(opened.languages): calibration.as_dict()}
-    files = opened.files()
+        config["calibrations"] = {"-".join(stored.languages): calibration.as_dict()}
+    files = ModelFiles.listed(path, _PARTS)
     files.compare(path)
-    taken_over = {name: digest for name, digest in files.expected.items() if name != CONFIG}
+    unchanged = {name: digest for name, digest in files.expected.items() if name != CONFIG}
     with atomic_folder(path, own_files=lambda found: {*own_files(found), CARD}) as made:
         for file in sorted(file for file in path.rglob("*") if file.is_file()):
             name = file.relative_to(path)
@@ -189,58 +178,18 @@ def replace_calibration(folder: str | Path, calibration: Calibration, more: dict
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 link_or_copy(file, made / name)
         (made / CONFIG).write_text(json_text(config), encoding="utf-8")
-        write_checksums(made, taken_over)
+        write_checksums(made, unchanged)
 
 
-def load_translator(
-    folder: str | Path, *, languages: Two | None = None, verify: bool, device: str
-) -> Translator:
-    """Open a translator; the arguments are those of `Translator.load`."""
-    from bilex.model.translator import Translator
+@dataclass(frozen=True)
+class Description(Generic[Made]):
+    """What a model's folder says about it; `config` is its whole configuration."""
 
-    path = Path(folder)
-    restore(path)
-    if languages is not None and is_many(path):
-        return load_many(path, verify=verify, device=device).pair(*languages)
-    opened = _Opened.of(path, many=False)
-    files = opened.files() if verify else ModelFiles(path)
-    files.compare(path, but=path / _UNKNOWN)
-    with fitting_together(path):
-        model, config = opened.model(device), opened.config
-        made = Provenance.from_dict(config)
-        if languages is not None and tuple(code_of(n) or n for n in languages) != made.languages:
-            one, other = made.language_names()
-            raise BilexError(f"{path}: translates from {one} to {other}, not from {' to '.join(languages)}.")
-        (two,) = model.language_pairs
-        source, target = model.vocabularies.values()
-        whole = Space(source, target, config["metric"], device)
-        whole.keep_neighbourhoods(*model.csls_terms[two], config["csls_neighbours"])
-        maps = dict(zip(_SIDES, model.maps.values(), strict=True))
-        return Translator.of_parts(
-            without_phrases(whole, made.composed),
-            maps["source"],
-            maps["target"],
-            model.calibrations[two],
-            [load_source(kind, path / _UNKNOWN / kind, maps, device, files) for kind in config["unknown"]],
-            model.seeds[two],
-            made,
-            model.lowercase,
-            whole,
-        )
-
-
-def load_many(folder: str | Path, *, verify: bool, device: str) -> ManyLanguages:
-    """Open a model of many languages; the arguments are those of `ManyLanguages.load`."""
-    opened = _Opened.of(Path(folder), many=True)
-    if verify:
-        opened.files().compare(opened.path)
-    with fitting_together(opened.path):
-        model = opened.model(device)
-        model.provenance = from_json(ManyProvenance, opened.config)
-        for code in model.languages:
-            if (opened.path / _SUBWORDS / code).is_dir():
-                model.subwords[code] = load_subwords(opened.path / _SUBWORDS / code)
-        return model
+    provenance: Made
+    words: Mapping[str, int]
+    seeds: Mapping[LanguagePair, Lexicon]
+    calibrations: Mapping[LanguagePair, Calibration]
+    config: Mapping[str, Any] = field(compare=False)
 
 
 def describe(folder: str | Path, *, verify: bool) -> Description[Provenance]:
@@ -249,36 +198,50 @@ def describe(folder: str | Path, *, verify: bool) -> Description[Provenance]:
     The files that are read are compared with their checksums; all others must be there and listed, and files
     of tensors as long as their headers say. `verify` compares all files, which reads the whole model.
     """
-    facts = ("dim", "metric", "lowercase", "unknown")
-    return _Opened.of(Path(folder), many=False).described(Provenance.from_dict, verify, facts)
+    stored = _Stored.open(folder, many=False)
+    with stored.checked(verify):
+        return stored.description(Provenance.from_dict(stored.config))
 
 
 def describe_many(folder: str | Path, *, verify: bool) -> Description[ManyProvenance]:
     """Read what a model of many languages says about itself; as `describe`."""
-    opened = _Opened.of(Path(folder), many=True)
-    return opened.described(partial(from_json, ManyProvenance), verify)
+    stored = _Stored.open(folder, many=True)
+    with stored.checked(verify):
+        return stored.description(from_json(ManyProvenance, stored.config))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The configuration of a model of two languages, in the present version's shape."""
+    stored = _Stored.open(path, many=False)
+    with fitting_together(path):
+        words = zip(SIDES, stored.languages, strict=True)
+        return {**stored.config, **{f"{side}_words": stored.config["words"][name] for side, name in words}}
+
+
+def read_provenance(path: Path) -> Provenance:
+    """From what and how a saved model of two languages was made, without opening it."""
+    config = read_config(path)
+    with fitting_together(path):
+        return Provenance.from_dict(config)
 
 
 @dataclass(frozen=True)
-class _Opened:
-    """A model's folder with its configuration, that of an earlier version in the present shape.
+class _Stored:
+    """A model's folder with its configuration, in the present shape also for earlier versions.
 
-    `first` says that it has the first version's layout of two languages.
+    `first` means the first version's layout of two languages.
     """
 
     path: Path
     config: dict[str, Any]
+    many: bool
     first: bool = False
 
     @classmethod
-    def of(cls, path: Path, *, many: bool) -> _Opened:
-        """The folder of a model of two languages or of many, its format and version checked."""
+    def open(cls, folder: str | Path, *, many: bool | None = None) -> _Stored:
+        """Check format and version of a folder, and if `many` is given, that it has many languages or two."""
+        path = Path(folder)
         restore(path)
-        if many and not is_many(path):
-            raise BilexError(
-                f"{path}: is not a model of several languages; make one with 'bilex join' or "
-                "'bilex align-many'."
-            )
         if not path.exists():
             raise BilexError(f"{path}: there is no such model; make one with 'bilex align ... -o {path}'.")
         if not (path / CONFIG).is_file():
@@ -298,110 +261,79 @@ class _Opened:
                 f"{path}: has model format version {version}, and this bilex reads up to {FORMAT_VERSION}; "
                 "install a newer bilex."
             )
-        if not many and is_many(path):
-            raise BilexError(
-                f"{path}: is a model of several languages; name two of them (--from and --to, or "
-                "the argument languages of Translator.load)."
-            )
+        holds_many = _has_many(config)
+        if many is False and holds_many:
+            raise several_languages(path)
+        first = version == 1 and not holds_many
         with fitting_together(path):
-            if config["format"] == _FIRST_MANY:
-                return cls(path, _with_words(path, config))
-            return cls(path, _upgraded(config), first=True) if version == 1 else cls(path, config)
+            if first:  # in the present shape
+                config |= {
+                    "languages": list(SIDES),
+                    "words": {side: config[f"{side}_words"] for side in SIDES},
+                    "maps": {side: config[f"{side}_map"] for side in SIDES},
+                    "calibrations": {"-".join(SIDES): config["calibration"]},
+                }
+            elif "words" not in config:  # the first version's models of many languages
+                from bilex.vectors.folder import word_count
+
+                names = map(str, config["languages"])
+                config["words"] = {name: word_count(path / _LANGUAGES / name) for name in names}
+        return cls(path, config, holds_many, first)
 
     @property
     def languages(self) -> list[str]:
         """The names of the languages' folders."""
         return [str(language) for language in self.config["languages"]]
 
-    def files(self) -> ModelFiles:
-        """The files, which must all be there and listed with their checksums."""
-        return ModelFiles.listed(self.path, _PARTS)
+    def seeds(self) -> dict[LanguagePair, Lexicon]:
+        """The word pairs that the model was learned from, by pair of languages."""
+        if self.first:
+            return {SIDES: _read_seeds(self.path / _FIRST_SEEDS)}
+        files = sorted((self.path / _SEEDS).glob("*.json"))
+        return {_pair(file.stem): _read_seeds(file) for file in files}
 
-    def described(
-        self, read: Callable[[dict[str, Any]], Made], verify: bool, facts: Collection[str] = ()
-    ) -> Description[Made]:
-        """What the model says about itself; `read` gives its provenance."""
-        files = self.files()
+    def calibrations(self) -> dict[LanguagePair, Calibration]:
+        """The confidences, by pair of languages."""
+        stored = self.config["calibrations"]
+        return {_pair(name): Calibration.from_dict(found) for name, found in stored.items()}
+
+    @contextlib.contextmanager
+    def checked(self, verify: bool) -> Iterator[None]:
+        """Compare the files of a description, or all, with their checksums; then read in the block."""
+        files = ModelFiles.listed(self.path, _PARTS)
         if verify:
             files.compare(self.path)
         else:
-            files.compare(*(self.path / name for name in (CONFIG, _SEEDS, "seeds.json")))
+            files.compare(*(self.path / name for name in (CONFIG, _SEEDS, _FIRST_SEEDS)))
             for name in files.expected:
                 _check_length(self.path / name)
         with fitting_together(self.path):
-            words = {name: int(self.config["words"][name]) for name in self.languages}
-            config = {name: self.config[name] for name in facts}
-            return Description(read(self.config), words, self.seeds(), self.calibrations(), config)
+            yield
 
-    def seeds(self) -> dict[Two, Lexicon]:
-        """The word pairs that the model was learned from, by two languages."""
-        if self.first:
-            return {_SIDES: _read_seeds(self.path / "seeds.json")}
-        files = sorted((self.path / _SEEDS).glob("*.json"))
-        return {_two(file.stem): _read_seeds(file) for file in files}
-
-    def calibrations(self) -> dict[Two, Calibration]:
-        """The confidences, by two languages."""
-        stored = self.config["calibrations"]
-        return {_two(name): Calibration.from_dict(found) for name, found in stored.items()}
-
-    def model(self, device: str) -> ManyLanguages:
-        """Everything but the provenance and what reads unknown words; vectors are memory-mapped."""
-        from safetensors.numpy import load_file
-
-        from bilex.model.many import ManyLanguages
-
-        config, tensors = self.config, load_file(self.path / MAPS)
-        folder = self.path if self.first else self.path / _LANGUAGES
-        map_of, terms_of = ("{}_map", "r_{1}") if self.first else ("map.{}", "terms.{0}.{1}")
-        model = ManyLanguages(
-            {code: WordVectors.load(folder / code, lowercase=False, verify=False) for code in self.languages},
-            {
-                code: Map.from_state(map_of.format(code), config["maps"][code], tensors.__getitem__)
-                for code in self.languages
-            },
-            self.seeds(),
-            self.calibrations(),
-            lowercase=bool(config["lowercase"]),
-            device=device,
-        )
-        stored = {name.split(".")[1] for name in tensors if name.startswith("terms.")}
-        for pair in ["-".join(_SIDES)] if self.first else sorted(stored):
-            source, target = (tensors[terms_of.format(pair, side)] for side in _SIDES)
-            model.csls_terms[_two(pair)] = source, target
-        return model
+    def description(self, made: Made) -> Description[Made]:
+        """The description of a model that was made so."""
+        words = {name: int(self.config["words"][name]) for name in self.languages}
+        return Description(made, words, self.seeds(), self.calibrations(), self.config)
 
 
-def _upgraded(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of the first version's models of two languages, in the present shape."""
-    return {
-        **config,
-        "languages": list(_SIDES),
-        "words": {side: config[f"{side}_words"] for side in _SIDES},
-        "maps": {side: config[f"{side}_map"] for side in _SIDES},
-        "calibrations": {"-".join(_SIDES): config["calibration"]},
-    }
-
-
-def _with_words(path: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of the first version's models of many languages, with the words counted."""
-    from bilex.vectors.folder import word_count
-
-    words = {name: word_count(path / _LANGUAGES / name) for name in map(str, config["languages"])}
-    return {**config, "words": words}
+def several_languages(path: str | Path) -> BilexError:
+    """What to raise where a model of two languages is needed."""
+    return BilexError(
+        f"{path}: is a model of several languages; name two of them (--from and --to, or the argument "
+        "languages of Translator.load)."
+    )
 
 
 def is_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved model of two languages, of whatever version."""
-    return holds_model(folder) and not is_many(folder)
+    config = _config_or_none(folder)
+    return config is not None and not _has_many(config)
 
 
 def is_many(folder: str | Path) -> bool:
     """Whether a folder holds a saved model of many languages, of whatever version."""
     config = _config_or_none(folder)
-    if config is None:
-        return False
-    return config["format"] == _FIRST_MANY or ("maps" in config and "unknown" not in config)
+    return config is not None and _has_many(config)
 
 
 def holds_model(folder: str | Path) -> bool:
@@ -409,16 +341,28 @@ def holds_model(folder: str | Path) -> bool:
     return _config_or_none(folder) is not None
 
 
+def _config_or_none(folder: str | Path) -> dict[str, Any] | None:
+    """The configuration of a folder, if it is that of a model."""
+    try:
+        config = read_json(Path(folder) / CONFIG)
+    except BilexError:
+        return None
+    ours = isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
+    return config if ours else None
+
+
+def _has_many(config: Mapping[str, Any]) -> bool:
+    return config["format"] == _FIRST_MANY or ("maps" in config and "unknown" not in config)
+
+
 def own_files(path: Path) -> Collection[str]:
     """The files in a folder that saving a model wrote; none if it is no model. An edited card is not ours."""
     config = _config_or_none(path)
     if config is None:
         return ()
-    files = {CHECKSUMS, *checksums(path)}
     card = path / CARD
-    if card.is_file() and sha256(card) == config.get("card_sha256"):
-        files.add(CARD)
-    return files
+    own_card = card.is_file() and sha256(card) == config.get("card_sha256")
+    return {CHECKSUMS, *checksums(path), *([CARD] if own_card else [])}
 
 
 def check_destination(folder: str | Path) -> None:
@@ -427,24 +371,9 @@ def check_destination(folder: str | Path) -> None:
     check_writable(folder)
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """The configuration of a model of two languages, in the present version's shape."""
-    opened = _Opened.of(path, many=False)
-    with fitting_together(path):
-        words = zip(_SIDES, opened.languages, strict=True)
-        return {**opened.config, **{f"{side}_words": opened.config["words"][name] for side, name in words}}
-
-
-def read_provenance(path: Path) -> Provenance:
-    """From what and how a saved model was made, without opening it."""
-    config = read_config(path)
-    with fitting_together(path):
-        return Provenance.from_dict(config)
-
-
 @contextlib.contextmanager
 def fitting_together(path: Path) -> Iterator[None]:
-    """Turn what goes wrong while the parts of a model are put together into one sentence."""
+    """Report in one sentence that the parts of a model do not fit together."""
     from safetensors import SafetensorError
 
     damage = AttributeError, LookupError, TypeError, ValueError, OverflowError, OSError, SafetensorError
@@ -468,7 +397,7 @@ def _check_length(file: Path) -> None:
 
 
 def _read_seeds(path: Path) -> Lexicon:
-    """Seeds as they are stored; older models have no rejected pairs."""
+    """Stored seeds; older models have no rejected pairs."""
     stored = read_json(path)
     return Lexicon(
         [(str(a), str(b)) for a, b in stored["pairs"]],
@@ -477,15 +406,6 @@ def _read_seeds(path: Path) -> Lexicon:
     )
 
 
-def _config_or_none(folder: str | Path) -> dict[str, Any] | None:
-    try:
-        config = read_json(Path(folder) / CONFIG)
-    except BilexError:
-        return None
-    ours = isinstance(config, dict) and config.get("format") in (FORMAT, _FIRST_MANY)
-    return config if ours else None
-
-
-def _two(name: str) -> Two:
+def _pair(name: str) -> LanguagePair:
     first, second = name.split("-")
     return first, second

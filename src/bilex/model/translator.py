@@ -1,8 +1,9 @@
-"""What a user keeps: a space with both directions, confidences, and a memory of how it was made."""
+"""Two languages in one space: translating words both ways, fitting, saving, learning from decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
@@ -12,16 +13,16 @@ import numpy as np
 from bilex.aligners.maps import Map
 from bilex.core.errors import BilexError, fitting_libraries
 from bilex.core.hub import OnTheHub
-from bilex.core.languages import two_languages
+from bilex.core.languages import code_of, two_languages
 from bilex.core.progress import SILENT, Progress, chosen_progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
 from bilex.model.answers import Answer, answers
-from bilex.model.known import KnownPairs, Proposer, own_proposer
+from bilex.model.known import KnownFirst, Proposer, by_query
 from bilex.model.phrases import PhraseReader, with_seed_phrases
 from bilex.model.provenance import Provenance
-from bilex.model.space import Direction, Floats, Retrieval, Side, Space, map_words
+from bilex.model.space import SIDES, Direction, Floats, Retrieval, Side, Space, map_words
 from bilex.model.unknown import FromEncoder, FromSubwords, OutOfVocabulary
 from bilex.vectors import Subwords, WordVectors
 
@@ -123,14 +124,14 @@ class Translator(OnTheHub):
         lowercase: bool = True,
         whole_space: Space | None = None,
     ) -> Translator:
-        """A translator of parts that were made already; the arguments are the attributes."""
+        """A translator from its learned attributes."""
         made = cls.__new__(cls)
-        made.whole_space = space if whole_space is None else whole_space
         made.space, made.source_map, made.target_map = space, source_map, target_map
-        made.calibration = calibration if calibration is not None else Calibration()
+        made.whole_space = whole_space or space
+        made.calibration = calibration or Calibration()
         made.unknown = list(unknown)
-        made.seeds = seeds if seeds is not None else Lexicon([], "the seeds")
-        made.provenance = provenance if provenance is not None else Provenance()
+        made.seeds = Lexicon([], "the seeds") if seeds is None else seeds
+        made.provenance = provenance or Provenance()
         made.lowercase = lowercase
         return made
 
@@ -144,7 +145,7 @@ class Translator(OnTheHub):
 
     def __getattr__(self, name: str) -> Any:
         if name in _PARTS and "space" not in vars(self):
-            raise NotFittedError("this translator has learned nothing yet; call its fit first.")
+            raise NotFittedError("this translator is not fitted yet; call its fit first.")
         if name in ("aligner", "encoder"):  # of a model that was loaded
             made = self.provenance
             vars(self).update(aligner=made.aligner(), encoder=made.encoder())
@@ -210,28 +211,31 @@ class Translator(OnTheHub):
             lowercase = all(word == word.lower() for side in (source, target) for word in side.index_to_key)
         files = [side.report.source if side.report else None for side in (source, target)]
         codes = two_languages((languages[0], files[0]), (languages[1], files[1]))
-        maps: dict[Side, Map] = {"source": result.maps[0], "target": result.maps[1]}
-        given: dict[Side, Subwords | None] = {"source": source.subwords, "target": target.subwords}
-        ngrams = {side: found for side, found in given.items() if found is not None}
-        subwords = FromSubwords(ngrams, maps) if ngrams else None
+        provenance = Provenance(
+            **{part.name: getattr(result.report, part.name) for part in fields(result.report)},
+            asked=self.aligner.settings(),
+            encoder_settings={} if self.encoder is None else self.encoder.settings(),
+            source_language=codes[0],
+            target_language=codes[1],
+        )
+        given = zip(SIDES, (source.subwords, target.subwords), strict=True)
+        ngrams: dict[Side, Subwords] = {side: found for side, found in given if found is not None}
+        subwords = FromSubwords(ngrams, dict(zip(SIDES, result.maps, strict=True))) if ngrams else None
         unknown: list[OutOfVocabulary] = [subwords] if subwords else []
         if (stage := result.stage) is not None:
             encoder = stage.encoder
             unknown = [FromEncoder(lambda: encoder, stage.combination, stage.save_encoder, subwords)]
         made = Translator.of_parts(
-            result.space,
-            *result.maps,
-            result.calibration,
-            unknown,
-            result.seeds,
-            Provenance.of_fit(result.report, self.aligner, self.encoder, codes),
-            lowercase,
+            result.space, *result.maps, result.calibration, unknown, result.seeds, provenance, lowercase
         )
-        complete = with_seed_phrases(made)
         settings = {"aligner": self.aligner, "encoder": self.encoder, "aligner_": result.aligner}
-        vars(self).clear()  # what was computed from an earlier fit goes too
-        vars(self).update({**vars(complete), **settings})
+        self._become({**vars(with_seed_phrases(made)), **settings})
         return self
+
+    def _become(self, state: dict[str, Any]) -> None:
+        """Replace all attributes, also what was computed from earlier ones."""
+        vars(self).clear()
+        vars(self).update(state)
 
     @classmethod
     def load(
@@ -250,15 +254,26 @@ class Translator(OnTheHub):
             verify: Whether every file is compared with its checksum before it is read.
             device: Where searches run.
         """
-        from bilex.model.storage import load_translator
+        from bilex.model.storage import load_model, several_languages
 
-        return load_translator(folder, languages=languages, verify=verify, device=device)
+        model = load_model(folder, verify=verify, device=device)
+        made = model.provenance
+        if not isinstance(made, Provenance):
+            if languages is None:
+                raise several_languages(folder)
+            return model.pair(*languages)
+        if languages is not None and tuple(code_of(name) or name for name in languages) != made.languages:
+            one, other = made.language_names()
+            raise BilexError(
+                f"{folder}: translates from {one} to {other}, not from {' to '.join(languages)}."
+            )
+        return model.pair(*model.languages)
 
     def save(self, folder: str | Path) -> None:
         """Write a folder that `load` opens, all of it or nothing; only an earlier model is replaced."""
-        from bilex.model.storage import save_translator
+        from bilex.model.many import ManyLanguages
 
-        save_translator(self, folder)
+        ManyLanguages.of(self).save(folder)
 
     @property
     def language_codes(self) -> list[str]:
@@ -304,24 +319,28 @@ class Translator(OnTheHub):
             knows the closest spellings.
         """
         if k < 1:
-            raise BilexError(f"{k} translations were asked for; ask for at least 1.")
-        asked = [words] if isinstance(words, str) else list(words)
-        found = answers(self, asked, k, direction, retrieval, model_only=model_only, keep=keep)
+            raise BilexError(f"k is {k}; at least 1 translation is needed.")
+        queries = [words] if isinstance(words, str) else list(words)
+        found = answers(self, queries, k, direction, retrieval, model_only=model_only, keep=keep)
         return found[0] if isinstance(words, str) else found
 
     @cached_property
-    def known_pairs(self) -> KnownPairs:
-        """The seeds and the rejected pairs that both vocabularies hold, by row."""
-        return KnownPairs.of(self.seeds, self.whole_space)
+    def known_pairs(self) -> dict[Direction, tuple[dict[int, list[int]], dict[int, list[int]]]]:
+        """The rows of known and of rejected answers of each query row, for each direction."""
+        places = self.whole_space.source.key_to_index, self.whole_space.target.key_to_index
+        right, wrong = self.seeds.index(*places), self.seeds.rejected_index(*places)
+        return {
+            "forward": (by_query(right), by_query(wrong)),
+            "backward": (by_query(right[:, ::-1]), by_query(wrong[:, ::-1])),
+        }
 
     def proposer(self, direction: Direction, retrieval: Retrieval, *, model_only: bool = False) -> Proposer:
         """A function from rows of a vocabulary and k to answers as arrays, for many calls."""
-        own = own_proposer(self.space, self.whole_space, self.calibration, direction, retrieval)
-        return own if model_only else self.known_pairs.first(own, self.whole_space, direction, retrieval)
+        return KnownFirst(self, direction, retrieval, model_only=model_only)
 
-    @cached_property
+    @property
     def phrase_reader(self) -> PhraseReader:
-        """Gives vectors to phrases that the vocabularies lack."""
+        """Gives vectors to words and phrases that the vocabularies lack."""
         return PhraseReader(self.space, self.unknown)
 
     def phrase_vectors(self, phrases: Sequence[str], side: Side) -> list[Floats | None]:
@@ -384,17 +403,14 @@ class Translator(OnTheHub):
         )
         before = dict(vars(self))
         kept = {name: value for name, value in before.items() if name in ("aligner", "encoder", "aligner_")}
-        vars(self).clear()
-        vars(self).update({**vars(made), **kept, "_before": before})
+        self._become({**vars(made), **kept, "_before": before})
         return report
 
     def undo_refine(self) -> None:
         """Restore the model as it was before the last `refine` of this object, exactly."""
         if "_before" not in vars(self):
             raise BilexError("there is no refinement to undo; load the earlier model from its folder.")
-        before = vars(self)["_before"]
-        vars(self).clear()
-        vars(self).update(before)
+        self._become(vars(self)["_before"])
 
     def lexicon(
         self,
@@ -423,10 +439,10 @@ class Translator(OnTheHub):
             min_confidence: Of pairs that are not known, keep only those of at least this confidence.
             ranks: The frequency range of the words to translate, first and last rank from 1; None for no end.
             model_only: Only what the model itself finds, as if no word were known.
-            keep: Says of a word and its side ("source" or "target") whether it may stand in the dictionary.
+            keep: Says of a word and its side ("source" or "target") whether it may be in the dictionary.
             lemmas: One entry per lemma, for which its forms vote, senses numbered: True for
                 the lemmas of the model's two languages, or codes of these, as ("en", "fi").
-            progress: Receives how far the work is.
+            progress: Receives progress reports.
         """
         from bilex.model.lexicon import Induction
 

@@ -18,8 +18,8 @@ from bilex.aligners.maps import Map, maps_from_state, maps_state
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json, write_json
 from bilex.core.manifest import ModelFiles
-from bilex.encoders.stage import Combination
-from bilex.model.space import Floats, Side
+from bilex.encoders.stage import Combination, mixed_views
+from bilex.model.space import SIDES, Floats, Side
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.stored import unit_rows
 
@@ -45,7 +45,7 @@ class OutOfVocabulary(Protocol):
 
     @classmethod
     def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> Self:
-        """What `save` wrote; `files` compares every file with its checksum before it is read."""
+        """Open what `save` wrote; `files` compares every file with its checksum before it is read."""
 
 
 class FromSubwords:
@@ -61,11 +61,9 @@ class FromSubwords:
         return [self._vector(word, side) for word in words]
 
     def _vector(self, word: str, side: Side) -> Floats | None:
-        if side not in self.subwords:
-            return None
         try:
             vector = self.subwords[side].vector(word)
-        except KeyError:
+        except KeyError:  # the language has no n-grams, or the word has none
             return None
         mapped: Floats = self._maps[side](vector[None])[0]
         return mapped if np.isfinite(mapped).all() and mapped.any() else None
@@ -77,10 +75,9 @@ class FromSubwords:
 
     @classmethod
     def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> FromSubwords:
-        """What `save` wrote; the n-grams stay on disk until they are used."""
+        """Open what `save` wrote; the n-grams stay on disk until they are used."""
         files.compare(folder)
-        sides: tuple[Side, Side] = ("source", "target")
-        return cls({side: load_subwords(folder / side) for side in sides if (folder / side).is_dir()}, maps)
+        return cls({side: load_subwords(folder / side) for side in SIDES if (folder / side).is_dir()}, maps)
 
 
 def save_subwords(subwords: Subwords, folder: Path) -> None:
@@ -90,7 +87,7 @@ def save_subwords(subwords: Subwords, folder: Path) -> None:
 
 
 def load_subwords(folder: Path) -> Subwords:
-    """What `save_subwords` wrote; checksums are the caller's."""
+    """Open what `save_subwords` wrote; the caller compares checksums."""
     stored = WordVectors.load(folder, lowercase=False, verify=False).subwords
     if stored is None:
         raise BilexError(f"{folder}: holds no n-grams; copy or make the model again.")
@@ -98,7 +95,7 @@ def load_subwords(folder: Path) -> Subwords:
 
 
 class FromEncoder:
-    """The encoder's vector of a word, joined by its subwords' vector where there is one.
+    """The encoder's vector of a word, combined with its subwords' vector where there is one.
 
     `encoder` opens the encoder, for the first unknown word; `write` writes its model folder to a path;
     `subwords` are the static vectors of unknown words, in the combined space.
@@ -115,6 +112,7 @@ class FromEncoder:
     ) -> None:
         self._open, self._combination, self._write = encoder, combination, write
         self._subwords = subwords
+        self.mixing = combination.mixing
 
     def __getstate__(self) -> NoReturn:
         raise BilexError(
@@ -126,32 +124,26 @@ class FromEncoder:
     def _encoder(self) -> WordEncoder:
         return self._open()
 
-    @property
-    def mixing(self) -> float:
-        """λ, the weight of the encoder."""
-        return self._combination.mixing
-
     def encoded(self, words: Sequence[str]) -> Floats:
         """The encoder's part alone, in the combined space: unit rows, zeros for words it cannot read."""
         return unit_rows(self._encoder.encode(words) @ self._combination.encoder_map)
 
     def vectors(self, words: Sequence[str], side: Side) -> list[Floats | None]:
         """(1−λ)·subwords + λ·encoder, or the one of the two that there is; None for neither."""
-        subwords, mixing = self._subwords, self._combination.mixing
-        static = [None] * len(words) if subwords is None else subwords.vectors(words, side)
-        found: list[Floats | None] = []
-        for row, known in zip(self.encoded(words), static, strict=True):
-            mixed = row if known is None else (1 - mixing) * unit_rows(known[None])[0] + mixing * row
-            found.append(unit_rows(mixed[None])[0] if mixed.any() else None)
-        return found
+        encoded = self.encoded(words)
+        static = np.zeros_like(encoded)
+        for place, known in enumerate(self._subwords.vectors(words, side) if self._subwords else ()):
+            if known is not None:
+                static[place] = known
+        mixed = mixed_views(unit_rows(static), encoded, self.mixing)
+        return [row if row.any() else None for row in mixed]
 
     def phrase_vectors(self, phrases: Sequence[str], composed: Sequence[Floats]) -> list[Floats]:
-        """(1−λ)·composed + λ·encoder: the model reads each phrase whole, beside what its words make."""
-        mixing = self._combination.mixing
-        return list(unit_rows((1 - mixing) * unit_rows(np.array(composed)) + mixing * self.encoded(phrases)))
+        """(1−λ)·composed + λ·encoder: the model reads each phrase whole."""
+        return list(mixed_views(unit_rows(np.array(composed)), self.encoded(phrases), self.mixing))
 
     def save(self, folder: Path) -> None:
-        """Write the encoder as a Hugging Face model folder, and the maps beside it."""
+        """Write the encoder as a Hugging Face model folder, and the maps."""
         from safetensors.numpy import save_file
 
         self._write(folder / _MODEL)
@@ -162,7 +154,7 @@ class FromEncoder:
 
     @classmethod
     def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> FromEncoder:
-        """What `save` wrote; the encoder is compared with its checksums and opened at its first use."""
+        """Open what `save` wrote; the encoder is compared with its checksums and opened at its first use."""
         from safetensors.numpy import load_file
 
         def encoder() -> WordEncoder:
@@ -190,21 +182,19 @@ class Remapped:
     def __init__(
         self, inner: OutOfVocabulary, before: Mapping[Side, Map], onward: Mapping[Side, Map]
     ) -> None:
-        self._inner = inner
-        self._maps = {"before": dict(before), "onward": dict(onward)}
+        self._inner, self._before, self._onward = inner, before, onward
 
     def vectors(self, words: Sequence[str], side: Side) -> list[Floats | None]:
-        """What the inner source reads, mapped onward."""
-        onward = self._maps["onward"][side]
+        """What the inner reader gives, mapped onward."""
         found = self._inner.vectors(words, side)
-        return [None if row is None else onward(row[None])[0] for row in found]
+        return [None if row is None else self._onward[side](row[None])[0] for row in found]
 
     def save(self, folder: Path) -> None:
-        """Write the inner source and both pairs of maps."""
+        """Write the inner reader and both pairs of maps."""
         from safetensors.numpy import save_file
 
         config: dict[str, object] = {"inner": self._inner.kind}
-        for name, maps in self._maps.items():
+        for name, maps in (("before", self._before), ("onward", self._onward)):
             config[name], tensors = maps_state(maps["source"], maps["target"])
             save_file(tensors, folder / f"{name}.safetensors")
         write_json(folder / _CONFIG, config)
@@ -213,26 +203,28 @@ class Remapped:
 
     @classmethod
     def load(cls, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles) -> Remapped:
-        """What `save` wrote; it has maps of its own."""
+        """Open what `save` wrote; it has its own maps."""
         from safetensors.numpy import load_file
 
         files.compare(folder, but=folder / _INNER)
         config = read_json(folder / _CONFIG)
-        read: dict[str, dict[Side, Map]] = {}
-        for name in ("before", "onward"):
-            source, target = maps_from_state(config[name], load_file(folder / f"{name}.safetensors"))
-            read[name] = {"source": source, "target": target}
-        inner = load_source(config["inner"], folder / _INNER, read["before"], device, files)
-        return cls(inner, read["before"], read["onward"])
+
+        def read(name: str) -> dict[Side, Map]:
+            stored = maps_from_state(config[name], load_file(folder / f"{name}.safetensors"))
+            return dict(zip(SIDES, stored, strict=True))
+
+        before = read("before")
+        inner = load_reader(config["inner"], folder / _INNER, before, device, files)
+        return cls(inner, before, read("onward"))
 
 
 KINDS: dict[str, type[OutOfVocabulary]] = {one.kind: one for one in (FromSubwords, FromEncoder, Remapped)}
 
 
-def load_source(
+def load_reader(
     kind: str, folder: Path, maps: Mapping[Side, Map], device: str, files: ModelFiles
 ) -> OutOfVocabulary:
-    """Load a reader of some kind of `KINDS`."""
+    """Open a reader of one of the `KINDS`."""
     if kind not in KINDS:
         raise BilexError(f"{folder}: '{kind}' is not known to this version of bilex; upgrade bilex.")
     return KINDS[kind].load(folder, maps, device, files)

@@ -13,7 +13,7 @@ from bilex.core.errors import BilexError
 from bilex.model import Translator
 from bilex.model.jointly import align_languages
 from bilex.model.many import ManyLanguages
-from bilex.model.storage import Description, describe_many
+from bilex.model.storage import describe_many
 from bilex.vectors import Subwords
 from many_planted import PlantedMany
 
@@ -50,7 +50,9 @@ def test_a_damaged_file_is_named(copied: Path, part: str) -> None:
 
 
 def test_a_model_is_described_as_it_is_without_being_opened(joined: ManyLanguages, saved: Path) -> None:
-    assert describe_many(saved, verify=False) == Description.of(ManyLanguages.load(saved))
+    found, opened = describe_many(saved, verify=False), ManyLanguages.load(saved)
+    assert (found.provenance, found.words) == (opened.provenance, opened.words)
+    assert (found.seeds, found.calibrations) == (opened.seeds, opened.calibrations)
     assert describe_many(saved, verify=True).words == {
         code: len(words) for code, words in joined.vocabularies.items()
     }
@@ -110,13 +112,19 @@ def test_a_newer_format_and_other_folders_are_refused_in_a_sentence(copied: Path
     (copied / "config.json").write_text(json.dumps({**config, "format_version": 99}), encoding="utf-8")
     with pytest.raises(BilexError, match="format version 99"):
         ManyLanguages.load(copied)
-    with pytest.raises(BilexError, match="several languages"):
+    with pytest.raises(BilexError, match="no such model"):
         ManyLanguages.load(tmp_path / "nothing")
 
 
-def test_a_model_of_two_says_that_this_is_one_of_many(saved: Path) -> None:
+def test_a_folder_of_two_languages_and_one_of_many_are_told_apart(
+    saved: Path, hub_models: dict[str, Translator], tmp_path: Path
+) -> None:
     with pytest.raises(BilexError, match="--from and --to"):
         Translator.load(saved)
+    assert Translator.load(saved, languages=("Finnish", "ru")).language_codes == ["fi", "ru"]
+    hub_models["en-fi"].save(tmp_path / "en-fi")
+    with pytest.raises(BilexError, match="not a model of several languages"):
+        ManyLanguages.load(tmp_path / "en-fi")
 
 
 def test_unknown_words_are_read_from_their_n_grams(world: PlantedMany, tmp_path: Path) -> None:
