@@ -36,8 +36,8 @@ from bilex.model import Translator
 from bilex.model.known import Proposals
 from bilex.model.space import Rows, Space
 from bilex_workbench.kinds import Kinds
-from bilex_workbench.priority import CANDIDATES, Priorities, in_queue, sample_rows
-from bilex_workbench.reviewing import CANDIDATES as SHOWN
+from bilex_workbench.precompute import COMPARED, Priorities, in_queue, leads, sample_rows
+from bilex_workbench.review import CANDIDATES as SHOWN
 from research.packed import read_dictionary, read_vectors
 
 _CODES = {"de": "deu", "en": "eng", "fi": "fin", "fr": "fra", "it": "ita", "ru": "rus"}
@@ -185,7 +185,7 @@ def queues(translator: Translator, kinds: Kinds) -> tuple[Proposals, dict[str, n
     propose = translator.proposer("forward", "csls")
     rows = np.arange(len(translator.space.source), dtype=np.int64)
     found = propose(rows, _STORED)
-    priorities = Priorities.of(propose(sample_rows(len(rows)), CANDIDATES))
+    priorities = Priorities(leads(propose(sample_rows(len(rows)), COMPARED)))
     before = priorities(rows, found, np.ones(len(rows), bool))
     worth = priorities(rows, found, kinds.listed(rows))
     named = kinds.of(rows, found.rows[:, :5])

@@ -35,9 +35,8 @@ from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.refine import refined
 from bilex.vectors import WordVectors
-from bilex_workbench.priority import CANDIDATES as COMPARED
-from bilex_workbench.priority import Priorities, sample_rows
-from bilex_workbench.reviewing import CANDIDATES
+from bilex_workbench.precompute import COMPARED, Priorities, leads, sample_rows
+from bilex_workbench.review import CANDIDATES
 
 _MEASURES = ("p@1", "corrected", "dictionary", "weighted")
 Golds = dict[str, tuple[str, ...]]
@@ -159,7 +158,7 @@ def ordered(translator: Translator, words: list[str], order: str, split: int) ->
         return shuffled
     rows = translator.space.source.rows(words)
     propose = translator.proposer("forward", "csls")
-    priorities = Priorities.of(propose(sample_rows(len(translator.space.source)), COMPARED))
+    priorities = Priorities(leads(propose(sample_rows(len(translator.space.source)), COMPARED)))
     worth = priorities(rows, propose(rows, COMPARED), np.ones(len(rows), bool))
     return [words[place] for place in np.argsort(-worth, kind="stable")]
 

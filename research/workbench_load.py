@@ -44,10 +44,9 @@ from bilex.model.known import Proposals
 from bilex.model.provenance import Provenance
 from bilex.model.space import Rows, Space
 from bilex.vectors import WordVectors
+from bilex_workbench.database import Database, review_file
 from bilex_workbench.engine import Engine
 from bilex_workbench.precompute import Precompute
-from bilex_workbench.schema import review_file
-from bilex_workbench.store import Store
 from research.packed import read_dictionary, read_vectors
 
 TOKEN = "load-test-token"
@@ -139,8 +138,8 @@ def make_model(folder: Path, words: int, data: Path | None = None) -> None:
 
 def fill_table(model: Path) -> None:
     """A table as filling leaves it, with random translations, which no timing of the table depends on."""
-    store = Store(review_file(model))
-    engine = Engine(model, store)
+    database = Database(review_file(model))
+    engine = Engine(model, database)
     rng = np.random.default_rng(1)
 
     def propose(queries: Rows, k: int) -> Proposals:
@@ -151,9 +150,9 @@ def fill_table(model: Path) -> None:
         return found
 
     with mock.patch.object(Translator, "proposer", lambda *_: propose):
-        Precompute(engine).run()
+        Precompute(engine, database).run()
     engine.close()
-    store.close()
+    database.close()
 
 
 @contextmanager

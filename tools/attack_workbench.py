@@ -35,12 +35,11 @@ from starlette.testclient import TestClient
 
 from bilex.model import Translator
 from bilex_workbench.access import LOCAL, AccessPolicy, same
+from bilex_workbench.database import Database, review_file
 from bilex_workbench.decisions import Decision, record
-from bilex_workbench.retraining import earlier_models, fingerprint, retrained_folder
-from bilex_workbench.schema import review_file
 from bilex_workbench.server import application
-from bilex_workbench.state import Settings, Workbench
-from bilex_workbench.store import Store
+from bilex_workbench.versions import earlier_models, fingerprint, retrained_folder
+from bilex_workbench.workbench import Settings, Workbench
 
 # mypy knows the files of this folder as modules of their own, not as parts of tools.
 prepared: Callable[..., Path] = import_module("tools.workbench_pairs").prepared
@@ -324,7 +323,8 @@ def kills(model: Path, seconds: float) -> str:
             assert _worker(folder) is None, "a worker was left behind"
             restored = Workbench(Settings(work=folder.parent, fill=False), folder)  # ends what was begun
             restored.wait_until_ready()
-            assert restored.store.number("SELECT count(*) FROM decisions") == 5
+            with restored.database.reading() as db:
+                assert db.execute("SELECT count(*) FROM decisions").fetchone()[0] == 5
             restored.stop()
             Translator.load(folder, verify=True)
             beside = retrained_folder(folder) if fingerprint(folder) == old else earlier_models(folder)[1]
@@ -428,12 +428,12 @@ _PHASES = (
 
 def _decide(folder: Path) -> None:
     """Enough decisions on words of the model that a retraining has something to choose."""
-    space, store = Translator.load(folder).space, Store(review_file(folder))
+    space, database = Translator.load(folder).space, Database(review_file(folder))
     pairs = zip(space.source.index_to_key[250:450], space.target.index_to_key[250:450], strict=True)
-    with store.writing() as connection:
+    with database.writing() as db:
         for source, target in pairs:
-            record(connection, Decision(source, "b", "accept", (target,), (), (target,), None, "", "review"))
-    store.close()
+            record(db, Decision(source, "b", "accept", (target,), (), (target,), None, "", "review"))
+    database.close()
 
 
 _PATHS = {"keep": "/api/learn/keep", "apply": "/api/audit/apply", "learn": "/api/learn"}
@@ -479,9 +479,11 @@ def _one_full_disk(disk: Path, folder: Path, operation: str, phase: str, free: i
     bench.stop()
     left = [one.name for one in folder.parent.rglob("*.bilex-*") if not one.name.endswith("-lock")]
     assert not left, f"{left} are left"
-    store = Store(review_file(folder))
-    assert store.number("SELECT count(*) FROM decisions") == 205 + (stored.status_code == 200)
-    store.close()
+    database = Database(review_file(folder))
+    with database.reading() as db:
+        kept = db.execute("SELECT count(*) FROM decisions").fetchone()[0]
+    assert kept == 205 + (stored.status_code == 200)
+    database.close()
     shutil.rmtree(folder.parent)
     return f"{operation}{phase and f' ({phase})'} {'done' if worked else 'refused'}"
 

@@ -26,8 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bilex.model import Translator
-from bilex_workbench.schema import review_file
-from bilex_workbench.store import Store
+from bilex_workbench.database import Database, review_file
 
 TOKEN = "kill-test-token"
 _CLIENTS = 4
@@ -155,9 +154,10 @@ def _check(model: Path, acknowledged: list[tuple[str, str]]) -> None:
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok", "the file is damaged"
     connection.close()
-    store = Store(path)
-    kept = [tuple(row) for row in store.all("SELECT source, reviewer FROM decisions")]
-    store.close()
+    database = Database(path)
+    with database.reading() as db:
+        kept = [tuple(row) for row in db.execute("SELECT source, reviewer FROM decisions")]
+    database.close()
     lost = set(acknowledged) - set(kept)
     assert not lost, f"{len(lost)} acknowledged decisions are lost"
     assert len(set(kept)) == len(kept), "a decision was kept twice"

@@ -19,6 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,11 @@ from starlette.testclient import TestClient
 
 from bilex.model import Translator
 from bilex_workbench.access import LOCAL, AccessPolicy
+from bilex_workbench.database import Database, review_file, set_facts
 from bilex_workbench.recalibration import Recalibration
-from bilex_workbench.retraining import earlier_models, fingerprint, previous_folder, retrained_folder
-from bilex_workbench.schema import review_file
 from bilex_workbench.server import application
-from bilex_workbench.state import Settings, Workbench
-from bilex_workbench.store import Store, remember
+from bilex_workbench.versions import earlier_models, fingerprint, previous_folder, retrained_folder
+from bilex_workbench.workbench import Settings, Workbench
 
 _TOKEN = "pairs-test-token-of-30-letters"
 _DECISIONS, _ENTRIES = 5, 150
@@ -92,24 +92,24 @@ def prepared(
         shutil.copytree(other, retrained_folder(folder))
     for number in range(1, earlier + 1):
         shutil.copytree(other, previous_folder(folder) / str(number))
-    store = Store(review_file(folder))
+    database = Database(review_file(folder))
     change = Recalibration(slope=2.0, shift=-1.0, decisions=50, at="2026", model=fingerprint(folder))
-    with store.writing() as connection:
+    with database.writing() as db:
         if waits:
-            remember(connection, "waiting", {"model": fingerprint(retrained_folder(folder))})
-        remember(connection, "recalibration", change.as_dict())
+            set_facts(db, waiting={"model": fingerprint(retrained_folder(folder))})
+        set_facts(db, recalibration=asdict(change))
         for row, word in enumerate(words[:_ENTRIES]):
-            connection.execute(
+            db.execute(
                 "INSERT INTO entries (row, source, source_key, target) VALUES (?, ?, ?, 'x')",
                 (row, word, word),
             )
         for word in words[:_DECISIONS]:
-            connection.execute(
+            db.execute(
                 "INSERT INTO decisions (source, reviewer, verdict, accepted, rejected, candidates, kind, at) "
                 "VALUES (?, 'aino', 'accept', '[\"x\"]', '[]', '[]', 'review', '2026')",
                 (word,),
             )
-    store.close()
+    database.close()
     return folder
 
 

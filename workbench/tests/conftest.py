@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from bilex.aligners import get_method
 from bilex.model import Translator
-from bilex_workbench.schema import review_file
-from bilex_workbench.state import Settings, Workbench
+from bilex_workbench.database import review_file
+from bilex_workbench.workbench import Settings, Workbench
 from planted import planted
 from workbench_server import serving
 

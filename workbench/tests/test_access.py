@@ -114,7 +114,7 @@ def test_a_request_that_takes_too_long_is_ended(bench, monkeypatch):
 
 
 def test_without_a_model_only_the_setup_works(tmp_path):
-    from bilex_workbench.state import Settings, Workbench
+    from bilex_workbench.workbench import Settings, Workbench
 
     bench = Workbench(Settings(work=tmp_path))
     with serving(bench) as client:

@@ -129,8 +129,8 @@ def test_applied_to_the_model_everybody_has_the_new_confidences(client, bench, m
 def test_audits_of_an_earlier_model_do_not_recalibrate(client, bench):
     draw(client, 40)
     answer_all(client, bench)
-    with bench.store.writing() as connection:
-        connection.execute("UPDATE audits SET model = 'an earlier one'")
+    with bench.database.writing() as db:
+        db.execute("UPDATE audits SET model = 'an earlier one'")
     refused = client.post("/api/audit/recalibrate")
     assert refused.status_code == 409 and "there are 0" in refused.json()["detail"]
 

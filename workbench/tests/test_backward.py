@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from bilex_workbench import retraining
-from bilex_workbench.schema import review_file
-from bilex_workbench.state import Settings, Workbench
+from bilex_workbench import learn
+from bilex_workbench.database import review_file
+from bilex_workbench.workbench import Settings, Workbench
 
 BACK = {"direction": "backward"}
 
@@ -71,11 +71,11 @@ def test_both_directions_are_learned_from(back, bench):
     source, target = bench.engine.space.source.index_to_key, bench.engine.space.target.index_to_key
     decide(back, target[300], [source[300]])
     decide(back, target[301], [source[301]])
-    assert retraining.material(bench, 0.0)["accepted"] == [[source[n], target[n]] for n in (300, 301)]
+    assert learn.material(bench, 0.0)["accepted"] == [(source[n], target[n]) for n in (300, 301)]
     body = {"source": source[301], "reviewer": "ben", "verdict": "none", "rejected": [target[301]]}
     assert back.post("/api/review/decide", json=body).status_code == 200
-    learned = retraining.material(bench, 0.0)  # people disagree about the second pair
-    assert learned["accepted"] == [[source[300], target[300]]] and learned["rejected"] == []
+    learned = learn.material(bench, 0.0)  # people disagree about the second pair
+    assert learned["accepted"] == [(source[300], target[300])] and learned["rejected"] == []
 
 
 def test_an_audit_of_target_words_has_its_own_result(back):
@@ -95,5 +95,6 @@ def test_the_review_goes_on_after_a_restart_and_with_another_model(back, bench, 
     again = Workbench(Settings(work=tmp_path), model)
     again.wait_until_ready()
     assert again.describe().backward.complete
-    assert again.books["backward"].store.number("SELECT count(*) FROM decisions") == 1
+    with again.backward.database.reading() as db:
+        assert db.execute("SELECT count(*) FROM decisions").fetchone()[0] == 1
     again.stop()

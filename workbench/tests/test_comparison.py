@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bilex.model import Translator
-from bilex_workbench.worker import change_verdict, held_out_accuracy
+from bilex_workbench.worker import held_out_accuracy, sign_test
 from planted import planted
 
 WORLD = planted(words=700, dim=24, noise=0.7, seed=3)
@@ -21,7 +21,7 @@ HELD_BACK = {a: [b] for a, b in WORLD.pairs(400, 700).pairs}
     ],
 )
 def test_a_few_words_are_too_few_to_tell(gained, lost, verdict):
-    assert change_verdict(gained, lost) == verdict
+    assert sign_test(gained, lost) == verdict
 
 
 def test_the_comparison_has_intervals():

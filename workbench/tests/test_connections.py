@@ -10,8 +10,8 @@ import time
 import pytest
 import uvicorn
 
-from bilex_workbench import connections
-from bilex_workbench.connections import LimitedLog, LimitedProtocol
+from bilex_workbench import server as limits
+from bilex_workbench.server import LimitedLog, LimitedProtocol
 
 
 async def app(scope, receive, send):
@@ -22,8 +22,8 @@ async def app(scope, receive, send):
 
 @pytest.fixture
 def address(monkeypatch):
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.4)
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(limits, "HEADER_SECONDS", 0.4)
+    monkeypatch.setattr(limits, "MOST_CONNECTIONS", 20)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     server = uvicorn.Server(
@@ -83,5 +83,5 @@ def test_a_log_has_few_lines_per_minute(monkeypatch):
     record = logging.LogRecord("a", logging.WARNING, "", 0, "a line", (), None)
     assert sum(log.filter(record) for _ in range(1_000)) == 20
     moment = time.monotonic()
-    monkeypatch.setattr(connections.time, "monotonic", lambda: moment + 61)
+    monkeypatch.setattr(limits.time, "monotonic", lambda: moment + 61)
     assert log.filter(record) and "980 messages were left out" in record.getMessage()

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.server import application
-from bilex_workbench.state import Settings, Workbench
+from bilex_workbench.workbench import Settings, Workbench
 from test_learning import finish, review
 from workbench_server import BEARER, TOKEN, serving
 
@@ -230,7 +230,7 @@ def test_the_first_word_for_a_language_model_waits_for_it(made_model, tmp_path, 
     engine = bench.engine
     engine.translator.unknown.append(SlowReader(engine.translator))
     engine.encoder_open = False
-    monkeypatch.setattr("bilex_workbench.searching.LONGEST_WAIT", 0.5)
+    monkeypatch.setattr("bilex_workbench.engine.LONGEST_WAIT", 0.5)
     app = application(bench, AccessPolicy(TOKEN, LOCAL, seconds=0.5))
     with TestClient(app, base_url="http://127.0.0.1", headers=BEARER) as client:
         answer = client.get("/api/translate", params={"word": "outside"})

@@ -12,7 +12,7 @@ from bilex.model import Translator
 from bilex.model.space import Space
 from bilex.vectors import WordVectors
 from bilex_workbench.kinds import Kinds, kind_by_spelling
-from bilex_workbench.state import Settings, Workbench
+from bilex_workbench.workbench import Settings, Workbench
 from workbench_server import serving
 
 PAIRS = [

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from bilex.model import Translator, refine
-from bilex_workbench.retraining import earlier_models, is_held_out, retrained_folder
-from bilex_workbench.state import Settings, Workbench
+from bilex_workbench.learn import is_held_out
+from bilex_workbench.versions import earlier_models, retrained_folder
+from bilex_workbench.workbench import Settings, Workbench
 from workbench_server import right_answer, serving
 
 
@@ -218,11 +219,11 @@ def test_uploads_are_limited_and_removed(empty, tmp_path):
     upload = client.post("/api/setup/uploads", json={"name": "a.vec", "size": 10}).json()
     address = f"/api/setup/uploads/{upload['id']}"
     assert client.put(address, params={"offset": 0}, content=b"x" * 11).status_code == 413
-    (kept,) = (tmp_path / "work" / ".bilex-uploads").glob("*/*.vec")
+    (kept,) = (tmp_path / "work").glob(".uploads.*/*.vec")
     assert kept.name == f"{upload['id']}.vec"
     assert client.delete(address).status_code == 204
     assert client.get(address).status_code == 404
-    assert not list((tmp_path / "work" / ".bilex-uploads").glob("*/*.vec"))
+    assert not list((tmp_path / "work").glob(".uploads.*/*.vec"))
 
 
 def test_setup_offers_methods_and_the_sample(empty):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import subprocess
+import sys
 
 import pytest
 from tools.workbench_pairs import prepared, run_pairs
@@ -11,12 +13,13 @@ from tools.workbench_pairs import prepared, run_pairs
 from bilex.core.errors import BilexError
 from bilex.model import Translator
 from bilex.model.storage import replace_calibration
-from bilex_workbench import retraining
+from bilex_workbench import learn, versions
+from bilex_workbench.api import ProblemError
 from bilex_workbench.audit import apply_recalibration
-from bilex_workbench.interface import ProblemError
-from bilex_workbench.retraining import earlier_models, fingerprint, previous_folder, retrained_folder
-from bilex_workbench.state import Settings, Workbench
-from bilex_workbench.uploads import UploadIn, Uploads
+from bilex_workbench.database import fact
+from bilex_workbench.setup import UploadIn, Uploads
+from bilex_workbench.versions import earlier_models, fingerprint, previous_folder, retrained_folder
+from bilex_workbench.workbench import Settings, Workbench
 from workbench_server import serving
 
 
@@ -31,6 +34,15 @@ def waiting(made_model, tmp_path):
     bench.wait_until_ready()
     yield bench, folder
     bench.stop()
+
+
+def waiting_model(bench):
+    return learn.waiting_model(bench)["waiting"]
+
+
+def stored_fact(bench, name):
+    with bench.database.reading() as db:
+        return fact(db, name)
 
 
 def flip(folder):
@@ -96,7 +108,7 @@ def test_a_damaged_retrained_model_is_not_kept(waiting):
     before = fingerprint(folder)
     flip(retrained_folder(folder))
     with pytest.raises(BilexError, match="checksum"):
-        retraining.keep_model(bench)
+        learn.keep_model(bench)
     assert fingerprint(folder) == before
 
 
@@ -108,8 +120,8 @@ def fingerprints(folder):
 @pytest.mark.parametrize(
     ("operation", "moment"),
     [
-        *itertools.product(["keep", "restore"], ["exchange", "sync", "_forget"]),
-        ("keep", "_remove_model"),
+        *itertools.product(["keep", "restore"], ["exchange", "sync", "_end_replacement"]),
+        ("keep", "remove_model"),
     ],
 )
 def test_a_replacement_that_is_killed_is_finished_at_the_next_start(
@@ -127,24 +139,24 @@ def test_a_replacement_that_is_killed_is_finished_at_the_next_start(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as during:
-        during.setattr(retraining, moment, killed)
+        during.setattr(versions, moment, killed)
         bench.settings = Settings(work=tmp_path, fill=False, earlier=2)
         with pytest.raises(KeyboardInterrupt):
             if operation == "keep":
-                retraining.keep_model(bench)
+                learn.keep_model(bench)
             else:
-                retraining.restore_model(bench, retraining.RestoreIn(number=1))
+                learn.restore_model(bench, learn.RestoreIn(number=1))
     bench.stop()
     again = Workbench(Settings(work=tmp_path, fill=False, earlier=1 if moment != "exchange" else 5), folder)
     again.wait_until_ready()
     if moment == "exchange":
         beside = [fingerprint(retrained_folder(folder)), *fingerprints(folder)]
         assert fingerprint(folder) == old and new in beside
-        assert (retraining.waiting(again) is not None) == (operation == "keep")
+        assert (waiting_model(again) is not None) == (operation == "keep")
     else:
         assert fingerprint(folder) == new and fingerprints(folder) == [old]
-        assert not retrained_folder(folder).exists() and retraining.waiting(again) is None
-        (model,) = retraining.model_versions(again)["earlier"]
+        assert not retrained_folder(folder).exists() and waiting_model(again) is None
+        (model,) = learn.model_versions(again)["earlier"]
         assert ("retraining" if operation == "keep" else "restored") in model["reason"]
     again.stop()
 
@@ -171,7 +183,7 @@ def test_only_the_last_models_are_kept(waiting, made_model, tmp_path):
     bench, folder = waiting
     for number in range(1, 6):
         shutil.copytree(made_model, previous_folder(folder) / str(number))
-    retraining.keep_model(bench)
+    learn.keep_model(bench)
     bench.wait_until_ready()
     assert list(earlier_models(folder)) == [6, 5, 4, 3, 2]
 
@@ -182,56 +194,56 @@ def test_the_earlier_model_of_an_older_version_can_be_restored(waiting, made_mod
     shutil.copytree(made_model, previous_folder(folder))
     again = Workbench(Settings(work=tmp_path, fill=False), folder)
     again.wait_until_ready()
-    (model,) = retraining.model_versions(again)["earlier"]
+    (model,) = learn.model_versions(again)["earlier"]
     assert model["number"] == 1 and "earlier version" in model["reason"]
     again.stop()
 
 
-@pytest.mark.parametrize("moment", ["_remove_model", "_forget"])
+@pytest.mark.parametrize("moment", ["remove_model", "_end_replacement"])
 def test_a_keep_on_a_disk_that_fills_up_says_what_it_did(waiting, made_model, monkeypatch, moment):
     bench, folder = waiting
     for number in range(1, 6):
         shutil.copytree(made_model, previous_folder(folder) / str(number))
     old, new = fingerprint(folder), fingerprint(retrained_folder(folder))
 
-    def full(*_):
+    def full(*_, **__):
         raise ProblemError(503, "The disk is full.")
 
     with serving(bench) as client:
         with monkeypatch.context() as during:
-            during.setattr(retraining, moment, full)
+            during.setattr(versions, moment, full)
             assert client.post("/api/learn/keep").status_code == 200
         bench.wait_until_ready()
         assert bench.engine.fingerprint == fingerprint(folder) == new
-        assert fingerprints(folder)[0] == old and retraining.waiting(bench) is None
+        assert fingerprints(folder)[0] == old and waiting_model(bench) is None
         assert client.post("/api/learn/keep").status_code == 409  # and ends what was left to do
-        assert not retrained_folder(folder).exists() and bench.store.fact("waiting") is None
+        assert not retrained_folder(folder).exists() and stored_fact(bench, "waiting") is None
         assert len(earlier_models(folder)) == 5
 
 
 def test_discard_leaves_a_recalibration_that_was_not_applied(waiting):
     bench, _ = waiting
-    before = bench.store.fact("recalibration")
+    before = stored_fact(bench, "recalibration")
     assert before is not None and bench.engine.recalibration.decisions
-    retraining.discard_model(bench)
-    assert bench.store.fact("recalibration") == before
+    learn.discard_model(bench)
+    assert stored_fact(bench, "recalibration") == before
 
 
 def test_a_discard_on_a_full_disk_says_what_it_did(waiting, monkeypatch):
     bench, folder = waiting
 
-    def full(*_):
+    def full(*_, **__):
         raise ProblemError(503, "The disk is full.")
 
-    monkeypatch.setattr(retraining, "remember", full)
+    monkeypatch.setattr(learn, "set_facts", full)
     with serving(bench) as client:
         assert client.post("/api/learn/discard").status_code == 200
-        assert not retrained_folder(folder).exists() and retraining.waiting(bench) is None
+        assert not retrained_folder(folder).exists() and waiting_model(bench) is None
 
 
 def test_the_server_notices_that_its_model_is_replaced_or_gone(waiting, made_model, monkeypatch):
     bench, folder = waiting
-    monkeypatch.setattr("bilex_workbench.state._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("bilex_workbench.workbench._CHECK_FOLDER_SECONDS", 0.0)
     generation = bench.generation
     with serving(bench) as client:
         folder.rename(folder.with_name("away"))
@@ -248,10 +260,10 @@ def test_the_server_notices_that_its_model_is_replaced_or_gone(waiting, made_mod
 
 
 def test_a_piece_that_could_not_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
-    uploads = Uploads(tmp_path / "uploads", 1 << 20)
+    uploads = Uploads(tmp_path, 1 << 20)
     number = uploads.start(UploadIn(name="a.vec", size=30)).id
     uploads.add(number, 0, b"x" * 10)
-    path = uploads._found[number].path
+    path = uploads.get(number).path
     with path.open("ab") as file:
         file.write(b"half of a piece")  # what a full disk took before it refused the rest
     uploads.add(number, 10, b"y" * 10)
@@ -263,14 +275,18 @@ def test_a_piece_that_could_not_be_written_leaves_nothing_behind(tmp_path, monke
 
 
 def test_uploads_of_a_killed_server_are_removed(tmp_path):
-    killed, alive = Uploads(tmp_path / "u", 100), Uploads(tmp_path / "u", 100)
-    killed.start(UploadIn(name="a.vec", size=3))
+    program = (
+        "import os, sys; from pathlib import Path; from bilex_workbench.setup import UploadIn, Uploads; "
+        "kept = Uploads(Path(sys.argv[1]), 100); kept.start(UploadIn(name='a.vec', size=3)); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    assert len(list(tmp_path.glob(".*/*.vec"))) == 1
+    alive = Uploads(tmp_path, 100)
     alive.start(UploadIn(name="b.vec", size=3))
-    killed._held.release()  # as the system does when a process ends
-    Uploads(tmp_path / "u", 100)
-    assert [path.suffix for path in (tmp_path / "u").glob("*/*.vec")] == [".vec"]
+    Uploads(tmp_path, 100)
+    assert len(list(tmp_path.glob(".*/*.vec"))) == 1
     alive.clear()
-    assert not (tmp_path / "u").exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_language_models_and_hidden_folders_cannot_be_reached(tmp_path):

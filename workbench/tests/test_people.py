@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from bilex_workbench.entries import _divided
+from bilex_workbench.entries import divide
 
 
 def rows(client, **query):
@@ -39,7 +39,7 @@ def test_entries_are_divided_and_the_division_can_be_taken_back(client, by):
 
 def test_kinds_are_dealt_out_whole_to_balance_the_load():
     keys = ["content"] * 60 + ["name"] * 30 + ["number"] * 20 + ["function"] * 10
-    chosen = _divided(keys, 2, "kind")
+    chosen = divide(keys, 2, "kind")
     assert Counter(chosen) == {0: 60, 1: 60} and len({*zip(keys, chosen, strict=True)}) == 4
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bilex.model.known import Proposals
-from bilex_workbench.priority import Priorities, sample_rows
+from bilex_workbench.precompute import Priorities, leads, sample_rows
 
 WORDS = 50
 ROWS = np.arange(WORDS, dtype=np.int64)
@@ -22,7 +22,7 @@ def proposals(lead, known=False):
 
 
 def worth(found, listed=True):
-    return Priorities.of(found)(ROWS, found, np.broadcast_to(listed, WORDS))
+    return Priorities(leads(found))(ROWS, found, np.broadcast_to(listed, WORDS))
 
 
 def order(found):
@@ -30,8 +30,8 @@ def order(found):
 
 
 def test_words_whose_candidates_are_about_as_good_come_first_without_confidences():
-    leads = np.where(ROWS % 2 == 0, 0.3, 0.01)
-    ranked = [row for row in order(proposals(leads)) if row >= 10]
+    unequal = np.where(ROWS % 2 == 0, 0.3, 0.01)
+    ranked = [row for row in order(proposals(unequal)) if row >= 10]
     assert all(row % 2 for row in ranked[:20]) and not any(row % 2 for row in ranked[20:])
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from bilex.model.known import doubtful_seeds
 from bilex_workbench.decisions import Decision, outcome, refresh
-from bilex_workbench.reviewing import kappa
-from bilex_workbench.state import Settings, Workbench
+from bilex_workbench.review import kappa
+from bilex_workbench.workbench import Settings, Workbench
 from workbench_server import right_answer, serving
 
 
@@ -180,9 +180,9 @@ def test_an_entry_with_a_new_first_answer_returns_to_the_queue(client, bench):
     source, best = item["source"], item["candidates"][0]["word"]
     decide(client, item, accepted=[best])
     assert source not in [one["source"] for one in following(client, count=10)["items"]]
-    with bench.store.writing() as connection:  # as a retrained model's table would be filled
-        connection.execute("UPDATE entries SET target = 'uusi', answer = 'uusi' WHERE source = ?", (source,))
-        refresh(connection, source)
+    with bench.database.writing() as db:  # as a retrained model's table would be filled
+        db.execute("UPDATE entries SET target = 'uusi', answer = 'uusi' WHERE source = ?", (source,))
+        refresh(db, source)
     again = following(client)["items"][0]
     assert again["source"] == source and again["decisions"][0]["accepted"] == [best]
     shown = client.get("/api/entries", params={"fresh": True}).json()["rows"]

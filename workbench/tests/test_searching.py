@@ -1,9 +1,9 @@
-"""Questions that come together are searched together, whoever asks them."""
+"""Queries that arrive together are searched together."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,11 +11,12 @@ import pytest
 from bilex.core.errors import BilexError
 from bilex.model import Answer
 from bilex.model.answers import Translation
-from bilex_workbench.searching import Searches
+from bilex_workbench.api import ProblemError
+from bilex_workbench.engine import Searches
 
 
 class Recorded:
-    """Translates every word to itself and remembers what it was asked at once."""
+    """Translates every word to texts about the query, and records which words came together."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -46,61 +47,50 @@ def searches(recorded):
     found.close()
 
 
-def test_what_is_asked_together_is_one_search(searches, recorded):
-    async def ask_all():
-        asked = (searches.answer(str(number), 1 + number % 3, "forward", "csls") for number in range(12))
-        return await asyncio.gather(*asked)
-
-    answers = asyncio.run(ask_all())
-    assert [(answer.word, len(answer)) for answer in answers] == [(str(n), 1 + n % 3) for n in range(12)]
-    assert recorded.batches == [[str(number) for number in range(12)]]
-
-
-def test_what_is_asked_during_a_search_is_the_next_one(searches, recorded):
-    async def ask_all():
-        recorded.held.clear()
-        first = asyncio.create_task(searches.answer("first", 1, "forward", "csls"))
-        async with asyncio.timeout(20):
-            while not recorded.batches:
-                await asyncio.sleep(0.001)
-        others = [asyncio.create_task(searches.answer(word, 1, "forward", "csls")) for word in "abcd"]
-        await asyncio.sleep(0.01)
+def test_queries_that_arrive_during_a_search_share_the_next_one(searches, recorded):
+    recorded.held.clear()
+    with ThreadPoolExecutor(13) as pool:
+        first = pool.submit(searches.translate, "first", 1, "forward", "csls")
+        while not recorded.batches:
+            time.sleep(0.001)
+        others = [
+            pool.submit(searches.translate, str(number), 1 + number % 3, "forward", "csls")
+            for number in range(12)
+        ]
+        while len(searches._waiting) < 12:
+            time.sleep(0.001)
         recorded.held.set()
-        await asyncio.gather(first, *others)
-
-    asyncio.run(ask_all())
-    assert recorded.batches == [["first"], ["a", "b", "c", "d"]]
-
-
-def test_directions_and_retrievals_are_kept_apart(searches):
-    async def ask_all():
-        return await asyncio.gather(
-            searches.answer("one", 1, "forward", "csls"),
-            searches.answer("one", 1, "backward", "csls"),
-            searches.answer("one", 1, "forward", "nn"),
-        )
-
-    assert [answer[0].word for answer in asyncio.run(ask_all())] == [
-        "0 forward csls",
-        "0 backward csls",
-        "0 forward nn",
-    ]
+        answers = [other.result() for other in others]
+    assert first.result().word == "first"
+    assert [(answer.word, len(answer)) for answer in answers] == [(str(n), 1 + n % 3) for n in range(12)]
+    assert [sorted(batch) for batch in recorded.batches] == [["first"], sorted(map(str, range(12)))]
 
 
-def test_an_error_reaches_those_who_asked_and_nobody_later(searches):
+def test_directions_and_retrievals_are_kept_apart(searches, recorded):
+    recorded.held.clear()
+    kinds = [("forward", "csls"), ("backward", "csls"), ("forward", "nn")]
+    with ThreadPoolExecutor(4) as pool:
+        pool.submit(searches.translate, "first", 1, "forward", "csls")
+        asked = [pool.submit(searches.translate, "one", 1, *kind) for kind in kinds]
+        recorded.held.set()
+        assert [one.result()[0].word for one in asked] == [f"0 {way} {kind}" for way, kind in kinds]
+
+
+def test_an_error_reaches_its_queries_and_no_later_ones(searches):
     with pytest.raises(BilexError, match="broken"):
-        asyncio.run(searches.answer("broken", 1, "forward", "csls"))
-    with pytest.raises(BilexError, match="broken"):
-        searches.ask("broken", 1, "forward", "csls")
-    assert searches.ask("whole", 1, "forward", "csls").word == "whole"
+        searches.translate("broken", 1, "forward", "csls")
+    assert searches.translate("whole", 1, "forward", "csls").word == "whole"
 
 
-def test_threads_and_several_event_loops_at_once(searches):
-    def ask(number: int) -> str:
-        word = str(number)
-        if number % 2:
-            return searches.ask(word, 1, "forward", "csls").word
-        return asyncio.run(searches.answer(word, 1, "forward", "csls")).word
-
+def test_many_threads_get_their_own_answers(searches):
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(ask, range(40))) == [str(number) for number in range(40)]
+        words = [str(number) for number in range(40)]
+        found = pool.map(lambda word: searches.translate(word, 1, "forward", "csls").word, words)
+        assert list(found) == words
+
+
+def test_a_query_after_the_end_is_refused(recorded):
+    searches = Searches(recorded, lambda: None)
+    searches.close()
+    with pytest.raises(ProblemError, match="replaced"):
+        searches.translate("late", 1, "forward", "csls")

@@ -6,8 +6,8 @@ import pytest
 
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
-from bilex_workbench.state import Settings, Workbench
-from bilex_workbench.worker import _compare
+from bilex_workbench.workbench import Settings, Workbench
+from bilex_workbench.worker import compare
 from planted import planted
 from workbench_server import serving
 
@@ -42,6 +42,5 @@ def test_changes_are_reported_with_phrases(translator):
     after = translator.with_parts(seeds=Lexicon(WORLD.pairs(0, 100).pairs))
     from bilex.core.progress import SILENT
 
-    changes = []
-    _, count = _compare(translator, after, {}, SILENT, lambda **found: changes.extend(found["changes"]))
-    assert count >= 1 and [SOURCE[150], 151, PHRASES[0][1]] in [change[:3] for change in changes]
+    _, changes = compare(translator, after, set(), set(), SILENT)
+    assert [SOURCE[150], 151, PHRASES[0][1]] in [change[:3] for change in changes]

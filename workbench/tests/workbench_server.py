@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 
 from bilex_workbench.access import LOCAL, AccessPolicy
 from bilex_workbench.server import application
-from bilex_workbench.state import Workbench
+from bilex_workbench.workbench import Workbench
 
 TOKEN = "a-token-for-tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -1,9 +1,8 @@
 """The workbench: review, correct, retrain and publish a dictionary in the browser (`bilex serve`).
 
-A consumer of the other packages: no alignment algorithm lives here. What people decide is kept in one SQLite
-file beside the model (`schema`, `store`, `decisions`). `engine` has the model open, `precompute` fills the
-table, `state` holds both together. Each part of the REST interface stands in the module that does its work,
-with its types; `server` puts them together, and `jobs` starts the process (`worker`) that fits or retrains.
+`server` is the application and `access` its access policy. `workbench` holds the open model (`engine`), its
+review files (`database`) and the running job (`jobs`, `worker`); `precompute` fills the table. The other
+modules have the routes of one subject each, with their types.
 """
 
 __version__ = "0.2.0"

@@ -1,8 +1,8 @@
-"""What stands between the network and the workbench: token, Host, Origin, limits, headers of every answer.
+"""The access policy: token, Host, Origin, limits, and the headers of every response.
 
 A page of another site must not be able to use the server through the user's browser: not by a name that
-points to this machine (DNS rebinding, refused by the Host check), not by a form or script of its own (refused
-by the Origin check and the cookie's SameSite), and not by guessing the port (refused without a token).
+points to this machine (DNS rebinding, refused by the Host check), not by a form or script (refused by the
+Origin check and the cookie's SameSite), and not by guessing the port (refused without a token).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from bilex_workbench.interface import CONTROL
+from bilex.lexicon.entries import FORBIDDEN
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,28 +33,24 @@ _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
-    "content-security-policy": _CSP,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
-    "x-frame-options": "DENY",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
-_HEADER_BYTES = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_HEADERS = (
+    (b"content-security-policy", _CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
 _BODY_LIMIT = 1 << 20
 _BODY_LIMITS = {"/api/publish/import": 64 << 20, "/api/setup/uploads/": 8 << 20}
-_SLOW = ("/api/job/events", "/api/publish/")
+_UNLIMITED = ("/api/job/events", "/api/publish/")  # paths that may take long
 _FORM_LIMIT, _FORM_SECONDS = 4096, 5.0
 _PART_SECONDS = 20.0  # until the next part of a body must have come
 _FEWEST_BYTES = 50_000  # of a body per second, once it has taken as long as a request may
 _CODE_SECONDS = 120.0
 _SAFE_LENGTH = 20  # of a token that nobody guesses, however often
 _MOST_WRONG, _WRONG_SECONDS, _MOST_PEERS = 20, 60.0, 1_000
-
-
-# A page without script that asks for the token or password.
 _FORM = (
     '<!doctype html><html lang="en"><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width"><title>bilex workbench</title>'
@@ -67,7 +63,7 @@ _FORM = (
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """Who may come in."""
+    """The token, the host names of the server, and the time that a request may take."""
 
     token: str
     hosts: frozenset[str] = LOCAL
@@ -79,97 +75,83 @@ class AccessPolicy:
         return hmac.new(self.token.encode(), b"bilex workbench cookie", hashlib.sha256).hexdigest()
 
 
-class _Guesses:
-    """Counts wrong tokens, so that a short password cannot be found by trying."""
-
-    def __init__(self) -> None:
-        self._wrong: dict[str, tuple[int, float]] = {}
-
-    def check(self, peer: str) -> None:
-        """Refuse a peer that gave too many wrong tokens."""
-        count, since = self._wrong.get(peer, (0, 0.0))
-        if count >= _MOST_WRONG and time.monotonic() - since < _WRONG_SECONDS:
-            raise HTTPException(429, "Too many wrong tokens came from there; try again in a minute")
-
-    def note(self, peer: str) -> None:
-        """A wrong token came."""
-        count, since = self._wrong.pop(peer, (0, time.monotonic()))
-        if time.monotonic() - since > _WRONG_SECONDS:
-            count, since = 0, time.monotonic()
-        self._wrong[peer] = count + 1, since
-        if len(self._wrong) > _MOST_PEERS:
-            del self._wrong[next(iter(self._wrong))]
-
-
-class Safety:
-    """The middleware that applies an `AccessPolicy` to every request."""
+class AccessMiddleware:
+    """Applies an `AccessPolicy` to every request; `waits` says whether a path may take longer now."""
 
     def __init__(
-        self, app: ASGIApp, policy: AccessPolicy, unhurried: Callable[[str], bool] = lambda path: False
+        self, app: ASGIApp, policy: AccessPolicy, waits: Callable[[str], bool] = lambda path: False
     ) -> None:
-        self._app, self._policy, self._unhurried = app, policy, unhurried
+        self._app, self._policy, self._waits = app, policy, waits
         self._codes: dict[str, float] = {}
-        self._guesses = _Guesses()
+        self._wrong: dict[str, tuple[int, float]] = {}  # wrong tokens of each address, and since when
 
     def one_time_code(self) -> str:
         """A code that is exchanged for the cookie once, within two minutes, by `/?code=CODE`.
 
-        The command line of a browser can be read by other users of the machine; what stands in it must be
-        worth nothing a moment later.
+        Other users of the machine can read the command line of a browser; a code in it is worthless soon.
         """
         code = secrets.token_urlsafe(24)
         self._codes[code] = time.monotonic() + _CODE_SECONDS
         return code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve, refuse, or let in."""
+        """Serve a request, refuse it, or log in."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sender = _WithHeaders(send)
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                present = {name.lower() for name, _ in message.get("headers", [])}
+                more = [header for header in _HEADERS if header[0] not in present]
+                message = {**message, "headers": [*message.get("headers", []), *more]}
+            await send(message)
+
         request = Request(scope, _limited(receive, _FORM_LIMIT, _FORM_SECONDS))
         try:
             self._check_site(request)
-            response = await self._logged_in(request)
+            response = await self._log_in(request)
             if response is None:
                 self._check_token(request)
-                await self._serve(request, receive, sender)
+                await self._serve(request, receive, send_with_headers)
                 return
         except ClientDisconnect:
             return
         except HTTPException as refused:
-            if sender.started:
+            if started:
                 return
             response = _refusal(request, refused)
-        await response(scope, receive, sender)
+        await response(scope, receive, send_with_headers)
 
-    async def _serve(self, request: Request, receive: Receive, sender: _WithHeaders) -> None:
+    async def _serve(self, request: Request, receive: Receive, send: Send) -> None:
         path, given = request.scope["path"], request.headers.get("content-length", "")
         length = int(given) if given.isascii() and given.isdigit() and len(given) < 20 else 0
-        limits = (limit for prefix, limit in _BODY_LIMITS.items() if path.startswith(prefix))
-        limit = next(limits, _BODY_LIMIT)
+        limit = next((most for start, most in _BODY_LIMITS.items() if path.startswith(start)), _BODY_LIMIT)
         if length > limit:
             raise HTTPException(413, f"The body is larger than {limit:,} bytes")
         body = _limited(receive, limit, self._policy.seconds + length / _FEWEST_BYTES)
-        # What changes something is not cut off: the answer must say what was done.
-        slow = request.method not in ("GET", "HEAD") or path.startswith(_SLOW) or self._unhurried(path)
+        # Requests that change something are not cut off: the response must say what was done.
+        slow = request.method not in ("GET", "HEAD") or path.startswith(_UNLIMITED) or self._waits(path)
         try:
             async with asyncio.timeout(None if slow else self._policy.seconds):
-                await self._app(request.scope, body, sender)
+                await self._app(request.scope, body, send)
         except TimeoutError as error:
-            raise HTTPException(504, "The request took too long; ask for less") from error
+            raise HTTPException(504, "The request took too long; request less") from error
 
     def _check_site(self, request: Request) -> None:
-        """Refuse a name that is not ours, and requests that a page of another site makes."""
+        """Refuse other host names, and requests of pages of other sites."""
         headers = request.headers
         if "content-length" in headers and "transfer-encoding" in headers:
             raise HTTPException(400, "A body has a Content-Length or a Transfer-Encoding, not both")
         query = unquote_to_bytes(request.scope["query_string"]).decode("utf-8", "replace")
-        if CONTROL.search(request.scope["path"] + query):
-            raise HTTPException(400, "The address has control characters in it")
+        if FORBIDDEN.search(request.scope["path"] + query):
+            raise HTTPException(400, "The address contains control characters")
         host = headers.get("host", "")
         if self._policy.hosts and _split(f"//{host}").hostname not in self._policy.hosts:
-            raise HTTPException(403, "This server does not go by that host name")
+            raise HTTPException(403, "This server does not have that host name")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         safe_link = request.method == "GET" and headers.get("sec-fetch-mode") == "navigate"
         if (origin is not None and _split(origin).netloc != host) or (
@@ -177,21 +159,20 @@ class Safety:
         ):
             raise HTTPException(403, "Requests from pages of other sites are refused")
 
-    async def _logged_in(self, request: Request) -> Response | None:
-        """Answer the printed link, or the form of the page that asks for the token, with a cookie."""
+    async def _log_in(self, request: Request) -> Response | None:
+        """Answer the printed link, or the form for the token, with a cookie; None for other requests."""
         if request.scope["path"] != "/" or request.method not in ("GET", "POST"):
             return None
         if request.method == "GET":
-            query = request.query_params
-            given, code = query.get("token", ""), query.get("code", "")
+            given, code = (request.query_params.get(name, "") for name in ("token", "code"))
             if not given and not code:
                 return None
         else:
             body = await request.body()
             given, code = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0], ""
-        redeemed = time.monotonic() < self._codes.pop(code, 0.0)  # a code is none afterwards
+        redeemed = time.monotonic() < self._codes.pop(code, 0.0)
         if not redeemed and not self._admits(request, given):
-            raise HTTPException(401, "That token is not right; use the link that 'bilex serve' printed last")
+            raise HTTPException(401, "The token is wrong; use the link that 'bilex serve' printed last")
         cookie = f"{_cookie_name(request)}={self._policy.cookie}; Path=/; HttpOnly; SameSite=Strict"
         return RedirectResponse("/", 303, {"Set-Cookie": cookie})
 
@@ -203,36 +184,25 @@ class Safety:
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._admits(request, given.strip()):
-            raise HTTPException(
-                401, "A token is needed; use the link that 'bilex serve' printed, or a bearer token"
-            )
+            message = "A token is needed; use the link that 'bilex serve' printed, or a bearer token"
+            raise HTTPException(401, message)
 
     def _admits(self, request: Request, given: str) -> bool:
-        """Whether this is the token; short ones may be tried a few times per minute only."""
-        guessable = bool(given) and len(self._policy.token) < _SAFE_LENGTH
-        peer = request.client.host if request.client else ""
-        if guessable:
-            self._guesses.check(peer)
+        """Whether this is the token; an address may try a short one only a few times per minute."""
         right = same(given, self._policy.token)
-        if guessable and not right:
-            self._guesses.note(peer)
+        if not given or len(self._policy.token) >= _SAFE_LENGTH:
+            return right
+        peer, now = request.client.host if request.client else "", time.monotonic()
+        count, since = self._wrong.pop(peer, (0, now))
+        if now - since > _WRONG_SECONDS:
+            count, since = 0, now
+        if count or not right:
+            self._wrong[peer] = min(_MOST_WRONG, count + (not right)), since
+        if count >= _MOST_WRONG:
+            raise HTTPException(429, "Too many wrong tokens came from this address; try again in a minute")
+        if len(self._wrong) > _MOST_PEERS:
+            del self._wrong[next(iter(self._wrong))]
         return right
-
-
-class _WithHeaders:
-    """Sends what it is given, with the headers that every answer has."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.started = False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            present = {name.lower() for name, _ in message.get("headers", [])}
-            more = [header for header in _HEADER_BYTES if header[0] not in present]
-            message = {**message, "headers": [*message.get("headers", []), *more]}
-        await self._send(message)
 
 
 def _refusal(request: Request, refused: HTTPException) -> Response:
@@ -244,9 +214,9 @@ def _refusal(request: Request, refused: HTTPException) -> Response:
     return JSONResponse({"detail": sentence}, refused.status_code, headers)
 
 
-def same(given: str, wanted: str) -> bool:
+def same(given: str, expected: str) -> bool:
     """Whether two texts are equal, compared in constant time."""
-    return hmac.compare_digest(given.encode(), wanted.encode())
+    return hmac.compare_digest(given.encode(), expected.encode())
 
 
 def _split(address: str) -> SplitResult:
@@ -257,7 +227,7 @@ def _split(address: str) -> SplitResult:
 
 
 def _cookie_name(request: Request) -> str:
-    """Cookies know no ports, so that two servers on one machine need two names."""
+    """A name with the port: browsers send cookies to all ports of a host."""
     try:
         port = _split(f"//{request.headers.get('host', '')}").port
     except ValueError:
@@ -272,7 +242,7 @@ def _limited(receive: Receive, limit: int, seconds: float) -> Receive:
 
     async def next_part() -> MutableMapping[str, Any]:
         nonlocal received, whole
-        if whole:  # what comes now is that the client has gone
+        if whole:  # the next message says that the client has gone
             return await receive()
         try:
             async with asyncio.timeout(max(0.0, min(_PART_SECONDS, end - time.monotonic()))):

@@ -2,81 +2,63 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from bilex.core.errors import BilexError
-from bilex.lexicon.entries import EXAMPLE, FORBIDDEN, Entry
-from bilex_workbench import interface as api
-from bilex_workbench.entries import known_entry
-from bilex_workbench.state import BookOf
-from bilex_workbench.store import Store, now
+from bilex.lexicon.entries import EXAMPLE, Entry
+from bilex_workbench import api
+from bilex_workbench.database import now
+from bilex_workbench.entries import entry_of
+from bilex_workbench.workbench import BookOf
 
 router = APIRouter(tags=["table"])
-_MOST_DIGITS = 9  # of a number that a person writes
 _MOST = 50  # senses of an entry, translations or examples of a sense
+Stripped = Annotated[api.Text, StringConstraints(strip_whitespace=True)]
+Label = Annotated[Stripped, Field(max_length=60)]
+Line = Annotated[Stripped, Field(max_length=1000)]
+Sentence = Annotated[Stripped, Field(max_length=2000)]
+Labels = Annotated[list[Label], Field(max_length=_MOST)]
 
 
-def _plain(text: str) -> str:
-    if FORBIDDEN.search(text.replace("\n", " ").replace("\t", " ")):
-        raise ValueError("holds a control character")
-    return text
-
-
-def _text(longest: int, shortest: int = 0) -> Any:
-    limits = StringConstraints(min_length=shortest, max_length=longest, strip_whitespace=True)
-    return Annotated[str, limits, AfterValidator(_plain)]
-
-
-Label = _text(60)
-Line = _text(1000)
-Sentence = _text(2000)
-
-
-class TranslationOf(api.Answer):
+class TranslationOf(api.Body):
     """A translation of a sense."""
 
-    target: _text(api.LONGEST_WORD, 1)  # type: ignore[valid-type]
-    comment: Line = ""  # type: ignore[valid-type]
-    labels: list[Label] = Field(default_factory=list, max_length=_MOST)  # type: ignore[valid-type]
+    target: Annotated[Line, Field(min_length=1)]
+    comment: Line = ""
+    labels: Labels = Field(default_factory=list)
 
 
-class Example(api.Answer):
+class Example(api.Body):
     """A sentence with the source word, one with its translation, or both."""
 
-    source: Sentence = ""  # type: ignore[valid-type]
-    target: Sentence = ""  # type: ignore[valid-type]
-
-    @property
-    def text(self) -> str:
-        """Both, with a mark between them."""
-        return f"{self.source}{EXAMPLE}{self.target}" if self.target else self.source
+    source: Sentence = ""
+    target: Sentence = ""
 
 
-class Sense(api.Answer):
+class Sense(api.Body):
     """One sense of a source word."""
 
-    gloss: Line = ""  # type: ignore[valid-type]
-    labels: list[Label] = Field(default_factory=list, max_length=_MOST)  # type: ignore[valid-type]
+    gloss: Line = ""
+    labels: Labels = Field(default_factory=list)
     translations: list[TranslationOf] = Field(default_factory=list, max_length=_MOST)
     examples: list[Example] = Field(default_factory=list, max_length=_MOST)
 
 
-class Article(api.Answer):
+class Article(api.Body):
     """What an entry says beside its translations; all of it is optional."""
 
-    part_of_speech: Label = ""  # type: ignore[valid-type]
+    part_of_speech: Label = ""
     senses: list[Sense] = Field(default_factory=list, max_length=_MOST)
-    notes: _text(10_000) = ""  # type: ignore[valid-type]
+    notes: Annotated[Stripped, Field(max_length=10_000)] = ""
 
     def sense_of(self, target: str) -> Sense:
-        """The first sense that has a translation; else the first, made if there is none."""
+        """The first sense with a translation; else the first sense, made if there is none."""
         for sense in self.senses:
             if any(one.target == target for one in sense.translations):
                 return sense
@@ -93,81 +75,73 @@ class SkipIn(api.Body):
 
 
 class ArticleIn(SkipIn):
-    """The structure of an entry, in place of the one it has."""
+    """The structure of an entry, which replaces the earlier one."""
 
     article: Article
 
 
 class ExampleIn(SkipIn):
-    """An example for the sense that a translation belongs to."""
+    """An example for the sense of a translation."""
 
     target: api.Word
     example: Example
 
 
-ArticleAnswer = api.answer("ArticleAnswer", article=Article)
+ArticleAnswer = api.response("ArticleAnswer", article=Article)
 
 
 @router.put("/api/entry/article", response_model=ArticleAnswer, responses=api.problems(404))
 def write_article(book: BookOf, body: ArticleIn) -> Any:
-    """Keep part of speech, senses, labels, comments, examples and notes of an entry."""
-    known_entry(book.store, body.source)
-    with book.store.writing() as connection:
-        keep_article(connection, body.source, body.article, body.reviewer)
+    """Store part of speech, senses, labels, comments, examples and notes of an entry."""
+    with book.database.writing() as db:
+        entry_of(db, body.source)
+        keep_article(db, body.source, body.article, body.reviewer)
     return {"article": body.article}
 
 
 @router.post("/api/entry/example", response_model=ArticleAnswer, responses=api.problems(404))
 def choose_example(book: BookOf, body: ExampleIn) -> Any:
     """Add a sentence to an entry."""
-    known_entry(book.store, body.source)
     if not body.example.source and not body.example.target:
         raise api.ProblemError(400, "The example is empty; give a sentence.")
-    with book.store.writing() as connection:
-        article = article_of(connection, body.source)
-        sense = article.sense_of(body.target)
-        if body.example not in sense.examples and len(sense.examples) < _MOST:
-            sense.examples.append(body.example)
-        keep_article(connection, body.source, article, body.reviewer)
+    with book.database.writing() as db:
+        entry_of(db, body.source)
+        article = article_of(db, body.source)
+        examples = article.sense_of(body.target).examples
+        if body.example not in examples and len(examples) < _MOST:
+            examples.append(body.example)
+        keep_article(db, body.source, article, body.reviewer)
     return {"article": article}
 
 
-def article_of(connection: sqlite3.Connection | Store, source: str) -> Article:
+def article_of(db: sqlite3.Connection, source: str) -> Article:
     """The article of a word; an empty one if nobody wrote it."""
     query = "SELECT article FROM articles WHERE source = ? ORDER BY id DESC LIMIT 1"
-    for row in connection.execute(query, (source,)):
-        return Article.model_validate_json(row["article"])
-    return Article()
+    row = db.execute(query, (source,)).fetchone()
+    return Article() if row is None else Article.model_validate_json(row[0])
 
 
-def all_articles(store: Store) -> dict[str, Article]:
+def all_articles(db: sqlite3.Connection) -> dict[str, Article]:
     """The article of every word that has one."""
-    rows = store.all("SELECT source, article FROM articles ORDER BY id")
-    newest = {row["source"]: row["article"] for row in rows}
+    newest = dict(db.execute("SELECT source, article FROM articles ORDER BY id").fetchall())
     return {source: Article.model_validate_json(text) for source, text in newest.items()}
 
 
-def keep_article(connection: sqlite3.Connection, source: str, article: Article, reviewer: str) -> None:
+def keep_article(db: sqlite3.Connection, source: str, article: Article, reviewer: str) -> None:
     """Make an article the newest of its word, within a transaction."""
-    connection.execute(
-        "INSERT INTO articles (source, article, reviewer, at) VALUES (?, ?, ?, ?)",
-        (source, json.dumps(article.model_dump(), ensure_ascii=False), reviewer, now()),
-    )
+    query = "INSERT INTO articles (source, article, reviewer, at) VALUES (?, ?, ?, ?)"
+    db.execute(query, (source, article.model_dump_json(), reviewer, now()))
 
 
 def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
-    """Take over what a row of a sheet says about a translation; whether anything was new is returned."""
+    """Add what a row of a sheet says about a translation; whether anything was new is returned."""
     before = article.model_dump()
-    said = {name: row.get(name, "").strip() for name in ("gloss", "labels", "comment", "example")}
-    speech = row.get("part_of_speech", "").strip()
-    if not speech and not any(said.values()):
+    cells = {name: cell.strip() for name, cell in row.items()}
+    if not any(cells.get(name) for name in ("part_of_speech", "gloss", "labels", "comment", "example")):
         return False
-    cell = row.get("sense", "").strip()
-    if cell.isdecimal() and (len(cell) > _MOST_DIGITS or int(cell) > _MOST):
-        raise BilexError(
-            f"Sense {cell[:_MOST_DIGITS]} is more than the {_MOST} senses that an entry may have"
-        )
-    number = int(cell) if cell.isdecimal() else 0
+    number = int(cells["sense"][:9]) if cells.get("sense", "").isdecimal() else 0
+    if number > _MOST:
+        raise BilexError(f"Sense {number} is more than the {_MOST} senses that an entry may have")
     while len(article.senses) < number:
         article.senses.append(Sense())
     sense = article.senses[number - 1] if number else article.sense_of(target)
@@ -175,41 +149,43 @@ def merge_row(article: Article, target: str, row: dict[str, str]) -> bool:
     if found is None:
         found = TranslationOf(target=target)
         sense.translations.append(found)
-    article.part_of_speech = speech or article.part_of_speech
-    sense.gloss = said["gloss"] or sense.gloss
-    labels = [one.strip() for one in said["labels"].split(",") if one.strip()]
+    article.part_of_speech = cells.get("part_of_speech") or article.part_of_speech
+    sense.gloss = cells.get("gloss") or sense.gloss
+    labels = [one.strip() for one in cells.get("labels", "").split(",") if one.strip()]
     sense.labels = [one for one in labels if one not in found.labels] or sense.labels
-    found.comment = said["comment"] or found.comment
-    first, _, second = said["example"].partition(EXAMPLE)
-    example = Example(source=first, target=second)
-    if said["example"] and example not in sense.examples:
-        sense.examples.append(example)
-    checked = Article.model_validate(article.model_dump())
-    return checked.model_dump() != before
+    found.comment = cells.get("comment") or found.comment
+    if text := cells.get("example"):
+        first, _, second = text.partition(EXAMPLE)
+        example = Example(source=first, target=second)
+        if example not in sense.examples:
+            sense.examples.append(example)
+    return Article.model_validate(article.model_dump()).model_dump() != before
 
 
 def described(entry: Entry, article: Article | None) -> Sequence[Entry]:
-    """A pair with what its article says: one entry for each sense that has the translation."""
+    """A pair with what its article says: one entry for each sense with the translation."""
     if article is None:
         return [entry]
     entry = replace(entry, part_of_speech=article.part_of_speech)
-    own = [
+    found = [
         (number, sense, translation)
         for number, sense in enumerate(article.senses, 1)
         for translation in sense.translations
         if translation.target == entry.target
     ]
-    if not own and len(article.senses) == 1:
-        own = [(1, article.senses[0], TranslationOf(target=entry.target))]
-    made = [
-        replace(
-            entry,
-            sense=number if len(article.senses) > 1 else entry.sense,
-            gloss=sense.gloss,
-            labels=", ".join([*sense.labels, *translation.labels]),
-            comment=translation.comment,
-            example=sense.examples[0].text if sense.examples else "",
+    if not found and len(article.senses) == 1:
+        found = [(1, article.senses[0], TranslationOf(target=entry.target))]
+    made = []
+    for number, sense, translation in found:
+        example = sense.examples[0] if sense.examples else Example()
+        made.append(
+            replace(
+                entry,
+                sense=number if len(article.senses) > 1 else entry.sense,
+                gloss=sense.gloss,
+                labels=", ".join([*sense.labels, *translation.labels]),
+                comment=translation.comment,
+                example=f"{example.source}{EXAMPLE}{example.target}" if example.target else example.source,
+            )
         )
-        for number, sense, translation in own
-    ]
     return made or [entry]

@@ -7,7 +7,7 @@ import hashlib
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -21,39 +21,37 @@ from bilex.core.errors import BilexError
 from bilex.core.files import temporary_path
 from bilex.core.progress import SILENT, Progress
 from bilex.model.space import Side
-from bilex_workbench import interface as api
+from bilex_workbench import api
 from bilex_workbench.entries import forms_of
-from bilex_workbench.state import Book, BookOf
+from bilex_workbench.workbench import Book, BookOf, Reader
 
 router = APIRouter(tags=["table"])
-SUFFIX = ".corpus.sqlite"
 _APPLICATION = 0x62697863  # "bixc"
 _SHORTEST, _LONGEST = 12, 240  # characters of a sentence that may be an example
 _LINES = 10_000  # between two reports of progress
 _RANKED = 60  # sentences that are compared: each costs a read of the index
 _MOST_FORMS = 16  # of a word, the most frequent first
-_BEST_WORDS = 11
-_NEIGHBOURS, _FREQUENT = 20, 20_000  # words near a word, among so many of the most frequent
-_READ = 1_000  # sentences with the rarer of two words in which the other is looked for
+_BEST_WORDS = 11  # in a sentence
+_NEIGHBOURS, _FREQUENT = 20, 20_000  # how many words near a word, among the most frequent ones
+_READ = 1_000  # sentences with the rarer of two words in which the other is searched
 _SIDES = ("source", "target")
 Row = tuple[str, str, int]  # both sentences and their number
-_WORD = re.compile(r"\w+", re.UNICODE)
 
 
-class Marked(api.Answer):
-    """A sentence, and where the word stands in it, in characters."""
+class Marked(api.Response):
+    """A sentence with the places of a word in it, in characters."""
 
     text: str
     marks: list[tuple[int, int]]
 
 
-class SourceExample(api.Answer):
+class SourceExample(api.Response):
     """A sentence of the source language."""
 
     source: Marked
 
 
-class TargetExample(api.Answer):
+class TargetExample(api.Response):
     """A sentence of the target language."""
 
     target: Marked
@@ -63,7 +61,7 @@ class ParallelExample(SourceExample, TargetExample):
     """A sentence and its translation."""
 
 
-ExamplesAnswer = api.answer(
+ExamplesAnswer = api.response(
     "ExamplesAnswer",
     corpus=bool,
     parallel=list[ParallelExample],
@@ -73,36 +71,31 @@ ExamplesAnswer = api.answer(
 
 
 @router.get("/api/examples", response_model=ExamplesAnswer)
-def examples(book: BookOf, source: api.WordQuery, target: api.TextQuery = "", k: api.K = 3) -> Any:
+def examples(
+    book: BookOf, db: Reader, source: api.WordQuery, target: api.TextQuery = "", k: api.K = 3
+) -> Any:
     """Good sentences of the corpus with a word, its translation, or both; empty without a corpus."""
     corpus = book.bench.corpus
     if corpus is None:
         return {"corpus": False, "parallel": [], "source": [], "target": []}
-    words = [[source, *forms_of(book.store, source)], _target_forms(book, target)]
+    words, row = book.space.target, book.space.target.key_to_index.get(target)
+    listed = db.execute("SELECT row FROM forms WHERE side = 1 AND head = ? LIMIT 50", (row,))
+    target_forms = [target, *(words.index_to_key[form] for (form,) in listed)] if target else []
+    forms = [[source, *forms_of(db, source)], target_forms]
     near = [_neighbours(book, source, "source"), _neighbours(book, target, "target")]
     if book.direction == "forward":
-        return {"corpus": True, **corpus.examples(words, near, k)}
-    found = corpus.examples(words[::-1], near[::-1], k)
+        return {"corpus": True, **corpus.examples(forms, near, k)}
+    found = corpus.examples(forms[::-1], near[::-1], k)
     other = {"source": "target", "target": "source", "parallel": "parallel"}
-    turned = {
+    swapped = {
         other[name]: [{other[side]: one for side, one in row.items()} for row in rows]
         for name, rows in found.items()
     }
-    return {"corpus": True, **turned}
-
-
-def _target_forms(book: Book, target: str) -> list[str]:
-    """A target word with the forms that are listed under it."""
-    words = book.space.target
-    row = words.key_to_index.get(target)
-    if row is None:
-        return [target] if target else []
-    found = book.store.all("SELECT row FROM forms WHERE side = 1 AND head = ? LIMIT 50", row)
-    return [target, *(words.index_to_key[one["row"]] for one in found)]
+    return {"corpus": True, **swapped}
 
 
 def _neighbours(book: Book, word: str, side: Side) -> set[str]:
-    """Frequent words near a word: rare ones stand in few sentences, and all words take ten times as long."""
+    """Frequent words near a word: rare ones are in few sentences, and all words take ten times as long."""
     words = book.space.words(side)
     row = words.key_to_index.get(word)
     if row is None:  # a word that somebody typed
@@ -116,18 +109,20 @@ def _neighbours(book: Book, word: str, side: Side) -> set[str]:
 def corpus_file(model: str | Path) -> Path:
     """The index of a model's corpus, beside the model."""
     folder = Path(model).resolve()
-    return folder.with_name(folder.name + SUFFIX)
+    return folder.with_name(folder.name + ".corpus.sqlite")
 
 
 def opened_corpus(
     model: str | Path, source: str | None, target: str | None, progress: Progress = SILENT
 ) -> Corpus | None:
-    """The index of a corpus, built where it is missing or its files have changed."""
+    """The index of a corpus, built if it is missing or its files have changed."""
     path = corpus_file(model)
     if source is None and target is None:
         return Corpus(path) if path.is_file() else None
     texts = [_files(name) for name in (source, target)]
-    mark = _fingerprint(texts)
+    stats = [[(str(one.resolve()), one.stat()) for one in side] for side in texts]
+    facts = [[(name, stat.st_size, stat.st_mtime_ns) for name, stat in side] for side in stats]
+    mark = hashlib.sha256(repr(facts).encode()).hexdigest()
     if path.is_file():
         found = Corpus(path)
         if found.mark == mark:
@@ -141,23 +136,14 @@ def _files(name: str | None) -> list[Path]:
     if name is None:
         return []
     path = Path(name)
-    if path.is_dir():
-        found = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
-        if found:
-            return found
-    elif path.is_file():
-        return [path]
-    raise BilexError(f"{name}: is no text file and no folder with text files.")
+    listed = sorted(path.iterdir()) if path.is_dir() else [path]
+    found = [one for one in listed if one.is_file() and (one == path or not one.name.startswith("."))]
+    if not found:
+        raise BilexError(f"{name}: is no text file and no folder with text files.")
+    return found
 
 
-def _fingerprint(texts: Sequence[Sequence[Path]]) -> str:
-    """What says whether the files are still the same: names, sizes and times."""
-    stats = [[(str(one.resolve()), one.stat()) for one in side] for side in texts]
-    facts = [[(name, stat.st_size, stat.st_mtime_ns) for name, stat in side] for side in stats]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
-
-
-def _lines(files: Sequence[Path], advance: Any) -> Iterator[str]:
+def _lines(files: Sequence[Path], advance: Callable[[float], None]) -> Iterator[str]:
     for path in files:
         try:
             with path.open("rb") as raw:
@@ -186,7 +172,7 @@ def _sentences(sides: Sequence[Iterator[str]], counts: list[int]) -> Iterator[tu
 
 def _build(path: Path, texts: Sequence[Sequence[Path]], mark: str, progress: Progress) -> None:
     """Write the index, whole or not at all."""
-    size = sum(one.stat().st_size for side in texts for one in side)
+    size, counts = sum(one.stat().st_size for side in texts for one in side), [0, 0]
     try:
         with temporary_path(path) as made, progress.task("Indexing the corpus", size) as task:
             with closing(sqlite3.connect(made, isolation_level=None)) as connection:
@@ -196,13 +182,11 @@ def _build(path: Path, texts: Sequence[Sequence[Path]], mark: str, progress: Pro
                     "detail=column, tokenize='unicode61 remove_diacritics 0'); "
                     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL); BEGIN;"
                 )
-                counts = [0, 0]
                 connection.executemany(
                     "INSERT INTO sentences (rowid, source, target) VALUES (?, ?, ?)",
                     _sentences([_lines(side, task.advance) for side in texts], counts),
                 )
-                parallel = counts[0] == counts[1] > 0
-                facts = [("mark", mark), ("parallel", str(int(parallel)))]
+                facts = [("mark", mark), ("parallel", str(int(counts[0] == counts[1] > 0)))]
                 connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
                 connection.execute("COMMIT")
             made.replace(path)
@@ -232,7 +216,7 @@ class Corpus:
         self, words: Sequence[Sequence[str]], near: Sequence[set[str]], k: int = 3
     ) -> dict[str, list[dict[str, Any]]]:
         """The best sentences: short, whole, and with words that are near the word in meaning."""
-        found = [self._rows(side, words[side]) for side in range(len(_SIDES))]
+        found = [self._rows(side, words[side]) for side in (0, 1)]
         one_side = [words[0], []], [[], words[1]]
         return {
             "parallel": _best(self._pairs(words, found), words, near[0] | near[1], k),
@@ -284,7 +268,7 @@ def _best(
     best: list[dict[str, Any]] = []
     for text in sorted(once, key=lambda text: _worth(text, near), reverse=True):
         marked = {
-            name: _marked(sentence, found)
+            name: {"text": sentence, "marks": [one.span() for one in _pattern(found).finditer(sentence)]}
             for name, sentence, found in zip(_SIDES, once[text][:2], words, strict=True)
             if found
         }
@@ -296,17 +280,11 @@ def _best(
 
 
 def _worth(sentence: str, near: set[str]) -> float:
-    words = [word.casefold() for word in _WORD.findall(sentence)]
+    words = [word.casefold() for word in re.findall(r"\w+", sentence)]
     whole = (sentence[:1].isupper() or not sentence[:1].isalpha()) + (sentence[-1:] in ".!?…。")
     typical = sum(word in near for word in set(words))
     digits = sum(character.isdigit() for character in sentence)
     return 2 * whole + min(2, typical) - abs(len(words) - _BEST_WORDS) / 4 - digits / 4
-
-
-def _marked(sentence: str, words: Sequence[str]) -> dict[str, Any]:
-    """A sentence, and where the words stand in it, in characters."""
-    marks = [[one.start(), one.end()] for one in _pattern(words).finditer(sentence)]
-    return {"text": sentence, "marks": marks}
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:

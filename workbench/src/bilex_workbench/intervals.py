@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-Z = 1.959963984540054
+_Z = 1.959963984540054
+_BAND_ENDS = (1_000, 5_000, 20_000, 50_000, 100_000)
+_CONFIDENCE_CUTS = (0.2, 0.5, 0.8)
+CONFIDENCE_BANDS = [f"{low:g}-{high:g}" for low, high in pairwise((0, *_CONFIDENCE_CUTS, 1))]
+
+
+@dataclass(frozen=True)
+class FrequencyBand:
+    """A range of frequency ranks, both ends included."""
+
+    name: str
+    first: int
+    last: int
+
+
+def frequency_bands(words: int) -> list[FrequencyBand]:
+    """The bands of a vocabulary; the last ends with its last word."""
+    ends = (*(end for end in _BAND_ENDS if end < words), words)
+    return [FrequencyBand(f"{before + 1}-{end}", before + 1, end) for before, end in pairwise((0, *ends))]
+
+
+def band_of(rank: int, bands: list[FrequencyBand]) -> str:
+    """The name of the band of a rank."""
+    return next((band.name for band in bands if rank <= band.last), bands[-1].name)
+
+
+def confidence_band(confidence: float | None) -> str:
+    """The name of a confidence's band, such as "0.5-0.8"; "none" without a confidence."""
+    return "none" if confidence is None else CONFIDENCE_BANDS[bisect_right(_CONFIDENCE_CUTS, confidence)]
 
 
 @dataclass(frozen=True)
@@ -30,21 +58,21 @@ class Estimate:
 
     @property
     def width(self) -> float:
-        """From the lower to the upper end."""
+        """The width of the interval."""
         return self.high - self.low
 
 
 def wilson(share: float, decisions: float) -> Estimate:
-    """Wilson's interval of a share found in so many independent decisions, which need not be whole."""
-    squared = Z * Z
+    """Wilson's interval of a share found in a number of independent decisions, which need not be whole."""
+    squared = _Z * _Z
     middle = (share + squared / (2 * decisions)) / (1 + squared / decisions)
     spread = math.sqrt(share * (1 - share) / decisions + squared / (4 * decisions * decisions))
-    half = Z / (1 + squared / decisions) * spread
+    half = _Z / (1 + squared / decisions) * spread
     return Estimate(share, max(0.0, middle - half), min(1.0, middle + half))
 
 
 def estimate(strata: Sequence[Stratum]) -> Estimate | None:
-    """The share of right entries over all strata.
+    """The share of right entries over all strata; None without a decision.
 
     Each stratum counts by its entries, not by how many were drawn. The interval is Wilson's for the number
     of simple random decisions that would be as informative: with the variance Σ W²·p(1−p)/n of the weighted
@@ -52,51 +80,45 @@ def estimate(strata: Sequence[Stratum]) -> Estimate | None:
     taken for certain). Strata without a decision are left out, and their weight with them.
     """
     known = [one for one in strata if one.decided and one.entries]
-    entries = sum(one.entries for one in known)
-    if not entries:
+    if not known:
         return None
-    share = sum(one.entries * one.right / one.decided for one in known) / entries
-    return wilson(share, effective_decisions(known))
+    share = sum(one.entries * one.right / one.decided for one in known) / sum(one.entries for one in known)
+    return wilson(share, _effective_decisions(known))
 
 
-def effective_decisions(known: Sequence[Stratum]) -> float:
-    """How many simple random decisions say as much as these."""
-    decided = sum(one.decided for one in known)
-    entries = sum(one.entries for one in known)
+def _effective_decisions(known: Sequence[Stratum]) -> float:
+    """How many simple random decisions are as informative as these."""
+    decided, entries = sum(one.decided for one in known), sum(one.entries for one in known)
     variance, pooled = 0.0, 0.0
     for one in known:
         weight, p = one.entries / entries, (one.right + 1) / (one.decided + 2)
         variance += weight * weight * p * (1 - p) / one.decided
         pooled += weight * p
-    return min(decided, pooled * (1 - pooled) / variance) if variance else decided
+    return min(decided, pooled * (1 - pooled) / variance)
 
 
 def more_decisions(strata: Sequence[Stratum], width: float) -> int | None:
-    """How many more decisions would narrow the interval to a width, if they come out as those so far."""
-    now = estimate(strata)
-    if now is None:
+    """How many more decisions would narrow the interval to a width, if they turn out like those so far."""
+    current = estimate(strata)
+    if current is None:
         return None
-    if now.width <= width:
+    if current.width <= width:
         return 0
     known = [one for one in strata if one.decided and one.entries]
     decided = sum(one.decided for one in known)
-    efficiency = effective_decisions(known) / decided
-    low, high = decided, decided + 1
-    while wilson(now.share, efficiency * high).width > width:
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if wilson(now.share, efficiency * middle).width <= width else (middle, high)
-    return high - decided
+    efficiency = _effective_decisions(known) / decided
+    possible = range(decided, 1 << 40)
+    return bisect_left(
+        possible, True, key=lambda total: wilson(current.share, efficiency * total).width <= width
+    )
 
 
 def allocate(entries: Sequence[int], size: int, least: int = 2) -> list[int]:
     """How many to draw from each stratum: in proportion to its entries, but at least a few from each."""
-    size = min(size, sum(entries))
+    size, total = min(size, sum(entries)), sum(entries)
     drawn = [min(count, least) for count in entries]
     while sum(drawn) > size:
         drawn[drawn.index(max(drawn))] -= 1
-    total = sum(entries)
     while sum(drawn) < size:
         gaps = [
             size * count / total - got if got < count else -math.inf
@@ -106,36 +128,6 @@ def allocate(entries: Sequence[int], size: int, least: int = 2) -> list[int]:
     return drawn
 
 
-_CUTS = (1_000, 5_000, 20_000, 50_000, 100_000)
-_CONFIDENCE_CUTS = (0.2, 0.5, 0.8)
-CONFIDENCE_BANDS = [f"{low:g}-{high:g}" for low, high in pairwise((0, *_CONFIDENCE_CUTS, 1))]
-
-
-@dataclass(frozen=True)
-class FrequencyBand:
-    """A range of frequency ranks, both ends included."""
-
-    name: str
-    first: int
-    last: int
-
-
-def frequency_bands(words: int) -> list[FrequencyBand]:
-    """The bands of a vocabulary; the last ends with its last word."""
-    found, first = [], 1
-    for cut in (*(cut for cut in _CUTS if cut < words), words):
-        found.append(FrequencyBand(f"{first}-{cut}", first, cut))
-        first = cut + 1
-    return found
-
-
-def band_of(rank: int, bands: list[FrequencyBand]) -> str:
-    """The name of the band that a rank is in."""
-    return next((band.name for band in bands if rank <= band.last), bands[-1].name)
-
-
-def confidence_band(confidence: float | None) -> str:
-    """The name of a confidence's band, such as "0.5-0.8"; "none" without a confidence."""
-    if confidence is None:
-        return "none"
-    return CONFIDENCE_BANDS[bisect_right(_CONFIDENCE_CUTS, confidence)]
+def or_none(value: float) -> float | None:
+    """A number for SQLite and JSON: None instead of NaN."""
+    return None if math.isnan(value) else float(value)

@@ -1,4 +1,4 @@
-"""One long piece of work at a time, in a process of its own, with progress and a way to end it."""
+"""One job at a time, in a process of its own (`bilex_workbench.worker`), with progress and cancel."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from bilex_workbench.interface import Answer, ProblemError
-from bilex_workbench.store import now
+from bilex_workbench.api import ProblemError, Response
+from bilex_workbench.database import now
 
 if TYPE_CHECKING:
-    from bilex_workbench.state import Workbench
+    from bilex_workbench.workbench import Workbench
 
 Kind = Literal["learn", "fit"]
-_WAIT_FOR_END = 10.0
+_TERMINATION_SECONDS = 10.0
 
 
-class JobAnswer(Answer):
+class JobAnswer(Response):
     """A long piece of work."""
 
     id: str = Field(default_factory=lambda: secrets.token_hex(4))
@@ -39,115 +39,90 @@ class JobAnswer(Answer):
     seconds: float = 0
 
 
-class _Job:
-    """The work, its process, and what is called with its result before the state says that it is done."""
-
-    def __init__(self, kind: Kind, finish: Callable[[dict[str, Any]], None]) -> None:
-        self.shown, self.finish, self.finishing = JobAnswer(kind=kind), finish, False
-        self.began = time.monotonic()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "bilex_workbench.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def describe(self) -> JobAnswer:
-        if self.shown.state == "running":
-            self.shown.seconds = round(time.monotonic() - self.began, 1)
-        return self.shown.model_copy()
-
-
 class Jobs:
-    """Starts, watches and ends the one job."""
+    """Starts, watches and cancels the job."""
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
-        self._job: _Job | None = None
+        self._job: JobAnswer | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._began = 0.0
+        self._cancellable = False
         self._lock = threading.Lock()
 
     def describe(self) -> JobAnswer | None:
-        """The present or last job; None if there was none."""
-        return None if self._job is None else self._job.describe()
+        """The current or last job; None if there was none."""
+        job = self._job
+        if job is not None and job.state == "running":
+            job.seconds = round(time.monotonic() - self._began, 1)
+        return None if job is None else job.model_copy()
 
     def start(self, kind: Kind, order: dict[str, Any], finish: Callable[[dict[str, Any]], None]) -> JobAnswer:
-        """Start the work in a process of its own."""
+        """Start a job; `finish` gets its result before its state becomes "done"."""
         self._bench.begin(kind)
         try:
-            job = self._job = _Job(kind, finish)
+            command = [sys.executable, "-m", "bilex_workbench.worker"]
+            pipe = subprocess.PIPE
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         except BaseException:
             self._bench.end()
             raise
-        threading.Thread(target=self._watch, args=(job, order), name="job", daemon=True).start()
-        return job.describe()
+        job = self._job = JobAnswer(kind=kind)
+        self._process, self._began, self._cancellable = process, time.monotonic(), True
+        arguments = (job, process, {"kind": kind, **order}, finish)
+        threading.Thread(target=self._watch, args=arguments, name="job", daemon=True).start()
+        return job.model_copy()
 
-    def cancel(self) -> JobAnswer:
-        """End the work; nothing of it is kept."""
+    def cancel(self) -> None:
+        """End the job; nothing of it is kept."""
         with self._lock:
-            job = self._job
-            if job is None or job.shown.state != "running" or job.finishing:
-                raise ProblemError(409, "No job runs that could be cancelled.")
-            job.describe()
-            job.shown.state = "cancelled"
-        job.process.terminate()
+            if self._job is None or self._process is None or not self._cancellable:
+                raise ProblemError(409, "No job is running that could be cancelled.")
+            self._cancellable = False
+            self.describe()
+            self._job.state = "cancelled"
+        self._process.terminate()
         try:
-            job.process.wait(_WAIT_FOR_END)
+            self._process.wait(_TERMINATION_SECONDS)
         except subprocess.TimeoutExpired:
-            job.process.kill()
+            self._process.kill()
         self._bench.end()
-        return job.describe()
 
-    def stop(self) -> None:
-        """End the work when the server ends."""
-        with contextlib.suppress(ProblemError):
-            self.cancel()
-
-    def _watch(self, job: _Job, order: dict[str, Any]) -> None:
-        result: dict[str, Any] = {}
-        process, shown = job.process, job.shown
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def _watch(
+        self,
+        job: JobAnswer,
+        process: subprocess.Popen[bytes],
+        order: dict[str, Any],
+        finish: Callable[[dict[str, Any]], None],
+    ) -> None:
+        """Send the order, follow the progress, and finish the job."""
+        assert process.stdin is not None and process.stdout is not None
+        result = None
         try:
             process.stdin.write(json.dumps(order).encode() + b"\n")
             process.stdin.flush()  # it stays open: the process ends when the server does
-            result = _follow(shown, process.stdout)
+            for line in process.stdout:
+                report = json.loads(line)
+                result = report.pop("result", None)
+                for name, value in report.items():
+                    setattr(job, name, value)
         except (OSError, ValueError) as error:
-            shown.detail = f"The work ended unexpectedly ({error})."
+            job.detail = f"The job ended unexpectedly ({error})."
         code = process.wait()
         process.stdout.close()
         with contextlib.suppress(OSError):
             process.stdin.close()
         with self._lock:
-            if shown.state != "running":
+            if job.state != "running":
                 return
-            job.finishing = True
-        if shown.detail is None and (code or not result):
-            shown.detail = (
-                f"The work ended unexpectedly (exit code {code}); try fewer words or another method."
-            )
-        if shown.detail is None:
+            self._cancellable = False
+        if job.detail is None and result is None:
+            job.detail = f"The job ended unexpectedly (exit code {code}); try fewer words or another method."
+        if job.detail is None and result is not None:
             try:
-                job.finish(result)
+                finish(result)
             except Exception as error:
-                shown.detail = str(error)
+                job.detail = str(error)
         self._bench.end()
-        job.describe()
-        shown.state = "failed" if shown.detail else "done"
-
-
-def _follow(shown: JobAnswer, lines: IO[bytes]) -> dict[str, Any]:
-    """Take over what the process reports; its result is put together and returned."""
-    result: dict[str, Any] = {}
-    changes: list[Any] = []
-    for line in lines:
-        said = json.loads(line)
-        if "error" in said:
-            shown.detail = said["error"]
-        elif "result" in said:
-            result = {**said["result"], "changes": changes}
-        elif "changes" in said:
-            changes.extend(said["changes"])
-        else:
-            for name, value in said.items():
-                setattr(shown, name, value)
-    return result
+        self.describe()
+        job.state = "failed" if job.detail else "done"

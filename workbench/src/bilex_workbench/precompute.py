@@ -1,8 +1,7 @@
-"""Precompute the table of entries in the background: every source word with its best translations.
+"""Fill the table of entries in the background: every word with its best translations, kind and priority.
 
-The most frequent words come first. Words are searched a few at a time, and hardly any while people ask for
-something, so that nobody waits long for what is done here. What is done is remembered, so that a server that
-is started again goes on where it was.
+The most frequent words come first. Few words are searched at a time, and hardly any while requests come. A
+server that is started again continues where it was.
 """
 
 from __future__ import annotations
@@ -13,59 +12,100 @@ import random
 import sqlite3
 import threading
 import time
-from dataclasses import fields
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
-from bilex.model.known import Proposals, Proposer, doubtful_seeds
-from bilex.model.space import Direction, Floats, Rows
+from bilex.fit.calibration import Numbers
+from bilex.model.known import Proposals, doubtful_seeds
+from bilex.model.space import Direction, Rows
+from bilex_workbench.api import LONGEST_WORD
+from bilex_workbench.database import Database, fact, set_facts
 from bilex_workbench.decisions import cover_forms, refresh
-from bilex_workbench.engine import DIRECTIONS, STORED, STORED_CANDIDATES, Engine
-from bilex_workbench.interface import LONGEST_WORD
+from bilex_workbench.engine import DIRECTIONS, STORED, STORED_CANDIDATES, Engine, candidates
+from bilex_workbench.intervals import or_none
 from bilex_workbench.kinds import Kinds
-from bilex_workbench.priority import Priorities, in_queue, sample_rows
 from bilex_workbench.recalibration import UNCHANGED
-from bilex_workbench.store import Store, remember
 
-_BLOCK = 256  # words that are written at a time
-_SEARCHED, _SEARCHED_ALONE = 32, 128  # words that are searched at a time, and if nobody was here for a while
-_PAUSE, _LOOK_EVERY = 0.01, 0.2
-_BUSY_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_BLOCK, _IDLE_BLOCK = 32, 256  # words per search and transaction; the latter if no request came for a while
+_PAUSE, _BUSY_PAUSE, _LONGEST_PAUSE, _LOOK_EVERY = 0.01, 0.05, 1.0, 0.2
 _ROWS_PER_TRANSACTION = 8192
 _KIND_CANDIDATES = 5
 _DOUBTFUL = 500  # seeds that are offered for another look
-_PARTS = tuple(field.name for field in fields(Proposals))
+_FREQUENT, _SAMPLE = 20_000, 1_000
+_UNLISTED = 0.3  # weight of words that no table lists as a lemma: forms without one, names, rare compounds
+COMPARED = 2  # candidates that a priority depends on: the first, and how far the second is behind
+
+
+class Priorities:
+    """The value of a decision about each entry, relative to a sample of frequent words (their `leads`).
+
+    Decisions in this order correct the dictionary most often, and where readers meet it. What the model
+    learns from them about other words differs little between orders (research/workbench.md).
+    """
+
+    def __init__(self, leads: Numbers) -> None:
+        self._leads = np.sort(leads)
+
+    def __call__(self, rows: Rows, found: Proposals, listed: npt.NDArray[np.bool_]) -> Numbers:
+        """From 0 to 1: uncertain × frequent, less where not listed; 0 for entries that the seeds know.
+
+        Uncertain is the share of the sample with a greater lead, which needs no confidence: a model of few
+        seeds has none. The weight of frequency falls with the logarithm of the rank.
+        """
+        own = leads(found)
+        ties = np.searchsorted(self._leads, own, "left") + np.searchsorted(self._leads, own, "right")
+        uncertain = 1 - (ties + 1) / (2 * len(self._leads) + 2)  # never quite 0 or 1
+        frequent = 1 / (1 + np.log10(1 + rows))
+        asked = (found.rows[:, 0] >= 0) & ~found.known[:, 0]
+        return np.where(asked, uncertain * frequent * np.where(listed, 1.0, _UNLISTED), 0.0)
+
+
+def leads(found: Proposals) -> Numbers:
+    """How far the second translation is behind the first; 0 for words with one translation."""
+    scores = found.scores.astype(np.float64)
+    if scores.shape[1] < COMPARED:
+        return np.zeros(len(scores))
+    return np.nan_to_num(scores[:, 0] - scores[:, 1], nan=0.0)
+
+
+def sample_rows(words: int) -> Rows:
+    """At most a thousand rows, evenly spread over the frequent words."""
+    frequent = min(words, _FREQUENT)
+    return np.unique(np.linspace(0, frequent - 1, min(frequent, _SAMPLE)).astype(np.int64))
+
+
+def in_queue(priority: float, kind: str) -> float:
+    """The place of an entry in the queue, from 0 to 1: content words come before all others."""
+    return priority and (priority + (kind == "content")) / 2
+
+
+class _StoppedError(Exception):
+    """The server ends or opens another model."""
 
 
 class Precompute(threading.Thread):
-    """Translates all words of an open model into a review file.
+    """Fills the table of one direction from an open model.
 
-    That of source words keeps the candidates of both languages; that of target words reads them there.
+    The review file of source words stores the candidates of both languages; the other table uses them.
     """
 
-    def __init__(self, engine: Engine, store: Store | None = None, direction: Direction = "forward") -> None:
-        super().__init__(name="filling", daemon=True)
-        self.engine, self.direction = engine, direction
-        self.store = store or engine.store
+    def __init__(self, engine: Engine, database: Database, direction: Direction = "forward") -> None:
+        super().__init__(name="precompute", daemon=True)
+        self.engine, self.database, self.direction = engine, database, direction
+        self.forward = direction == "forward"
         self.space = engine.spaces[direction]
         self.total = len(self.space.source)
-        self._stopped = threading.Event()
-        self._priorities: Priorities | None = None
-        self._kinds: Kinds | None = None
         self.error: str | None = None
-
-    @property
-    def done(self) -> int:
-        """How many words have their entry."""
-        return min(self.total, int(self.store.fact("entries_done", 0)))
-
-    @property
-    def complete(self) -> bool:
-        """Whether every word is done."""
-        return bool(self.store.fact("entries_complete") == self.engine.base)
+        self._stopped = threading.Event()
+        with database.reading() as db:
+            current = fact(db, "entries_of") == engine.base
+            self.done = min(self.total, fact(db, "entries_done", 0)) if current else 0  # words with an entry
+            self.complete = fact(db, "entries_complete") == engine.base  # whether all columns are filled
 
     def stop(self) -> None:
-        """End after the present block."""
+        """End after the current block."""
         self._stopped.set()
         if self.is_alive():
             self.join()
@@ -73,143 +113,142 @@ class Precompute(threading.Thread):
     def run(self) -> None:
         """Fill what is missing."""
         try:
-            while self._reads and self.engine.store.fact("entries_complete") != self.engine.base:
-                if self._stopped.wait(_LOOK_EVERY):
-                    return
-            self._prepare()
-            done = self._side(self.direction, "entries_done", self.total)
-            if done and not self._reads:
-                done = self._side("backward", "answers_done", len(self.space.target))
-            if done:
+            self._reset()
+            if self.forward:
+                self._fill("forward", "entries_done", self.total)
+                self._fill("backward", "answers_done", len(self.space.target))
+            else:
+                while self._read_fact("entries_complete", self.engine.database) != self.engine.base:
+                    self._give_way()
+                    time.sleep(_LOOK_EVERY)
+                self._fill("backward", "entries_done", self.total)
+            if not self.complete:
                 self._mark_mutual()
-        except (sqlite3.Error, OSError, ValueError, RuntimeError) as error:  # also where the process ends
-            self.error = f"The table could not be filled ({error}); start the server again."
+            for keys in self.space.keys.values():
+                self._give_way()
+                keys.prepare()
+        except _StoppedError:
+            pass
+        except (sqlite3.Error, OSError, ValueError, RuntimeError) as error:  # also while the process ends
+            self.error = f"The table could not be filled ({error}); restart the server."
 
-    @property
-    def _reads(self) -> bool:
-        """Whether candidates are read that another table keeps."""
-        return self.direction == "backward"
-
-    def _prepare(self) -> None:
-        """Start from nothing if the file was filled from another model."""
-        if self.store.fact("entries_of") == self.engine.base:
-            return
-        digest = hashlib.sha256()  # says whether rows still mean the same words
-        for word in self.space.source.index_to_key:
-            digest.update(word.encode("utf-8", "surrogatepass") + b"\n")
-        vocabulary = digest.hexdigest()
-        with self.store.writing() as connection:
-            connection.execute("DELETE FROM candidates")
-            connection.execute("DELETE FROM entries WHERE row >= ?", (self.total,))
-            if self.store.fact("vocabulary") != vocabulary:
-                connection.execute("DELETE FROM entries")
-            facts = {"vocabulary": vocabulary, "entries_of": self.engine.base, "entries_done": 0}
-            empty = {"answers_done": 0, "entries_complete": None, "lemmatised": None}
-            for name, value in (facts | empty).items():
-                remember(connection, name, value)
-
-    def _find_kinds(self) -> Kinds:
-        """What tells kinds and headwords; the headwords are kept, so that later starts need no tables."""
-        source, target = self.engine.translator.provenance.languages
-        languages = (target, source) if self._reads else (source, target)
-        kinds = Kinds(self.space, languages, self._give_way)
-        if self.store.fact("lemmatised") is None:
-            with self.store.writing() as connection:
-                connection.execute("DELETE FROM forms")
-                for side, words in enumerate((self.space.source, self.space.target)):
-                    heads = ((row, kinds.head(side, row)) for row in range(len(words)))
-                    connection.executemany(
-                        "INSERT INTO forms VALUES (?, ?, ?)",
-                        ((side, row, head) for row, head in heads if head != row),
-                    )
-                remember(connection, "lemmatised", kinds.lemmatised)
-        return kinds
-
-    def _side(self, direction: Direction, fact: str, total: int) -> bool:
-        """Translate all words of one language; whether the end was reached is returned."""
-        propose = self._stored if self._reads else self.engine.translator.proposer(direction, "csls")
-        done = int(self.store.fact(fact, 0))
-        if not self._reads:
-            self.engine.stored[direction] = done
-        if direction == self.direction and done < total:
-            self._kinds = self._find_kinds()
-            sample = self._searched(propose, sample_rows(self.total))  # what the queue's order compares with
-            if sample is None:
-                return False
-            self._priorities = Priorities.of(sample)
-        while done < total:
-            queries = np.arange(done, min(done + _BLOCK, total), dtype=np.int64)
-            proposals = self._searched(propose, queries)
-            if proposals is None:
-                return False
-            done = int(queries[-1]) + 1
-            with self.store.writing() as connection:
-                if not self._reads:
-                    _keep_candidates(connection, direction, queries, proposals)
-                if direction == self.direction:
-                    self._write_entries(connection, queries, proposals)
-                remember(connection, fact, done)
-            if not self._reads:
-                self.engine.stored[direction] = done
-            self.space.give_back_pages()
-            time.sleep(_PAUSE)  # lets decisions that wait for the file go first
-        return True
-
-    def _stored(self, queries: Rows | Floats, k: int) -> Proposals:
-        """The stored candidates of some rows."""
-        found = Proposals.blank(len(queries), k)
-        for place, row in enumerate(queries.tolist()):
-            answers = self.engine.candidates(row, self.direction)
-            if answers is not None:
-                parts = (found.rows, found.scores, found.confidence, found.known)
-                for name, part in zip(STORED.names or (), parts, strict=True):
-                    part[place, : len(answers)] = answers[name][:k]  # type: ignore[index]
-        return found
-
-    def _searched(self, propose: Proposer, queries: Rows) -> Proposals | None:
-        """The answers of some words; None if this is to end."""
-        found, start = [], 0
-        while start < len(queries):
-            self._give_way()
-            if self._stopped.is_set():
-                return None
-            size = _SEARCHED_ALONE if self.engine.alone else _SEARCHED
-            found.append(propose(queries[start : start + size], STORED_CANDIDATES))
-            start += size
-        return Proposals(*(np.concatenate([getattr(part, name) for part in found]) for name in _PARTS))
+    def _read_fact(self, name: str, database: Database | None = None) -> object:
+        with (database or self.database).reading() as db:
+            return fact(db, name)
 
     def _give_way(self) -> None:
-        """Wait while people ask for something, but go on a little even if they never stop."""
+        """Wait while requests come, but go on a little even if they never stop."""
         end = time.monotonic() + _LONGEST_PAUSE
         while self.engine.busy and time.monotonic() < end and not self._stopped.wait(_BUSY_PAUSE):
             pass
+        if self._stopped.is_set():
+            raise _StoppedError
 
-    def _write_entries(self, connection: sqlite3.Connection, queries: Rows, proposals: Proposals) -> None:
+    def _blocks(self, rows: Rows) -> Iterator[Rows]:
+        """Some rows after the other, with pauses for requests."""
+        start = 0
+        while start < len(rows):
+            self._give_way()
+            size = _IDLE_BLOCK if self.engine.idle else _BLOCK
+            yield rows[start : start + size]
+            start += size
+
+    def _reset(self) -> None:
+        """Start from nothing if the file was filled from another model."""
+        if self._read_fact("entries_of") == self.engine.base:
+            return
+        words = "\n".join(self.space.source.index_to_key).encode("utf-8", "surrogatepass") + b"\n"
+        vocabulary = hashlib.sha256(words).hexdigest()  # tells whether rows still mean the same words
+        with self.database.writing() as db:
+            db.execute("DELETE FROM candidates")
+            db.execute("DELETE FROM entries WHERE row >= ?", (self.total,))
+            if fact(db, "vocabulary") != vocabulary:
+                db.execute("DELETE FROM entries")
+            set_facts(db, vocabulary=vocabulary, entries_of=self.engine.base, entries_complete=None)
+            set_facts(db, entries_done=0, answers_done=0, lemmatised=None)
+
+    def _fill(self, direction: Direction, done_fact: str, total: int) -> None:
+        """Translate all words of one language, and write their entries if they are this table's."""
+        search = self.engine.translator.proposer(direction, "csls")
+        propose = search if self.forward else lambda rows, k: self._stored(rows)
+        with self.database.reading() as db:
+            done = fact(db, done_fact, 0)
+        own = direction == self.direction
+        if own and done < total:
+            kinds = self._find_kinds()
+            sampled = [leads(propose(rows, STORED_CANDIDATES)) for rows in self._blocks(sample_rows(total))]
+            priorities = Priorities(np.concatenate(sampled))
+        if self.forward:
+            self.engine.stored[direction] = done
+        for rows in self._blocks(np.arange(done, total, dtype=np.int64)):
+            proposals = propose(rows, STORED_CANDIDATES)
+            with self.database.writing() as db:
+                if self.forward:
+                    _store_candidates(db, direction, rows, proposals)
+                if own:
+                    self._write_entries(db, rows, proposals, kinds, priorities)
+                done = int(rows[-1]) + 1
+                set_facts(db, **{done_fact: done})
+            if own:
+                self.done = done
+            if self.forward:
+                self.engine.stored[direction] = done
+            self.space.release_pages()
+            time.sleep(_PAUSE)  # decisions that wait for the file go first
+
+    def _stored(self, rows: Rows) -> Proposals:
+        """The stored candidates of some rows."""
+        found = Proposals.blank(len(rows), STORED_CANDIDATES)
+        with self.engine.database.reading() as db:
+            for place, row in enumerate(rows.tolist()):
+                stored = candidates(db, row, self.direction)
+                if stored is not None:
+                    for part, name in (
+                        ("rows", "row"),
+                        ("scores", "score"),
+                        ("confidence",) * 2,
+                        ("known",) * 2,
+                    ):
+                        getattr(found, part)[place, : len(stored)] = stored[name]
+        return found
+
+    def _find_kinds(self) -> Kinds:
+        """What finds kinds and headwords; the headwords are stored for later starts."""
+        source, target = self.engine.translator.provenance.languages
+        kinds = Kinds(self.space, (source, target) if self.forward else (target, source), self._give_way)
+        if self._read_fact("lemmatised") is None:
+            with self.database.writing() as db:
+                db.execute("DELETE FROM forms")
+                for side, words in enumerate((self.space.source, self.space.target)):
+                    heads = ((side, row, kinds.head(side, row)) for row in range(len(words)))
+                    db.executemany(
+                        "INSERT INTO forms VALUES (?, ?, ?)", (one for one in heads if one[1] != one[2])
+                    )
+                set_facts(db, lemmatised=kinds.lemmatised)
+        return kinds
+
+    def _write_entries(
+        self, db: sqlite3.Connection, rows: Rows, found: Proposals, kinds: Kinds, priorities: Priorities
+    ) -> None:
         words, answers = self.space.source.index_to_key, self.space.target.index_to_key
-        change = UNCHANGED if self._reads else self.engine.change
-        new = change.of_all(proposals.confidence[:, 0])
-        assert self._priorities is not None and self._kinds is not None
-        pays = self._priorities(queries, proposals, self._kinds.listed(queries))
-        kinds = self._kinds.of(queries, proposals.rows[:, :_KIND_CANDIDATES])
-        rows = queries.tolist()
-        found = connection.execute(
-            "SELECT * FROM marks WHERE source IN (SELECT value FROM json_each(?))",
-            (json.dumps([words[row] for row in rows]),),
-        )
-        marks = {mark["source"]: mark for mark in found}
+        change = self.engine.change if self.forward else UNCHANGED
+        confidences = change.of_all(found.confidence[:, 0])
+        worth = priorities(rows, found, kinds.listed(rows))
+        kind_names = kinds.of(rows, found.rows[:, :_KIND_CANDIDATES])
+        first, last = int(rows[0]), int(rows[-1])
+        query = "SELECT * FROM marks WHERE source IN (SELECT value FROM json_each(?))"
+        listed = json.dumps(words[first : last + 1])
+        marks = {mark["source"]: (mark["kind"], mark["assignee"]) for mark in db.execute(query, (listed,))}
         values = []
-        for number, row in enumerate(rows):
-            source, answer = words[row], int(proposals.rows[number, 0])
-            target = answers[answer] if answer >= 0 else None
+        for number, row in enumerate(rows.tolist()):
+            source, answer = words[row], int(found.rows[number, 0])
             if len(source) > LONGEST_WORD:
                 continue
-            if len(target or "") > LONGEST_WORD:
-                target = None
-            mark = marks.get(source)
-            marked = mark["kind"] if mark else None
-            kind = marked or kinds[number]
-            head = row if marked and kind != "inflected" else self._kinds.head(0, row)
-            lemma = answers[self._kinds.head(1, answer)] if target else None
+            target = answers[answer] if answer >= 0 and len(answers[answer]) <= LONGEST_WORD else None
+            marked, assignee = marks.get(source, (None, ""))
+            kind = marked or kind_names[number]
+            head = row if marked and kind != "inflected" else kinds.head(0, row)
+            lemma = answers[kinds.head(1, answer)] if target and head == row else None
             values.append(
                 {
                     "row": row,
@@ -217,89 +256,75 @@ class Precompute(threading.Thread):
                     "target": target,
                     "source_key": source.casefold(),
                     "target_key": target.casefold() if target else None,
-                    "score": float(proposals.scores[number, 0]) if target else None,
-                    "model_confidence": _or_none(proposals.confidence[number, 0]),
-                    "confidence": _or_none(new[number]),
+                    "score": float(found.scores[number, 0]) if target else None,
+                    "model_confidence": or_none(found.confidence[number, 0]),
+                    "confidence": or_none(confidences[number]),
                     "target_rank": answer + 1 if target else None,
                     "identical": source == target,
-                    "known": bool(proposals.known[number, 0]),
-                    "priority": in_queue(float(pays[number]), kind),
+                    "known": bool(found.known[number, 0]),
+                    "priority": in_queue(float(worth[number]), kind),
                     "shuffled": random.Random(row).getrandbits(31),
                     "kind": kind,
                     "headword": words[head] if len(words[head]) <= LONGEST_WORD else source,
-                    "answer": lemma if lemma and len(lemma) <= LONGEST_WORD and head == row else target,
-                    "assignee": mark["assignee"] if mark else "",
+                    "answer": lemma if lemma and len(lemma) <= LONGEST_WORD else target,
+                    "assignee": assignee,
                 }
             )
         if values:
             given = ", ".join(f":{name}" for name in values[0])
             updates = ", ".join(f"{name} = excluded.{name}" for name in values[0])
-            connection.executemany(
+            db.executemany(
                 f"INSERT INTO entries ({', '.join(values[0])}) VALUES ({given}) "
                 f"ON CONFLICT (row) DO UPDATE SET {updates}, mutual = NULL",
                 values,
             )
-        decided = connection.execute(
+        decided = db.execute(
             "SELECT source FROM entries WHERE row BETWEEN ? AND ? AND "
-            "(EXISTS (SELECT 1 FROM decisions WHERE decisions.source = entries.source) "
-            "OR EXISTS (SELECT 1 FROM notes WHERE notes.source = entries.source))",
-            (rows[0], rows[-1]),
+            "(source IN (SELECT source FROM decisions) OR source IN (SELECT source FROM notes))",
+            (first, last),
         )
-        for one in decided.fetchall():
-            refresh(connection, one["source"])
-        cover_forms(connection, rows[0], rows[-1])
+        for (source,) in decided.fetchall():
+            refresh(db, source)
+        cover_forms(db, "row BETWEEN ? AND ?", first, last)
 
     def _mark_mutual(self) -> None:
-        """Say of every pair whether each word is the other's first answer."""
-        if self.complete:
-            return
-        forward, best = (
-            self._first_answers(self.direction),
-            self._first_answers(DIRECTIONS[self.direction == "forward"]),
-        )
-        rows = np.arange(self.total)
-        mutual = np.where(forward >= 0, best[np.maximum(forward, 0)] == rows, False)
+        """Store which pairs are each other's first answers, and which seeds are doubtful."""
+        other = DIRECTIONS[self.forward]
+        forward, backward = self._first_answers(self.direction), self._first_answers(other)
+        mutual = (forward >= 0) & (backward[np.maximum(forward, 0)] == np.arange(self.total))
         for start in range(0, self.total, _ROWS_PER_TRANSACTION):
             part = range(start, min(start + _ROWS_PER_TRANSACTION, self.total))
-            with self.store.writing() as connection:
-                connection.executemany(
-                    "UPDATE entries SET mutual = ? WHERE row = ?", [(int(mutual[row]), row) for row in part]
-                )
+            with self.database.writing() as db:
+                values = [(int(mutual[row]), row) for row in part]
+                db.executemany("UPDATE entries SET mutual = ? WHERE row = ?", values)
             time.sleep(_PAUSE)
-        seeds = doubtful_seeds(self.engine.translator, _DOUBTFUL)  # that the model answers otherwise
-        doubtful = dict.fromkeys(one.target if self._reads else one.source for one in seeds)
-        with self.store.writing() as connection:
-            connection.executemany(  # seeds have priority 0, doubtful ones less than any content word
+        seeds = doubtful_seeds(self.engine.translator, _DOUBTFUL)
+        doubtful = dict.fromkeys(one.source if self.forward else one.target for one in seeds)
+        with self.database.writing() as db:
+            db.executemany(  # seeds have priority 0, doubtful ones less than any content word
                 "UPDATE entries SET priority = ? WHERE source = ? AND known = 1",
                 [(0.4 * (1 - place / len(doubtful)), source) for place, source in enumerate(doubtful)],
             )
-            remember(connection, "entries_complete", self.engine.base)
+            set_facts(db, entries_complete=self.engine.base)
+        self.complete = True
 
     def _first_answers(self, direction: Direction) -> Rows:
         """The row of each word's first stored candidate; -1 where there is none."""
         first = np.full(len(self.engine.spaces[direction].source), -1, np.int64)
         query = "SELECT row, answers FROM candidates WHERE direction = ?"
-        for row, answers in self.engine.store.rows(query, DIRECTIONS.index(direction)):
-            if answers:
-                first[row] = int.from_bytes(answers[:4], "little", signed=True)
+        with self.engine.database.reading() as db:
+            for row, answers in db.execute(query, (DIRECTIONS.index(direction),)):
+                if answers:
+                    first[row] = np.frombuffer(answers, STORED, 1)["row"][0]
         return first
 
 
-def _keep_candidates(
-    connection: sqlite3.Connection, direction: Direction, queries: Rows, proposals: Proposals
-) -> None:
-    made = np.empty(proposals.rows.shape, STORED)
-    made["row"], made["score"] = proposals.rows, proposals.scores
-    made["confidence"], made["known"] = proposals.confidence, proposals.known
-    there = proposals.rows >= 0
-    connection.executemany(
-        "INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)",
-        [
-            (DIRECTIONS.index(direction), row, answers[kept].tobytes())
-            for row, answers, kept in zip(queries.tolist(), made, there, strict=True)
-        ],
-    )
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _store_candidates(db: sqlite3.Connection, direction: Direction, rows: Rows, found: Proposals) -> None:
+    made = np.empty(found.rows.shape, STORED)
+    made["row"], made["score"] = found.rows, found.scores
+    made["confidence"], made["known"] = found.confidence, found.known
+    values = [
+        (DIRECTIONS.index(direction), row, answers[answers["row"] >= 0].tobytes())
+        for row, answers in zip(rows.tolist(), made, strict=True)
+    ]
+    db.executemany("INSERT OR REPLACE INTO candidates VALUES (?, ?, ?)", values)

@@ -1,52 +1,41 @@
-"""The application: its routes, its description in OpenAPI, its errors, and a fast path for translations."""
+"""The application with its OpenAPI description and errors, and limits on connections that uvicorn lacks."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import socket
 import sqlite3
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
-from urllib.parse import parse_qsl
+from typing import TYPE_CHECKING, Any, cast
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import bilex
 from bilex.core.errors import BilexError
-from bilex.model.space import Direction, Retrieval
-from bilex_workbench import (
-    articles,
-    audit,
-    entries,
-    examples,
-    importing,
-    lookup,
-    publishing,
-    retraining,
-    reviewing,
-    uploads,
-)
-from bilex_workbench.access import HEALTH, AccessPolicy, Safety
-from bilex_workbench.interface import LONGEST_WORD, MOST_ANSWERS, SAID, ProblemError
-from bilex_workbench.lookup import translations
-from bilex_workbench.state import Workbench
-from bilex_workbench.uploads import Uploads
+from bilex_workbench import api, articles, audit, entries, examples, learn, lookup, publish, review, setup
+from bilex_workbench.access import HEALTH, AccessMiddleware, AccessPolicy
+from bilex_workbench.setup import Uploads
+from bilex_workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
-PAGE = Path(__file__).with_name("page")
-_UPLOADS = ".bilex-uploads"
-_ROUTERS = (
-    *(lookup.router, entries.router, reviewing.table, articles.router, examples.router, reviewing.router),
-    *(audit.router, retraining.router, publishing.router, importing.router, uploads.router),
-)
-_PROBLEM = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+HEADER_SECONDS = 10.0
+MOST_CONNECTIONS = 256
+_BACKLOG = 128
+_MOST_LINES, _LINE_SECONDS = 20, 60.0
+_MODULES = (lookup, entries, review, articles, examples, audit, learn, publish, setup)
 _SECURITY = {
     "token": {
         "type": "http",
@@ -60,18 +49,17 @@ _SECURITY = {
         "description": "What a browser gets for the token at /?token=TOKEN; it is named after the port.",
     },
 }
-_WITHOUT_MODEL = ("/api/health", "/api/model", "/api/job", "/api/setup")
 
 
-def application(bench: Workbench, policy: AccessPolicy) -> Safety:
+def application(bench: Workbench, policy: AccessPolicy) -> AccessMiddleware:
     """The whole server as an ASGI application."""
-    files = Uploads(bench.settings.work / _UPLOADS, bench.settings.upload_limit)
+    uploads = Uploads(bench.settings.work, bench.settings.upload_limit)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         bench.stop()
-        files.clear()
+        uploads.clear()
 
     app = FastAPI(
         title="bilex workbench",
@@ -81,59 +69,36 @@ def application(bench: Workbench, policy: AccessPolicy) -> Safety:
         redoc_url=None,
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
+        responses=api.problems(400, 401, 403, 408, 413, 422, 429, 503, 504),
     )
-    app.state.bench, app.state.uploads = bench, files
-    for router in _ROUTERS:
-        app.include_router(router)
+    app.state.bench, app.state.uploads = bench, uploads
+    for module in _MODULES:
+        app.include_router(module.router)
     describe = app.openapi
-    app.openapi = lambda: app.openapi_schema or _with_problems(describe())  # type: ignore[method-assign]
-    app.add_api_route("/docs", lambda: HTMLResponse(documentation(app.openapi())), include_in_schema=False)
-    for kind in (
-        BilexError,
-        RequestValidationError,
-        HTTPException,
-        sqlite3.Error,
-        OverflowError,
-        UnicodeError,
-    ):
+    app.openapi = lambda: app.openapi_schema or _with_security(describe())  # type: ignore[method-assign]
+    app.add_api_route("/docs", lambda: HTMLResponse(_documentation(app.openapi())), include_in_schema=False)
+    errors = (BilexError, RequestValidationError, HTTPException, sqlite3.Error, OverflowError, UnicodeError)
+    for kind in (*errors, Exception):
         app.add_exception_handler(kind, _problem)
-    app.add_exception_handler(Exception, _problem)
-    if PAGE.is_dir():
-        app.mount("/", StaticFiles(directory=PAGE, html=True))
-    unhurried = ("/api/translate", "/api/why")
-    return Safety(
-        FastTranslations(app, bench), policy, lambda path: path in unhurried and bench.encoder_opens
-    )
+    app.mount("/", StaticFiles(directory=Path(__file__).with_name("page"), html=True))
+    waiting = ("/api/translate", "/api/why")
+    return AccessMiddleware(app, policy, lambda path: path in waiting and bench.waits_for_encoder())
 
 
-def _with_problems(described: dict[str, Any]) -> dict[str, Any]:
-    """The description with the security scheme, and with the errors that depend on the shape of a request."""
+def _with_security(described: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI description with the security schemes."""
     described["components"]["securitySchemes"] = _SECURITY
-    for unused in ("HTTPValidationError", "ValidationError"):
-        described["components"]["schemas"].pop(unused, None)
-    for name, schema in described["components"]["schemas"].items():  # Article-Input, Article-Output, ...
-        schema["title"] = name.replace("-", "")  # are classes of their own in a client
     described["security"] = [{"token": []}, {"cookie": []}]
-    for path, operations in described["paths"].items():
-        for method, one in operations.items():
-            one["responses"].pop("422", None)  # the framework's own, which the server does not send
-            if path == HEALTH:
-                one["security"] = []
-            body, guarded = "requestBody" in one, path != HEALTH
-            sent = {400: True, 401: guarded, 403: True, 408: body, 413: body, 429: guarded}
-            sent |= {422: body or "parameters" in one, 503: not path.startswith(_WITHOUT_MODEL)}
-            sent |= {504: method == "get"}
-            for status in (status for status, there in sent.items() if there):
-                answer = {"description": SAID[status], "content": _PROBLEM}
-                one["responses"].setdefault(str(status), answer)
-            one["responses"] = dict(sorted(one["responses"].items()))
+    described["paths"][HEALTH]["get"]["security"] = []
+    for name, schema in described["components"]["schemas"].items():  # Article-Input and Article-Output are
+        schema["title"] = name.replace("-", "")  # two classes in a client
     return described
 
 
 def _problem(request: Request, error: Exception) -> Response:
-    """The answer to a request that was not served: a status and one sentence."""
+    """The response to a request that was not served: a status and one sentence."""
     status, detail, more = 500, f"An unexpected error: {type(error).__name__}.", {}
-    if isinstance(error, ProblemError):
+    if isinstance(error, api.ProblemError):
         status, detail, more = error.status, str(error), error.more
     elif isinstance(error, BilexError):
         status, detail = 400, str(error)
@@ -146,75 +111,120 @@ def _problem(request: Request, error: Exception) -> Response:
         detail = "There is no such address." if status == 404 else f"{error.detail}."
     elif isinstance(error, sqlite3.Error):
         status = 503
-        detail = f"The review file could not be read ({error}); try again, or start the server again."
+        detail = f"The review file could not be read ({error}); try again, or restart the server."
     elif isinstance(error, OverflowError | UnicodeError):
         status, detail = 400, f"A number or a text cannot be stored ({error})."
     headers = {"Retry-After": "1"} if status == 503 else None
     return JSONResponse({"detail": detail, **more}, status, headers)
 
 
-def documentation(described: dict[str, Any]) -> str:
+def _documentation(described: dict[str, Any]) -> str:
     """The interface as a page without script, made from its OpenAPI description."""
-    schemas = described["components"]["schemas"]
-    parts = [
-        f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
-        f"<p>{escape(one['description'])}</p>{_parameters(one, schemas)}</section>"
-        for path, ways in described["paths"].items()
-        for method, one in ways.items()
-    ]
+    sections = []
+    for path, operations in described["paths"].items():
+        for method, one in operations.items():
+            found = [(part["name"], part["in"], part.get("required")) for part in one.get("parameters", [])]
+            body = one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            schema = described["components"]["schemas"].get(body.get("$ref", "").rsplit("/", 1)[-1], {})
+            required = schema.get("required", ())
+            found += [(name, "body", name in required) for name in schema.get("properties", ())]
+            listed = "".join(
+                f"<li><code>{escape(name)}</code> ({where}{', required' if needed else ''})</li>"
+                for name, where, needed in found
+            )
+            sections.append(
+                f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
+                f"<p>{escape(one['description'])}</p>{f'<ul>{listed}</ul>' if listed else ''}</section>"
+            )
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>bilex workbench: REST interface</title>'
         f"<main><h1>REST interface</h1><p>{escape(described['info']['description'])} "
-        f'As data: <a href="/openapi.json">openapi.json</a>.</p>{"".join(parts)}</main></html>'
+        f'As data: <a href="/openapi.json">openapi.json</a>.</p>{"".join(sections)}</main></html>'
     )
 
 
-def _parameters(one: dict[str, Any], schemas: dict[str, Any]) -> str:
-    found = [(part["name"], part["in"], part.get("required")) for part in one.get("parameters", [])]
-    body = one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    schema = schemas.get(body.get("$ref", "").rsplit("/", 1)[-1], {})
-    found += [(name, "body", name in schema.get("required", ())) for name in schema.get("properties", ())]
-    listed = (
-        f"<li><code>{escape(name)}</code> ({where}{', needed' if needed else ''})</li>"
-        for name, where, needed in found
-    )
-    return f"<ul>{''.join(listed)}</ul>" if found else ""
+class LimitedProtocol(H11Protocol):
+    """A connection that is closed if it sends no whole request in time.
 
-
-_NUMBERS = frozenset(str(number) for number in range(1, MOST_ANSWERS + 1))
-
-
-class FastTranslations:
-    """Answers well-formed `GET /api/translate` without the framework, which takes as long as the search.
-
-    Everything else, and whatever cannot be answered, goes to the application, which documents this address
-    too and finds the words for what is wrong.
+    A full server closes the connection that has waited longest for its request, or else for the rest of a
+    body, so that connections which never send one keep nobody out.
     """
 
-    def __init__(self, app: ASGIApp, bench: Workbench) -> None:
-        self._app, self._bench = app, bench
+    timer: asyncio.TimerHandle | None = None  # runs while no request is being answered
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on."""
-        answer: ASGIApp = self._app
-        if scope["type"] == "http" and scope["path"] == "/api/translate" and scope["method"] == "GET":
-            given = {"direction": "forward", "retrieval": "csls", "k": "5"}
-            given |= parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            if _well_formed(given):
-                self._bench.note_request()
-                word, direction, retrieval = given["word"], given["direction"], given["retrieval"]
-                with suppress(BilexError, sqlite3.Error):
-                    found = await translations(
-                        self._bench.engine,
-                        word,
-                        cast(Direction, direction),
-                        int(given["k"]),
-                        cast(Retrieval, retrieval),
-                    )
-                    answer = JSONResponse(found)
-        await answer(scope, receive, send)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request; close another connection if there are too many."""
+        super().connection_made(transport)
+        self._await_request()
+        if len(self.connections) > _most_connections():
+            others = (cast(LimitedProtocol, one) for one in self.connections)
+            idle = min(
+                (one for one in others if one.timer or one.cycle.more_body),
+                key=lambda one: (one.timer is None, one.since),
+                default=self,
+            )
+            self.connections.discard(idle)
+            idle.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer of a closed connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Stop the timer once a whole header has come; then the application limits the time."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_timer()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._await_request()
+
+    def _await_request(self) -> None:
+        self._stop_timer()
+        self.since = self.loop.time()
+        self.timer = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    def _stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = None
 
 
-def _well_formed(given: dict[str, str]) -> bool:
-    right = given["direction"] in get_args(Direction) and given["retrieval"] in get_args(Retrieval)
-    return right and given["k"] in _NUMBERS and 0 < len(given.get("word", "")) <= LONGEST_WORD
+def _most_connections() -> int:
+    """Connections at once: at most a quarter of the files that the process may open."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return MOST_CONNECTIONS
+    return min(MOST_CONNECTIONS, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+
+
+class LimitedLog(logging.Filter):
+    """Logs a few messages per minute, and how many were left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._since, self._lines = time.monotonic(), 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a message is written."""
+        if time.monotonic() - self._since > _LINE_SECONDS:
+            left_out, self._since, self._lines = self._lines - _MOST_LINES, time.monotonic(), 0
+            if left_out > 0:
+                record.msg, record.args = f"{record.getMessage()} ({left_out:,} messages were left out)", ()
+        self._lines += 1
+        return self._lines <= _MOST_LINES
+
+
+def run(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve an application until Ctrl-C."""
+    settings: Any = {"log_level": "warning", "server_header": False, "timeout_graceful_shutdown": 3}
+    config = uvicorn.Config(app, http=LimitedProtocol, ws="none", backlog=_BACKLOG, **settings)
+    limit = LimitedLog()
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(limit)
+    uvicorn.Server(config).run(sockets=[listener])

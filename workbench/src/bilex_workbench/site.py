@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sqlite3
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from typing import Any
 from bilex.core.languages import language_name
 from bilex.lexicon.entries import EXAMPLE, Dictionary, Entry
 from bilex_workbench.audit import audited_precision
-from bilex_workbench.store import Store
 
 _FILES = Path(__file__).with_name("published")
 _ONTOLEX = """@prefix ontolex: <http://www.w3.org/ns/lemon/ontolex#> .
@@ -32,47 +32,49 @@ _SPEECH = {"noun", "verb", "adjective", "adverb", "pronoun", "preposition", "con
 
 @dataclass(frozen=True)
 class Cover:
-    """What stands on the cover; the title is by default that of the languages."""
+    """The texts of the cover; the default title names the languages."""
 
     title: str = ""
     authors: str = ""
     licence: str = ""
 
 
-def site(store: Store, dictionary: Dictionary, cover: Cover, forms: dict[str, list[str]]) -> bytes:
-    """The site as a zip archive of one folder, which any web server or browser opens as it is."""
+def site(db: sqlite3.Connection, dictionary: Dictionary, cover: Cover) -> bytes:
+    """The site as a zip archive of one folder, which any web server or browser opens."""
+    forms: dict[str, list[str]] = {}
+    for form, headword in db.execute(
+        "SELECT source, headword FROM entries WHERE headword <> source ORDER BY row"
+    ):
+        forms.setdefault(headword, []).append(form)
     words = _words(dictionary.entries, forms)
     codes = [None if code == "und" else code for code in dictionary.codes()]
-    names = [
+    source, target = (
         language_name(code) if code else side for code, side in zip(codes, ("source", "target"), strict=True)
-    ]
-    title = cover.title or f"{names[0]}–{names[1]} dictionary"
+    )
     facts = {
         "Authors": cover.authors,
         "Licence": cover.licence,
         "Contents": f"{len(words):,} entries, {len(dictionary.entries):,} translations",
-        "Audit": _audited(store),
+        "Audit": _audited(db),
         "Date": f"{datetime.now(UTC):%d %B %Y}",
     }
-    filled = {
-        "title": title,
-        "languages": f"{names[0]} – {names[1]}",
-        "forward": f"{names[0]} → {names[1]}",
-        "backward": f"{names[1]} → {names[0]}",
+    shown = (f"<div><dt>{name}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items() if fact)
+    texts = {
+        "title": escape(cover.title or f"{source}–{target} dictionary"),
+        "languages": escape(f"{source} – {target}"),
+        "forward": escape(f"{source} → {target}"),
+        "backward": escape(f"{target} → {source}"),
+        "facts": f'<dl class="facts">{"".join(shown)}</dl>',
+        "entries": _articles(words, codes),
+        "reversed": _articles(_backward(words), codes[::-1]),
     }
-    texts = {name: escape(value) for name, value in filled.items()}
-    rows = (f"<div><dt>{name}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items() if fact)
-    texts["facts"] = f'<dl class="facts">{"".join(rows)}</dl>'
-    texts["entries"] = _articles(words, codes)
-    texts["reversed"] = _articles(_backward(words), codes[::-1])
     data = json.dumps({"entries": words, "codes": codes}, ensure_ascii=False)
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     files = {"data.js": f"window.DICTIONARY = {safe};\n"}
     for name in ("index.html", "print.html", "style.css", "search.js"):
         text = (_FILES / name).read_text(encoding="utf-8")
-        if name.endswith(".html"):
-            text = re.sub(r"\{(\w+)\}", lambda found: texts[found[1]], text)
-        files[name] = text
+        html = name.endswith(".html")
+        files[name] = re.sub(r"\{(\w+)\}", lambda found: texts[found[1]], text) if html else text
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -80,9 +82,9 @@ def site(store: Store, dictionary: Dictionary, cover: Cover, forms: dict[str, li
     return packed.getvalue()
 
 
-def _audited(store: Store) -> str:
+def _audited(db: sqlite3.Connection) -> str:
     """The audit's result in one phrase."""
-    found = audited_precision(store)
+    found = audited_precision(db)
     if found is None:
         return "not audited"
     decided, precision = found
@@ -93,38 +95,34 @@ def _audited(store: Store) -> str:
 
 
 def _words(entries: Sequence[Entry], forms: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """The pairs as entries with senses, in the order of the alphabet."""
+    """The pairs as entries with senses, in alphabetical order."""
     made: dict[str, dict[str, Any]] = {}
+    senses: dict[tuple[str, int, str], dict[str, Any]] = {}
     for entry in entries:
-        word = made.setdefault(
-            entry.source,
-            {"word": entry.source, "speech": "", "forms": forms.get(entry.source, []), "senses": []},
-        )
+        empty: dict[str, Any] = {
+            "word": entry.source,
+            "speech": "",
+            "forms": forms.get(entry.source, []),
+            "senses": [],
+        }
+        word = made.setdefault(entry.source, empty)
         word["speech"] = word["speech"] or entry.part_of_speech
-        key = (entry.sense or 0, entry.gloss)
-        sense = next((one for one in word["senses"] if one["key"] == key), None)
-        if sense is None:
-            sense = {
-                "key": key,
-                "gloss": entry.gloss,
-                "labels": entry.labels,
-                "translations": [],
-                "examples": [],
-            }
-            word["senses"].append(sense)
+        key = (entry.source, entry.sense or 0, entry.gloss)
+        if key not in senses:
+            lists: dict[str, Any] = {"translations": [], "examples": []}
+            senses[key] = {"gloss": entry.gloss, "labels": entry.labels, **lists}
+            word["senses"].append(senses[key])
+        sense = senses[key]
         own = entry.labels if entry.labels != sense["labels"] else ""
         sense["translations"].append({"word": entry.target, "comment": entry.comment, "labels": own})
         example = list(entry.example.partition(EXAMPLE)[::2])
         if entry.example and example not in sense["examples"]:
             sense["examples"].append(example)
-    for word in made.values():
-        for sense in word["senses"]:
-            del sense["key"]
-    return sorted(made.values(), key=lambda word: (word["word"].casefold(), word["word"]))
+    return _sorted(made)
 
 
 def _backward(words: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same words from the other language; what a sense says stands beside its word."""
+    """The same words from the other language; the gloss of a sense becomes the comment of its word."""
     made: dict[str, dict[str, Any]] = {}
     for word in words:
         for sense in word["senses"]:
@@ -134,53 +132,52 @@ def _backward(words: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 found = made.setdefault(one["word"], own)["senses"][0]["translations"]
                 if all(other["word"] != word["word"] for other in found):
                     found.append({"word": word["word"], "comment": sense["gloss"], "labels": ""})
-    return sorted(made.values(), key=lambda word: (word["word"].casefold(), word["word"]))
+    return _sorted(made)
+
+
+def _sorted(made: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [made[word] for word in sorted(made, key=lambda word: (word.casefold(), word))]
 
 
 def _articles(words: list[dict[str, Any]], codes: Sequence[str | None]) -> str:
     """Entries as HTML, under the letters that they begin with."""
-    languages = [f' lang="{escape(code)}"' if code else "" for code in codes]
+    own, other = (f' lang="{escape(code)}"' if code else "" for code in codes)
     parts: list[str] = []
     last = ""
     for word in words:
         letter = word["word"][:1].upper()
         letter = letter if letter.isalpha() else "#"
         if letter != last:
-            parts.append(f'<h3 class="letter"{languages[0]}>{escape(letter)}</h3>\n')
+            parts.append(f'<h3 class="letter"{own}>{escape(letter)}</h3>\n')
             last = letter
-        parts.append(_article(word, languages))
+        senses = "".join(f"<li>{_sense(sense, own, other)}</li>" for sense in word["senses"])
+        forms = f"({', '.join(word['forms'][:12])})" if word["forms"] else ""
+        shown = _span("speech", word["speech"]) + _span("forms", forms)
+        kind = "ol" if len(word["senses"]) > 1 else 'ul class="single"'
+        parts.append(
+            f"<article><h4{own}>{escape(word['word'])}</h4>{shown} <{kind}>{senses}</{kind[:2]}></article>\n"
+        )
     return "".join(parts)
 
 
-def _article(word: dict[str, Any], languages: Sequence[str]) -> str:
-    def part(kind: str, text: str) -> str:
-        return f' <span class="{kind}">{escape(text)}</span>' if text else ""
+def _sense(sense: dict[str, Any], own: str, other: str) -> str:
+    translations = ", ".join(
+        f"<bdi{other}>{escape(one['word'])}</bdi>"
+        + _span("labels", one["labels"])
+        + _span("comment", f"({one['comment']})" if one["comment"] else "")
+        for one in sense["translations"]
+    )
+    examples = "".join(
+        f'<p class="example"><bdi{own}>{escape(first)}</bdi>'
+        + (f' — <bdi class="target"{other}>{escape(second)}</bdi>' if second else "")
+        + "</p>"
+        for first, second in sense["examples"]
+    )
+    return f"{_span('labels', sense['labels'])}{_span('gloss', sense['gloss'])} {translations}{examples}"
 
-    senses = []
-    for sense in word["senses"]:
-        answers = ", ".join(
-            f"<bdi{languages[1]}>{escape(one['word'])}</bdi>"
-            + part("labels", one["labels"])
-            + part("comment", f"({one['comment']})" if one["comment"] else "")
-            for one in sense["translations"]
-        )
-        examples = "".join(
-            f'<p class="example"><bdi{languages[0]}>{escape(first)}</bdi>'
-            + (f' — <bdi class="target"{languages[1]}>{escape(second)}</bdi>' if second else "")
-            + "</p>"
-            for first, second in sense["examples"]
-        )
-        senses.append(
-            f"<li>{part('labels', sense['labels'])}{part('gloss', sense['gloss'])} {answers}{examples}</li>"
-        )
-    kind = "ol" if len(senses) > 1 else 'ul class="single"'
-    shown = part("speech", word["speech"]) + part(
-        "forms", f"({', '.join(word['forms'][:12])})" if word["forms"] else ""
-    )
-    return (
-        f"<article><h4{languages[0]}>{escape(word['word'])}</h4>{shown} "
-        f"<{kind}>{''.join(senses)}</{kind[:2]}></article>\n"
-    )
+
+def _span(kind: str, text: str) -> str:
+    return f' <span class="{kind}">{escape(text)}</span>' if text else ""
 
 
 def ontolex(dictionary: Dictionary, cover: Cover) -> bytes:
@@ -191,10 +188,8 @@ def ontolex(dictionary: Dictionary, cover: Cover) -> bytes:
         _ONTOLEX,
         f":lexicon a lime:Lexicon ; dct:title {_literal(title)} ; lime:language {_literal(codes[0])}",
     ]
-    if cover.authors:
-        lines.append(f" ; dct:creator {_literal(cover.authors)}")
-    if cover.licence:
-        lines.append(f" ; dct:license {_literal(cover.licence)}")
+    for name, text in (("creator", cover.authors), ("license", cover.licence)):
+        lines += [f" ; dct:{name} {_literal(text)}"] if text else []
     words = _words(dictionary.entries, {})
     lines.append("".join(f" ; lime:entry :s{number}" for number in range(1, len(words) + 1)) + " .\n")
     targets: dict[str, int] = {}

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,50 +24,43 @@ from bilex.fit.report import now
 from bilex.lexicon import Lexicon
 from bilex.model import Translator
 from bilex.model.refine import refined
-from bilex.model.space import Rows
 from bilex.vectors import WordVectors
-from bilex_workbench.intervals import wilson
+from bilex_workbench.intervals import or_none, wilson
 
-_SECONDS_BETWEEN = 0.1
+_REPORT_SECONDS = 0.1
 _NICENESS = 5
-_COMPARED_WORDS = 50_000
-_LINES_AT_ONCE = 500
-_ERROR = 0.05  # of the sign test
-
-Report = Callable[..., None]
+_COMPARED_WORDS, _BLOCK = 50_000, 4096
+_SIGNIFICANCE = 0.05
 
 
-def report(**what: Any) -> None:
-    """One line to the server."""
-    sys.stdout.write(json.dumps(what) + "\n")
+def _report(**fields: Any) -> None:
+    """Send one line to the server."""
+    sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
 
 class _ReportedTask:
     def __init__(self, name: str, total: float | None) -> None:
-        self._name, self._total, self._done, self._told = name, total, 0.0, 0.0
-        report(phase=name, done=0, total=total)
+        self._name, self._total, self._done, self._reported = name, total, 0.0, 0.0
+        _report(phase=name, done=0, total=total)
 
-    def advance(self, steps: float = 1, **figures: float | int | str) -> None:
-        """Move on, and report it if the last report is a while ago."""
+    def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
         self._done += steps
-        if time.monotonic() - self._told > _SECONDS_BETWEEN:
-            self._told = time.monotonic()
-            shown = ", ".join(f"{name} {value}" for name, value in figures.items())
-            report(phase=self._name, done=self._done, total=self._total, message=shown)
+        if time.monotonic() - self._reported > _REPORT_SECONDS:
+            self._reported = time.monotonic()
+            shown = ", ".join(f"{name} {value}" for name, value in metrics.items())
+            _report(phase=self._name, done=self._done, total=self._total, message=shown)
 
 
-class ReportedProgress:
-    """A `Progress` that the server hears of."""
+class _ReportedProgress:
+    """A `Progress` that sends lines to the server."""
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """A phase of the work."""
         yield _ReportedTask(name, total)
 
     def say(self, message: str) -> None:
-        """A line of its own."""
-        report(message=message)
+        _report(message=message)
 
 
 def fit(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
@@ -95,26 +88,30 @@ def fit(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     return {"folder": order["output"]}
 
 
-def retrain(order: dict[str, Any], progress: Progress, report: Report) -> dict[str, Any]:
-    """Retrain a model and save the result under another name."""
+def retrain(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """Retrain a model, save the result under another name, and compare the two."""
     started = time.monotonic()
     with progress.task("Opening the model"):
         earlier = Translator.load(order["model"], verify=True)
-    pairs, wrong = ([(source, target) for source, target in order[name]] for name in ("accepted", "rejected"))
+    accepted, rejected = ([tuple(pair) for pair in order[name]] for name in ("accepted", "rejected"))
     held_out: dict[str, list[str]] = order["held_out"]
-    translator, refinement = refined(earlier, pairs, wrong, held_out=held_out, progress=progress)
+    translator, refinement = refined(earlier, accepted, rejected, held_out=held_out, progress=progress)
     progress.say(refinement.note)
     with progress.task("Writing the model"):
         translator.save(Path(order["output"]))
-    decided = {word: word not in held_out for word, _ in (*pairs, *wrong)}
-    compared, changed = _compare(earlier, translator, decided, progress, report)
-    accepted, rejected = (sum(source not in held_out for source, _ in part) for part in (pairs, wrong))
+    decided = {source for source, _ in (*accepted, *rejected)}
+    compared, changes = compare(earlier, translator, decided, decided - held_out.keys(), progress)
+    learned = {
+        name: sum(source not in held_out for source, _ in pairs)
+        for name, pairs in (("accepted", accepted), ("rejected", rejected))
+    }
     return {
         "seconds": round(time.monotonic() - started, 1),
-        "learned_from": {"seeds": len(earlier.seeds), "accepted": accepted, "rejected": rejected},
+        "learned_from": {"seeds": len(earlier.seeds), **learned},
         "refinement": refinement.as_dict(),
         "held_out": held_out_accuracy(earlier, translator, held_out),
-        "changed": changed,
+        "changed": len(changes),
+        "changes": changes,
         "compared": compared,
         "made": now(),
     }
@@ -125,117 +122,85 @@ def held_out_accuracy(
 ) -> dict[str, Any]:
     """The share of held-out words whose first answer is right, before and after, and whether it changed.
 
-    The verdict is that of an exact sign test on the words that only one of the two models answers rightly:
+    The verdict is that of an exact sign test on the words that only one of the two models answers correctly:
     "better" or "worse" at 95 %, else "too few to tell".
     """
     words = [word for word in held_out if word in before.space.source and word in after.space.source]
     found: dict[str, Any] = {"words": len(words), "by": "decisions that the retraining did not learn from"}
-    right: dict[str, list[bool]] = {}
+    right: list[list[bool]] = []
     for name, translator in (("before", before), ("after", after)):
         answers = translator.translate(words, 1, model_only=True) if words else []
-        right[name] = [
-            any(answer.word in held_out[word] for answer in one)
-            for word, one in zip(words, answers, strict=True)
-        ]
-        share = wilson(sum(right[name]) / len(words), len(words)) if words else None
+        right.append([bool({one.word for one in answer} & {*held_out[answer.word]}) for answer in answers])
+        share = wilson(sum(right[-1]) / len(words), len(words)) if words else None
         found[name] = share.share if share else None
         found[f"{name}_interval"] = [share.low, share.high] if share else None
-    pairs = list(zip(right["before"], right["after"], strict=True))
+    pairs = list(zip(*right, strict=True))
     gained, lost = pairs.count((False, True)), pairs.count((True, False))
-    return {**found, "gained": gained, "lost": lost, "verdict": change_verdict(gained, lost)}
+    return {**found, "gained": gained, "lost": lost, "verdict": sign_test(gained, lost)}
 
 
-def change_verdict(gained: int, lost: int) -> str:
+def sign_test(gained: int, lost: int) -> str:
     """Whether more words were gained than lost: "better", "worse" or "too few to tell"."""
-    together = gained + lost
-    tail = sum(math.comb(together, at) for at in range(min(gained, lost) + 1)) / 2**together
-    if 2 * tail > _ERROR:
+    total = gained + lost
+    tail = sum(math.comb(total, at) for at in range(min(gained, lost) + 1)) / 2**total
+    if 2 * tail > _SIGNIFICANCE:
         return "too few to tell"
     return "better" if gained > lost else "worse"
 
 
-def _compare(
-    before: Translator, after: Translator, decided: dict[str, bool], progress: Progress, report: Report
-) -> tuple[int, int]:
-    """How many words were compared, and how many have another first translation; those are listed.
+def compare(
+    before: Translator, after: Translator, decided: set[str], learned: set[str], progress: Progress
+) -> tuple[int, list[list[Any]]]:
+    """How many words were compared, and those with another first translation.
 
-    Each is listed with the decision that it is nearest to: one on the word itself, or on the decided word
-    with the highest similarity. `decided` says of each decided word whether it was learned from.
+    Each has the decision nearest to it: one on the word itself, or on the learned word with the most similar
+    vector.
     """
-    count = min(len(before.space.source), _COMPARED_WORDS)
-    rows = np.arange(count, dtype=np.int64)
+    source = before.space.source
+    words, count = source.index_to_key, min(len(source), _COMPARED_WORDS)
     found = []
     with progress.task("Comparing", 2 * count) as task:
         for translator in (before, after):
             propose = translator.proposer("forward", "csls")
-            blocks = [propose(rows[at : at + 4096], 1) for at in range(0, count, 4096)]
-            for name in ("rows", "confidence"):
-                found.append(np.concatenate([getattr(block, name)[:, 0] for block in blocks]))
-            task.advance(count)
-    old_rows, old_sure, new_rows, new_sure = found
-    different = np.flatnonzero(old_rows != new_rows)
-    words = before.space.source.index_to_key
-    old, new = (model.whole_space.target.index_to_key for model in (before, after))
-    learned = [word for word, counts in decided.items() if counts and word in before.space.source]
-    for start in range(0, len(different), _LINES_AT_ONCE):
-        part = different[start : start + _LINES_AT_ONCE]
-        near = _nearest(before, part, learned)
-        report(
-            changes=[
-                [
-                    words[row],
-                    row + 1,
-                    old[old_rows[row]],
-                    new[new_rows[row]],
-                    _or_none(old_sure[row]),
-                    _or_none(new_sure[row]),
-                    *((words[row], 1.0) if words[row] in decided else one),
-                ]
-                for row, one in zip(part.tolist(), near, strict=True)
+            blocks = [propose(np.arange(at, min(at + _BLOCK, count)), 1) for at in range(0, count, _BLOCK)]
+            found += [
+                np.concatenate([getattr(block, name)[:, 0] for block in blocks])
+                for name in ("rows", "confidence")
             ]
-        )
-    return count, len(different)
-
-
-def _nearest(model: Translator, rows: Rows, learned: Sequence[str]) -> list[tuple[str | None, float | None]]:
-    """For each row the decided word with the most similar vector, and the similarity."""
-    if not learned:
-        return [(None, None)] * len(rows)
-    source = model.space.source
-    vectors = np.asarray(source.vectors[source.rows(learned)], np.float32)
-    near = np.asarray(source.vectors[rows], np.float32) @ vectors.T
-    best = near.argmax(axis=1)
-    return [(learned[at], float(near[number, at])) for number, at in enumerate(best.tolist())]
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+            task.advance(count)
+    old_rows, old_confidence, new_rows, new_confidence = found
+    old, new = (model.whole_space.target.index_to_key for model in (before, after))
+    candidates = sorted(word for word in learned if word in source)
+    vectors = np.asarray(source.vectors[source.rows(candidates)], np.float32)
+    changes = []
+    for row in np.flatnonzero(old_rows != new_rows).tolist():
+        near: tuple[str | None, float | None] = (words[row], 1.0) if words[row] in decided else (None, None)
+        if candidates and words[row] not in decided:
+            similar = vectors @ np.asarray(source.vectors[row], np.float32)
+            near = candidates[int(similar.argmax())], float(similar.max())
+        confidences = or_none(old_confidence[row]), or_none(new_confidence[row])
+        changes.append([words[row], row + 1, old[old_rows[row]], new[new_rows[row]], *confidences, *near])
+    return count, changes
 
 
 def _end_with_the_server() -> None:
-    """Wait for the end of stdin, which the server holds open while it lives."""
+    """Wait for the end of stdin, which the server keeps open."""
     sys.stdin.read()
     os._exit(1)
 
 
 def main() -> int:
-    """Do what stdin orders."""
+    """Run the job that stdin orders."""
     order = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     with contextlib.suppress(OSError, AttributeError):
         os.nice(_NICENESS)
     try:
-        if order["kind"] == "learn":
-            result = retrain(order, ReportedProgress(), report)
-        else:
-            result = fit(order, ReportedProgress())
+        _report(result=(retrain if order["kind"] == "learn" else fit)(order, _ReportedProgress()))
     except BilexError as error:
-        report(error=str(error))
-        return 2
+        _report(detail=str(error))
     except MemoryError:
-        report(error="There is not enough memory for this; use fewer words.")
-        return 2
-    report(result=result)
+        _report(detail="There is not enough memory for this; use fewer words.")
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,7 +16,7 @@ from bilex.core.errors import BilexError
 from bilex.core.text import escape_control_characters
 
 if TYPE_CHECKING:
-    from bilex_workbench.store import Store
+    from bilex_workbench.database import Database
 
 # \b is how click leaves the lines of a paragraph as they are.
 _HELP = """Decisions about the dictionary of a model: what 'bilex serve' keeps in MODEL.review.sqlite.
@@ -34,21 +34,17 @@ Text = Annotated[str, {"show_default": False}]
 
 
 @contextmanager
-def _opened(model: str, direction: Direction) -> Iterator[Store]:
+def _opened(model: str, direction: Direction) -> Iterator[Database]:
     """The review file of a model, which a server may have open as well."""
     from bilex.model.storage import read_config
-    from bilex_workbench.schema import review_file
-    from bilex_workbench.store import Store
+    from bilex_workbench.database import Database, review_file
 
     read_config(Path(model))
     path = review_file(model, direction)
     if not path.is_file():
         raise BilexError(f"{path}: is not there yet; run 'bilex serve {model}' once, which makes it.")
-    store = Store(path)
-    try:
-        yield store
-    finally:
-        store.close()
+    with closing(Database(path)) as database:
+        yield database
 
 
 @opt.as_command(
@@ -80,8 +76,8 @@ def export(
         --direction: The review of source words, or that of target words.
         --what: The dictionary, who decided what and when, or a sheet that people fill in.
     Dictionary:
-        --which: Accepted pairs; those and sure ones; or all but rejected ones.
-        --min-confidence: The least confidence of sure pairs.
+        --which: Accepted pairs; those and confident ones; or all but rejected ones.
+        --min-confidence: The least confidence of confident pairs.
         --without KINDS: Kinds to leave out, for example name,function,number.
         --by: One entry per headword, or one per word form.
         --title: For a site or linked data: the title of the dictionary.
@@ -89,7 +85,7 @@ def export(
         --licence: For a site or linked data: its licence.
     Sheet:
         --status: Only entries of these statuses.
-        --limit: So many entries of the queue.
+        --limit: The number of entries, from the start of the queue.
     Output:
         --format NAME: As of 'bilex lexicon'.  [default: what the file's name says, else csv]
         -o, --output FILE: The file to write; stdout if it is left out.
@@ -97,7 +93,7 @@ def export(
     from bilex.core.files import atomic_file, check_writable
     from bilex.lexicon.formats import format_of
     from bilex.model.storage import read_provenance
-    from bilex_workbench import publishing
+    from bilex_workbench import publish
     from bilex_workbench.entries import Filter
     from bilex_workbench.site import Cover
 
@@ -109,15 +105,15 @@ def export(
             format = Path(output).suffix.lower().removeprefix(".")
     source, target = read_provenance(Path(model)).languages
     languages = (source, target) if direction == "forward" else (target, source)
-    with _opened(model, direction) as store:
+    with _opened(model, direction) as database, database.reading() as db:
         if what == "sheet":
-            content = publishing.sheet(store, Filter(status=status), limit).encode()
+            content = publish.sheet(db, Filter(status=status), limit).encode()
         elif what == "changes":
-            content = publishing.change_log(store, format or "csv").encode()
+            content = publish.change_log(db, format or "csv").encode()
         else:
-            choice = publishing.Choice(which, min_confidence, without, by)
+            choice = publish.Choice(which, min_confidence, without, by)
             cover = Cover(title, authors, licence)
-            content, _ = publishing.export(store, format or "csv", choice, languages, cover)
+            content, _ = publish.export(db, format or "csv", choice, languages, cover)
     if output is None:
         sys.stdout.buffer.write(content)
         return
@@ -132,12 +128,12 @@ def export(
 def import_sheet_file(
     model: str, sheet: str, *, direction: Direction = "forward", reviewer: str, dry_run: bool = False
 ) -> None:
-    """Take over the verdicts of a SHEET: CSV with the columns source, target and verdict (yes or no).
+    """Import the verdicts of a SHEET: CSV with the columns source, target and verdict (yes or no).
 
     Options:
         --direction: The review of source words, or that of target words.
         --reviewer: Who filled it in.
-        --dry-run: Only count; nothing is kept.
+        --dry-run: Only count; nothing is stored.
     """
     from bilex_workbench.importing import import_sheet
 
@@ -145,15 +141,15 @@ def import_sheet_file(
         text = Path(sheet).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BilexError(f"{sheet}: cannot be read as UTF-8 text ({error}).") from error
-    with _opened(model, direction) as store:
+    with _opened(model, direction) as database:
         try:
-            found = import_sheet(store, text, reviewer.strip(), dry_run=dry_run)
+            found = import_sheet(database, text, reviewer.strip(), dry_run=dry_run)
         except BilexError as error:
             raise BilexError(f"{sheet}: {error}") from error
-    would = "Would take" if dry_run else "Took"
     sys.stderr.write(
-        f"{would} over {found.accepted + found.rejected:,} words: {found.accepted:,} accepted, "
-        f"{found.rejected:,} rejected; {found.unchanged:,} were known, {found.ignored:,} rows are blank.\n"
+        f"{'Would import' if dry_run else 'Imported'} {found.accepted + found.rejected:,} words: "
+        f"{found.accepted:,} accepted, {found.rejected:,} rejected; {found.unchanged:,} were known, "
+        f"{found.ignored:,} rows are blank.\n"
     )
     for problem in found.problems:
         sys.stderr.write(f"{sheet}: {problem}\n")
@@ -161,7 +157,7 @@ def import_sheet_file(
 
 @opt.as_command("bilex review status en-fi", "bilex review status en-fi --json")
 def show_status(model: str, *, direction: Direction = "forward", json: bool = False) -> None:
-    """Show how far the review of MODEL's dictionary is, by status, frequency and person.
+    """Show the progress of the review of MODEL's dictionary, by status, frequency and person.
 
     Options:
         --direction: The review of source words, or that of target words.
@@ -170,12 +166,12 @@ def show_status(model: str, *, direction: Direction = "forward", json: bool = Fa
     from bilex.model.storage import read_config
     from bilex_workbench.decisions import STATUSES
     from bilex_workbench.intervals import frequency_bands
-    from bilex_workbench.reviewing import status
+    from bilex_workbench.review import status
 
     side = "source" if direction == "forward" else "target"
     bands = frequency_bands(int(read_config(Path(model))[f"{side}_words"]))
-    with _opened(model, direction) as store:
-        found = status(store, bands)
+    with _opened(model, direction) as database, database.reading() as db:
+        found = status(db, bands)
     if json:
         opt.write_json_line(found)
         return
@@ -194,8 +190,7 @@ def repair_file(model: str, *, direction: Direction = "forward") -> None:
     Options:
         --direction: The review of source words, or that of target words.
     """
-    from bilex_workbench.repair import repair
-    from bilex_workbench.schema import review_file
+    from bilex_workbench.database import repair, review_file
 
     rescued, kept = repair(review_file(model, direction))
     counts = ", ".join(f"{count:,} {table}" for table, count in rescued.items() if table != "facts")
@@ -210,10 +205,10 @@ def show_agreement(model: str, *, direction: Direction = "forward", json: bool =
         --direction: The review of source words, or that of target words.
         --json
     """
-    from bilex_workbench.reviewing import agreement
+    from bilex_workbench.review import agreement
 
-    with _opened(model, direction) as store:
-        found = agreement(store)
+    with _opened(model, direction) as database, database.reading() as db:
+        found = agreement(db)
     if json:
         opt.write_json_line(found)
         return
@@ -230,10 +225,10 @@ def show_agreement(model: str, *, direction: Direction = "forward", json: bool =
 
 _COMMANDS = {
     "export": (export, "Write a dictionary, the change log, or a sheet to fill in."),
-    "import": (import_sheet_file, "Take over the verdicts of a filled-in sheet."),
-    "status": (show_status, "Show how far the review is."),
+    "import": (import_sheet_file, "Import the verdicts of a filled-in sheet."),
+    "status": (show_status, "Show the progress of the review."),
     "repair": (repair_file, "Rescue what can be read of a damaged review file."),
-    "agreement": (show_agreement, "Show how far reviewers agree (Cohen's kappa)."),
+    "agreement": (show_agreement, "Show the agreement of reviewers (Cohen's kappa)."),
 }
 
 

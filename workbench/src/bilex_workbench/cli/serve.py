@@ -19,7 +19,7 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN = 8
 _FIRST_PORT, _PORTS = 8765, 50
 _BROWSER_AFTER = 0.5
-# How long a thread may keep others from running: searches and requests take turns many times a second.
+# How long a thread may keep others from running: searches and requests alternate many times per second.
 _SWITCH_SECONDS = 0.0005
 
 
@@ -62,14 +62,13 @@ def command(
         --password-file FILE: A file whose first line is the token.
         --no-browser: Only print the link.
     Advanced:
-        --earlier-models: How many earlier models are kept when a retrained one takes their place.
+        --earlier-models: How many earlier models are kept when a retrained one replaces the model.
     """
     from bilex.cli.console import progress
     from bilex_workbench.access import LOCAL, AccessPolicy
-    from bilex_workbench.connections import run
     from bilex_workbench.examples import opened_corpus
-    from bilex_workbench.server import application
-    from bilex_workbench.state import Settings, Workbench
+    from bilex_workbench.server import application, run
+    from bilex_workbench.workbench import Settings, Workbench
 
     secret = _secret(host, token, password_file)
     allowed = Path(folder).expanduser().resolve() if folder is not None else None
@@ -89,9 +88,7 @@ def command(
         shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host
         address = f"http://{shown}:{number}/"
         link = address if password_file else f"{address}?token={secret}"
-        sys.stdout.write(
-            f"The workbench is at {link}\nCtrl-C ends it; decisions are kept as they are made.\n"
-        )
+        sys.stdout.write(f"The workbench is at {link}\nCtrl-C ends it; every decision is stored at once.\n")
         sys.stdout.flush()
         if not no_browser:
             link = f"{address}?code={app.one_time_code()}"
@@ -104,7 +101,7 @@ def command(
 
 
 def _secret(host: str, token: str | None, password_file: str | None) -> str:
-    """The token; whoever listens beyond this machine must name one."""
+    """The token, which must be given if other machines may connect."""
     if token is not None and password_file is not None:
         raise BilexError("give --token or --password-file, not both.")
     if password_file is not None:
@@ -124,7 +121,7 @@ def _secret(host: str, token: str | None, password_file: str | None) -> str:
 
 
 def listening(host: str, port: int | None) -> socket.socket:
-    """A socket that listens: at the port that was named, or the first free one from the usual on."""
+    """A listening socket: at the given port, or at the first free one from the default on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in [port] if port is not None else [*range(_FIRST_PORT, _FIRST_PORT + _PORTS), 0]:
         # With the protocol named, asyncio sends small answers at once instead of waiting for the browser's
@@ -140,5 +137,5 @@ def listening(host: str, port: int | None) -> socket.socket:
             listener.close()
             refused = error
     raise BilexError(
-        f"port {port or _FIRST_PORT} of {host} cannot be had ({refused.strerror}); give another --port."
+        f"port {port or _FIRST_PORT} of {host} is not available ({refused.strerror}); give another --port."
     )

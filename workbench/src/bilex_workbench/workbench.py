@@ -1,8 +1,9 @@
-"""The workbench as a whole: the model that is open, its review file, and the job that runs."""
+"""The server's state: the open model, its review files and tables, and the operation that runs."""
 
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -21,31 +22,26 @@ from bilex.core.manifest import CHECKSUMS
 from bilex.model.provenance import Provenance
 from bilex.model.space import Direction
 from bilex.model.storage import describe, read_config, read_provenance
+from bilex_workbench.api import ProblemError, Response
+from bilex_workbench.database import Database, fact, lock, review_file
 from bilex_workbench.engine import QUERIES, Engine, ServedSpace
-from bilex_workbench.interface import Answer, ProblemError
 from bilex_workbench.intervals import FrequencyBand, frequency_bands
 from bilex_workbench.jobs import JobAnswer, Jobs
 from bilex_workbench.precompute import Precompute
-from bilex_workbench.schema import lock as take_lock
-from bilex_workbench.schema import review_file
-from bilex_workbench.store import Store
+from bilex_workbench.versions import settle
 
 if TYPE_CHECKING:
     from bilex_workbench.examples import Corpus
 
-RIGHT_TO_LEFT = frozenset(
-    {"ar", "arz", "azb", "ckb", "dv", "fa", "he", "mzn", "pnb", "ps", "sd", "ug", "ur", "yi"}
-)
-
-
-_LOOK_EVERY = 1.0
-_DOING = {
+_RIGHT_TO_LEFT = ("ar", "arz", "azb", "ckb", "dv", "fa", "he", "mzn", "pnb", "ps", "sd", "ug", "ur", "yi")
+_CHECK_FOLDER_SECONDS = 1.0
+_OPERATIONS = {
     "load": "a model is being opened",
-    "keep": "a retrained model is being put in place",
+    "keep": "a retrained model is being kept",
     "discard": "a retrained model is being removed",
-    "restore": "an earlier model is being put in place",
-    "learn": "a retraining runs; wait for it or cancel it",
-    "fit": "a first fit runs; wait for it or cancel it",
+    "restore": "an earlier model is being restored",
+    "learn": "a retraining is running; wait for it or cancel it",
+    "fit": "a first fit is running; wait for it or cancel it",
     "apply": "confidences are being written into the model",
     "recalibrate": "confidences are being changed",
     "import": "a sheet is being imported",
@@ -56,14 +52,14 @@ _DOING = {
 class Settings:
     """How a server was started."""
 
-    folder: Path | None = None  # where files may be chosen from and models are made; None for no choice
+    folder: Path | None = None  # where files may be chosen from; None for no choice
     work: Path = field(default_factory=Path.cwd)  # where uploads and new models are kept
     fill: bool = True  # whether the table is filled in the background
     upload_limit: int = 4 << 30  # bytes of all uploads
     earlier: int = 5  # how many earlier models are kept
 
 
-class Language(Answer):
+class Language(Response):
     """A language of the model."""
 
     code: str | None
@@ -72,7 +68,7 @@ class Language(Answer):
     rtl: bool
 
 
-class Filled(Answer):
+class Filled(Response):
     """How far the table is filled."""
 
     done: int
@@ -80,14 +76,14 @@ class Filled(Answer):
     complete: bool
 
 
-class Lemmatised(Answer):
+class Lemmatised(Response):
     """Whether each language has a lemmatiser."""
 
     source: bool
     target: bool
 
 
-class ModelAnswer(Answer):
+class ModelAnswer(Response):
     """The model that is open; null where there is none."""
 
     state: Literal["none", "loading", "ready", "failed"]
@@ -112,47 +108,47 @@ class ModelAnswer(Answer):
     backward: Filled | None = None
 
 
-class Book:
-    """The dictionary in one direction: what its table, review, audit and exports need.
+def _not_ready() -> ProblemError:
+    return ProblemError(503, "No model is open yet; wait until it is loaded, or make one first.")
 
-    Target to source has a review file of its own; it is made, and its table filled, when somebody first
-    asks for it.
+
+class Book:
+    """The dictionary in one direction: its review file, table, vocabulary and languages.
+
+    Target to source has a review file of its own; it is made, and its table filled, at the first request.
     """
 
     def __init__(self, bench: Workbench, direction: Direction) -> None:
         self.bench, self.direction = bench, direction
-        self.opened: Store | None = None
+        self.opened: Database | None = None
         self.filling: Precompute | None = None
         self._lock = threading.RLock()
 
     @property
-    def store(self) -> Store:
+    def database(self) -> Database:
         """The review file."""
         with self._lock:
             if self.opened is None:
                 if self.direction == "forward" or self.bench.book.opened is None:
                     raise _not_ready()
-                self.opened = Store(review_file(self.bench.model_folder, self.direction))
+                self.opened = Database(review_file(self.bench.model_folder, self.direction))
             return self.opened
 
     @property
     def engine(self) -> Engine:
-        """The open model; the table is filled from it."""
+        """The open model, from which the table is filled."""
         engine = self.bench.engine
-        if self.direction == "backward":
-            with self._lock:
-                if self.filling is None or self.filling.engine is not engine:
-                    self.fill(engine)
+        self.fill(engine)
         return engine
 
     def fill(self, engine: Engine) -> None:
-        """Fill the table from a model that was opened."""
+        """Start to fill the table from a model, unless that was done before."""
         with self._lock:
-            if self.filling is not None:
-                self.filling.stop()
-            self.filling = Precompute(engine, self.store, self.direction)
-            if self.bench.settings.fill:
-                self.filling.start()
+            if self.filling is None or self.filling.engine is not engine:
+                self.stop_filling()
+                self.filling = Precompute(engine, self.database, self.direction)
+                if self.bench.settings.fill:
+                    self.filling.start()
 
     @property
     def space(self) -> ServedSpace:
@@ -160,23 +156,18 @@ class Book:
         return self.engine.spaces[self.direction]
 
     @property
-    def exists(self) -> bool:
-        """Whether somebody asked for this direction, now or earlier."""
-        return self.bench.folder is not None and review_file(self.bench.folder, self.direction).is_file()
-
-    @property
     def words(self) -> int:
-        """How many words are asked about; 0 where there is no model."""
+        """How many entries the dictionary has; 0 where there is no model."""
         return int(self.bench.config.get(f"{QUERIES[self.direction]}_words", 0))
 
     @property
     def bands(self) -> list[FrequencyBand]:
-        """The frequency bands of the vocabulary that is asked about."""
+        """The frequency bands of the vocabulary."""
         return frequency_bands(self.words) if self.words else []
 
     @property
     def languages(self) -> tuple[str | None, str | None]:
-        """The codes of the two languages, in this direction, where they are known."""
+        """The codes of the two languages, where they are known."""
         source, target = self.bench.provenance.languages
         return (source, target) if self.direction == "forward" else (target, source)
 
@@ -186,23 +177,32 @@ class Book:
         done, complete = (self.filling.done, self.filling.complete) if self.filling else (0, False)
         return Filled(done=done, total=self.words, complete=complete)
 
+    def exists(self) -> bool:
+        """Whether there is a review file."""
+        return self.bench.folder is not None and review_file(self.bench.folder, self.direction).is_file()
+
+    def stop_filling(self) -> None:
+        """Stop the thread that fills the table."""
+        if self.filling is not None:
+            self.filling.stop()
+            self.filling = None
+
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the review file."""
         with self._lock:
-            if self.filling is not None:
-                self.filling.stop()
+            self.stop_filling()
             if self.opened is not None:
                 self.opened.close()
-            self.opened = self.filling = None
+                self.opened = None
 
 
 class Workbench:
-    """One server's state."""
+    """The state of one server."""
 
     def __init__(self, settings: Settings, model: Path | None = None) -> None:
         self.settings = settings
         self.generation = 0
-        self.state = "none"
+        self.state: Literal["none", "loading", "ready", "failed"] = "none"
         self.detail: str | None = None
         self.operation: str | None = None
         self.progress: tuple[int, int] | None = None
@@ -213,7 +213,7 @@ class Workbench:
         self._operation_lock = threading.Lock()
         self._loaded: tuple[int, ...] | None = None  # which folder was opened
         self._tried: tuple[int, ...] | None = None  # and which was tried last
-        self._next_look = 0.0
+        self._next_check = 0.0
         self._engine: Engine | None = None
         self._lock: filelock.BaseFileLock | None = None
         self._changing = threading.RLock()
@@ -226,16 +226,19 @@ class Workbench:
     def begin(self, operation: str) -> None:
         """Start an operation that changes the model or much of the review file; only one runs at a time."""
         with self._operation_lock:
-            doing = self.operation or ("load" if self.state == "loading" else None)
-            if doing is not None:
-                now = {"state": self.state, "operation": doing, "generation": self.generation}
+            running = self.operation or ("load" if self.state == "loading" else None)
+            if running is not None:
                 raise ProblemError(
-                    409, f"The server is busy ({_DOING[doing]}); nothing was changed; try again later.", now
+                    409,
+                    f"The server is busy ({_OPERATIONS[running]}); nothing was changed; try again later.",
+                    state=self.state,
+                    operation=running,
+                    generation=self.generation,
                 )
             self.operation, self.progress = operation, None
 
     def end(self) -> None:
-        """The operation is over."""
+        """End the operation."""
         with self._operation_lock:
             self.operation = self.progress = None
 
@@ -249,62 +252,61 @@ class Workbench:
             self.end()
 
     def take(self, model: Path) -> None:
-        """Make a model this server's own: check it, lock its review file, and load it in the background."""
-        from bilex_workbench.retraining import settle
-
+        """Serve a model: check it, lock its review file, and load it in the background."""
         with self._changing:
             folder = model.resolve()
             restore(folder)
             config, provenance = read_config(folder), read_provenance(folder)
             path = review_file(folder)
-            lock = take_lock(path)
+            held = lock(path)
             try:
-                store = Store(path)
+                database = Database(path)
             except BilexError:
-                lock.release()
+                held.release()
                 raise
             self.close()
-            settle(store, folder, self.settings.earlier)
+            settle(database, folder, self.settings.earlier)
             self.config, self.provenance = config, provenance
-            self.folder, self.book.opened, self._lock = folder, store, lock
+            self.folder, self.book.opened, self._lock = folder, database, held
             self.load()
 
     def load(self) -> None:
-        """Check and open the model of this server's folder in the background; an earlier one serves on."""
+        """Check and open the model's folder in the background; an earlier model is served meanwhile."""
         self.state, self.detail = "loading", "The model's files are being compared with their checksums."
         threading.Thread(target=self._load, name="loading", daemon=True).start()
 
     def _load(self) -> None:
-        folder, store = self.folder, self.book.opened
-        if folder is None or store is None:
+        folder, database = self.folder, self.book.opened
+        if folder is None or database is None:
             return
         self._tried = _identity(folder)
         try:
             describe(folder, verify=True)
             self.detail = "The model is being opened."
             config, provenance = read_config(folder), read_provenance(folder)
-            engine = Engine(folder, store)
+            engine = Engine(folder, database)
         except Exception as error:
             self.state, self.detail = "failed", str(error) or type(error).__name__
             return
         with self._changing:
-            if self.book.opened is not store:  # the server took another model or ended meanwhile
+            if self.book.opened is not database:  # the server took another model or ended meanwhile
                 engine.close()
                 return
             earlier, self._engine = self._engine, engine
             self.config, self.provenance, self._loaded = config, provenance, self._tried
+            self.backward.stop_filling()
             self.book.fill(engine)
-            if earlier is not None:
-                earlier.close()
             self.generation += 1
             self.state, self.detail = "ready", None
+            if earlier is not None:
+                earlier.close()
 
-    def _look_at_folder(self) -> None:
-        """Notice, at most once per second, that somebody replaced or removed the model's folder."""
-        if time.monotonic() < self._next_look or self.operation or self.state not in ("ready", "failed"):
+    def _check_folder(self) -> None:
+        """Notice, at most once per second, that the model's folder was replaced or removed."""
+        if time.monotonic() < self._next_check or self.folder is None:
             return
-        self._next_look = time.monotonic() + _LOOK_EVERY
-        found = None if self.folder is None else _identity(self.folder)
+        self._next_check = time.monotonic() + _CHECK_FOLDER_SECONDS
+        found = _identity(self.folder)
         with self._operation_lock:
             if self.operation or self.state not in ("ready", "failed") or self._loaded is None:
                 return
@@ -312,18 +314,18 @@ class Workbench:
                 self.state, self.detail = "ready", None
             elif found is None:
                 self.state = "failed"
-                self.detail = f"{self.folder}: the model is gone; put it back, or start the server again."
+                self.detail = f"{self.folder}: the model is gone; put it back, or restart the server."
             elif found != self._tried:
                 self.load()
 
     @property
-    def store(self) -> Store:
+    def database(self) -> Database:
         """The review file of source words."""
-        return self.book.store
+        return self.book.database
 
     @property
     def model_folder(self) -> Path:
-        """Where the model lies."""
+        """The folder of the model."""
         if self.folder is None:
             raise _not_ready()
         return self.folder
@@ -331,7 +333,7 @@ class Workbench:
     @property
     def engine(self) -> Engine:
         """The open model."""
-        self._look_at_folder()
+        self._check_folder()
         if self.state == "failed":
             raise ProblemError(503, self.detail or "The model could not be opened.")
         if self._engine is None:
@@ -339,13 +341,12 @@ class Workbench:
         return self._engine
 
     def note_request(self) -> None:
-        """Somebody asks for something: the table is filled when nobody does."""
+        """Remember the time of a request, if a model is open."""
         if self._engine is not None:
             self._engine.note_request()
 
-    @property
-    def encoder_opens(self) -> bool:
-        """Whether the model has a language model that is not open yet, so that requests may wait for it."""
+    def waits_for_encoder(self) -> bool:
+        """Whether requests may have to wait until the language model is open."""
         return self._engine is not None and not self._engine.encoder_open
 
     def wait_until_ready(self, seconds: float = 600.0) -> None:
@@ -354,18 +355,18 @@ class Workbench:
         while time.monotonic() < end:
             if self.state == "failed":
                 raise BilexError(self.detail or "the model could not be opened")
-            done = self.state == "ready" and (not self.settings.fill or self.book.filled.complete)
-            if done or (self.book.filling is not None and self.book.filling.error):
+            filling = self.book.filling if self.state == "ready" else None
+            if filling and (not self.settings.fill or filling.complete or filling.error):
                 return
             time.sleep(0.02)
         raise BilexError("the model was not ready in time.")
 
     def describe(self) -> ModelAnswer:
-        """What `GET /api/model` answers."""
-        self._look_at_folder()
+        """The response of `GET /api/model`."""
+        self._check_folder()
         filling = self.book.filling
         found = ModelAnswer(
-            state=self.state,  # type: ignore[arg-type]
+            state=self.state,
             operation=self.operation,
             progress=self.progress,
             detail=self.detail or (filling.error if filling else None),
@@ -375,8 +376,11 @@ class Workbench:
         if self.folder is None:
             return found
         made = self.provenance
-        lemmas = self.book.opened.fact("lemmatised") if self.book.opened else None
-        more = {
+        lemmas = None
+        if self.book.opened is not None:
+            with self.book.opened.reading() as db:
+                lemmas = fact(db, "lemmatised")
+        more: dict[str, Any] = {
             "name": self.folder.name,
             "folder": str(self.folder),
             "source": _language("source", made.source_language, self.book.words),
@@ -391,20 +395,20 @@ class Workbench:
             "corpus": self.corpus is not None,
             "entries": self.book.filled,
         }
-        if self.backward.exists:
+        if self.backward.exists():
             with contextlib.suppress(BilexError):  # the model is not open
-                self.backward.engine  # noqa: B018 - goes on where it was
+                self.backward.engine  # noqa: B018 - continues filling the table
                 more["backward"] = self.backward.filled
         return found.model_copy(update=more)
 
     def close(self) -> None:
-        """Let go of the model; what was decided is on the disk already."""
-        self.backward.close()
-        if self.book.filling is not None:
-            self.book.filling.stop()
+        """Close the model; decisions are on disk already."""
+        for book in self.books.values():
+            book.stop_filling()
         if self._engine is not None:
             self._engine.close()
-        self.book.close()
+        for book in self.books.values():
+            book.close()
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._lock.release()
@@ -413,17 +417,14 @@ class Workbench:
 
     def stop(self) -> None:
         """End everything, the job included."""
-        self.jobs.stop()
+        with contextlib.suppress(ProblemError):
+            self.jobs.cancel()
         with self._changing:
             self.close()
 
 
-def _not_ready() -> ProblemError:
-    return ProblemError(503, "No model is open yet; wait until it is loaded, or make one first.")
-
-
 def _identity(folder: Path) -> tuple[int, ...] | None:
-    """What tells a model folder from another one at the same place; None where there is none."""
+    """What distinguishes a model folder from another one at the same place; None where there is none."""
     try:
         found, listed = folder.stat(), (folder / CHECKSUMS).stat()
     except OSError:
@@ -433,29 +434,38 @@ def _identity(folder: Path) -> tuple[int, ...] | None:
 
 def _language(side: str, code: str | None, words: int) -> Language:
     name = language_name(code) if code else side
-    return Language(code=code, name=name, words=words, rtl=code in RIGHT_TO_LEFT)
+    return Language(code=code, name=name, words=words, rtl=code in _RIGHT_TO_LEFT)
 
 
-# What operations depend on.
+# Dependencies of the routes.
 
 
-async def _watched(request: Request) -> Workbench:
-    """The workbench, for a request that the page makes again and again to see how far something is."""
+async def _polled(request: Request) -> Workbench:
     bench: Workbench = request.app.state.bench
     return bench
 
 
-async def _bench(request: Request) -> Workbench:
-    bench = await _watched(request)
+PolledBench = Annotated[Workbench, Depends(_polled)]  # for requests that the page repeats to show progress
+
+
+async def _bench(bench: PolledBench) -> Workbench:
     bench.note_request()
     return bench
 
 
-async def _book(request: Request, direction: Annotated[Direction, Query()] = "forward") -> Book:
-    """The dictionary in the direction that is asked for."""
-    return (await _bench(request)).books[direction]
-
-
 Bench = Annotated[Workbench, Depends(_bench)]
-BookOf = Annotated[Book, Depends(_book)]
-WatchedBench = Annotated[Workbench, Depends(_watched)]
+
+
+async def _book(bench: Bench, direction: Annotated[Direction, Query()] = "forward") -> Book:
+    return bench.books[direction]
+
+
+BookOf = Annotated[Book, Depends(_book)]  # of the direction in the request
+
+
+def _reader(book: BookOf) -> Iterator[sqlite3.Connection]:
+    with book.database.reading() as db:
+        yield db
+
+
+Reader = Annotated[sqlite3.Connection, Depends(_reader)]  # of that direction's review file
