@@ -149,11 +149,9 @@ def test_the_corpus_is_never_overwritten(corpus: Path, capsys: pytest.CaptureFix
 
 
 _PARENT = """
-import json, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-m", "bilex.corpus.fasttext_process"], stdin=subprocess.PIPE,
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-m", "bilex.corpus.fasttext_process", sys.argv[1]],
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-child.stdin.write(json.dumps(json.loads(sys.argv[1])).encode())
-child.stdin.close()
 print(child.pid, flush=True)
 time.sleep(600)
 """

@@ -1,7 +1,6 @@
-"""fastText's training as a process of its own, so that it can be interrupted and its progress be read.
+"""fastText's training in a separate process, so that it can be interrupted and its progress be read.
 
-The file is run by its path and imports nothing of bilex, so that it starts at once; settings come as JSON on
-stdin.
+The file is run by its path and imports nothing of bilex, so that it starts at once; its argument is JSON.
 """
 
 from __future__ import annotations
@@ -12,37 +11,31 @@ import signal
 import sys
 from typing import Any
 
-# Our corpora have no labels; what begins with this is none of our tokens.
-_NO_LABEL = "\x01label\x01"
+_NO_LABEL = "\x01label\x01"  # no token begins with it, since our corpora have no labels
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
 
 
-def end_with_parent() -> None:
-    """Let the system end this process when its parent is killed; only Linux can."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-
-
-def train(wanted: dict[str, Any]) -> None:
-    """Train on "corpus" (a prepared text file) and write "model", by fastText's names of the arguments.
+def train(settings: dict[str, Any]) -> None:
+    """Train on "corpus" (a prepared text file) and write "model", with "arguments" by fastText's names.
 
     fastText's Python module takes no random seed, so that its extension module is called directly.
     """
     import fasttext_pybind
 
     arguments = fasttext_pybind.args()
-    arguments.input, arguments.output = wanted["corpus"], ""
-    arguments.model = getattr(fasttext_pybind.model_name, wanted["architecture"])
+    arguments.input, arguments.output = settings["corpus"], ""
+    arguments.model = getattr(fasttext_pybind.model_name, settings["architecture"])
     arguments.loss = fasttext_pybind.loss_name.ns
     arguments.label = _NO_LABEL
     arguments.verbose = 2
-    for name, value in wanted["arguments"].items():
+    for name, value in settings["arguments"].items():
         setattr(arguments, name, value)
     model = fasttext_pybind.fasttext()
     fasttext_pybind.train(model, arguments)
-    model.saveModel(wanted["model"])
+    model.saveModel(settings["model"])
 
 
 if __name__ == "__main__":
-    end_with_parent()
-    train(json.load(sys.stdin))
+    if sys.platform == "linux":  # end when the parent is killed; no other system can
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    train(json.loads(sys.argv[1]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import math
@@ -15,8 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
-import numpy as np
-
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file, check_not_an_input, check_writable, temporary_path
 from bilex.core.machine import available_memory
@@ -27,7 +24,6 @@ from bilex.vectors.formats import files_written, format_of_name
 
 Architecture = Literal["skipgram", "cbow"]
 
-_SENTENCE_END = "</s>"  # fastText's own word for the end of a line
 _PROGRESS = re.compile(r"Progress:\s+([\d.]+)%.*?avg\.loss:\s+([\d.]+)")
 _LONGEST_MESSAGE = 2000
 # What is left open, for fewer tokens than the number before it.
@@ -50,6 +46,17 @@ _MOST = {
     "random_seed": 2**31 - 1,
 }
 _LONGEST_NGRAM = 100
+_FASTTEXT_NAMES = {
+    "dim": "dim",
+    "epochs": "epoch",
+    "min_count": "minCount",
+    "window": "ws",
+    "negatives": "neg",
+    "learning_rate": "lr",
+    "subsampling": "t",
+    "threads": "thread",
+    "random_seed": "seed",
+}
 
 
 @dataclass(frozen=True)
@@ -107,25 +114,8 @@ class TrainingSettings:
         """Complete settings by fastText's names; more than 20 n-gram rows per word are of no use."""
         shortest, longest = self.ngrams
         buckets = min(self.buckets or 0, max(1000, 20 * vocabulary)) if longest else 0
-        return {
-            "dim": self.dim,
-            "epoch": self.epochs,
-            "minCount": self.min_count,
-            "bucket": buckets,
-            "ws": self.window,
-            "minn": shortest,
-            "maxn": longest,
-            "neg": self.negatives,
-            "lr": self.learning_rate,
-            "t": self.subsampling,
-            "thread": self.threads,
-            "seed": self.random_seed,
-        }
-
-    def memory(self, vocabulary: int) -> int:
-        """How many bytes training takes: a row for each word and n-gram bucket, an output row per word."""
-        arguments = self.arguments(vocabulary)
-        return 4 * int(arguments["dim"]) * (2 * vocabulary + int(arguments["bucket"]))
+        arguments = {theirs: getattr(self, ours) for ours, theirs in _FASTTEXT_NAMES.items()}
+        return arguments | {"minn": shortest, "maxn": longest, "bucket": buckets}
 
 
 @dataclass(frozen=True)
@@ -205,10 +195,10 @@ def train_vectors(
         prepared = prepare(corpora, folder, how, progress)
         for sentence in prepared.left_out.sentences():
             progress.say(sentence)
-        filled, vocabulary = _filled_in(wanted, prepared)
+        completed, vocabulary = _completed(wanted, prepared)
         ready = time.monotonic()
         model = folder / "model.bin"
-        _train(prepared.path, model, filled, vocabulary, progress)
+        _train(prepared.path, model, completed, vocabulary, progress)
         prepared.path.unlink()
         trained = time.monotonic()
         _store(model, target)
@@ -219,18 +209,18 @@ def train_vectors(
         tokens=prepared.tokens,
         distinct=len(prepared.words),
         vocabulary=vocabulary,
-        phrases=sum(prepared.words[phrase] >= (filled.min_count or 1) for phrase in prepared.phrases),
-        settings=filled,
+        phrases=sum(prepared.words[phrase] >= (completed.min_count or 1) for phrase in prepared.phrases),
+        settings=completed,
         uncut=prepared.uncut,
         prepare_seconds=round(ready - started, 2),
         train_seconds=round(trained - ready, 2),
     )
 
 
-def _filled_in(wanted: TrainingSettings, prepared: Prepared) -> tuple[TrainingSettings, int]:
+def _completed(wanted: TrainingSettings, prepared: Prepared) -> tuple[TrainingSettings, int]:
     """Settings for this corpus, the least count raised until the limit of words holds, and their number."""
-    filled = wanted.for_size(prepared.tokens)
-    least = filled.min_count or 1
+    completed = wanted.for_size(prepared.tokens)
+    least = completed.min_count or 1
     if len(prepared.words) > wanted.limit:
         least = max(least, sorted(prepared.words.values(), reverse=True)[wanted.limit] + 1)
     vocabulary = sum(count >= least for count in prepared.words.values())
@@ -239,14 +229,16 @@ def _filled_in(wanted: TrainingSettings, prepared: Prepared) -> tuple[TrainingSe
             f"{prepared.tokens:,} tokens hold {vocabulary} words that occur {least} times; give more text or "
             "a lower --min-count."
         )
-    filled = replace(filled, min_count=least)
-    needed, free = filled.memory(vocabulary), available_memory()
+    completed = replace(completed, min_count=least)
+    arguments = completed.arguments(vocabulary)
+    rows = 2 * vocabulary + arguments["bucket"]  # input and output of each word, and the n-grams
+    needed, free = 4 * arguments["dim"] * rows, available_memory()
     if needed > free:
         raise BilexError(
             f"training {vocabulary:,} words takes {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
             "use --limit for fewer words, a lower --dim, or --subwords none."
         )
-    return filled, vocabulary
+    return completed, vocabulary
 
 
 def _train(
@@ -259,27 +251,23 @@ def _train(
         "architecture": settings.architecture,
         "arguments": settings.arguments(vocabulary),
     }
-    command = [sys.executable, "-P", str(Path(__file__).with_name("fasttext_process.py"))]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe)
-    assert process.stdin is not None and process.stderr is not None
-    try:
-        with contextlib.suppress(BrokenPipeError), process.stdin:  # it ended at once; how is seen below
-            process.stdin.write(json.dumps(wanted).encode())
-        message = _followed(process.stderr, progress)
-        code = process.wait()
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
-    if code != 0 or not model.is_file():
-        last = message.strip().splitlines()[-1:] or [f"exit code {code}"]
+    script = Path(__file__).with_name("fasttext_process.py")
+    command = [sys.executable, "-P", str(script), json.dumps(wanted)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        try:
+            message = _follow(process.stderr, progress)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0 or not model.is_file():
+        last = message.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
         raise BilexError(
             f"fastText could not train ({last[0].strip()}); free some memory or disk, or give more text."
         )
 
 
-def _followed(stream: IO[bytes], progress: Progress) -> str:
+def _follow(stream: IO[bytes], progress: Progress) -> str:
     """Show fastText's progress; return the last that it wrote."""
     done, message = 0.0, ""
     with progress.task("Training", 100) as task:
@@ -301,8 +289,4 @@ def _store(model: Path, output: Path) -> None:
         with atomic_file(output) as temporary:
             model.replace(temporary)
         return
-    vectors = WordVectors.load(model, lowercase=False)
-    rows = [row for row, word in enumerate(vectors.index_to_key) if word != _SENTENCE_END]
-    words = [vectors.index_to_key[row] for row in rows]
-    kept = WordVectors(words, np.asarray(vectors.vectors)[rows], subwords=vectors.subwords)
-    kept.save(output, format_of_name(output))
+    WordVectors.load(model, lowercase=False).save(output, format_of_name(output))

@@ -19,6 +19,7 @@ of their own. Remarks in brackets are removed.
 
 from __future__ import annotations
 
+import gzip
 import re
 import struct
 import zlib
@@ -263,27 +264,21 @@ def _number(text: str) -> int:
 
 
 def _file_blocks(path: Path, largest: int = LARGEST_UNPACKED, *, whole: bool = False) -> Iterator[bytes]:
-    """The bytes of a file, unpacked if it is gzip, block by block; if `whole`, all of it must be there."""
+    """The bytes of a file, unpacked if it is gzip, block by block; if `whole`, it must not be cut off."""
     check_input(path)
-    unpacker, total = zlib.decompressobj(zlib.MAX_WBITS | 16), 0
+    total = 0
     with open_dictionary(path) as file:
         packed = file.read(len(GZIP)) == GZIP
         file.seek(0)
+        stream = gzip.GzipFile(fileobj=file) if packed else file
         try:
-            while (block := file.read(_BLOCK)) and not unpacker.eof:
-                while block:
-                    part = unpacker.decompress(block, _BLOCK) if packed else block
-                    total += len(part)
-                    if packed or whole:
-                        check_unpacked(path, total, file.tell(), largest)
-                    if part:
-                        yield part
-                    block = unpacker.unconsumed_tail if packed else b""
-            yield unpacker.flush(_BLOCK)
-            if packed and whole and (unpacker.unused_data or not unpacker.eof):
-                raise zlib.error("it is cut off, or more follows")
-        except zlib.error as error:
-            raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
+            while block := stream.read(_BLOCK):
+                total += len(block)
+                check_unpacked(path, total, file.tell(), largest)
+                yield block
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            if whole or not isinstance(error, EOFError):
+                raise BilexError(f"{path}: cannot be unpacked ({error}); it is damaged.") from error
 
 
 def _articles(path: Path, places: Iterable[Place]) -> Iterator[tuple[Place, bytes | None]]:
