@@ -29,14 +29,6 @@ def helpers_for_child_processes() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def no_waiting_for_the_disk() -> Iterator[None]:
-    """Files of tests need not survive a power cut; waiting for the disk takes a third of many tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     """On these tiny problems two threads of torch wait for each other more than they compute."""

@@ -1,13 +1,13 @@
 """From raw corpora to one file of tokens that can be trained on, in bounded memory, phrases joined.
 
-Phrases are neighbours that stand together far more often than their frequencies explain. The score of two
+Phrases are neighbours that occur together far more often than their frequencies explain. The score of two
 neighbouring words a and b is their normalised pointwise mutual information,
 
     npmi(a, b) = ln( p(a b) / (p(a) · p(b)) ) / −ln p(a b),
 
 where p(a b) = n(a b) / N is how often b follows a among the N tokens, and p(a) = n(a) / N. It is 1 for
-words that never stand apart, 0 for independent ones. Pairs that score enough become one token, a_b,
-wherever they stand; a second pass over the result finds phrases of three and four words.
+words that only occur together, 0 for independent ones. Pairs that score enough become one token, a_b,
+everywhere; a second pass over the result finds phrases of three and four words.
 """
 
 from __future__ import annotations

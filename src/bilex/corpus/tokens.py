@@ -45,7 +45,7 @@ class Tokeniser:
         language: The code of the language, which decides on apostrophes ("l'eau" are two words in French,
             "dog's" two in English) and on ICU's rules; None where it is not known.
         lowercase: Whether to lower-case words.
-        divided: Whether the text is cut into words already, with spaces between them.
+        divided: Whether the text is tokenised already, with spaces between the words.
     """
 
     language: str | None = None

@@ -120,7 +120,7 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """What went into vectors and what came out.
+    """What vectors were trained on, and how.
 
     Attributes:
         corpora: The files.

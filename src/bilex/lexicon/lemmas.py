@@ -19,7 +19,7 @@ def lemmatiser(language: str | None) -> Lemmatiser:
         raise BilexError("lemmas need simplemma; run: pip install 'bilex[lemmas]'") from error
     if language is None:
         raise BilexError(
-            "lemmas need to know the two languages, and the model does not say them; name them, for example "
+            "lemmas depend on the two languages, and the model does not name them; name them, for example "
             "with --languages en,fi."
         )
     if language not in SUPPORTED_LANGUAGES:

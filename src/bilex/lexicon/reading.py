@@ -42,7 +42,7 @@ open_dictionary = functools.partial(opened, advice="give the path of a dictionar
 
 @dataclass(frozen=True)
 class Layout:
-    """How a dictionary file is laid out, as far as it does not say so itself: see `Lexicon.load`."""
+    """How to read a dictionary file; `Lexicon.load` describes the fields."""
 
     columns: tuple[str, str] | None = None
     delimiter: str | None = None
@@ -147,8 +147,8 @@ class Reading:
         if isinstance(found, str):
             self.leave_out(number, found)
             return
-        divided = self._divided(found, self.layout.split) if self.layout.split else found
-        entries = [entry.cleaned() for entry in itertools.islice(divided, MOST_PAIRS_PER_UNIT + 1)]
+        units = self._split(found, self.layout.split) if self.layout.split else found
+        entries = [entry.cleaned() for entry in itertools.islice(units, MOST_PAIRS_PER_UNIT + 1)]
         faults = [word_fault(entry.source) or word_fault(entry.target) for entry in entries]
         kept = [entry for entry, fault in zip(entries, faults, strict=True) if not fault]
         judged = verdict.strip().casefold() if self.layout.verdicts else ""
@@ -165,7 +165,7 @@ class Reading:
                 raise BilexError(f"{self.path}: holds more than {MOST_PAIRS:,} pairs; give a part of it.")
 
     @staticmethod
-    def _divided(entries: Iterable[Entry], separators: str) -> Iterator[Entry]:
+    def _split(entries: Iterable[Entry], separators: str) -> Iterator[Entry]:
         """The entries of cells with several words."""
         between = re.compile(f"[{re.escape(separators)}]")
         for entry in entries:
@@ -196,7 +196,7 @@ class Reading:
             raise BilexError(
                 f"{self.path}: {report.broken} of {report.lines} {report.units} are not word pairs "
                 f"({report.place} {number}: {fault}); {advice}"
-                f"{', or --delimiter and --columns say how it is' if self.strict else ''}."
+                f"{', or describe it with --delimiter and --columns' if self.strict else ''}."
             )
         pairs = [(entry.source, entry.target) for entry in self.entries]
         report.repeated = len(pairs) - len(set(pairs))
@@ -262,7 +262,7 @@ def all_lines(path: Path) -> list[str]:
 
 
 def check_unpacked(path: Path, unpacked: int, packed: int, largest: int = LARGEST_UNPACKED) -> None:
-    """Refuse a file that unpacks into too many bytes, or into so many more that it is meant to harm."""
+    """Refuse a file that unpacks into too many bytes, or into suspiciously many times its size."""
     if unpacked > largest:
         raise BilexError(f"{path}: unpacks into more than {largest >> 20:,} MB; give a part of it.")
     if unpacked > max(_SMALL, _MOST_TIMES_LARGER * packed):

@@ -152,7 +152,7 @@ def _detected(path: Path) -> DictionaryFormat:
 def write(
     path: str | Path, dictionary: Dictionary, chosen: str | None = None, options: WriteOptions | None = None
 ) -> WriteReport:
-    """Write a dictionary, atomically; None as the `chosen` format for the one that the file's name says."""
+    """Write a dictionary, atomically; None as the `chosen` format for the one that the suffix names."""
     path, options = Path(path), options or WriteOptions()
     check_output(path)
     found = format_of(path, chosen)

@@ -212,7 +212,7 @@ class Apertium(XmlFormat):
     expected = "an <e> with <p><l>…</l><r>…</r></p>"
 
     def _parse(self, reading: Reading) -> None:
-        """The entries of the sections, whichever direction they are for; paradigms are not expanded."""
+        """The entries of the sections, for either direction; paradigms are not expanded."""
         for node in elements(reading.path, self.roots, ("e", "pardef")):
             if node.name == "pardef":
                 continue
@@ -266,7 +266,7 @@ class Apertium(XmlFormat):
 
 @dataclass
 class _Direction:
-    """The languages that a TEI file translates between, as far as it says, and those that are wanted."""
+    """The languages that a TEI file translates between, as far as it marks them, and those wanted."""
 
     wanted: Languages
     source: str = ""

@@ -33,7 +33,7 @@ _MOST_DIGITS = 6
 
 
 class Muse(LineFormat):
-    """MUSE and VecMap: two words per line, divided by a space."""
+    """MUSE and VecMap: two words per line, separated by a space."""
 
     name, noun, suffixes = "muse", "a MUSE file", (".muse",)
     expected = "source word, space, target word"
@@ -156,19 +156,19 @@ class Synonyms(LineFormat):
     def _parse_line(self, text: str) -> Iterable[Entry] | str:
         """Explicit mappings; lists of equivalent words ("dog, hound") have no direction.
 
-        A backslash before a character takes its meaning away, as Lucene's parser of this format has it.
+        A backslash before a character escapes it, as in Lucene's parser of this format.
         """
-        sides = self._divided(text, "=>")
+        sides = self._parts(text, "=>")
         if len(sides) != 2:
             return "not exactly one '=>' in it"
         sources, targets = (
-            [re.sub(r"\\(.?)", r"\1", word.strip(), flags=re.DOTALL) for word in self._divided(side, ",")]
+            [re.sub(r"\\(.?)", r"\1", word.strip(), flags=re.DOTALL) for word in self._parts(side, ",")]
             for side in sides
         )
         return itertools.starmap(Entry, itertools.product(sources, targets))
 
     @staticmethod
-    def _divided(text: str, mark: str) -> list[str]:
+    def _parts(text: str, mark: str) -> list[str]:
         """The parts of a text between marks that have no backslash before them."""
         return re.findall(rf"(?:^|{mark})((?:\\.|(?!{mark})[^\\]|\\$)*)", text, re.DOTALL)
 
@@ -295,7 +295,7 @@ class Wiktextract(DictionaryFormat):
         return "source" not in record and isinstance(record.get("word"), str)
 
     def _parse(self, reading: Reading) -> None:
-        """Translations between two languages, in whichever of the two the entries are."""
+        """Translations between two languages, of entries in either of them."""
         source, target = (short_code(side) if side else "" for side in reading.layout.languages)
         into: dict[str, None] = {}
         heads: dict[str, None] = {}

@@ -1,7 +1,7 @@
 """StarDict (`.ifo`, `.idx`, `.dict.dz`) and dictd as FreeDict has it (`.index`, `.dict.dz`).
 
-Articles are read in the order in which they stand in the file, so that a packed one is unpacked once, from
-its beginning, with no more in memory than one article and one block. An article of FreeDict looks like one of
+Articles are read in the order of the file, so that a packed file is unpacked once, from its beginning, with
+no more in memory than one article and one block. An article of FreeDict looks like one of
 these two:
 
     sonde /sˈɔndə/ <n>                          bord //bɔrt// <n>
@@ -12,9 +12,9 @@ these two:
 
 The first line is the headword with its pronunciation and part of speech. The second line holds translations.
 If it begins with "1.", there are several groups, numbered in order; else it is the only line of translations.
-All other lines are explanations in the language of the headword, one per sense, which may have numbers of
-their own; the number of a group's second sense stands at the end of its translations, further ones on lines
-of their own. Remarks in brackets are removed.
+All other lines are explanations in the language of the headword, one per sense, which may be numbered too;
+the number of a group's second sense is at the end of its translations, further ones are on separate lines.
+Remarks in brackets are removed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _MARKUP = re.compile(r"<[^<>]*>")
 _BETWEEN = re.compile(r"[,;،、；，]")
 _GENDER_AND_NUMBER = ("masc", "fem", "neut", "com", "sg", "pl", "m", "f", "nt", "n pl")
 _TRIMMED = ' \t.:;,-–—*•"“”'
-_ONLY_SIGNS = re.compile(r"[\W\d_]*")
+_NO_LETTERS = re.compile(r"[\W\d_]*")
 
 
 class ArticleFormat(DictionaryFormat):
@@ -143,7 +143,7 @@ class StarDict(ArticleFormat):
                 reading.add(number, found)
 
     def save(self, path: Path, dictionary: Dictionary, options: WriteOptions) -> None:
-        """Write the three files, all before the first takes its name; the `.ifo` takes its name last."""
+        """Write the three files, all before the first is put in place; the `.ifo` is put in place last."""
         if path.suffix != ".ifo":
             raise BilexError(
                 f"{path}: a StarDict dictionary is named by its .ifo file; choose a name that ends so."
@@ -363,7 +363,7 @@ def _groups(lines: list[str]) -> list[str]:
 
 
 def _head(line: str, word: str) -> str:
-    """The headword of a line that begins with it, else nothing; an index has no capitals and signs."""
+    """The headword of a line that begins with it, else nothing; an index has no capitals and punctuation."""
     head = _bare(_AFTER_HEAD.split(line, maxsplit=1)[0])
     wanted = _letters(word)
     return head if wanted and _letters(head) == wanted and line[:1] not in " \t" else ""
@@ -387,5 +387,5 @@ def _translations(line: str) -> list[str]:
     return [
         word
         for word in words
-        if not _ONLY_SIGNS.fullmatch(word) and len(word) <= _MOST_LETTERS and len(word.split()) <= _MOST_WORDS
+        if not _NO_LETTERS.fullmatch(word) and len(word) <= _MOST_LETTERS and len(word.split()) <= _MOST_WORDS
     ]

@@ -251,7 +251,7 @@ def _place(path: Path, wanted: str, names: list[str]) -> int:
 
 
 def _division(reading: Reading, lines: list[str], division: Division | None) -> tuple[Division, str]:
-    """How the lines of a file are divided, and the delimiter; None as division to detect it."""
+    """How the lines of a file are split, and the delimiter; None as division to detect it."""
     quoted = division == "csv" or (division is None and reading.path.suffix.lower() == ".csv")
     if (wanted := reading.layout.delimiter) is not None:
         delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(wanted, wanted)
@@ -263,7 +263,7 @@ def _division(reading: Reading, lines: list[str], division: Division | None) -> 
     if division == "tab":
         return "tab", "\t"
     announced = re.fullmatch(r'sep=([^"])', lines[0])
-    if announced:  # Excel's way to name the delimiter; the line itself is no pair
+    if announced:  # how Excel names the delimiter; the line itself is no pair
         lines[0] = ""
         return "csv", announced[1]
     return ("csv", _csv_delimiter(lines)) if quoted else _sniffed(lines)
@@ -374,7 +374,7 @@ def table_rows(dictionary: Dictionary) -> Iterator[list[str | int]]:
 def defused(cell: str) -> str:
     """A cell that no spreadsheet runs: an apostrophe before what would start a formula.
 
-    Cells that begin with apostrophes and then such a sign get one more, so that `restored` is exact.
+    Cells that begin with apostrophes and then such a character get one more, so that `restored` is exact.
     """
     return f"'{cell}" if cell.lstrip("'").startswith(_FORMULA_STARTS) else cell
 

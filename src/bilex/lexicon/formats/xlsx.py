@@ -183,7 +183,7 @@ def _shared_strings(path: Path, archive: zipfile.ZipFile, name: str) -> list[str
 
 
 def _column(letters: str) -> int:
-    """The number, from 0, of the column "B", say."""
+    """The number of a column, from 0: 1 for "B"."""
     place = 0
     for letter in letters:
         place = 26 * place + ord(letter) - ord("A") + 1
