@@ -123,7 +123,7 @@ class CorpusTarget:
 def vector_targets(scratch: Path) -> list[Target]:
     """The readers, with valid inputs of each."""
     floats = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
-    subwords = Subwords(floats, 1, 3).followed_by(floats[0]).followed_by(None)
+    subwords = Subwords(floats, 1, 3, (floats[0], None))
     words = WordVectors(["a", "b\u00fc", "c"], floats, ("center", "unit"), subwords)
     words.save(scratch / "w.bin")
     word2vec = (scratch / "w.bin").read_bytes()

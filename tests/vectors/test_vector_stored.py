@@ -12,7 +12,8 @@ import pytest
 
 from bilex.core.errors import BilexError
 from bilex.vectors import WordVectors
-from bilex.vectors.stored import StoredRows, read_tensors, row_blocks, write_matrix
+from bilex.vectors.folder import read_tensors, write_matrix
+from bilex.vectors.stored import StoredRows, row_blocks
 
 
 def saved(folder: Path, dtype: str, unit: bool = True) -> WordVectors:
@@ -39,16 +40,16 @@ def test_rows_are_those_of_the_whole_matrix(tmp_path: Path, dtype: str, unit: bo
     assert np.allclose(np.linalg.norm(whole, axis=1), 1, atol=1e-6) == unit
 
 
-def test_parts_stay_in_the_file(tmp_path: Path) -> None:
+def test_parts_stay_as_they_are_stored(tmp_path: Path) -> None:
     vectors = saved(tmp_path / "v", "int8")
     assert isinstance(vectors.vectors, StoredRows)
     whole = np.asarray(vectors.vectors)
-    taken = vectors.vectors.take(np.array([8, 2, 30]))
+    taken = vectors.vectors.part(np.array([8, 2, 30]))
     parts = {
         "head": (vectors.head(10).vectors, whole[:10]),
         "taken": (taken, whole[[8, 2, 30]]),
-        "head of taken": (taken.head(2), whole[[8, 2]]),
-        "taken of taken": (taken.take(np.array([2, 0])), whole[[30, 8]]),
+        "head of taken": (taken.part(slice(2)), whole[[8, 2]]),
+        "taken of taken": (taken.part(np.array([2, 0])), whole[[30, 8]]),
     }
     for name, (part, expected) in parts.items():
         assert isinstance(part, StoredRows), name

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
-from bilex.vectors.stored import Matrix, StoredRows, largest_numbers, row_blocks, row_norms
+from bilex.vectors.stored import Matrix, StoredRows, checked_blocks, part_of, row_blocks, row_norms
 
 if TYPE_CHECKING:
     from bilex.vectors.reading import EncodingErrors, LoadReport
@@ -28,7 +28,7 @@ class Subwords:
     """One vector per hash bucket of character n-grams; the mean of a word's n-grams is its vector.
 
     Args:
-        rows: The vectors of the buckets. May be a read-only memory map or decoded when asked for.
+        rows: The vectors of the buckets. They may be in a read-only memory map.
         shortest: The fewest characters of an n-gram ("minn").
         longest: The most ("maxn"); the marks "<" and ">" at the ends of a word count as characters.
         means: The preprocessing to repeat on each vector, in order: None to make it of length 1
@@ -39,10 +39,6 @@ class Subwords:
     shortest: int
     longest: int
     means: tuple[npt.NDArray[np.float32] | None, ...] = ()
-
-    def followed_by(self, mean: npt.NDArray[np.float32] | None) -> Subwords:
-        """The same n-grams with one more step of preprocessing."""
-        return replace(self, means=(*self.means, mean))
 
     def vector(self, word: str) -> npt.NDArray[np.float32]:
         """The vector of `word` from its n-grams alone, preprocessed as the vocabulary was.
@@ -109,9 +105,9 @@ class WordVectors:
 
     Args:
         index_to_key: The words, in order of frequency; each once.
-        vectors: One row per word. A float32 array with its rows in order is shared, be it a read-only memory
+        vectors: One row per word. A C-contiguous float32 array is shared, also if it is a read-only memory
             map; any other array of real numbers is copied into one. `StoredRows` decode float16 or int8
-            rows of a file as they are asked for.
+            rows of a file when they are used.
         preprocessing: The steps ("unit", "center") already applied to `vectors`, in order.
         subwords: fastText's character n-grams, which give vectors to words outside the vocabulary.
         report: What the reader of the file left out and why; None for vectors that were not read.
@@ -137,7 +133,7 @@ class WordVectors:
             raise BilexError("the vectors have no dimension; give at least one number for each word.")
         self.key_to_index = {word: index for index, word in enumerate(self.index_to_key)}
         if len(self.key_to_index) != len(self.index_to_key):
-            raise BilexError("a word stands in the vocabulary twice; keep one vector for each word.")
+            raise BilexError("a word is in the vocabulary twice; keep one vector for each word.")
         wrong = [word for word in self.index_to_key if not isinstance(word, str)]
         if wrong:
             raise BilexError(f"the words must be strings, but one is {wrong[0]!r}; convert them with str().")
@@ -177,14 +173,14 @@ class WordVectors:
 
         Args:
             path: The file, or the folder of the safetensors format.
-            limit: Read only the first so many entries, which are the most frequent words.
+            limit: Read only this many entries, the first ones, which are the most frequent words.
             lowercase: Lower-case the words, as `Lexicon.load` does; of those that become the same the first
                 stays. False keeps them as they are.
             format: "text", "binary", "fasttext", "npy" or "safetensors"; None to look at the content.
             encoding_errors: For words that are not UTF-8: "strict" refuses the file, "replace" puts U+FFFD
                 for what cannot be read, "ignore" leaves it out.
             verify: Whether the files of a safetensors folder are compared with their checksums, which reads
-                them whole.
+                them completely.
             keep_markers: Whether markers of a trainer that are no words ("</s>", "<unk>") are kept; a
                 safetensors folder is always taken as it is.
             progress: Where to report how far the reading is.
@@ -259,24 +255,18 @@ class WordVectors:
         """The `limit` most frequent words (all for None), sharing the memory of this one."""
         if limit is None or limit >= len(self):
             return self
-        whole = self.vectors
-        vectors = whole.head(limit) if isinstance(whole, StoredRows) else whole[:limit]
+        vectors = part_of(self.vectors, slice(limit))
         return replace(self, index_to_key=self.index_to_key[:limit], vectors=vectors)
 
     def check_finite(self) -> None:
         """Refuse vectors that hold NaN or infinity."""
-        first = 0
-        for block in row_blocks(self.vectors):
-            finite = np.isfinite(largest_numbers(block))
-            if not finite.all():
-                word = self.index_to_key[first + int(np.argmin(finite))]
-                raise BilexError(f"the vector of '{word}' holds NaN or infinity; leave the word out.")
-            first += len(block)
+        for _ in checked_blocks(row_blocks(self.vectors), self.index_to_key):
+            pass
 
     def portable(self) -> WordVectors:
         """The vectors with words that every reader of word2vec files takes.
 
-        Blanks, control characters and halves of characters in words become underscores, since gensim,
+        Blanks, control characters and surrogates in words become underscores, since gensim,
         fastText, VecMap and MUSE divide lines at some of them. Words of nothing else, and words that become
         another word, are left out.
         """
@@ -304,7 +294,7 @@ class WordVectors:
                 vectors -= mean
             else:
                 raise BilexError(f"preprocessing step '{step}' is not known; use unit or center.")
-            subwords = subwords and subwords.followed_by(mean)
+            subwords = subwords and replace(subwords, means=(*subwords.means, mean))
         return replace(self, vectors=vectors, preprocessing=(*self.preprocessing, *steps), subwords=subwords)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.core.files import atomic_folder, check_replaceable, json_text, opened, read_json
@@ -18,40 +19,24 @@ from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import Step, Subwords, WordVectors
 from bilex.vectors.reading import MAX_NGRAM, LoadOptions, LoadReport
 from bilex.vectors.stored import (
-    DTYPES,
     FloatMatrix,
     Matrix,
     StoredRows,
-    Tensors,
-    largest_numbers,
-    read_tensors,
+    checked_blocks,
+    mapped_file,
+    part_of,
     row_blocks,
-    write_matrix,
 )
+
+Tensors = dict[str, npt.NDArray[Any]]
 
 FORMAT, VERSION = "bilex-vectors", 2  # the first version had its checksums in config.json
-CONFIG, VOCABULARY, VECTORS, SUBWORDS = (
-    "config.json",
-    "vocabulary.txt",
-    "vectors.safetensors",
-    "subwords.safetensors",
-)
+CONFIG, VOCABULARY = "config.json", "vocabulary.txt"
+VECTORS, SUBWORDS = "vectors.safetensors", "subwords.safetensors"
+DTYPES = {"float32": "F32", "float16": "F16", "int8": "I8"}  # and their names in safetensors
 _AGAIN = "make the folder again"
-_BLOCK_ROWS = 8192
+_ALIGNMENT = 8
 _ESCAPE = re.compile(r"\\(.)")
-
-
-def write(vectors: WordVectors, path: Path, dtype: str = "float32") -> None:
-    """Write the folder, whole or not at all; see `write_blocks`."""
-    write_blocks(
-        path,
-        vectors.index_to_key,
-        vectors.dim,
-        row_blocks(vectors.vectors, _BLOCK_ROWS),
-        dtype=dtype,
-        preprocessing=vectors.preprocessing,
-        subwords=vectors.subwords,
-    )
 
 
 def write_blocks(
@@ -73,21 +58,16 @@ def write_blocks(
         raise BilexError(f"dtype '{dtype}' is not known; use {', '.join(DTYPES)}.")
     check_replaceable(path, _own_files)
     with atomic_folder(path, own_files=_own_files) as folder:
-        finite = _checked(blocks, words, path, dtype)
-        write_matrix(folder / VECTORS, "vectors", finite, (len(words), dim), dtype)
+        shape = len(words), dim
+        write_matrix(folder / VECTORS, "vectors", checked_blocks(blocks, words, dtype), shape, dtype)
         (folder / VOCABULARY).write_bytes(_escaped(words, path))
-        config: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            "words": len(words),
-            "dim": dim,
-            "dtype": dtype,
-            "preprocessing": list(preprocessing),
-        }
+        config: dict[str, Any] = {"format": FORMAT, "version": VERSION, "words": len(words), "dim": dim}
+        config |= {"dtype": dtype, "preprocessing": list(preprocessing)}
         if subwords is not None:
             means = {f"mean.{step}": mean for step, mean in enumerate(subwords.means) if mean is not None}
-            ngrams = row_blocks(subwords.rows, _BLOCK_ROWS)
-            write_matrix(folder / SUBWORDS, "rows", ngrams, subwords.rows.shape, dtype, means)
+            write_matrix(
+                folder / SUBWORDS, "rows", row_blocks(subwords.rows), subwords.rows.shape, dtype, means
+            )
             config["subwords"] = {
                 "shortest": subwords.shortest,
                 "longest": subwords.longest,
@@ -107,44 +87,88 @@ def _own_files(path: Path) -> Collection[str]:
     return (CONFIG, VOCABULARY, VECTORS, SUBWORDS, CHECKSUMS) if ours else ()
 
 
+def _escaped(words: list[str], path: Path) -> bytes:
+    r"""One word per line; a backslash, newline or carriage return in a word becomes \\, \n or \r."""
+    lines = [word.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r") for word in words]
+    try:
+        return "".join(f"{line}\n" for line in lines).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BilexError(
+            f"{path}: a word cannot be written as UTF-8 ({error.object[error.start]!r})."
+        ) from error
+
+
+def write_matrix(
+    path: Path,
+    name: str,
+    blocks: Iterable[FloatMatrix],
+    shape: tuple[int, int],
+    dtype: str,
+    others: Tensors | None = None,
+) -> None:
+    """Write a safetensors file: small float32 tensors, then a matrix that comes in blocks of rows.
+
+    Only a block is held, and of an int8 matrix the scale of each row, which is the tensor `name`.scales.
+    """
+    small = {key: np.ascontiguousarray(tensor, np.float32) for key, tensor in (others or {}).items()}
+    if dtype == "int8":
+        small[f"{name}.scales"] = np.ones((shape[0], 1), np.float32)
+    sizes = {key: ("F32", tensor.shape, tensor.nbytes) for key, tensor in small.items()}
+    sizes[name] = (DTYPES[dtype], shape, shape[0] * shape[1] * np.dtype(dtype).itemsize)
+    header, end = {}, 0
+    for key, (kind, extent, size) in sizes.items():
+        header[key] = {"dtype": kind, "shape": extent, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.seek(sum(tensor.nbytes for tensor in small.values()), 1)
+        row = 0
+        for block in blocks:
+            if dtype == "int8":
+                scales = np.abs(block).max(axis=1, initial=0).astype(np.float32)[:, None] / 127
+                scales[scales == 0] = 1
+                small[f"{name}.scales"][row : row + len(block)] = scales
+                block = np.rint(block / scales)  # noqa: PLW2901
+            file.write(np.ascontiguousarray(block, dtype=dtype).data)
+            row += len(block)
+        file.seek(8 + len(text))
+        for tensor in small.values():
+            file.write(tensor.data)
+
+
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Open the folder, compared with its checksums if so asked; the matrix stays on disk until it is used."""
+    """Open the folder and, unless `verify` is off, compare its checksums; the matrix stays on disk."""
     config = _config(path)
     if options.verify:
-        _verify(path, config)
+        sums = config["sha256"] if config["version"] == 1 else checksums(path, FORMAT, _AGAIN)
+        needed = {VECTORS, VOCABULARY} | ({SUBWORDS} if config.get("subwords") is not None else set())
+        if set(sums) - {CONFIG} != needed:
+            raise BilexError(f"{path}: its checksums are not those of its files; {_AGAIN}.")
+        ModelFiles(path, sums, _AGAIN).compare(path)
     words = _vocabulary(path)
     steps: tuple[Step, ...] = tuple(config["preprocessing"])
     matrix = _opened("vectors", read_tensors(path / VECTORS), path / VECTORS, unit=steps[-1:] == ("unit",))
     if len(words) != config["words"] or matrix.shape != (len(words), config["dim"]):
         raise BilexError(f"{path}: its vectors, vocabulary and {CONFIG} do not fit together; {_AGAIN}.")
-    words = words[: options.limit]
+    words, matrix = words[: options.limit], part_of(matrix, slice(options.limit))
     report = LoadReport(str(path), "row", "safetensors", entries=len(words))
-    matrix = matrix.head(len(words)) if isinstance(matrix, StoredRows) else matrix[: len(words)]
     if options.lowercase:
         first: dict[str, int] = {}
         for row, word in enumerate(words):
             first.setdefault(word.lower(), row)
         words, report.merged = list(first), len(words) - len(first)
         if report.merged:
-            stored = matrix if isinstance(matrix, StoredRows) else StoredRows(matrix, name=str(path))
-            matrix = stored.take(np.fromiter(first.values(), np.int64))
+            matrix = part_of(matrix, np.fromiter(first.values(), np.int64))
     report.kept = len(words)
     progress.say(f"opened {path}")
     return WordVectors(words, matrix, steps, _read_subwords(path, config), report)
 
 
 def word_count(path: Path) -> int:
-    """How many words a folder says that it holds; its vectors are not opened."""
+    """How many words a folder holds by its config.json; its vectors are not opened."""
     return int(_config(path)["words"])
-
-
-def _verify(path: Path, config: dict[str, Any]) -> None:
-    """Compare every file of the folder with its checksum; one that was changed or is missing is an error."""
-    sums = config["sha256"] if config["version"] == 1 else checksums(path, FORMAT, _AGAIN)
-    needed = {VECTORS, VOCABULARY} | ({SUBWORDS} if config.get("subwords") is not None else set())
-    if set(sums) - {CONFIG} != needed:
-        raise BilexError(f"{path}: its checksums are not those of its files; {_AGAIN}.")
-    ModelFiles(path, sums, _AGAIN).compare(path)
 
 
 def _config(path: Path) -> dict[str, Any]:
@@ -184,34 +208,30 @@ def _vocabulary(path: Path) -> list[str]:
     return [_ESCAPE.sub(lambda escape: named.get(escape[1], escape[1]), word) for word in words]
 
 
-def _escaped(words: list[str], path: Path) -> bytes:
-    r"""One word per line; a backslash, newline or carriage return in a word becomes \\, \n or \r."""
-    lines = [word.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r") for word in words]
+def read_tensors(path: Path) -> Tensors:
+    """The tensors of a safetensors file; the library checks it, numpy maps it, since the library copies."""
+    from safetensors import SafetensorError, safe_open
+
+    content = mapped_file(path)
     try:
-        return "".join(f"{line}\n" for line in lines).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise BilexError(
-            f"{path}: a word cannot be written as UTF-8 ({error.object[error.start]!r})."
-        ) from error
-
-
-def _checked(
-    blocks: Iterable[FloatMatrix], words: list[str], path: Path, dtype: str
-) -> Iterator[FloatMatrix]:
-    """The blocks as they come, checked before they are written."""
-    largest = float(np.finfo(np.float16 if dtype == "float16" else np.float32).max)
-    row = 0
-    for block in blocks:
-        found = largest_numbers(block)
-        fine = found <= largest
-        if not fine.all():
-            at = int(np.argmin(fine))
-            what = f"a number beyond what {dtype} can hold" if np.isfinite(found[at]) else "NaN or infinity"
+        with safe_open(path, framework="numpy"):
+            pass
+    except (SafetensorError, OSError, ValueError) as error:
+        raise BilexError(f"{path}: is cut off or damaged; make the folder again.") from error
+    length = int.from_bytes(content[:8], "little")
+    types = {name: np.dtype(dtype) for dtype, name in DTYPES.items()}
+    tensors: Tensors = {}
+    for name, entry in json.loads(content[8 : 8 + length]).items():
+        if name == "__metadata__":
+            continue
+        if entry["dtype"] not in types:
             raise BilexError(
-                f"{path}: the vector of '{words[row + at]}' holds {what}; leave the word out to save."
+                f"{path}: holds {entry['dtype']} numbers, which bilex does not write; make it again."
             )
-        row += len(block)
-        yield block
+        dtype, (begin, end) = types[entry["dtype"]], entry["data_offsets"]
+        flat = np.frombuffer(content, dtype, (end - begin) // dtype.itemsize, 8 + length + begin)
+        tensors[name] = flat.reshape(entry["shape"])
+    return tensors
 
 
 def _opened(name: str, tensors: Tensors, path: Path, *, unit: bool = False) -> Matrix:
@@ -243,7 +263,9 @@ def _read_subwords(path: Path, config: Mapping[str, Any]) -> Subwords | None:
         )
         subwords = Subwords(rows, int(settings["shortest"]), int(settings["longest"]), means)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise BilexError(f"{path}: what {CONFIG} says of the subwords is not whole; {_AGAIN}.") from error
+        raise BilexError(
+            f"{path}: its {CONFIG} does not describe the subwords completely; {_AGAIN}."
+        ) from error
     if rows.shape[1] != config["dim"] or not 0 < subwords.longest <= MAX_NGRAM:
         raise BilexError(f"{path}: its subwords do not fit its vectors; {_AGAIN}.")
     return subwords

@@ -10,6 +10,7 @@ from bilex.core.files import check_input, restore
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
 from bilex.vectors.reading import PACKED_SUFFIXES, LoadOptions, Source, open_source
+from bilex.vectors.stored import row_blocks
 
 FORMATS = ("text", "binary", "fasttext", "npy", "safetensors")
 WORD_LIST_SUFFIXES = (".txt", ".words", ".vocab")
@@ -94,14 +95,24 @@ def save(vectors: WordVectors, path: Path, format: str | None = None, dtype: str
 
     kind = format or format_of_name(path)
     if kind == "safetensors":
-        folder.write(vectors, path, dtype)
+        folder.write_blocks(
+            path,
+            vectors.index_to_key,
+            vectors.dim,
+            row_blocks(vectors.vectors),
+            dtype=dtype,
+            preprocessing=vectors.preprocessing,
+            subwords=vectors.subwords,
+        )
         return
     if dtype != "float32":
         raise BilexError(f"{path}: dtype {dtype} needs the safetensors format; {kind} holds float32.")
-    writers = {"text": word2vec.write_text, "binary": word2vec.write_binary, "npy": npy.write}
-    if kind not in writers:
+    if kind in ("text", "binary"):
+        word2vec.write(vectors, path, binary=kind == "binary")
+    elif kind == "npy":
+        npy.write(vectors, path)
+    else:
         raise BilexError(f"{path}: format '{kind}' cannot be written; use text, binary, npy or safetensors.")
-    writers[kind](vectors, path)
 
 
 def files_written(path: Path, format: str | None = None) -> list[Path]:

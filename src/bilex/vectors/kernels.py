@@ -1,4 +1,4 @@
-"""Machine code that holds no Python lock: decimal numbers in lines of text, and means of rows.
+"""Compiled code that reads decimal numbers in lines of text.
 
 A number is read as an integer mantissa m and a power of ten e. If m <= 2^53 and |e| <= 22, both
 m and 10^|e| are exact in float64, so one division or multiplication gives the float64 nearest to
@@ -29,7 +29,7 @@ _TEN = np.uint64(10)
 _ZERO = np.uint64(0)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(cache=True, inline="always")
 def _scaled(mantissa: np.uint64, power: int, exact: bool) -> tuple[float, bool]:
     """The mantissa times 10^power, and whether its rounding to float32 is certain to be right."""
     if mantissa == _ZERO:
@@ -44,7 +44,7 @@ def _scaled(mantissa: np.uint64, power: int, exact: bool) -> tuple[float, bool]:
     return value, np.float32(below) == np.float32(above)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(cache=True, inline="always")
 def _exponent(data: npt.NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
     """The exponent that starts at `at`, just after the "e", and where it ends, -1 if it is none."""
     minus = at < end and data[at] == _MINUS
@@ -58,7 +58,7 @@ def _exponent(data: npt.NDArray[np.uint8], at: int, end: int) -> tuple[int, int]
     return (-exponent if minus else exponent), (at if at > first else -1)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(cache=True, inline="always")
 def _number(data: npt.NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
     """The number that starts at `at`: its value and where it ends, -1 if Python must look at it."""
     negative = data[at] == _MINUS
@@ -90,7 +90,7 @@ def _number(data: npt.NDArray[np.uint8], at: int, end: int) -> tuple[float, int]
     return (-value if negative else value), (at if certain else -1)
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True)
 def _numbers(data: npt.NDArray[np.uint8], at: int, end: int, row: npt.NDArray[np.float32]) -> bool:
     """Fill `row` from the text between `at`, a separator, and `end`; whether it fits exactly."""
     for column in range(len(row)):
@@ -105,7 +105,7 @@ def _numbers(data: npt.NDArray[np.uint8], at: int, end: int, row: npt.NDArray[np
     return at == end
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True)
 def _word_end(data: npt.NDArray[np.uint8], start: int, end: int, dim: int) -> int:
     """Where the word ends if the last `dim` fields are numbers; -1 if there are too few fields."""
     at = end
@@ -119,32 +119,15 @@ def _word_end(data: npt.NDArray[np.uint8], start: int, end: int, dim: int) -> in
     return at
 
 
-@njit(nogil=True, cache=True)
-def _line(data: npt.NDArray[np.uint8], start: int, end: int, row: npt.NDArray[np.float32]) -> tuple[int, int]:
-    """Parse one line without outer white space: its status and where its word ends."""
-    first = start
-    while first < end and data[first] != _SPACE and data[first] != _TAB:
-        first += 1
-    if _numbers(data, first, end, row):
-        return FINE, first
-    stop = _word_end(data, start, end, len(row))
-    if stop < 0:
-        return BROKEN, start
-    if stop != first and _numbers(data, stop, end, row):
-        return FINE, stop
-    return UNSURE, stop
-
-
-@njit(nogil=True, cache=True)
+@njit(cache=True)
 def parse_lines(
     data: npt.NDArray[np.uint8], dim: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.int8]]:
     """Parse the bytes of whole lines, each a word and `dim` numbers, from the right.
 
-    Returns:
-        One row of numbers for each FINE or UNSURE line; for every line the start and end of its word
-        and the end of its numbers in `data`, and its status: FINE, BROKEN (too few fields), UNSURE
-        (Python must parse it; its row is undefined), or BLANK.
+    Returns one row of numbers for each FINE or UNSURE line; for every line the start and end of its word and
+    the end of its numbers in `data`; and its status: FINE, BROKEN (too few fields), UNSURE (Python must parse
+    it; its row is undefined), or BLANK.
     """
     count = 0
     for byte in data:
@@ -167,27 +150,16 @@ def parse_lines(
             stop -= 1
         while start < stop and (data[start] == _SPACE or data[start] == _TAB):
             start += 1
-        if start == stop:
-            status[line], word_end = BLANK, start
-        else:
-            status[line], word_end = _line(data, start, stop, rows[used])
+        word_end, status[line] = start, BLANK
+        if start < stop:
+            while word_end < stop and data[word_end] != _SPACE and data[word_end] != _TAB:
+                word_end += 1
+            fine = _numbers(data, word_end, stop, rows[used])
+            if not fine:  # the word may hold blanks
+                word_end = _word_end(data, start, stop, dim)
+                fine = word_end >= 0 and _numbers(data, word_end, stop, rows[used])
+            status[line] = FINE if fine else UNSURE if word_end >= 0 else BROKEN
             used += status[line] != BROKEN
         spans[line] = start, word_end, stop
         start = following
     return rows[:used], spans, status
-
-
-@njit(nogil=True, cache=True)
-def mean_rows(
-    matrix: npt.NDArray[np.float32], chosen: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float32]:
-    """The means of groups of rows: those `chosen` up to each of `ends`."""
-    means = np.empty((len(ends), matrix.shape[1]), np.float32)
-    start = 0
-    for group in range(len(ends)):
-        total = np.zeros(matrix.shape[1], np.float32)
-        for row in chosen[start : ends[group]]:
-            total += matrix[row]
-        means[group] = total / np.float32(ends[group] - start)
-        start = ends[group]
-    return means

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import math
+import glob
 import mmap
 import re
-import shutil
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_file, check_input, check_output, opened, write_text
-from bilex.core.locks import hidden_name, one_at_a_time, try_lock, turn_lock
+from bilex.core.files import atomic_file, check_input, check_output, opened, write_errors, write_text
+from bilex.core.locks import hidden_name, one_at_a_time
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
 from bilex.vectors.formats import WORD_LIST_SUFFIXES
 from bilex.vectors.reading import MARKERS, MAX_DIM, Collector, LoadOptions, LoadReport, check_words
-from bilex.vectors.stored import mapped_file, row_blocks
+from bilex.vectors.stored import row_blocks, watch_mapped_file
 
-_EARLIER = ".bilex-words"
+_NEW_LIST = ".bilex-words"
 _BLOCK_ROWS = 8192
-_HEADER_BYTES = 1 << 16
 
 
 def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
     """Read X.npy and the words of the first list there is; a clean float32 matrix is not copied."""
-    _finish_interrupted(path)
     lists = [path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES]
+    with contextlib.suppress(OSError):
+        _finish_save(path)
     words_path = next((candidate for candidate in lists if candidate.is_file()), None)
     if words_path is None:
         raise BilexError(
@@ -40,8 +37,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
             f"into {lists[0].name} or {lists[1].name}."
         )
     with progress.task(f"reading {path.name}"):
-        matrix = _matrix(mapped_file(path), path)
-        words = _words(words_path, options.encoding_errors)
+        matrix, words = _matrix(path), _words(words_path, options.encoding_errors)
         if len(words) != len(matrix):
             raise BilexError(
                 f"{words_path}: has {len(words):,} words but {path} has {len(matrix):,} rows; "
@@ -52,7 +48,7 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
         if matrix.dtype == np.float32 and matrix.flags.c_contiguous and _clean(words, matrix, options):
             report.entries = report.kept = len(words)
             return WordVectors(words, matrix, report=report)
-        collector = Collector(report, matrix.shape[1], len(words), options)
+        collector = Collector(report, matrix.shape[1], options)
         for start in range(0, len(words), _BLOCK_ROWS):
             with np.errstate(over="ignore", invalid="ignore"):
                 rows = matrix[start : start + _BLOCK_ROWS].astype(np.float32)
@@ -60,29 +56,26 @@ def read(path: Path, options: LoadOptions, progress: Progress = SILENT) -> WordV
         return collector.finish()
 
 
-def _matrix(content: mmap.mmap, path: Path) -> npt.NDArray[np.floating]:
-    """The matrix in the bytes of an .npy file, without a copy."""
-    start = io.BytesIO(content[:_HEADER_BYTES])
+def _matrix(path: Path) -> npt.NDArray[np.floating]:
+    """The matrix of an .npy file, mapped."""
     try:
-        with warnings.catch_warnings():
+        with opened(path), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a header as Python 2 wrote it is as good as any
-            old = np.lib.format.read_magic(start) == (1, 0)
-            readers = np.lib.format.read_array_header_2_0, np.lib.format.read_array_header_1_0
-            shape, by_column, dtype = readers[old](start)
+            mapped = np.lib.format.open_memmap(path, mode="r")
+    except BilexError:
+        raise
     except Exception as error:  # numpy evaluates the header as Python text, which can fail in any way
-        raise BilexError(f"{path}: is not a whole .npy file; make or download it again.") from error
-    if len(shape) != 2 or dtype.kind != "f" or not 0 < shape[1] <= MAX_DIM or shape[0] < 1:
         raise BilexError(
-            f"{path}: holds {dtype} of shape {shape}; a matrix of floating-point numbers, "
+            f"{path}: is cut off or is no .npy file of numbers; copy or make it again."
+        ) from error
+    if mapped.ndim != 2 or mapped.dtype.kind != "f" or not 0 < mapped.shape[1] <= MAX_DIM or not len(mapped):
+        raise BilexError(
+            f"{path}: holds {mapped.dtype} of shape {mapped.shape}; a matrix of floating-point numbers, "
             "one row per word, is needed."
         )
-    needed, found = math.prod(shape) * dtype.itemsize, len(content) - start.tell()
-    if found < needed:
-        raise BilexError(
-            f"{path}: is cut off, {found:,} of {needed:,} bytes of its matrix are there; copy it again."
-        )
-    flat = np.frombuffer(content, dtype, math.prod(shape), start.tell())
-    return flat.reshape(shape, order="F" if by_column else "C")
+    assert isinstance(mapped.base, mmap.mmap)
+    watch_mapped_file(mapped.base, path)
+    return np.asarray(mapped)
 
 
 def _words(path: Path, encoding_errors: str) -> list[str]:
@@ -99,7 +92,7 @@ def _words(path: Path, encoding_errors: str) -> list[str]:
             'or read it with encoding_errors="replace" or "ignore".'
         ) from error
     lines = text.removesuffix("\n").split("\n")
-    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+    return [line.removesuffix("\r") for line in lines]
 
 
 def _clean(words: list[str], matrix: npt.NDArray[np.float32], options: LoadOptions) -> bool:
@@ -115,63 +108,45 @@ def _clean(words: list[str], matrix: npt.NDArray[np.float32], options: LoadOptio
 
 
 def write(vectors: WordVectors, path: Path) -> None:
-    """Write X.npy, and the words, one per line, as X.txt beside it."""
+    """Write X.npy, and the words, one per line, as X.txt beside it.
+
+    Two files cannot be replaced in one step. So the new list is first written under a name that says to which
+    matrix it belongs. If the process is killed after it replaced the matrix, the next reader finds that list.
+    """
     check_words(vectors.index_to_key, path, re.compile(r"\n|\r$|^$|^\ufeff"))
-    check_output(path)
-    _finish_interrupted(path)
     words_path = path.with_suffix(WORD_LIST_SUFFIXES[0])
+    check_output(path)
+    check_output(words_path)
     if words_path.exists() and not path.exists():
         raise BilexError(
             f"{words_path}: would be overwritten by the word list of {path}; choose another name."
         )
-    with _earlier_list_kept(path, words_path), atomic_file(path) as matrix_file:
-        with matrix_file.open("wb") as file:
-            header = {"descr": "<f4", "fortran_order": False, "shape": (len(vectors), vectors.dim)}
-            np.lib.format.write_array_header_1_0(file, header)
-            for block in row_blocks(vectors.vectors):
-                file.write(np.ascontiguousarray(block, "<f4").data)
-        write_text(words_path, "".join(f"{word}\n" for word in vectors.index_to_key))
-
-
-@contextlib.contextmanager
-def _earlier_list_kept(path: Path, words_path: Path) -> Iterator[None]:
-    """Keep a copy of the word list of the matrix at `path` while both are replaced, one after the other.
-
-    Two files cannot be replaced in one step. The copy's name names the matrix that it belongs to; if the
-    process dies while that matrix is still in its place, `_finish_interrupted` puts the old list back.
-    """
-    kept = path.with_name(_earlier_list_name(path))
-    with atomic_file(kept) as temporary:
-        if words_path.exists():
-            shutil.copyfile(words_path, temporary)
-    try:
+    with write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(path):
-            yield
-    finally:
-        _finish_interrupted(path)
+            try:
+                _finish_save(path)
+                with atomic_file(path) as matrix_file:
+                    with matrix_file.open("wb") as file:
+                        header = {"descr": "<f4", "fortran_order": False, "shape": vectors.vectors.shape}
+                        np.lib.format.write_array_header_1_0(file, header)
+                        for block in row_blocks(vectors.vectors):
+                            file.write(np.ascontiguousarray(block, "<f4").data)
+                    words = "".join(f"{word}\n" for word in vectors.index_to_key)
+                    write_text(_new_list(matrix_file, path), words)
+            finally:
+                _finish_save(path)
+                for left in path.parent.glob(f"{glob.escape(hidden_name(path))}*{_NEW_LIST}"):
+                    left.unlink(missing_ok=True)
 
 
-def _earlier_list_name(path: Path) -> str:
-    found = path.stat() if path.exists() else None
-    owner = f"{found.st_ino:x}-{found.st_mtime_ns:x}" if found else "none"
-    return f"{hidden_name(path)}{owner}{_EARLIER}"
+def _finish_save(path: Path) -> None:
+    """Put in place the word list of the matrix that is there, if a save was interrupted before that."""
+    with contextlib.suppress(FileNotFoundError):
+        _new_list(path, path).replace(path.with_suffix(WORD_LIST_SUFFIXES[0]))
 
 
-def _finish_interrupted(path: Path) -> None:
-    """After a save that was cut off between its two files: make the word list that of the matrix."""
-    words_path, start = path.with_suffix(WORD_LIST_SUFFIXES[0]), hidden_name(path)
-    with contextlib.suppress(OSError):
-        names = [file.name for file in path.parent.iterdir() if file.name.endswith(_EARLIER)]
-        for kept in (path.with_name(name) for name in names if name.startswith(start)):
-            with try_lock(turn_lock(path)) as held:
-                if held is False:
-                    continue
-                if kept.name != _earlier_list_name(
-                    path
-                ):  # the new matrix is in its place, and so is its list
-                    kept.unlink()
-                elif path.exists():
-                    kept.replace(words_path)
-                else:
-                    words_path.unlink(missing_ok=True)
-                    kept.unlink()
+def _new_list(matrix: Path, path: Path) -> Path:
+    """Where a save keeps the word list of a matrix, until that is at `path`."""
+    found = matrix.stat()
+    return path.with_name(f"{hidden_name(path)}{found.st_ino:x}-{found.st_mtime_ns:x}{_NEW_LIST}")

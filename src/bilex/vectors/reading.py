@@ -8,13 +8,12 @@ import gzip
 import lzma
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from bilex.core.errors import BilexError
 from bilex.core.files import opened
@@ -26,11 +25,13 @@ EncodingErrors = Literal["strict", "replace", "ignore"]
 MAX_DIM = 65536
 MAX_NGRAM = 255
 PACKED_SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}
-_OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
-_COMPRESSIONS = {"gzip": b"\x1f\x8b", "bz2": b"BZh", "xz": b"\xfd7zXZ\x00"}
+_PACKED: dict[str, tuple[bytes, Callable[..., Any]]] = {
+    "gzip": (b"\x1f\x8b", gzip.open),
+    "bz2": (b"BZh", bz2.open),
+    "xz": (b"\xfd7zXZ\x00", lzma.open),
+}
 _HEAD_BYTES = 1 << 16
 _PLACES_KEPT = 20
-_FIRST_BYTES = 64 << 20
 _GROWTH = 1.1
 # What trainers and tokenizers put among the words: ends of sentences, unknown words, padding, masks.
 _MARKERS = """
@@ -60,7 +61,7 @@ class LoadOptions:
 
 @dataclass
 class Tally:
-    """How often something was met, and where the first times, counted from 1."""
+    """How often something was found, and the first places, counted from 1."""
 
     count: int = 0
     places: list[int] = field(default_factory=list)
@@ -71,13 +72,10 @@ class Tally:
         if len(self.places) < _PLACES_KEPT:
             self.places.append(place)
 
-    def __bool__(self) -> bool:
-        return self.count > 0
-
 
 @dataclass
 class LoadReport:
-    """The account of one reading: everything that was not taken over as it stood.
+    """What a reader found in a file, left out or changed.
 
     Attributes:
         source: The name of the file.
@@ -91,7 +89,7 @@ class LoadReport:
         zero: Entries with nothing but zeros; left out.
         markers: Entries that are no words but markers of a trainer, such as "</s>"; left out.
         merged: Entries left out because lower-casing made their word one that had come before.
-        notes: Whole clauses on the file itself, such as a header that lies.
+        notes: Clauses about the file itself, such as a header that is wrong.
     """
 
     source: str
@@ -123,7 +121,7 @@ class LoadReport:
         ):
             if tally.count == 1:
                 found.append(f"{self.source}: {self.unit} {tally.places[0]} {one} and was left out.")
-            elif tally:
+            elif tally.count:
                 listed = ", ".join(map(str, tally.places))
                 more = ", ..." if tally.count > len(tally.places) else ""
                 found.append(
@@ -136,20 +134,21 @@ class LoadReport:
 
 
 class Source:
-    """The bytes of a file, unpacked, of which the beginning, `head`, can be looked at before reading."""
+    """The bytes of a file, unpacked; `head` is their beginning, which stays to be read."""
 
     def __init__(self, stream: BinaryIO, name: str, size: int) -> None:
         self.name, self.size = name, size
         self._raw = self._stream = stream
-        self._unpacked = self._reported = 0
-        start = self._read(6)
-        kinds = (kind for kind, magic in _COMPRESSIONS.items() if start.startswith(magic))
-        self.compression = next(kinds, None)
+        self._reported = 0
+        start = self.read(6)
+        self.compression = next(
+            (kind for kind, (magic, _) in _PACKED.items() if start.startswith(magic)), None
+        )
+        stream.seek(0)
         if self.compression:
-            stream.seek(0)
-            self._stream = cast(BinaryIO, _OPENERS[self.compression](stream, "rb"))
-            self._unpacked, start = 0, b""
-        self.head = self._pending = start + self._read(_HEAD_BYTES - len(start))
+            self._stream = _PACKED[self.compression][1](stream, "rb")
+        self.head = self.read(_HEAD_BYTES)
+        self._stream.seek(0)
 
     def newly_used(self) -> int:
         """How many bytes of the file, packed as it is, were used since the last call."""
@@ -159,23 +158,15 @@ class Source:
 
     def read(self, count: int) -> bytes:
         """The next `count` bytes; fewer only at the end."""
-        if not self._pending:
-            return self._read(count)
-        taken, self._pending = self._pending[:count], self._pending[count:]
-        return taken + self._read(count - len(taken)) if len(taken) < count else taken
-
-    def _read(self, count: int) -> bytes:
         try:
-            chunk = self._stream.read(count)
+            return self._stream.read(count)
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and (self._stream is self._raw or error.errno is not None):
                 raise BilexError(f"{self.name}: cannot be read ({error.strerror or error}).") from error
             raise BilexError(
-                f"{self.name}: the {self.compression} data is cut off or damaged after {self._unpacked:,} "
-                "unpacked bytes; copy or download the file again."
+                f"{self.name}: the {self.compression} data is cut off or damaged after "
+                f"{self._stream.tell():,} unpacked bytes; copy or download the file again."
             ) from error
-        self._unpacked += len(chunk)
-        return chunk
 
 
 @contextlib.contextmanager
@@ -188,39 +179,20 @@ def open_source(path: Path) -> Iterator[Source]:
         yield source
 
 
-def believable_rows(announced: int | None, dim: int) -> int:
-    """How many rows to allocate at first when only the header says how many there are, or nothing does.
-
-    A header that promises a billion words must not cost the memory for them.
-    """
-    most = _FIRST_BYTES // (4 * dim) + 1
-    return most if announced is None else min(announced, most)
-
-
 class Collector:
     """Takes words and rows block by block; keeps the first good vector of each word.
 
-    The matrix grows in place, so that at no time a second copy of it is needed. `expected` is how many
-    entries will probably come, measured by the size of the file, not by its header; `limit` is how many
-    entries of the file to take, broken ones not counted.
+    The matrix grows in place, so that at no time a second copy of it is needed. `limit` is how many entries
+    of the file to take, not counting broken ones.
     """
 
-    def __init__(
-        self, report: LoadReport, dim: int, expected: int, options: LoadOptions, limit: int | None = None
-    ) -> None:
+    def __init__(self, report: LoadReport, dim: int, options: LoadOptions, limit: int | None = None) -> None:
         self.report, self.dim, self.remaining, self._options = report, dim, limit, options
         self._markers: frozenset[str] = frozenset() if options.keep_markers else MARKERS
         self._words: list[str] = []
         self._known: set[str] = set()
         self._spelt: set[str] = set()
-        capacity = expected if limit is None else min(expected, limit)
-        self._matrix: FloatMatrix = np.empty((max(1, capacity), dim), np.float32)
-
-    def broken(self, places: npt.NDArray[np.int64]) -> None:
-        """Write down entries that hold no word with the right number of numbers."""
-        self.report.entries += len(places)
-        for place in places.tolist():
-            self.report.broken.add(place)
+        self._matrix: FloatMatrix = np.empty((0, dim), np.float32)
 
     def add(self, words: Sequence[bytes | str], rows: FloatMatrix, places: Sequence[int]) -> None:
         """Take the next entries of the file, at most `remaining`, with their numbers from 1.

@@ -7,11 +7,10 @@ import contextlib
 import gzip
 import itertools
 import lzma
-import os
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,15 +21,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
-from bilex.vectors.reading import (
-    MAX_DIM,
-    Collector,
-    LoadOptions,
-    LoadReport,
-    Source,
-    believable_rows,
-    check_words,
-)
+from bilex.vectors.reading import MAX_DIM, Collector, LoadOptions, LoadReport, Source, check_words
 from bilex.vectors.stored import FloatMatrix, row_blocks
 
 _BLOCK = 1 << 20
@@ -41,25 +32,20 @@ _ENOUGH = 10
 _HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*$")
 _SEPARATORS = re.compile(rb"[ \t]+")
 _BOM = b"\xef\xbb\xbf"
-
-Parsed = tuple[FloatMatrix, npt.NDArray[np.int64], npt.NDArray[np.int8]]
+_UNFIT = re.compile(r"\n|^[ \t]|[ \t]$|^$"), re.compile(r" |^\n|^$")  # words that text and binary cannot hold
 
 
 def read_text(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
-    """Read blocks of whole lines, which several threads parse; only the matrix is ever held whole."""
+    """Read blocks of whole lines; only the matrix is ever held whole."""
     report = LoadReport(source.name, "line", "text")
     blocks = _blocks(source)
     first = next(blocks, b"").removeprefix(_BOM)
     dim, header_bytes, announced = _find_shape(first, report)
-    first = first[header_bytes:]
-    expected = believable_rows(announced, dim)
-    if source.compression is None and first:
-        expected = _expected_lines(source.size, first, dim, announced)
-    collector = Collector(report, dim, expected, options, options.limit)
+    collector = Collector(report, dim, options, options.limit)
     line = 1 if announced is None else 2
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
-        for block, parsed in _parsed(itertools.chain([first], blocks), dim):
-            line = _take(block, parsed, line, collector)
+        for block in itertools.chain([first[header_bytes:]], blocks):
+            line = _take(block, line, collector)
             task.advance(source.newly_used())
             if collector.remaining == 0:
                 break
@@ -124,34 +110,12 @@ def _trailing_numbers(line: bytes) -> int:
     return sum(1 for _ in itertools.takewhile(lambda field: _as_float(field) is not None, fields))
 
 
-def _expected_lines(size: int, block: bytes, dim: int, announced: int | None) -> int:
-    """How many lines the file has, by the length of the first ones; the header's word if that is near."""
-    by_length = int(1.02 * size / len(block) * (block.count(b"\n") + 1)) + 1
-    near = announced is not None and 0.5 * by_length < announced < 2 * by_length
-    return min(announced if announced is not None and near else by_length, size // (2 * dim) + 1)
+def _take(block: bytes, first_line: int, collector: Collector) -> int:
+    """Parse the lines of one block for the collector; the number of the line after it."""
+    from bilex.vectors.kernels import BROKEN, FINE, UNSURE, parse_lines
 
-
-def _parsed(blocks: Iterator[bytes], dim: int) -> Iterator[tuple[bytes, Parsed]]:
-    """Each block with its parsed lines, in order."""
-    from bilex.vectors.kernels import parse_lines
-
-    workers = min(8, os.cpu_count() or 1)
-    waiting: deque[tuple[bytes, Future[Parsed]]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        for block in blocks:
-            waiting.append((block, pool.submit(parse_lines, np.frombuffer(block, np.uint8), dim)))
-            if len(waiting) > workers:
-                done, future = waiting.popleft()
-                yield done, future.result()
-        for done, future in waiting:
-            yield done, future.result()
-
-
-def _take(block: bytes, parsed: Parsed, first_line: int, collector: Collector) -> int:
-    """Hand the lines of one block to the collector; the number of the line after it."""
-    from bilex.vectors.kernels import BROKEN, FINE, UNSURE
-
-    rows, spans, status = parsed
+    report = collector.report
+    rows, spans, status = parse_lines(np.frombuffer(block, np.uint8), collector.dim)
     lines = np.flatnonzero((status == FINE) | (status == UNSURE))
     for row in np.flatnonzero(status[lines] == UNSURE):
         _, start, end = spans[lines[row]]
@@ -169,7 +133,9 @@ def _take(block: bytes, parsed: Parsed, first_line: int, collector: Collector) -
         broken = broken[broken < lines[wanted]]
         lines, rows = lines[:wanted], rows[:wanted]
     words = [block[start:end] for start, end in spans[lines, :2].tolist()]
-    collector.broken(broken + first_line)
+    for place in (broken + first_line).tolist():
+        report.broken.add(place)
+    report.entries += len(broken)
     collector.add(words, rows, (lines + first_line).tolist())
     return first_line + len(status)
 
@@ -182,34 +148,6 @@ def _as_float(field: bytes) -> float | None:
         return float(field)
     except ValueError:
         return None
-
-
-@contextlib.contextmanager
-def open_for_writing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that is written whole or not at all, packed as its suffix says."""
-    packers: dict[str, Callable[[IO[bytes]], Any]] = {
-        # without name and time, so that the same content gives the same bytes
-        ".gz": lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
-        ".bz2": lambda file: bz2.BZ2File(file, "wb"),
-        ".xz": lambda file: lzma.LZMAFile(file, "wb", preset=1),  # noqa: SIM115
-    }
-    packer = packers.get(path.suffix.lower(), contextlib.nullcontext)
-    with atomic_file(path) as temporary, temporary.open("wb") as file, packer(file) as packed:
-        yield packed
-
-
-def write_text(vectors: WordVectors, path: Path) -> None:
-    """Write text with a header and nine digits, which keep every float32 exactly."""
-    check_words(vectors.index_to_key, path, re.compile(r"\n|^[ \t]|[ \t]$|^$"))
-    line = " ".join(["%.9g"] * vectors.dim) + "\n"
-    words = iter(vectors.index_to_key)
-    with open_for_writing(path) as file:
-        file.write(f"{len(vectors)} {vectors.dim}\n".encode())
-        for block in row_blocks(vectors.vectors, 1024):
-            text = "".join(
-                [f"{word} {line % tuple(row)}" for row, word in zip(block.tolist(), words, strict=False)]
-            )
-            file.write(text.encode("utf-8"))
 
 
 def read_binary(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
@@ -230,8 +168,7 @@ def read_binary(source: Source, options: LoadOptions, progress: Progress = SILEN
             "which no file of word vectors has; check the file."
         )
     wanted = min(announced, options.limit or announced)
-    most = believable_rows(wanted, dim) if source.compression else source.size // (4 * dim) + 1
-    collector = Collector(report, dim, min(wanted, most), options)
+    collector = Collector(report, dim, options)
     buffer = buffer[end + 1 :]
     with progress.task(f"reading {Path(source.name).name}", source.size) as task:
         while report.entries < wanted:
@@ -272,12 +209,30 @@ def _entries(buffer: bytes, dim: int, most: int, report: LoadReport) -> tuple[li
     return words, np.array(rows, np.float32).reshape(len(rows), dim), at
 
 
-def write_binary(vectors: WordVectors, path: Path) -> None:
-    """Write word2vec's binary format."""
-    check_words(vectors.index_to_key, path, re.compile(r" |^\n|^$"))
+def write(vectors: WordVectors, path: Path, *, binary: bool) -> None:
+    """Write text with a header and nine digits, which keep every float32 exactly, or the binary format."""
+    check_words(vectors.index_to_key, path, _UNFIT[binary])
+    line = " ".join(["%.9g"] * vectors.dim) + "\n"
     words = iter(vectors.index_to_key)
-    with open_for_writing(path) as file:
-        file.write(f"{len(vectors)} {vectors.dim}\n".encode())
-        for block in row_blocks(vectors.vectors):
-            for row, word in zip(block.astype("<f4", copy=False), words, strict=False):
-                file.write(word.encode("utf-8") + b" " + row.tobytes() + b"\n")
+    with atomic_file(path) as temporary, temporary.open("wb") as file, _packed(path, file) as packed:
+        packed.write(f"{len(vectors)} {vectors.dim}\n".encode())
+        for block in row_blocks(vectors.vectors, 1024):
+            if binary:
+                numbers = (row.tobytes() + b"\n" for row in block.astype("<f4", copy=False))
+            else:
+                numbers = ((line % tuple(row)).encode() for row in block.tolist())
+            packed.write(
+                b"".join(word.encode() + b" " + row for row, word in zip(numbers, words, strict=False))
+            )
+
+
+def _packed(path: Path, file: IO[bytes]) -> AbstractContextManager[Any]:
+    """A file that is packed as its suffix says; the same content gives the same bytes."""
+    match path.suffix.lower():
+        case ".gz":
+            return gzip.GzipFile("", "wb", 6, file, mtime=0)
+        case ".bz2":
+            return bz2.BZ2File(file, "wb")
+        case ".xz":
+            return lzma.LZMAFile(file, "wb", preset=1)
+    return contextlib.nullcontext(file)
