@@ -200,12 +200,12 @@ def test_stochastic_matching_goes_on_with_a_smaller_buffer(monkeypatch: pytest.M
 def test_warnings_of_ours_are_sentences_on_the_command_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bilex.cli import methods
+    from bilex.cli import info
 
     def warned(**_: object) -> None:
         warnings.warn("the block was too large.", BilexWarning, stacklevel=1)
 
-    monkeypatch.setattr(methods.command, "callback", warned)
+    monkeypatch.setattr(info.methods, "callback", warned)
     assert run(["methods"]) == 0
     assert capsys.readouterr().err == "bilex: warning: the block was too large.\n"
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bilex.aligners import get_method
-from bilex.cli.demo import COLOURS, PANEL_HEIGHT, PANEL_WIDTH, TOPICS, drawn_pairs, panel
+from bilex.cli.demo import MAP_HEIGHT, MAP_WIDTH, TOPICS, drawn_pairs, word_map
 from bilex.core.files import write_text
 from bilex.data import sample_path
 from bilex.lexicon import Lexicon
@@ -36,13 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sample = sample_path()
     english, finnish = WordVectors.load(sample / "en"), WordVectors.load(sample / "fi")
     aligner = get_method(options.method)().fit(english, finnish, Lexicon.load(sample / "seeds.tsv"))
-    pairs, colours = drawn_pairs(Lexicon.load(sample / "test.tsv"))
+    pairs = drawn_pairs(Lexicon.load(sample / "test.tsv"))
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     before = english.vectors[english.rows(sources)], finnish.vectors[finnish.rows(targets)]
     after = aligner.source_map_(before[0]), aligner.target_map_(before[1])
     panels = [
-        f'<g transform="translate({number * (PANEL_WIDTH + GAP)} {TOP})">\n'
-        f"{panel(title, pairs, colours, *points, TEXT_SIZE)}\n</g>"
+        f'<g transform="translate({number * (MAP_WIDTH + GAP)} {TOP})">\n'
+        f"{word_map(title, pairs, *points, TEXT_SIZE)}\n</g>"
         for number, (title, points) in enumerate(
             (("As they come", before), (f"Aligned by {options.method}", after))
         )
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def picture(panels: list[str]) -> str:
     """The whole file: a legend over the panels."""
-    width, height = 2 * PANEL_WIDTH + GAP, TOP + PANEL_HEIGHT
+    width, height = 2 * MAP_WIDTH + GAP, TOP + MAP_HEIGHT
     legend = [
         '<circle cx="20" cy="22" r="4" fill="#334155"/>',
         '<text x="30" y="26" font-size="13" fill="#334155">English</text>',
@@ -64,7 +64,7 @@ def picture(panels: list[str]) -> str:
         "dictionary; none was learned from</text>",
     ]
     x = 20
-    for topic, colour in zip(TOPICS, COLOURS, strict=True):
+    for topic, (colour, _) in TOPICS.items():
         legend.append(f'<rect x="{x}" y="40" width="10" height="10" rx="2" fill="{colour}"/>')
         legend.append(f'<text x="{x + 15}" y="49" font-size="12" fill="#334155">{topic}</text>')
         x += 36 + 8 * len(topic)

@@ -20,9 +20,7 @@ BILEX = [sys.executable, "-c", "from bilex.cli import main; main()"]
 
 def reported_in_one_sentence(capsys: Captured, *command: object) -> str:
     assert run([str(word) for word in command]) == 2
-    lines = [
-        line for line in capsys.readouterr().err.splitlines() if line.startswith(("bilex: error:", "Error:"))
-    ]
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("bilex: error:")]
     assert len(lines) == 1
     return lines[0]
 

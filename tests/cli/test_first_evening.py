@@ -223,7 +223,7 @@ def test_info_of_a_model_fits_a_screen(files: Files, capsys: Captured) -> None:
 
 def test_methods_explains_every_setting_and_lists_presets(capsys: Captured) -> None:
     from bilex.aligners import methods
-    from bilex.cli.methods import explanations
+    from bilex.cli.info import explanations
 
     for name, method in methods().items():
         missing = set(method.settings_fields()) - set(explanations(method))
@@ -272,7 +272,7 @@ def test_a_misspelt_encoder_is_answered_with_the_nearest_name(
         raise OSError("no such model")
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", refuse)
-    from bilex.cli.settings import check_lm
+    from bilex.cli.align import check_lm
     from bilex.core.errors import BilexError
 
     def offline(*args: object) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from bilex.aligners.procrustes import Procrustes
-from bilex.cli.settings import parse_settings
+from bilex.cli.align import parse_settings
 from bilex.core.errors import BilexError
 
 
@@ -56,12 +56,12 @@ def test_values_have_the_type_of_their_setting(text: str, value: Any) -> None:
     [
         ("updates", "NAME=VALUE"),
         ("update=3", "Did you mean 'updates'"),
-        ("updates=many", "'many' is not a whole number"),
-        ("updates=1.5", "not a whole number"),
-        ("rate=fast", "'fast' is not a number"),
-        ("masked=perhaps", "neither true nor false"),
-        ("start=letters", "not one of identical, numerals"),
-        ("weight=some", "'some' is not"),
+        ("updates=many", "is 'many'; it must be a whole number"),
+        ("updates=1.5", "must be a whole number"),
+        ("rate=fast", "is 'fast'; it must be a number"),
+        ("masked=perhaps", "must be true or false"),
+        ("start=letters", "must be identical or numerals"),
+        ("weight=some", "is 'some'; it must be a number or auto"),
         ("source_map_=1", "no setting"),
     ],
 )

@@ -110,7 +110,7 @@ def test_the_machine_is_described_for_a_bug_report(capsys: Captured) -> None:
         assert fact in shown
 
 
-@pytest.mark.parametrize("arguments", [["info"], ["info", "--machine", "en.vec"]])
+@pytest.mark.parametrize("arguments", [["info"], ["info", "--machine", "."]])
 def test_either_a_file_or_the_machine_is_described(arguments: list[str], capsys: Captured) -> None:
     assert run(arguments) == 2
     assert "name one file or folder, or give --machine" in capsys.readouterr().err

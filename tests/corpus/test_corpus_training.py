@@ -128,7 +128,7 @@ def test_the_command_trains_and_reports(
     ("options", "sentence"),
     [
         (["--subwords", "6-3"], "6 to 3 letters"),
-        (["--subwords", "some"], "--subwords some"),
+        (["--subwords", "some"], "'--subwords': some"),
         (["--language", "klingonish"], "--language klingonish"),
         (["--field", "text"], "not a JSON object"),
     ],

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
+import os
+import re
 import shlex
+import socket
 import time
+import types
+import urllib.parse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
 import bilex
 from bilex.cli import options as opt
 from bilex.cli.console import answers_table, interruptible, progress, show, show_confidences, show_facts, warn
-from bilex.cli.init import ProjectCommand
-from bilex.cli.settings import check_lm, parse_settings
-from bilex.core.errors import BilexError
+from bilex.cli.setup import ProjectCommand
+from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import check_writable
 from bilex.core.languages import two_languages
-from bilex.encoders.settings import DEFAULT_MIXING
+from bilex.encoders.settings import DEFAULT_MIXING, OFFLINE_ENCODER, PRESETS
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
+    from bilex.aligners import Aligner
     from bilex.encoders.settings import C2
     from bilex.lexicon import Lexicon
     from bilex.model import Translator
@@ -32,6 +39,13 @@ if TYPE_CHECKING:
 
 _SHOWN_WORDS, _SHORTEST = 8, 5  # words of five letters and more say more than "from"
 _SHOWN_MISSING = 5  # of each language
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+_HUB_ADDRESS = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+|[\w.-]+)/?")
+_HUB_SECONDS = 5
+_HUB_ERRORS = (OSError, ValueError, KeyError, RuntimeError)
 
 
 @opt.as_command(
@@ -49,9 +63,9 @@ def command(
     source_vectors: str,
     target_vectors: str,
     *,
-    seeds: tuple[str, ...] = (),
-    corrections: tuple[str, ...] = (),
-    rejected: tuple[str, ...] = (),
+    seeds: opt.Inputs = (),
+    corrections: opt.Inputs = (),
+    rejected: opt.Inputs = (),
     layout: opt.DictionaryLayout,
     output: str | None = None,
     force: bool = False,
@@ -62,7 +76,7 @@ def command(
     preset: opt.Preset = None,
     tuning: Literal["auto", "paper", "light"] | None = None,
     limit: opt.Positive = 200_000,
-    device: str = "auto",
+    device: opt.Device = "auto",
     random_seed: opt.RandomSeed = 0,
     source_language: str | None = None,
     target_language: str | None = None,
@@ -110,13 +124,10 @@ def command(
         --config FILE: Read options from this project file; those of the command line win.  [default:
             bilex.toml in this folder, where no vectors are named]
     """
-    opt.check_readable(source_vectors, target_vectors, *seeds, *corrections, *rejected)
-    opt.check_device(device)
-    if output is None and not dry_run:
-        raise click.UsageError("Missing option '-o': name the model folder to write.")
-    model = output or ""
     if not dry_run:
-        opt.check_model_output(model, force)
+        if output is None:
+            raise click.UsageError("Missing option '-o': name the model folder to write.")
+        opt.check_model_output(output, force)
     if checkpoint:
         check_writable(Path(checkpoint) / "aligner")
     encoder = _encoder(lm, lambda_, tuning)
@@ -126,23 +137,21 @@ def command(
     lowercase = not keep_case
     languages = two_languages((source_language, source_vectors), (target_language, target_vectors))
     read = functools.partial(layout.read, lowercase=lowercase, languages=languages)
+    corrected = [read(path, verdicts=True) for path in corrections]
     wrong = [bilex.Lexicon([], path, rejected=read(path).pairs) for path in rejected]
-    decisions = [*(read(path, verdicts=True) for path in corrections), *wrong]
-    lexicon = _joined(list(map(read, seeds)), decisions)
-    decided = _joined([], decisions[: len(corrections)]) if seeds else None
-    learned, decided = _apart(lexicon, decided)
+    lexicon = _joined([read(path) for path in seeds], [*corrected, *wrong])
+    learned, decided = _split(lexicon, _joined([], corrected) if seeds else None)
     steps = 3 + bool(lexicon) + (lm is not None) + (decided is not None)
     listener = progress(steps, verbose=verbose)
     if not dry_run:
         listener.step("reading vectors")
-    source, target = (
-        opt.read_vectors(path, limit, lowercase, listener) for path in (source_vectors, target_vectors)
-    )
+    source = opt.read_vectors(source_vectors, limit, lowercase, listener)
+    target = opt.read_vectors(target_vectors, limit, lowercase, listener)
     if lexicon is not None and len(lexicon):
         opt.check_coverage(lexicon, source, target)
-    _warn_of_missing(decisions, source, target)
-    if dry_run:
-        _show_plan(method, lm, languages, source, target, lexicon, json)
+    _warn_of_missing([*corrected, *wrong], source, target)
+    if output is None or dry_run:
+        _show_plan({"method": method, "language_model": lm}, languages, source, target, lexicon, json)
         return
     with interruptible(checkpoint, listener):
         translator = bilex.Translator(aligner, encoder=encoder).fit(
@@ -161,8 +170,8 @@ def command(
         refinement = translator.refine(decided.pairs, decided.rejected, progress=listener)
     listener.step("writing the model")
     with listener.task("Writing the model"):
-        translator.save(model)
-    _report(translator, model, time.monotonic() - started, json, refinement)
+        translator.save(output)
+    _report(translator, output, time.monotonic() - started, json, refinement)
 
 
 def _encoder(lm: str | None, mixing: str | None, tuning: Any) -> C2 | None:
@@ -189,7 +198,7 @@ def _joined(seeds: list[Lexicon], decisions: list[Lexicon]) -> Lexicon | None:
     return functools.reduce(bilex.Lexicon.corrected, decisions, joined)
 
 
-def _apart(lexicon: Lexicon | None, decided: Lexicon | None) -> tuple[Lexicon | None, Lexicon | None]:
+def _split(lexicon: Lexicon | None, decided: Lexicon | None) -> tuple[Lexicon | None, Lexicon | None]:
     """What the fit learns from, and the corrections by which its model is refined.
 
     Where the corrections outnumber the seeds, the fit learns from all pairs alike.
@@ -208,15 +217,12 @@ def _warn_of_missing(decisions: list[Lexicon], source: WordVectors, target: Word
         pairs = (*given.pairs, *given.rejected)
         missing = [f"{a}–{b}" for a, b in pairs if a not in source or b not in target]
         if missing:
-            warn(
-                f"{decided.name}: {len(missing)} pairs have no effect, because a word has no vector: "
-                f"{', '.join(missing)}."
-            )
+            why = f"{len(missing)} pairs have no effect, because a word has no vector"
+            warn(f"{decided.name}: {why}: {', '.join(missing)}.")
 
 
 def _show_plan(
-    method: str,
-    lm: str | None,
+    chosen: dict[str, Any],
     languages: opt.Languages,
     source: WordVectors,
     target: WordVectors,
@@ -230,8 +236,7 @@ def _show_plan(
         "source_words": len(source),
         "target_words": len(target),
         "dimensions": [source.dim, target.dim],
-        "method": method,
-        "language_model": lm,
+        **chosen,
     }
     if lexicon is not None:
         lexicon = lexicon.as_units(source.key_to_index, target.key_to_index)
@@ -247,9 +252,9 @@ def _show_plan(
         }
     if as_json:
         opt.write_json_line(plan, indent=2)
-    else:
-        rows = {name: value for name, value in plan.items() if value and not name.startswith("seed_pairs")}
-        show_facts(rows, "A dry run: nothing was written. A fit would work on this:")
+        return
+    facts = {name: value for name, value in plan.items() if value and not name.startswith("seed_pairs")}
+    show_facts(facts, "A dry run: nothing was written. A fit would work on this:")
 
 
 def _report(
@@ -259,7 +264,7 @@ def _report(
     from bilex.model.card import sentences
 
     seeds = {source for source, _ in translator.seeds.pairs}
-    frequent = [word for word in translator.space.source.index_to_key if word not in seeds]
+    frequent = (word for word in translator.space.source.index_to_key if word not in seeds)
     words = [word for word in frequent if len(word) >= _SHORTEST and word.isalpha()][:_SHOWN_WORDS]
     answers = translator.translate(words, 3)
     if as_json:
@@ -274,8 +279,7 @@ def _report(
         opt.write_json_line(report, indent=2)
         return
     if answers:
-        title = "Frequent words that are not among the seeds"
-        show(answers_table(answers, translator.languages, title))
+        show(answers_table(answers, translator.languages, "Frequent words that are not among the seeds"))
     show_confidences(translator)
     if refinement is not None:
         show(f"Corrections: {refinement.note}")
@@ -285,3 +289,80 @@ def _report(
         warn(sentence)
     following = shlex.join(["bilex", "translate", output, *words[:2]])
     show(f"Saved {output} after {seconds:.0f} s. Next: {following}")
+
+
+def parse_settings(method: type[Aligner], given: Sequence[str]) -> dict[str, Any]:
+    """Turn NAME=VALUE texts into keyword arguments of a method."""
+    from bilex.aligners.base import check_settings
+
+    known, kinds = method.settings_fields(), get_type_hints(method)
+    settings = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise BilexError(f"--set {text}: write it as NAME=VALUE.")
+        if name not in known:
+            raise BilexError(
+                f"--set {text}: method '{method.name}' has no setting '{name}'; "
+                f"it has {', '.join(known)}.{nearest_name(name, known)}"
+            )
+        settings[name] = _value(value.strip(), kinds[name])
+    check_settings(method.name, settings, kinds, method.limits)
+    return settings
+
+
+def _value(text: str, kind: Any) -> Any:
+    """The value that a text stands for in a setting of some type; the text itself where none fits."""
+    if get_origin(kind) is tuple:
+        return tuple(_value(part.strip(), get_args(kind)[0]) for part in text.split(",") if part.strip())
+    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    if types.NoneType in kinds and text.lower() in ("none", "null"):
+        return None
+    if bool in kinds:
+        return _TRUTHS.get(text.lower(), text)
+    for number in (int, float):
+        if number in kinds:
+            with contextlib.suppress(ValueError):
+                return number(text.replace("_", ""))
+    return text
+
+
+def check_lm(name: str) -> None:
+    """Make sure that a language model exists: here, fetched earlier, or on the Hugging Face hub."""
+    if "://" in name:
+        known = _HUB_ADDRESS.match(name)
+        hint = f"--lm {known[1]}" if known else "--lm intfloat/multilingual-e5-small"
+        raise BilexError(f"--lm {name}: an address cannot be opened; give the model's name alone, as {hint}.")
+    if name == OFFLINE_ENCODER or Path(name).is_dir():
+        return
+    if name.startswith((".", "/", "~")) or name.endswith("/") or "\\" in name or name.count("/") > 1:
+        raise BilexError(
+            f"--lm {name}: there is no such folder; check the path, or give a name on the Hugging Face hub."
+        )
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        raise BilexError(f"--lm {name}: is neither a folder here nor a name that the hub could have.")
+    try:
+        from transformers import AutoConfig
+    except ImportError as error:
+        raise BilexError("language models need an extra: run pip install 'bilex[lm]'.") from error
+    with contextlib.suppress(*_HUB_ERRORS):
+        AutoConfig.from_pretrained(name, local_files_only=True)
+        return
+    instead = f"or use {OFFLINE_ENCODER}, which needs no hub"
+    address = urllib.parse.urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
+    try:  # once, where the library would try for a minute
+        socket.create_connection((address.hostname or "", address.port or 443), _HUB_SECONDS).close()
+    except OSError as error:
+        raise BilexError(
+            f"--lm {name}: the Hugging Face hub cannot be reached; check the network, give the path of a "
+            f"folder that holds the model, {instead}.{nearest_name(name, [OFFLINE_ENCODER])}"
+        ) from error
+    try:
+        AutoConfig.from_pretrained(name)
+    except _HUB_ERRORS as error:
+        near = "" if name in PRESETS else nearest_name(name, PRESETS)
+        raise BilexError(
+            f"--lm {name}: the Hugging Face hub has no such model, or does not hand it out; check the name, "
+            f"{instead}.{near}"
+        ) from error

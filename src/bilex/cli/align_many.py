@@ -1,4 +1,4 @@
-"""`bilex align-many`: vectors of several languages become one model."""
+"""`bilex align-many` and `bilex join`: one model of several languages, from vectors or from models of two."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import bilex
 from bilex.cli import options as opt
-from bilex.cli.console import interruptible, progress, show
-from bilex.cli.settings import parse_settings
-from bilex.core import typed_json
+from bilex.cli.align import parse_settings
+from bilex.cli.console import interruptible, progress, show, warn
 from bilex.core.errors import BilexError
 from bilex.core.files import check_writable
 from bilex.core.languages import language_name, language_of_file
+from bilex.core.typed_json import plain
 
 if TYPE_CHECKING:
+    from bilex.core.progress import Progress
     from bilex.model.many import ManyLanguages
     from bilex.model.provenance import ManyProvenance
     from bilex.model.storage import Description
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def command(
     vectors: tuple[str, ...],
     *,
-    seeds_dir: str,
+    seeds_dir: opt.Input,
     codes: str | None = None,
     layout: opt.DictionaryLayout,
     output: str,
@@ -41,7 +42,7 @@ def command(
     keep_case: bool = False,
     calibrate: bool = True,
     checkpoint: str | None = None,
-    device: str = "auto",
+    device: opt.Device = "auto",
     random_seed: opt.RandomSeed = 0,
     json: bool = False,
 ) -> None:
@@ -67,8 +68,6 @@ def command(
     Advanced:
         --keep-case: Do not lower-case vectors and dictionaries.
     """
-    opt.check_readable(*vectors, seeds_dir)
-    opt.check_device(device)
     opt.check_model_output(output, force, *vectors, seeds_dir)
     from bilex.aligners.advanced import check_connected
     from bilex.model.jointly import align_languages
@@ -100,26 +99,47 @@ def command(
             progress=listener,
             checkpoint=Path(checkpoint) if checkpoint else None,
         )
-    many.save(output, progress=listener)
-    report_many(many, output, json)
+    _save(many, output, json, listener)
+
+
+@opt.as_command("bilex join en-fi en-ru en-fr -o many", "bilex translate many koira --from fi --to ru")
+def join(models: tuple[str, ...], *, output: str, force: bool = False, json: bool = False) -> None:
+    """Join MODELS of two languages into one that translates from any language to any.
+
+    The models must share languages, as en-fi, en-ru and en-fr share English. Nothing is learned anew: the
+    space of each model is rotated onto those of the others, and languages that no model holds together are
+    translated through the common space.
+
+    Options:
+        -o, --output MANY: The model folder to write.
+        --force --json
+    """
+    opt.check_model_output(output, force, *models)
+    from bilex.model import joining
+
+    opened = {model: bilex.Translator.load(model) for model in dict.fromkeys(models)}
+    pairs: dict[frozenset[str], str] = {}
+    for model, translator in opened.items():
+        first = pairs.setdefault(frozenset(translator.language_codes), model)
+        if first != model and translator.language_codes:
+            warn(f"{first} and {model} are models of the same two languages: usually one of them is enough.")
+    _save(joining.join(opened), output, json, progress())
 
 
 def _codes(vectors: Sequence[str], codes: str | None) -> list[str]:
     """The code of each file's language, as given or as its name says."""
     if len(vectors) < 2:
         raise BilexError("align-many needs the vectors of at least two languages.")
-    if codes is not None:
-        names = [name.strip() for name in codes.split(",")]
-        if len(names) != len(vectors):
-            raise BilexError(f"--codes {codes}: names {len(names)} languages for {len(vectors)} files.")
-    else:
-        names = [language_of_file(path) or "" for path in vectors]
-        if "" in names:
+    names = (
+        [name.strip() for name in codes.split(",")] if codes else [language_of_file(v) or "" for v in vectors]
+    )
+    if len(names) != len(vectors):
+        raise BilexError(f"--codes {codes}: names {len(names)} languages for {len(vectors)} files.")
+    for name, path in zip(names, vectors, strict=True):
+        if not name:
             raise BilexError(
-                f"{vectors[names.index('')]}: its name does not say which language it is; give all with "
-                "--codes en,fi,…."
+                f"{path}: its name does not say which language it is; give all with --codes en,fi,…."
             )
-    for name in names:
         if names.count(name) > 1:
             raise BilexError(
                 f"two files are of the language '{name}'; give each language once, or name them with --codes."
@@ -146,12 +166,13 @@ def summary(found: Description[ManyProvenance] | ManyLanguages) -> dict[str, Any
         "seed_pairs": {f"{a}-{b}": len(seeds) for (a, b), seeds in found.seeds.items()},
         "held_out_p@1": {f"{a}-{b}": shares for (a, b), shares in _held_out(found).items()},
         "method": made.method,
-        "report": None if made.report is None else typed_json.as_json(made.report),
+        "report": plain(made.report),
     }
 
 
-def report_many(many: ManyLanguages, output: str, as_json: bool) -> None:
-    """What was made, and what to do next."""
+def _save(many: ManyLanguages, output: str, as_json: bool, listener: Progress) -> None:
+    """Write a model; report what was made, and what to do next."""
+    many.save(output, progress=listener)
     if as_json:
         opt.write_json_line({"model": output, **summary(many)}, indent=2)
         return

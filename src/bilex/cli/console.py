@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from bilex.core.progress import BarProgress, LineProgress, Progress, Steps
 from bilex.core.text import escape_control_characters, safe_console
 
@@ -22,15 +24,14 @@ _WIDTH_IN_PIPES = 160
 
 def show(what: RenderableType) -> None:
     """Write a table or a text to stdout; into a pipe without boxes, and wide enough that nothing is cut."""
-    if sys.stdout.isatty():
-        safe_console(file=sys.stdout, soft_wrap=isinstance(what, str)).print(what)
-        return
     from rich.console import Group
     from rich.table import Table
 
-    console = safe_console(file=sys.stdout, width=_WIDTH_IN_PIPES, soft_wrap=isinstance(what, str))
+    terminal = sys.stdout.isatty()
+    width = None if terminal else _WIDTH_IN_PIPES
+    console = safe_console(file=sys.stdout, width=width, soft_wrap=isinstance(what, str))
     for part in what.renderables if isinstance(what, Group) else [what]:
-        if isinstance(part, Table):
+        if isinstance(part, Table) and not terminal:
             part.box = None
             if part.title is not None:  # a title is broken at the width of its table
                 console.print(part.title, soft_wrap=True)
@@ -40,15 +41,12 @@ def show(what: RenderableType) -> None:
 
 def note(sentence: str) -> None:
     """Write a sentence to stderr, such as what was written where."""
-    sys.stderr.write(escape_control_characters(sentence) + "\n")
+    click.echo(escape_control_characters(sentence), err=True)
 
 
 def warn(sentence: str) -> None:
     """Write a warning to stderr."""
-    from rich.text import Text
-
-    text = Text(escape_control_characters(f"warning: {sentence}"), style="yellow")
-    safe_console(stderr=True, soft_wrap=True).print(text)
+    click.secho(escape_control_characters(f"warning: {sentence}"), fg="yellow", err=True)
 
 
 def progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
@@ -59,7 +57,7 @@ def progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
 
 @contextmanager
 def interruptible(checkpoint: str | None, listener: Progress) -> Iterator[None]:
-    """Where Ctrl-C ends the work inside, say what a checkpoint has kept of it."""
+    """Where Ctrl-C ends the work inside, report what a checkpoint has kept of it."""
     try:
         yield
     except KeyboardInterrupt:
@@ -82,18 +80,16 @@ def table(
     return made
 
 
-def show_facts(found: dict[str, Any], title: str) -> None:
+def show_facts(facts: dict[str, Any], title: str) -> None:
     """Show named values as a table."""
-    show(table((), [(name.replace("_", " "), _readable(value)) for name, value in found.items()], title))
+    show(table((), [(name.replace("_", " "), _readable(value)) for name, value in facts.items()], title))
 
 
 def _readable(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.3f}"
+    if isinstance(value, (int, float)):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
     if isinstance(value, dict):
         return "\n".join(f"{key}: {_readable(part)}" for key, part in value.items()) or "–"
     if isinstance(value, (list, tuple)):
@@ -102,7 +98,7 @@ def _readable(value: Any) -> str:
 
 
 def answers_table(answers: Iterable[Answer], languages: tuple[str, str], title: str | None = None) -> Table:
-    """Words and their translations, one per line, with where a word's vector came from if it has no own."""
+    """Words and their translations, one per line; a word that has no vector says where its own came from."""
     headings = ({"source": "word", "target": "translation"}.get(name, name) for name in languages)
     made = table([*headings, "score", "confidence"], (), title, left=2)
     for answer in answers:
@@ -111,26 +107,23 @@ def answers_table(answers: Iterable[Answer], languages: tuple[str, str], title: 
         for place, found in enumerate(answer):
             word = f"{found.word} (composed)" if found.composed else found.word
             sure = "–" if found.confidence is None else f"{found.confidence:.0%}"
-            made.add_row(
-                "" if place else f"{answer.word}{mark}",
-                word,
-                f"{found.score:.3f}",
-                "known" if found.known else sure,
-            )
+            query = "" if place else f"{answer.word}{mark}"
+            made.add_row(query, word, f"{found.score:.3f}", "known" if found.known else sure)
         made.add_section()
     return made
 
 
 def show_confidences(translator: Translator) -> None:
-    """Say how far the confidences can be trusted, one sentence per direction."""
-    parts = translator.calibration.parts
-    for direction in ("forward", "backward"):
-        if (part := parts.get((direction, "csls"))) is not None:  # type: ignore[call-overload]
-            one, other = translator.provenance.language_names(direction)  # type: ignore[arg-type]
-            off = round(100 * (part.error - part.error_by_chance))
-            points = "1 point" if off == 1 else f"{off} points"
-            fit = f"are off by about {points}" if off > 0 else "fit, as far as so few words show"
-            learned = f"learned on {part.words} held-out seed words, where they {fit}"
-            show(f"Confidences, {one} to {other}: {learned}.")
+    """Report how far the confidences can be trusted, one sentence per direction."""
+    parts = {
+        way: part for (way, retrieval), part in translator.calibration.parts.items() if retrieval == "csls"
+    }
+    for direction, part in parts.items():
+        one, other = translator.provenance.language_names(direction)
+        off = round(100 * (part.error - part.error_by_chance))
+        points = "1 point" if off == 1 else f"{off} points"
+        fit = f"are off by about {points}" if off > 0 else "fit, as far as so few words show"
+        learned = f"learned on {part.words} held-out seed words, where they {fit}"
+        show(f"Confidences, {one} to {other}: {learned}.")
     if not parts:
         show(f"There are no confidences ({translator.calibration.note}).")

@@ -1,4 +1,4 @@
-"""`bilex convert`: vectors and dictionaries from one format into another."""
+"""`bilex convert` and `bilex export`: vectors and dictionaries in other formats, for other programs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import click
 
+import bilex
 from bilex.cli import options as opt
 from bilex.cli.console import note, progress, warn
 from bilex.cli.info import kind_of
@@ -26,7 +27,7 @@ from bilex.core.files import check_not_an_input, check_writable
 )
 def command(
     input_file: Annotated[str, {"metavar": "INPUT"}],
-    old_output: Annotated[str | None, {"metavar": "[OUTPUT]"}] = None,
+    old_output: Annotated[str | None, {"metavar": "[OUTPUT]", "type": click.Path()}] = None,
     *,
     output: str | None = None,
     format: str | None = None,
@@ -69,7 +70,6 @@ def command(
     if (output is None) == (old_output is None):
         raise click.UsageError("Name what to write once: bilex convert INPUT -o OUTPUT.")
     output = output or str(old_output)
-    opt.check_readable(input_file)
     from bilex.vectors.formats import files_read, files_written, format_of_name
 
     check_not_an_input(output, input_file)
@@ -81,8 +81,7 @@ def command(
         _convert_dictionary(input_file, output, format, layout, writing, limit, lowercase)
         return
     for written in files_written(Path(output), format):
-        for read in files_read(Path(input_file)):
-            check_not_an_input(written, read)
+        check_not_an_input(written, *files_read(Path(input_file)))
         check_writable(written)
     vectors = opt.read_vectors(input_file, limit, lowercase, progress())
     if preprocess:
@@ -96,7 +95,7 @@ def command(
 def _convert_dictionary(
     path: str,
     output: str,
-    form: str | None,
+    write_as: str | None,
     layout: opt.DictionaryLayout,
     writing: opt.DictionaryOutput,
     limit: int | None,
@@ -107,7 +106,7 @@ def _convert_dictionary(
     from bilex.lexicon.formats import format_of, read, write
     from bilex.lexicon.reading import Layout, normalized
 
-    written_as = format_of(output, form)
+    written_as = format_of(output, write_as)
     check_writable(output)
     columns = Layout(layout.columns, layout.delimiter, layout.split, writing.languages or (None, None))
     reading = read(path, columns, layout.dictionary_format)
@@ -121,3 +120,51 @@ def _convert_dictionary(
     note(f"Wrote {report.written:,} pairs to {output}.")
     if report.left_out:
         note(report.sentence())
+
+
+@opt.as_command(
+    "bilex export en-fi -o aligned                          (aligned/en.vec and aligned/fi.vec)",
+    "bilex export en-fi -o aligned --format bin --limit 50000",
+    "python eval_translation.py aligned/en.vec aligned/fi.vec -d test.txt --retrieval csls     (VecMap)",
+)
+def export(
+    model: str,
+    *,
+    output: str,
+    format: Literal["vec", "bin", "npy"] = "vec",
+    limit: opt.PositiveOrNone = None,
+    force: bool = False,
+) -> None:
+    """Write the aligned vectors of MODEL into the folder DIR, one file for each language.
+
+    gensim, fastText and the evaluation programs of VecMap and MUSE read the files. Spaces in words are
+    written as underscores; words that the format cannot hold, or that become the same, are left out.
+
+    Options:
+        -o, --output DIR: The folder to write the files into.
+        --format: word2vec text, word2vec binary, or npy with a word list.
+        --limit: Only so many of the most frequent words of each language.
+        --force: Replace files that are there already.
+    """
+    from bilex.model.many import open_model
+    from bilex.vectors.formats import files_written
+
+    opened = open_model(model)
+    if isinstance(opened, bilex.Translator):
+        source, target = opened.provenance.languages
+        names = ("source", "target") if source == target else (source or "source", target or "target")
+        vocabularies = dict(zip(names, (opened.space.source, opened.space.target), strict=True))
+    else:
+        vocabularies = opened.vocabularies
+    paths = {name: Path(output) / f"{name}.{format}" for name in vocabularies}
+    for written in (file for path in paths.values() for file in files_written(path)):
+        if written.exists() and not force:
+            raise BilexError(f"{written}: is there already; choose another folder, or add --force.")
+        check_writable(written)
+    for name, path in paths.items():
+        vectors = vocabularies[name].head(limit)
+        portable = vectors.portable()
+        portable.save(path)
+        lost = len(vectors) - len(portable)
+        left_out = f"; {lost:,} words are left out" if lost else ""
+        note(f"Wrote {len(portable):,} words × {portable.dim} to {path}{left_out}.")

@@ -9,7 +9,8 @@ import sys
 import time
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from string import Template
+from typing import TYPE_CHECKING, Any
 
 import bilex
 from bilex.cli import options as opt
@@ -19,7 +20,7 @@ from bilex.core.files import write_text
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bilex.evaluation import Evaluation
     from bilex.lexicon import Entry, Lexicon
@@ -29,19 +30,29 @@ _SHOWN_WORDS, _LISTED_ENTRIES = 12, 200
 _SHORTEST = 4
 _HEADINGS = ("model", "direction", "search", "P@1", "95 %", "P@5", "words")
 
-# English words of the test dictionary and the translation of each that is drawn.
+# Colours of topics, with English words of the test dictionary and the translation of each that is drawn.
 TOPICS = {
-    "food": "coffee kahvi, wine viini, sugar sokeri, milk maito, meat liha, butter voi, salt suola",
-    "body": "blood veri, hair hiukset, brain aivot, liver maksa, foot jalka, arm käsi",
-    "countries": "german saksa, italian italia, spanish espanja, greek kreikka, swedish ruotsi",
-    "places": "lake järvi, hill mäki, shore ranta, river virta, castle linna, bridge silta, village kylä",
-    "time": "winter talvi, autumn syksy, evening ilta, sunday sunnuntai, monday maanantai, yesterday eilen",
-    "politics": "election vaalit, minister ministeri, council neuvosto, policy politiikka, leader johtaja",
+    "food": (
+        "#b45309",
+        "coffee kahvi, wine viini, sugar sokeri, milk maito, meat liha, butter voi, salt suola",
+    ),
+    "body": ("#be123c", "blood veri, hair hiukset, brain aivot, liver maksa, foot jalka, arm käsi"),
+    "countries": ("#1d4ed8", "german saksa, italian italia, spanish espanja, greek kreikka, swedish ruotsi"),
+    "places": (
+        "#15803d",
+        "lake järvi, hill mäki, shore ranta, river virta, castle linna, bridge silta, village kylä",
+    ),
+    "time": (
+        "#7e22ce",
+        "winter talvi, autumn syksy, evening ilta, sunday sunnuntai, monday maanantai, yesterday eilen",
+    ),
+    "politics": (
+        "#475569",
+        "election vaalit, minister ministeri, council neuvosto, policy politiikka, leader johtaja",
+    ),
 }
-COLOURS = ("#b45309", "#be123c", "#1d4ed8", "#15803d", "#7e22ce", "#475569")
-PANEL_WIDTH, PANEL_HEIGHT, MARGIN = 560, 520, 46
-_MOST_COVERED = 0.12  # a label of which a larger share would lie on others is left out
-_ANY_PAIRS, _TEXT_SIZE = 30, 15
+MAP_WIDTH, MAP_HEIGHT, _MARGIN = 560, 520, 46
+_ANY_PAIRS, _TEXT_SIZE, _TOP = 30, 15, 34
 
 
 @opt.as_command(
@@ -54,7 +65,7 @@ def command(
     output: str = "demo-output",
     method: opt.Method = DEFAULT_METHOD,
     lm: str | None = None,
-    device: str = "auto",
+    device: opt.Device = "auto",
 ) -> None:
     """Align the packaged English–Finnish sample, and show the results.
 
@@ -67,7 +78,6 @@ def command(
         --lm NAME: Add a language model (stage C2), lightly tuned.
         --device
     """
-    opt.check_device(device)
     started = time.monotonic()
     from bilex.data import sample_path
     from bilex.model.space import Space
@@ -106,8 +116,9 @@ def command(
     write_text(written[1], result.to_json() + "\n")
     scores = [row for name, result in results.items() for row in _scores(name, result)]
     new = [e for e in dictionary if not e.known and e.source != e.target and len(e.source) >= _SHORTEST]
-    spaces = (english, finnish), (translator.space.source, translator.space.target)
-    write_text(written[2], _page(name, scores, new[:_LISTED_ENTRIES], test, *spaces))
+    aligned = translator.space.source, translator.space.target
+    spaces = {"Before alignment": (english, finnish), "After alignment": aligned}
+    write_text(written[2], _page(name, scores, new[:_LISTED_ENTRIES], test, spaces))
     show(table(_HEADINGS, scores, "Share of test words with a right translation", left=3))
     unlike = [found.source for found in result.forward.predictions if not found.identical]
     words = unlike[:: max(1, len(unlike) // _SHOWN_WORDS)][:_SHOWN_WORDS]
@@ -151,32 +162,20 @@ def _scores(name: str, result: Evaluation) -> list[tuple[str, ...]]:
     return rows
 
 
-class Dot(NamedTuple):
-    """One word in the map."""
-
-    word: str
-    x: float
-    y: float
-    colour: str
-    source: bool
-
-
-def drawn_pairs(test: Lexicon) -> tuple[list[tuple[str, str]], list[str]]:
+def drawn_pairs(test: Lexicon) -> dict[tuple[str, str], str]:
     """The pairs to draw, each with the colour of its topic; other pairs where there are none."""
     known = set(test.pairs)
-    found = [
-        ((source, target), colour)
-        for topic, colour in zip(TOPICS.values(), COLOURS, strict=True)
-        for source, target in (pair.split() for pair in topic.split(", "))
+    topics = {
+        (source, target): colour
+        for colour, pairs in TOPICS.values()
+        for source, target in (pair.split() for pair in pairs.split(", "))
         if (source, target) in known
-    ] or [(pair, COLOURS[0]) for pair in test.pairs[:_ANY_PAIRS]]
-    return [pair for pair, _ in found], [colour for _, colour in found]
+    }
+    return topics or dict.fromkeys(test.pairs[:_ANY_PAIRS], next(iter(TOPICS.values()))[0])
 
 
-def panel(
-    title: str, pairs: Sequence[tuple[str, str]], colours: list[str], source: Any, target: Any, size: int
-) -> str:
-    """A map of words: a line for each pair, a mark and a label of a text size for each word.
+def word_map(title: str, pairs: Mapping[tuple[str, str], str], source: Any, target: Any, size: int) -> str:
+    """The rows of pairs as SVG: a line per pair, a mark and a label in letters of some size per word.
 
     The axes are the first two principal components of the points, both languages together. Nothing about
     the pairs or the topics goes into the projection.
@@ -187,81 +186,49 @@ def panel(
     centred = rows - rows.mean(0)
     flat = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
     low, high = flat.min(0), flat.max(0)
-    room = np.array([PANEL_WIDTH - 2 * MARGIN - 40, PANEL_HEIGHT - 2 * MARGIN])
-    places = (flat - low) / np.maximum(high - low, 1e-9) * room + MARGIN
-    words = [source for source, _ in pairs] + [target for _, target in pairs]
-    dots = [
-        Dot(word, float(x), float(y), colours[number % len(pairs)], number < len(pairs))
-        for number, (word, (x, y)) in enumerate(zip(words, places, strict=True))
-    ]
+    room = np.array([MAP_WIDTH - 2 * _MARGIN - 40, MAP_HEIGHT - 2 * _MARGIN])
+    places = ((flat - low) / np.maximum(high - low, 1e-9) * room + _MARGIN).tolist()
     cosine = float((source * target).sum(1).mean())
     parts = [
-        f'<rect width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" rx="8" fill="#ffffff" stroke="#cbd5e1"/>',
+        f'<rect width="{MAP_WIDTH}" height="{MAP_HEIGHT}" rx="8" fill="#ffffff" stroke="#cbd5e1"/>',
         f'<text x="16" y="26" font-size="{size + 3}" font-weight="600" fill="#0f172a">'
         f"{escape(title)}: mean cosine of a pair {cosine:.2f}</text>",
     ]
-    for a, b in zip(dots[: len(pairs)], dots[len(pairs) :], strict=True):
-        ends = f'x1="{a.x:.1f}" y1="{a.y:.1f}" x2="{b.x:.1f}" y2="{b.y:.1f}"'
-        parts.append(f'<line {ends} stroke="{a.colour}" stroke-width="1" stroke-opacity="0.35"/>')
-        parts.append(f'<circle cx="{a.x:.1f}" cy="{a.y:.1f}" r="3.4" fill="{a.colour}"/>')
-        square = f'x="{b.x - 3:.1f}" y="{b.y - 3:.1f}" width="6" height="6"'
-        parts.append(f'<rect {square} fill="#ffffff" stroke="{b.colour}" stroke-width="1.4"/>')
-    return "\n".join(parts + _labels(dots, size))
+    ends = zip(places[: len(pairs)], places[len(pairs) :], pairs.values(), strict=True)
+    for (x, y), (other_x, other_y), colour in ends:
+        line = f'x1="{x:.1f}" y1="{y:.1f}" x2="{other_x:.1f}" y2="{other_y:.1f}"'
+        square = f'x="{other_x - 3:.1f}" y="{other_y - 3:.1f}" width="6" height="6"'
+        parts += [
+            f'<line {line} stroke="{colour}" stroke-width="1" stroke-opacity="0.35"/>',
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.4" fill="{colour}"/>',
+            f'<rect {square} fill="#ffffff" stroke="{colour}" stroke-width="1.4"/>',
+        ]
+    taken = [(0, 0, MAP_WIDTH, _TOP), *((x - 4, y - 4, x + 4, y + 4) for x, y in places)]
+    words = [*((pair[0], "") for pair in pairs), *((pair[1], ' font-style="italic"') for pair in pairs)]
+    for (word, style), (x, y), colour in zip(words, places, [*pairs.values()] * 2, strict=True):
+        place = _free_place(x, y, 0.56 * size * len(word), size, taken)
+        if place is not None:
+            where = f'x="{place[0]:.1f}" y="{place[1]:.1f}"'
+            parts.append(f'<text {where} fill="{colour}"{style}>{escape(word)}</text>')
+    return "\n".join(parts)
 
 
-def _labels(dots: list[Dot], size: int) -> list[str]:
-    """Each word beside its mark, where it covers the least of what is there already; none if too much."""
-    import numpy as np
-
-    taken = [(0, 0, PANEL_WIDTH, 34), *((dot.x - 4, dot.y - 4, dot.x + 4, dot.y + 4) for dot in dots)]
-    offsets = [(6, 4, 0), (-6, 4, 1), (0, -7, 0.5), (0, size + 3, 0.5)]
-    offsets += [(dx, dy, share) for dx, share in ((6, 0), (-6, 1)) for dy in (-4, size)]
-    texts = []
-    for dot in dots:
-        width = 0.56 * size * len(dot.word)
-        places = [(dot.x + dx - width * share, dot.y + dy) for dx, dy, share in offsets]
-        boxes = np.array([(x, y - size + 2, x + width, y + 2) for x, y in places])
-        costs = _covered(boxes, np.array(taken, float))
-        best = int(costs.argmin())
-        if costs[best] <= _MOST_COVERED * width * size:
-            taken.append(tuple(boxes[best]))
-            x, y = places[best]
-            style = "" if dot.source else ' font-style="italic"'
-            texts.append(
-                f'<text x="{x:.1f}" y="{y:.1f}" fill="{dot.colour}"{style}>{escape(dot.word)}</text>'
-            )
-    return texts
-
-
-def _covered(boxes: Any, taken: Any) -> Any:
-    """The area of each box (left, top, right, bottom) on taken ones, and a price for what is outside."""
-    import numpy as np
-
-    low = np.maximum(boxes[:, None, :2], taken[None, :, :2])
-    high = np.minimum(boxes[:, None, 2:], taken[None, :, 2:])
-    outside = np.maximum(0, 4 - boxes[:, 0]) + np.maximum(0, boxes[:, 2] - PANEL_WIDTH + 4)
-    area = np.maximum(0, high - low).prod(2).sum(1)
-    return area + 100 * outside
-
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1e293b; --paper: #ffffff; --line: #cbd5e1; --bar: #bfdbfe }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e2e8f0; --paper: #0f172a; --line: #475569; --bar: #1e3a8a }
-  svg { filter: invert(.93) hue-rotate(180deg) } }
-body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif; max-width: 72rem;
-  margin: 0 auto; padding: 1rem }
-.maps { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem }
-svg { width: 100%; height: auto; font-family: inherit }
-table { border-collapse: collapse }
-td, th { padding: .2rem .7rem; text-align: left; border-bottom: 1px solid var(--line) }
-td:nth-child(n+4), th:nth-child(n+4) { text-align: right; white-space: nowrap }
-.wide { overflow-x: auto } .entries { columns: 2 22rem }
-.entries table { width: 100%; table-layout: fixed; overflow-wrap: anywhere }
-.entries tr { break-inside: avoid } .entries :is(td, th):last-child { width: 7rem; text-align: right }
-.entries td:last-child {
-  background: linear-gradient(to right, var(--bar) var(--c), transparent var(--c)) }
-"""
+def _free_place(
+    x: float, y: float, width: float, size: int, taken: list[tuple[float, float, float, float]]
+) -> tuple[float, float] | None:
+    """Where a label beside a mark covers none of the boxes that are taken; its own is added to them."""
+    for left, base in (
+        (x + 6, y + 4),
+        (x - 6 - width, y + 4),
+        (x - width / 2, y - 7),
+        (x - width / 2, y + size),
+    ):
+        box = left, base - 0.7 * size, left + width, base
+        covers = any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken)
+        if not covers and left > 4 and left + width < MAP_WIDTH - 4:
+            taken.append(box)
+            return left, base
+    return None
 
 
 def _page(
@@ -269,41 +236,29 @@ def _page(
     scores: Sequence[Sequence[str]],
     entries: Sequence[Entry],
     test: Lexicon,
-    before: tuple[WordVectors, WordVectors],
-    after: tuple[WordVectors, WordVectors],
+    spaces: Mapping[str, tuple[WordVectors, WordVectors]],
 ) -> str:
     """The page of results: one file, nothing from outside."""
-    pairs, colours = drawn_pairs(test)
+    pairs = drawn_pairs(test)
     maps = []
-    for title, sides in (("Before alignment", before), ("After alignment", after)):
-        points = [
-            side.vectors[side.rows(list(words))]
-            for side, words in zip(sides, zip(*pairs, strict=True), strict=True)
-        ]
-        drawn = panel(title, pairs, colours, points[0], points[1], _TEXT_SIZE)
-        box = f'viewBox="0 0 {PANEL_WIDTH} {PANEL_HEIGHT}" font-size="{_TEXT_SIZE}"'
-        maps.append(f'<svg {box} role="img" aria-label="{title}">{drawn}</svg>')
-    listed = "".join(
+    for title, sides in spaces.items():
+        words = zip(sides, zip(*pairs, strict=True), strict=True)
+        source, target = (side.vectors[side.rows(list(drawn))] for side, drawn in words)
+        box = f'viewBox="0 0 {MAP_WIDTH} {MAP_HEIGHT}" font-size="{_TEXT_SIZE}"'
+        drawing = word_map(title, pairs, source, target, _TEXT_SIZE)
+        maps.append(f'<svg {box} role="img" aria-label="{title}">{drawing}</svg>')
+    heads = "".join(f"<th>{escape(cell)}" for cell in _HEADINGS)
+    rows = ["".join(f"<td>{escape(cell)}" for cell in row) for row in scores]
+    listed = (
         f"<tr><td>{escape(entry.source)}<td>{escape(entry.target)}"
         f'<td style="--c:{entry.confidence or 0:.0%}">{entry.confidence or 0:.0%}'
         for entry in entries
     )
-    return f"""<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>English–Finnish by bilex</title><style>{_STYLE}</style>
-<h1>English–Finnish by bilex</h1>
-<p>A dictionary made by {escape(name)} from the packaged sample.</p>
-<h2>The words in one space</h2>
-<p>● English, □ <i>Finnish</i>. A line joins a word and its translation in the test dictionary; bilex learned
-from none of these pairs.</p>
-<div class="maps">{"".join(maps)}</div>
-<h2>Share of test words with a right translation</h2>
-<p>P@1: the first answer is right. P@5: one of the first five is. CSLS is the default search.</p>
-<div class="wide"><table><tr>{"".join(f"<th>{escape(cell)}" for cell in _HEADINGS)}
-{"".join("<tr>" + "".join(f"<td>{escape(cell)}" for cell in row) for row in scores)}</table></div>
-<h2>{len(entries)} entries</h2>
-<p>Frequent words of four letters and more that are not seeds, in pairs in which each word is the
-other's first answer. The confidence is the probability that the pair is right, learned on held-out seeds.</p>
-<div class="entries"><table><tr><th>English<th>Finnish<th>confidence{listed}</table></div>
-</html>
-"""
+    template = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        name=escape(name),
+        maps="".join(maps),
+        scores="<tr>".join(["", heads, *rows]),
+        count=len(entries),
+        entries="".join(listed),
+    )

@@ -29,16 +29,16 @@ def command(
     model: str,
     test_dictionary: str | None = None,
     *,
-    tests: str | None = None,
+    tests: opt.InputOrNone = None,
     plot: str | None = None,
-    words: str | None = None,
+    words: opt.InputOrNone = None,
     from_: str | None = None,
     to: str | None = None,
     bootstrap: Annotated[int, {"type": IntRange(0, 1_000_000)}] = 1000,
     random_seed: opt.RandomSeed = 0,
     predictions: bool = False,
     layout: opt.DictionaryLayout,
-    device: str = "auto",
+    device: opt.Device = "auto",
     json: bool = False,
 ) -> None:
     """Score a MODEL on a TEST_DICTIONARY: P@1, P@5, P@10 and MRR, both directions, NN and CSLS.
@@ -59,9 +59,17 @@ def command(
     Advanced:
         --bootstrap: How many resamplings the intervals come from; 0 for no intervals.
     """
-    opt.check_readable(model, test_dictionary, tests, words)
-    opt.check_device(device)
-    _check_together(test_dictionary, tests, plot, words, (from_, to))
+    for wrong, sentence in (
+        (test_dictionary and tests, "a test dictionary and --tests were given; give one of the two."),
+        (plot and not tests, "--plot draws the matrix of --tests; give a folder of test dictionaries."),
+        (words and (test_dictionary or tests), "--words is for an evaluation without a dictionary."),
+        (
+            tests and (from_ or to),
+            "--tests scores every pair of its dictionaries; leave out --from and --to.",
+        ),
+    ):
+        if wrong:
+            raise BilexError(sentence)
     if tests is not None:
         _show_matrix(model, tests, plot, layout, device, {"bootstrap": bootstrap, "seed": random_seed}, json)
         return
@@ -94,26 +102,6 @@ def command(
         show(result.table(translator.languages))
 
 
-def _check_together(
-    dictionary: str | None,
-    tests: str | None,
-    plot: str | None,
-    words: str | None,
-    pair: tuple[str | None, str | None],
-) -> None:
-    """Make sure that the options go together."""
-    if dictionary is not None and tests is not None:
-        raise BilexError("a test dictionary and --tests were given; give one of the two.")
-    if plot is not None and tests is None:
-        raise BilexError("--plot draws the matrix of --tests; give a folder of test dictionaries.")
-    if words is not None and (dictionary is not None or tests is not None):
-        raise BilexError("--words is for an evaluation without a dictionary; leave the dictionary out.")
-    if tests is not None and pair != (None, None):
-        raise BilexError("--tests scores every pair that it has a dictionary of; leave out --from and --to.")
-    if plot is not None:
-        check_writable(plot)
-
-
 def _show_matrix(
     model: str,
     tests: str,
@@ -127,6 +115,8 @@ def _show_matrix(
     from bilex.evaluation.matrix import evaluate_pairs
     from bilex.model.many import open_model, read_dictionaries
 
+    if plot is not None:
+        check_writable(plot)
     many = open_model(model, device)
     if isinstance(many, bilex.Translator):
         raise BilexError(f"{model}: holds two languages; give it one test dictionary, without --tests.")

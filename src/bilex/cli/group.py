@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +13,6 @@ from bilex.core.errors import BilexError, nearest_name
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-COMMANDS = "bilex.commands"  # the entry-point group in which other distributions register commands
 
 SUMMARIES = {
     "align": "Two vector files and a seed dictionary become a translation model.",
@@ -31,6 +30,12 @@ SUMMARIES = {
     "completion": "Let your shell complete what you type.",
     "demo": "Align the packaged sample, and show the results.",
     "prepare": "Compile and convert now what the first run would otherwise.",
+}
+_HOMES = {
+    **{name: f"setup.{name}" for name in ("init", "completion", "prepare")},
+    "join": "align_many.join",
+    "export": "convert.export",
+    "methods": "info.methods",
 }
 # Commands of distributions that are installed on their own; they register in the entry-point group.
 _ELSEWHERE = {
@@ -54,77 +59,67 @@ From two files of word vectors and a small dictionary to translations of every w
 class LazyCommands(click.Group):
     """A group that imports a command's module when it is called, not for the list of commands.
 
-    Args:
-        summaries: One sentence for each command, in the order a user meets them.
-        modules: What the full names of the commands' modules begin with.
-        rest: click's own arguments of a group.
+    `summaries` has one sentence per command, in the order a user meets them. A command is `command` in a
+    module whose name is `modules` and the command's name, or is found at its place in `homes`. Commands that
+    other distributions register in the entry-point group `plugins` follow; they cannot replace others.
     """
 
-    def __init__(self, *, summaries: dict[str, str], modules: str, **rest: Any) -> None:
+    def __init__(
+        self,
+        *,
+        summaries: Mapping[str, str],
+        modules: str,
+        homes: Mapping[str, str] | None = None,
+        plugins: str | None = None,
+        **rest: Any,
+    ) -> None:
         super().__init__(**rest)
-        self.summaries = summaries
-        self.modules = modules
-
-    def all_summaries(self) -> dict[str, str]:
-        """One sentence for each command; a group that takes more commands adds theirs."""
-        return self.summaries
+        self.summaries, self.modules, self.homes, self.plugins = summaries, modules, homes or {}, plugins
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order a user meets them."""
-        return list(self.all_summaries())
+        return [*self.summaries, *self._registered()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""
-        if cmd_name not in self.summaries:
-            return None
-        command: click.Command = importlib.import_module(self.modules + cmd_name.replace("-", "_")).command
-        return command
+        if cmd_name in self.summaries:
+            home = self.homes.get(cmd_name, f"{cmd_name.replace('-', '_')}.command")
+            module, _, attribute = (self.modules + home).rpartition(".")
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+            return command
+        registered = self._registered().get(cmd_name)
+        return _load(registered) if registered else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, written without importing any of this group's own."""
+        others = {name: _load(found).get_short_help_str(100) for name, found in self._registered().items()}
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.all_summaries().items()))
+            formatter.write_dl([*self.summaries.items(), *others.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command named first, or say which name is near."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            hint = nearest_name(args[0], self.list_commands(ctx)) or f" See '{ctx.command_path} --help'."
-            raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
+        """Find the command named first, or report which name is near."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            if self.plugins and name in _ELSEWHERE:
+                folder = _ELSEWHERE[name]
+                raise BilexError(
+                    f"'bilex {name}' is part of bilex-{folder}, which is not installed here; "
+                    f"run: pip install bilex-{folder} (in a copy of the repository: pip install ./{folder})."
+                )
+            hint = nearest_name(name, self.list_commands(ctx)) or f" See '{ctx.command_path} --help'."
+            raise click.UsageError(f"There is no command '{name}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
+    def _registered(self) -> dict[str, EntryPoint]:
+        """The commands of other distributions by name."""
+        if self.plugins is None:
+            return {}
+        from importlib.metadata import entry_points
 
-class OpenCommands(LazyCommands):
-    """The commands of `bilex`: its own, and those that other distributions register as entry points.
-
-    The entry points are read only for a command that is not bilex's own and for the list of all commands.
-    """
-
-    def all_summaries(self) -> dict[str, str]:
-        """Own commands first, then those of other distributions."""
-        more = {name: _load(found).get_short_help_str(limit=100) for name, found in _registered().items()}
-        return self.summaries | more
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command, of bilex or of another distribution."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None or cmd_name not in (registered := _registered()) | _ELSEWHERE:
-            return own
-        if cmd_name in registered:
-            return _load(registered[cmd_name])
-        folder = _ELSEWHERE[cmd_name]
-        raise BilexError(
-            f"'bilex {cmd_name}' is part of bilex-{folder}, which is not installed here; "
-            f"run: pip install bilex-{folder} (in a copy of the repository: pip install ./{folder})."
-        )
-
-
-def _registered() -> dict[str, EntryPoint]:
-    """The commands of other distributions by name; bilex's own names cannot be taken."""
-    from importlib.metadata import entry_points
-
-    return {found.name: found for found in entry_points(group=COMMANDS) if found.name not in SUMMARIES}
+        found = entry_points(group=self.plugins)
+        return {point.name: point for point in found if point.name not in self.summaries}
 
 
 def _load(found: EntryPoint) -> click.Command:
@@ -146,10 +141,12 @@ def subcommands(name: str, summaries: dict[str, str], text: str, *, package: str
 
 
 commands = click.version_option(bilex.__version__, prog_name="bilex")(
-    OpenCommands(
+    LazyCommands(
         name="bilex",
         summaries=SUMMARIES,
         modules="bilex.cli.",
+        homes=_HOMES,
+        plugins="bilex.commands",
         help=_HELP,
         epilog="'bilex COMMAND --help' shows examples. Start with 'bilex demo'.",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

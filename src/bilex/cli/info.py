@@ -1,11 +1,13 @@
-"""`bilex info`: what is in a file or a model."""
+"""`bilex info` and `bilex methods`: what a file, a model, this machine or a method is."""
 
 from __future__ import annotations
 
+import codecs
+import inspect
 import platform
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -13,16 +15,17 @@ import bilex
 from bilex.cli import options as opt
 from bilex.cli.console import progress, show, show_facts, table
 from bilex.core.errors import BilexError
+from bilex.core.files import opened
 from bilex.core.machine import available_memory, cache_folder, library_versions, processor, total_memory
 
 if TYPE_CHECKING:
+    from bilex.lexicon import Lexicon
     from bilex.model.provenance import Provenance
     from bilex.model.storage import Description
 
 _FIRST_WORDS = 8
 _GIGABYTE = 1 << 30
 _HEAD_BYTES = 1 << 16
-_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _TWO_NUMBERS = re.compile(
     r"(?:.*\s)?" + r"\s+".join([r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"] * 2) + r"\s*"
 )
@@ -41,8 +44,8 @@ def command(
     path: str | None = None,
     *,
     machine: bool = False,
-    source: str | None = None,
-    target: str | None = None,
+    source: opt.InputOrNone = None,
+    target: opt.InputOrNone = None,
     limit: opt.PositiveOrNone = None,
     keep_case: bool = False,
     layout: opt.DictionaryLayout,
@@ -74,24 +77,21 @@ def command(
     if path is None:
         _show(_machine(), "this machine", json)
         return
-    opt.check_readable(path, source, target)
     kind = kind_of(Path(path))
     title = f"{path}: {kind}"
-    if doubtful and kind != "model":
-        raise BilexError(f"{path}: --doubtful is about a model's seeds; give a model folder.")
     if doubtful:
-        _show_doubtful(path, k, json)
+        _show_doubtful(path, kind, k, json)
         return
     if kind == "model":
         from bilex.model.storage import describe
 
         model = describe(path, verify=verify)
-        if not json:
-            _show(_summary(path, model, verify), title)
-            if verbose:
-                _show(_everything(path, model), "everything")
-            return
         found = {**_everything(path, model), "checksums_compared": verify}
+        if not json:
+            show_facts(_summary(path, model, verify), title)
+            if not verbose:
+                return
+            title = "everything"
     elif kind == "many":
         from bilex.cli.align_many import summary
         from bilex.model.storage import describe_many
@@ -101,7 +101,10 @@ def command(
     elif kind == "vectors":
         found = _vectors(path, limit)
     else:
-        found = _dictionary(path, source, target, limit, not keep_case, layout)
+        lexicon = layout.read(path, not keep_case)
+        found = _dictionary(lexicon)
+        if source and target:
+            found |= _coverage(lexicon, source, target, limit, not keep_case)
     _show({"path": path, "kind": kind, **found} if json else found, title, json)
 
 
@@ -120,22 +123,15 @@ def kind_of(path: Path) -> str:
     suffixes = {suffix for form in all_formats() for suffix in form.suffixes} | {".idx", ".dz"}
     if path.suffix.lower() in suffixes - {".txt"}:
         return "dictionary"
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError as error:
-        raise BilexError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    if head.startswith(_UTF_16_MARKS):  # as spreadsheets save text; vectors never are
+    with opened(path) as file:
+        head = file.read(_HEAD_BYTES)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # as spreadsheets save text
         return "dictionary"
-    try:
-        text = head.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 4:
-            return "vectors"
-        text = head[: error.start].decode("utf-8-sig")
+    text = head.decode("utf-8-sig", "replace")
+    if "\0" in text or "\ufffd" in text[:-1]:  # the last character may be cut
+        return "vectors"
     lines = [line for line in text.splitlines()[:20] if line.strip()]
-    pairs = lines and "\0" not in text and not any(map(_TWO_NUMBERS.fullmatch, lines))
-    return "dictionary" if pairs else "vectors"
+    return "dictionary" if lines and not any(map(_TWO_NUMBERS.fullmatch, lines)) else "vectors"
 
 
 def _show(found: dict[str, Any], title: str, as_json: bool = False) -> None:
@@ -195,10 +191,12 @@ def _bytes(path: str) -> int:
     return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
 
 
-def _show_doubtful(path: str, count: int, as_json: bool) -> None:
+def _show_doubtful(path: str, kind: str, count: int, as_json: bool) -> None:
     """The seeds of a model that it finds least likely."""
     from bilex.model.known import doubtful_seeds
 
+    if kind != "model":
+        raise BilexError(f"{path}: --doubtful is about a model's seeds; give a model folder.")
     translator = bilex.Translator.load(path)
     found = doubtful_seeds(translator, count)
     if as_json:
@@ -232,18 +230,10 @@ def _vectors(path: str, limit: int | None) -> dict[str, Any]:
     }
 
 
-def _dictionary(
-    path: str,
-    source: str | None,
-    target: str | None,
-    limit: int | None,
-    lowercase: bool,
-    layout: opt.DictionaryLayout,
-) -> dict[str, Any]:
-    """Pairs and words, and how much two vocabularies cover."""
-    lexicon = layout.read(path, lowercase)
+def _dictionary(lexicon: Lexicon) -> dict[str, Any]:
+    """Pairs and words."""
     report, translations = lexicon.report, lexicon.translations()
-    found: dict[str, Any] = {
+    return {
         "pairs": len(lexicon),
         "source_words": len(translations),
         "target_words": len({target for _, target in lexicon.pairs}),
@@ -252,18 +242,22 @@ def _dictionary(
         "first_pairs": [" – ".join(pair) for pair in lexicon.pairs[:3]],
         "report": report.sentence() if report else "",
     }
-    if source and target:
-        listener = progress()
-        left, right = (opt.read_vectors(side, limit, lowercase, listener) for side in (source, target))
-        coverage = lexicon.coverage(left.key_to_index, right.key_to_index)
-        found |= {
-            "covered_pairs": coverage.covered,
-            "coverage": coverage.fraction,
-            "advice": coverage.advice().strip(),
-            "source_words_missing": len(coverage.source_missing),
-            "target_words_missing": len(coverage.target_missing),
-        }
-    return found
+
+
+def _coverage(
+    lexicon: Lexicon, source: str, target: str, limit: int | None, lowercase: bool
+) -> dict[str, Any]:
+    """How much of a dictionary two vocabularies cover."""
+    listener = progress()
+    left, right = (opt.read_vectors(side, limit, lowercase, listener) for side in (source, target))
+    coverage = lexicon.coverage(left.key_to_index, right.key_to_index)
+    return {
+        "covered_pairs": coverage.covered,
+        "coverage": coverage.fraction,
+        "advice": coverage.advice().strip(),
+        "source_words_missing": len(coverage.source_missing),
+        "target_words_missing": len(coverage.target_missing),
+    }
 
 
 def _machine() -> dict[str, Any]:
@@ -296,4 +290,54 @@ def _machine() -> dict[str, Any]:
         },
         "cache_folder": str(cache_folder()),
         "libraries": library_versions(),
+    }
+
+
+@opt.as_command("bilex methods", "bilex methods c1", "bilex methods --json")
+def methods(name: Annotated[str | None, {"type": str, **opt.METHODS}] = None, *, json: bool = False) -> None:
+    """List the alignment methods, or the settings and presets of the method called NAME."""
+    chosen = {name: bilex.get_method(name)} if name else bilex.methods()
+    if json:
+        described = {key: _described(method) for key, method in chosen.items()}
+        opt.write_json_line(described[name] if name else described, indent=2)
+        return
+    if not name:
+        rows = [(key, "yes" if one.needs_seeds else "no", one.summary) for key, one in chosen.items()]
+        show(table(("method", "needs seeds", "what it does"), rows))
+        return
+    method = chosen[name]
+    said, settings = explanations(method), method.settings_fields()
+    rows = [
+        (key, "by preset" if default is None and method.presets else str(default), said.get(key, ""))
+        for key, default in settings.items()
+    ]
+    show(table(("setting", "default", "what it is"), rows, f"{name}: {method.summary}"))
+    if method.presets:
+        show(table(("preset", "what it is"), method.presets.items(), "--preset"))
+    show(f"Set one with --set NAME=VALUE, for example: --set {next(iter(settings))}=...")
+
+
+def explanations(method: type[Any]) -> dict[str, str]:
+    """What each setting of a method is, from the docstrings of its class and the classes it is made of."""
+    found: dict[str, str] = {}
+    for cls in reversed(method.__mro__):
+        text = inspect.cleandoc(vars(cls).get("__doc__") or "")
+        section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", text, re.M)
+        for entry in re.split(r"^ {4}(?=\w+: )", section[1], flags=re.M) if section else ():
+            name, colon, said = entry.partition(": ")
+            if colon and name.isidentifier():
+                found[name] = " ".join(said.split())
+    return found
+
+
+def _described(method: Any) -> dict[str, Any]:
+    return {
+        "summary": method.summary,
+        "needs_seeds": method.needs_seeds,
+        "fewest_pairs": method.fewest_pairs,
+        "equal_dimensions": method.equal_dimensions,
+        "metric": method.metric,
+        "settings": method.settings_fields(),
+        "explanations": explanations(method),
+        "presets": method.presets,
     }

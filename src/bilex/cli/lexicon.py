@@ -67,12 +67,12 @@ def command(
     mutual: bool = False,
     min_score: float | None = None,
     min_confidence: opt.Share = None,
-    ranks: str = "1-",
+    ranks: opt.Ranks = None,
     lemmas: bool = False,
     model_only: bool = False,
     filters: opt.Filters,
     writing: opt.DictionaryOutput,
-    device: str = "auto",
+    device: opt.Device = "auto",
 ) -> None:
     """Export a dictionary from a MODEL: every word with its best translations.
 
@@ -102,37 +102,34 @@ def command(
             frequent.
         --no-numbers --no-names --stop-words --tags --pos
     """
+    from bilex.lexicon.formats import format_of
+    from bilex.model.many import open_pair
+
+    chosen = opt.one_direction(direction, reverse)
+    if output is not None:
+        check_writable(output)
+    written = format_of(output or "-", format)
+    if output is None and not written.is_text:
+        raise BilexError(f"{written.noun} is not text; name a file to write with -o.")
     options: dict[str, Any] = {
         "k": k,
         "retrieval": retrieval,
         "mutual": mutual,
         "min_score": min_score,
         "min_confidence": min_confidence,
-        "ranks": opt.ranks_of_text(ranks, "--ranks"),
+        "ranks": ranks or (1, None),
         "model_only": model_only,
+        "progress": progress(),
     }
-    way = opt.one_direction(direction, reverse)
-    opt.check_device(device)
-    opt.check_readable(*filters.stop_words, *filters.tags)
-    from bilex.lexicon.formats import format_of
-    from bilex.model.many import open_pair
-
-    if output is not None:
-        check_writable(output)
-    written = format_of(output or "-", format)
-    if output is None and not written.is_text:
-        raise BilexError(f"{written.noun} is not text; name a file to write with -o.")
-    options["progress"] = progress()
     if len(to) > 1:
         if lemmas:
             raise BilexError("a dictionary by lemmas has one target language; name one with --to.")
         _write_polyglot(model, from_, to, device, output, written.name, {**options, "keep_of": filters.of})
         return
-    both = way == "both"
-    target = to[0] if to else None
-    translator, way = open_pair(model, from_, target, device, "forward" if both else way)
+    both = chosen == "both"
+    translator, chosen = open_pair(model, from_, to[0] if to else None, device, "forward" if both else chosen)
     found = translator.lexicon(
-        direction="both" if both else way,
+        direction="both" if both else chosen,
         keep=filters.of(translator),
         lemmas=(writing.languages or True) if lemmas else False,
         **options,

@@ -1,8 +1,9 @@
-"""Commands made from functions, the options that several of them share, and reading what those name.
+"""Commands made from functions, the options that several of them share, and what is done with their values.
 
 The docstring of a command is its manual: after the text come sections of options, as they are shown. Names,
-types and defaults of their values are those of the function's parameters. A parameter without an option is
-an argument of the command line. Options that are described in `_SHARED` need no text of their own.
+types and defaults of their values are those of the function's parameters; a parameter without an option is
+an argument of the command line, a file to read if it says nothing else. Options that are described in
+`_SHARED` need no text in the docstring.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import click
 from click import IntRange
+from click.shell_completion import CompletionItem
 
 import bilex
 from bilex.cli.console import warn
 from bilex.core.errors import BilexError
-from bilex.core.files import check_input
+from bilex.core.files import check_input, check_not_an_input, check_writable, restore
 from bilex.core.languages import code_of
+from bilex.core.locks import exclusive_lock
 from bilex.core.text import encodable
 from bilex.fit import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from bilex.core.progress import Progress
     from bilex.lexicon import Coverage, Lexicon
     from bilex.model import Translator
@@ -93,14 +94,14 @@ def _manual(text: str) -> tuple[str, dict[str, dict[str, _Described]]]:
     for title, listed in zip(sections[::2], sections[1::2], strict=True):
         found[title] = {}
         for entry in re.split(r"^ {4}(?=-)", listed, flags=re.M)[1:]:
-            spec, colon, said = entry.partition(": ")
-            flags = [word.rstrip(",") for word in spec.split() if word.startswith("-")]
-            metavars = [word for word in spec.split() if not word.startswith("-")]
-            if not colon:  # options that are described among the shared ones
+            declared, described, help = entry.partition(": ")
+            flags = [word.rstrip(",") for word in declared.split() if word.startswith("-")]
+            metavars = [word for word in declared.split() if not word.startswith("-")]
+            if described:
+                option = _Described(flags, (*metavars, None)[0], re.sub(r"\n *", " ", help).strip())
+                found[title][_name(max(flags, key=len))] = option
+            else:  # options that are described among the shared ones
                 found[title] |= {_name(flag): _shared()[_name(flag)] for flag in flags}
-                continue
-            words = re.sub(r"\n *", " ", said).strip()
-            found[title][_name(max(flags, key=len))] = _Described(flags, (*metavars, None)[0], words)
     return prose.strip(), found
 
 
@@ -132,27 +133,30 @@ class Command(click.Command):
 
 
 def as_command(*lines: str, cls: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
-    """A command from a function with a manual; `lines` are the examples at the end of its help."""
+    """A command from a function with a manual; `lines` are the examples at the end of its help.
+
+    A parameter whose type is a dataclass stands for the options that are its fields.
+    """
 
     def made(function: Callable[..., Any]) -> Command:
         tree = None if function.__doc__ else ast.parse(inspect.getsource(function)).body[0]  # python -OO
         text = ast.get_docstring(tree) if isinstance(tree, ast.FunctionDef) else function.__doc__
         prose, sections = _manual(inspect.cleandoc(text or ""))
-        described = {name: said for section in sections.values() for name, said in section.items()}
+        described = {name: option for section in sections.values() for name, option in section.items()}
         hints = get_type_hints(function, include_extras=True)
-        gathered: dict[str, Any] = {
+        grouped: dict[str, Any] = {
             name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)
         }
         params = []
         for name, given in inspect.signature(function).parameters.items():
-            kind = gathered.get(name)
+            kind = grouped.get(name)
             kinds = get_type_hints(kind, include_extras=True) if kind else {name: hints[name]}
-            defaults = {name: getattr(kind, name) for name in kinds} if kind else {name: given.default}
+            defaults = vars(kind) if kind else {name: given.default}
             params += [_parameter(name, kinds[name], defaults[name], described) for name in kinds]
 
         @functools.wraps(function)
         def callback(**values: Any) -> Any:
-            for name, kind in gathered.items():
+            for name, kind in grouped.items():
                 values[name] = kind(**{f.name: values.pop(f.name) for f in dataclasses.fields(kind)})
             return function(**values)
 
@@ -166,28 +170,34 @@ def as_command(*lines: str, cls: type[Command] = Command) -> Callable[[Callable[
 
 def _parameter(name: str, hint: Any, default: Any, described: dict[str, _Described]) -> click.Parameter:
     """The option that is described under a parameter's name, or an argument."""
-    kind, rest = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, {})
+    kind, given = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, {})
     if type(None) in get_args(kind):
         kind = get_args(kind)[0]
-    missing, several = default is inspect.Parameter.empty, get_origin(kind) is tuple
-    rest = {
-        "required": missing,
-        **({} if missing or default is None or default is False or default == () else {"default": default}),
-        **rest,
+    required = default is inspect.Parameter.empty
+    settings: dict[str, Any] = {"required": required}
+    if not required and default is not None and default is not False and default != ():
+        settings["default"] = default
+    option = described.get(name.rstrip("_")) or _shared().get(name.rstrip("_"))
+    if option is None:
+        several = get_origin(kind) is tuple
+        settings |= {"type": InputPath(), "nargs": -1 if several else 1, **given}
+        return click.Argument([name], **settings)
+    if get_origin(kind) is Literal:
+        settings["type"] = click.Choice(get_args(kind))
+    elif kind in (int, float):
+        settings["type"] = kind
+    number = "N" if isinstance(given.get("type"), (IntRange, click.FloatRange)) else None
+    settings |= {
+        "is_flag": kind is bool,
+        "multiple": kind == tuple[str, ...],
+        "help": option.help,
+        "metavar": option.metavar or number,
+        "show_default": default != "",
+        **given,
     }
-    said = described.get(name.rstrip("_")) or _shared().get(name.rstrip("_"))
-    if said is None:
-        return click.Argument([name], **{"type": click.Path(), "nargs": -1 if several else 1, **rest})
-    if "type" not in rest and get_origin(kind) is Literal:
-        rest["type"] = click.Choice(get_args(kind))
-    elif "type" not in rest and kind in (int, float):
-        rest["type"] = kind
-    if rest.get("prompt"):
-        rest["prompt"] = said.help.rstrip(".")
-    number = "N" if isinstance(rest.get("type"), (IntRange, click.FloatRange)) else None
-    shown = {"help": said.help, "metavar": said.metavar or number, "show_default": default != ""}
-    rest = {"is_flag": kind is bool, "multiple": kind == tuple[str, ...], **shown, **rest}
-    return click.Option([*said.flags, name], **rest)
+    if settings.get("prompt"):
+        settings["prompt"] = option.help.rstrip(".")
+    return click.Option([*option.flags, name], **settings)
 
 
 def examples(*lines: str) -> str:
@@ -195,93 +205,115 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def limit_option(help: str) -> Any:
-    """`--limit`, for commands that are decorated by `click.option`."""
-    return click.option("--limit", type=IntRange(min=1), help=help)
+json_option = click.option("--json", "as_json", is_flag=True, help=_shared()["json"].help)  # for bilex-bench
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help=_shared()["json"].help)  # likewise
+class InputPath(click.Path):
+    """A file or folder that a command reads; it must be there, and be neither a pipe nor a device."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check it before any work starts."""
+        check_readable(value)
+        return value
+
+
+def check_readable(*paths: str | None) -> None:
+    """Name the first file that is not there or cannot be an input."""
+    for path in filter(None, paths):
+        restore(Path(path))
+        if not Path(path).exists():
+            raise BilexError(f"{path}: there is no such file; check the name.")
+        check_input(path)
+
+
+def check_device(device: str) -> str:
+    """Fail at once, not after minutes of reading, if a device is not there."""
+    if device not in ("auto", "cpu"):
+        from bilex.core.device import resolve_device
+
+        resolve_device(device)
+    return device
 
 
 def _random_seed(text: str) -> int:
-    """A whole number; a file's name in its place is a slip of `--seeds`."""
+    """A whole number; a file's name instead of one is a slip of `--seeds`."""
     try:
         return int(text)
     except ValueError:
         hint = f" Did you mean --seeds {text}?" if Path(text).suffix or Path(text).exists() else ""
-        raise click.BadParameter(
-            f"'{text}' is not a whole number; --random-seed fixes what is random.{hint}"
-        ) from None
+        raise click.BadParameter(f"'{text}' is not a whole number.{hint}") from None
 
 
-def _methods(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """The methods whose names begin as what was typed."""
-    from click.shell_completion import CompletionItem
-
-    from bilex.aligners import method_names
-
-    return [CompletionItem(name) for name in method_names() if name.startswith(typed)]
-
-
-def _presets(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """The presets of the method on the line, or of the default one."""
-    from click.shell_completion import CompletionItem
-
-    from bilex.aligners import get_method, method_names
-
-    method = context.params.get("method") or DEFAULT_METHOD
-    presets = get_method(method).presets if method in method_names() else {}
-    return [CompletionItem(name, help=said) for name, said in presets.items() if name.startswith(typed)]
-
-
-class FormatName(click.Choice):  # type: ignore[type-arg]
-    """The name of a dictionary format, also one that an installed plugin registers."""
-
-    def __init__(self, *, writable: bool = False) -> None:
-        super().__init__(())
-        self.writable = writable
-
-    @property
-    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names; the formats are imported when the option is used, not for the help."""
-        from bilex.lexicon.formats import all_formats
-
-        return tuple(form.name for form in all_formats() if form.writable or not self.writable)
-
-    @choices.setter
-    def choices(self, choices: Sequence[str]) -> None:
-        """What the base class sets has no use."""
+def _ranks(text: str) -> tuple[int, int | None]:
+    """'1-20000', '500-' or '2000' (the first 2000) as a first and a last rank."""
+    first, dash, last = text.replace("_", "").replace(",", "").partition("-")
+    try:
+        return (int(first or 1), int(last) if last else None) if dash else (1, int(first))
+    except ValueError:
+        raise click.BadParameter(f"{text}: write it as FIRST-LAST, for example 1-20000.") from None
 
 
 def _columns(text: str) -> tuple[str, str]:
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or not all(names):
-        raise BilexError(
-            f"--columns {text}: name two columns, source word's first, for example 1,3 or en,fi."
-        )
+        raise click.BadParameter("name two columns, the source word's first, for example 1,3 or en,fi.")
     return names[0], names[1]
 
 
 def _two_codes(text: str) -> tuple[str, str]:
     codes = [code_of(code) or code.strip().lower() for code in text.split(",")]
     if len(codes) != 2 or not all(codes) or codes[0] == codes[1]:
-        raise BilexError(f"--languages {text}: name two languages, the source first, for example en,fi.")
+        raise click.BadParameter("name two languages, the source first, for example en,fi.")
     return codes[0], codes[1]
 
 
+def _completed(find: Callable[[click.Context], Mapping[str, str]]) -> dict[str, Any]:
+    """An option that shells complete to the names, each with an explanation, that a function finds."""
+
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        names = find(context).items()
+        return [CompletionItem(name, help=text or None) for name, text in names if name.startswith(typed)]
+
+    return {"shell_complete": complete}
+
+
+def _methods(context: click.Context) -> Mapping[str, str]:
+    from bilex.aligners import method_names
+
+    return dict.fromkeys(method_names(), "")
+
+
+def _presets(context: click.Context) -> Mapping[str, str]:
+    from bilex.aligners import get_method
+
+    method = context.params.get("method") or DEFAULT_METHOD
+    return get_method(method).presets if method in _methods(context) else {}
+
+
+def _formats(context: click.Context, writable: bool = False) -> Mapping[str, str]:
+    from bilex.lexicon.formats import all_formats
+
+    return {found.name: found.noun for found in all_formats() if found.writable or not writable}
+
+
+METHODS = _completed(_methods)
 Columns = Annotated[tuple[str, str] | None, {"type": _columns}]
+Device = Annotated[str, {"type": check_device}]
 Direction = Literal["forward", "backward"] | None
-METHODS = {"shell_complete": _methods}
+Input = Annotated[str, {"type": InputPath()}]
+InputOrNone = Annotated[str | None, {"type": InputPath()}]
+Inputs = Annotated[tuple[str, ...], {"type": InputPath()}]
 Method = Annotated[str, METHODS]
 Positive = Annotated[int, {"type": IntRange(min=1)}]
 PositiveOrNone = Annotated[int | None, {"type": IntRange(min=1)}]
-Preset = Annotated[str | None, {"shell_complete": _presets}]
+Preset = Annotated[str | None, _completed(_presets)]
 RandomSeed = Annotated[int, {"type": _random_seed}]
-ReadFormat = Annotated[str | None, {"type": FormatName()}]
+Ranks = Annotated[tuple[int, int | None] | None, {"type": _ranks}]
+ReadFormat = Annotated[str | None, _completed(_formats)]
 Retrieval = Literal["csls", "nn"]
 Share = Annotated[float | None, {"type": click.FloatRange(0, 1)}]
 Words = Annotated[tuple[str, ...], {"type": str}]
-WrittenFormat = Annotated[str | None, {"type": FormatName(writable=True)}]
+WrittenFormat = Annotated[str | None, _completed(functools.partial(_formats, writable=True))]
 
 
 @dataclass(frozen=True)
@@ -320,8 +352,8 @@ class Filters:
 
     no_numbers: bool = False
     no_names: bool = False
-    stop_words: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
+    stop_words: Inputs = ()
+    tags: Inputs = ()
     pos: str | None = None
 
     def of(self, translator: Translator) -> Keep | None:
@@ -361,43 +393,14 @@ def one_direction(direction: str | None, reverse: bool) -> Any:
     return "backward" if reverse else direction or "forward"
 
 
-def ranks_of_text(text: str, option: str) -> tuple[int, int | None]:
-    """'1-20000', '500-' or '2000' (the first 2000) as a first and a last rank."""
-    first, dash, last = text.replace("_", "").replace(",", "").partition("-")
-    try:
-        if not dash:
-            return 1, int(first)
-        return int(first or 1), int(last) if last else None
-    except ValueError:
-        raise BilexError(f"{option} {text}: write it as FIRST-LAST, for example 1-20000.") from None
-
-
 def write_json_line(value: Any, *, indent: int | None = None) -> None:
     """One JSON value to stdout."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     sys.stdout.write(encodable(text) + "\n")
 
 
-def check_device(device: str) -> None:
-    """Fail at once, not after minutes of reading, if a device is not there."""
-    if device not in ("auto", "cpu"):
-        from bilex.core.device import resolve_device
-
-        resolve_device(device)
-
-
-def check_readable(*paths: str | None) -> None:
-    """Name the first file that is not there or none to be read, before any work starts."""
-    for path in filter(None, paths):
-        if not Path(path).exists():
-            raise BilexError(f"{path}: there is no such file; check the name.")
-        check_input(path)
-
-
 def check_model_output(output: str, force: bool, *inputs: str) -> None:
     """Make sure, before the work, that a model may be written, and that nobody else writes it meanwhile."""
-    from bilex.core.files import check_not_an_input, check_writable
-    from bilex.core.locks import exclusive_lock
     from bilex.model.storage import check_destination, holds_model
 
     check_not_an_input(output, *inputs)

@@ -15,7 +15,7 @@ from bilex.cli.console import answers_table, show, warn
 from bilex.core.errors import BilexError
 
 if TYPE_CHECKING:
-    from bilex.model import Answer, Translation, Translator
+    from bilex.model import Answer, Translator
     from bilex.model.filters import Keep
     from bilex.model.space import Side
 
@@ -48,9 +48,9 @@ def command(
     json: Annotated[bool, {"hidden": True}] = False,  # the old name of --format jsonl
     model_only: bool = False,
     min_confidence: opt.Share = None,
-    answer_ranks: str = "1-",
+    answer_ranks: opt.Ranks = None,
     filters: opt.Filters,
-    device: str = "auto",
+    device: opt.Device = "auto",
 ) -> int:
     """Translate WORDS with a MODEL; without WORDS a prompt, or the lines of stdin one by one.
 
@@ -66,30 +66,29 @@ def command(
     Output:
         --format: How to show answers.  [default: table in a terminal, tsv elsewhere]
     """
-    ranks = opt.ranks_of_text(answer_ranks, "--answer-ranks")
-    way = opt.one_direction(direction, reverse)
-    opt.check_device(device)
     from bilex.model.many import open_pair
 
-    translator, way = open_pair(model, from_, to, device, way)
-    asked: dict[str, Any] = {"k": k, "direction": way, "retrieval": retrieval, "model_only": model_only}
-    asked["keep"] = _keep(translator, filters.of(translator), *ranks)
+    chosen = opt.one_direction(direction, reverse)
+    translator, chosen = open_pair(model, from_, to, device, chosen)
+    options: dict[str, Any] = {"k": k, "direction": chosen, "retrieval": retrieval, "model_only": model_only}
+    options["keep"] = _keep(translator, filters.of(translator), answer_ranks)
     form = "jsonl" if json else format or ("table" if sys.stdout.isatty() else "tsv")
     if words:
-        return OK if _answer(translator, words, asked, form, min_confidence) else BAD_INPUT
+        return OK if _answer(translator, words, options, form, min_confidence) else BAD_INPUT
     if sys.stdin.isatty():
-        _prompt(translator, asked, form, min_confidence)
+        _prompt(translator, options, form, min_confidence)
         return OK
-    known = [_answer(translator, [word], asked, form, min_confidence) for word in _lines_of_stdin()]
+    known = [_answer(translator, [word], options, form, min_confidence) for word in _lines_of_stdin()]
     if not known:
         raise BilexError("there is no word to translate; give words as arguments or one per line on stdin.")
     return OK if any(known) else BAD_INPUT
 
 
-def _keep(translator: Translator, keep: Keep | None, first: int, last: int | None) -> Keep | None:
+def _keep(translator: Translator, keep: Keep | None, ranks: opt.Ranks) -> Keep | None:
     """A filter that also wants some frequency ranks."""
-    if (first, last) == (1, None):
+    if ranks is None:
         return keep
+    first, last = ranks
 
     def within(word: str, side: Side) -> bool:
         rows = getattr(translator.space, side).key_to_index
@@ -99,12 +98,13 @@ def _keep(translator: Translator, keep: Keep | None, first: int, last: int | Non
 
 
 def _answer(
-    translator: Translator, words: Iterable[str], asked: dict[str, Any], form: str, least: float | None
+    translator: Translator, words: Iterable[str], options: dict[str, Any], form: str, least: float | None
 ) -> int:
-    """Translate and show some words; how many of them were known is returned."""
-    answers: list[Answer] = translator.translate(list(words), **asked)
+    """Translate and show some words; the number of known ones is returned."""
+    answers: list[Answer] = translator.translate(list(words), **options)
     if least is not None:
-        answers = [replace(answer, translations=tuple(_sure(answer, least))) for answer in answers]
+        sure = [[t for t in answer if t.known or (t.confidence or 0) >= least] for answer in answers]
+        answers = [replace(answer, translations=tuple(s)) for answer, s in zip(answers, sure, strict=True)]
     found = [answer for answer in answers if answer.known]
     if form == "jsonl":
         for answer in answers:
@@ -112,16 +112,12 @@ def _answer(
     elif form == "tsv":
         sys.stdout.writelines(_tsv_lines(found))
     elif found:
-        show(answers_table(found, translator.provenance.language_names(asked["direction"])))
+        show(answers_table(found, translator.provenance.language_names(options["direction"])))
     sys.stdout.flush()
     for answer in answers:
         if not answer.known and form != "jsonl":
             warn(answer.sentence())
     return len(found)
-
-
-def _sure(answer: Answer, least: float) -> Iterator[Translation]:
-    return (t for t in answer if t.known or (t.confidence is not None and t.confidence >= least))
 
 
 def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
@@ -132,13 +128,13 @@ def _tsv_lines(answers: Iterable[Answer]) -> Iterator[str]:
             yield f"{answer.word}\t{found.word}\t{found.score:.4f}\t{sure}\t{origin}\n"
 
 
-def _prompt(translator: Translator, asked: dict[str, Any], form: str, least: float | None) -> None:
+def _prompt(translator: Translator, options: dict[str, Any], form: str, least: float | None) -> None:
     """Translate what is typed until the user leaves; the line editing is the system's."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (makes input() editable, with a history)
     show(f"Type words to translate; {_COMMANDS}.")
     while True:
-        languages = translator.provenance.language_names(asked["direction"])
+        languages = translator.provenance.language_names(options["direction"])
         try:
             line = input("{} → {}> ".format(*languages)).strip()
         except EOFError:
@@ -147,13 +143,13 @@ def _prompt(translator: Translator, asked: dict[str, Any], form: str, least: flo
         name, _, rest = line.removeprefix(":").partition(" ")
         if line and not line.startswith(":"):
             words = [quoted or word for quoted, word in _WORDS.findall(line)]
-            _answer(translator, words, asked, form, least)
+            _answer(translator, words, options, form, least)
         elif name in ("q", "quit", "exit"):
             return
         elif name in ("reverse", "r"):
-            asked["direction"] = "backward" if asked["direction"] == "forward" else "forward"
+            options["direction"] = "backward" if options["direction"] == "forward" else "forward"
         elif name == "k" and _COUNT.fullmatch(rest.strip()):
-            asked["k"] = int(rest)
+            options["k"] = int(rest)
         elif name == "help":
             show(_COMMANDS)
         elif line:

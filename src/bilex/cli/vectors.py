@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated, Literal
 
+import click
 from click import FloatRange, IntRange
 
 from bilex.cli import options as opt
@@ -21,7 +22,7 @@ def _ngrams(text: str) -> tuple[int, int]:
         return 0, 0
     shortest, _, longest = text.partition("-")
     if not (shortest.isdecimal() and longest.isdecimal() and len(text) <= _LONGEST_RANGE):
-        raise BilexError(f"--subwords {text[:_LONGEST_RANGE]}: give two lengths such as 3-6, or none.")
+        raise click.BadParameter(f"{text[:_LONGEST_RANGE]}: give two lengths such as 3-6, or none.")
     return int(shortest), int(longest)
 
 
@@ -47,7 +48,7 @@ def command(
     min_count: opt.PositiveOrNone = None,
     limit: Annotated[int, {"type": IntRange(min=2)}] = 200_000,
     window: opt.Positive = 5,
-    subwords: str = "3-6",
+    subwords: Annotated[tuple[int, int], {"type": _ngrams, "default": "3-6"}] = (3, 6),
     threads: opt.PositiveOrNone = None,
     random_seed: opt.RandomSeed = 0,
     json: bool = False,
@@ -80,8 +81,6 @@ def command(
         --window: Neighbours to each side.
         --subwords A-B|none: Lengths of character n-grams.
     """
-    opt.check_readable(*corpora)
-    ngrams = _ngrams(subwords)
     code = code_of(language) if language else None
     if language and code is None:
         raise BilexError(f"--language {language}: is not known; give a code such as fi.")
@@ -104,7 +103,7 @@ def command(
             min_count=min_count,
             limit=limit,
             window=window,
-            ngrams=ngrams,
+            ngrams=subwords,
             threads=threads or os.cpu_count() or 1,
             random_seed=random_seed,
         ),

