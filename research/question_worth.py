@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.model import Translator
-from bilex.model.known import Proposals
+from bilex.model.answers import Proposals
 from bilex.model.space import Rows, Space
 from bilex_workbench.kinds import Kinds
 from bilex_workbench.precompute import COMPARED, Priorities, in_queue, leads, sample_rows

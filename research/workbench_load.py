@@ -40,7 +40,7 @@ import psutil
 from bilex.aligners import get_method
 from bilex.aligners.maps import Map, Unit
 from bilex.model import Translator
-from bilex.model.known import Proposals
+from bilex.model.answers import Proposals
 from bilex.model.provenance import Provenance
 from bilex.model.space import Rows, Space
 from bilex.vectors import WordVectors

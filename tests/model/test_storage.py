@@ -189,7 +189,7 @@ def test_a_failed_save_leaves_nothing(
     def fail(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bilex.model.card.card_of", fail)
+    monkeypatch.setattr("bilex.model.provenance.card_of", fail)
     with pytest.raises(KeyboardInterrupt):
         translator.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

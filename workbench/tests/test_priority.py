@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bilex.model.known import Proposals
+from bilex.model.answers import Proposals
 from bilex_workbench.precompute import Priorities, leads, sample_rows
 
 WORDS = 50

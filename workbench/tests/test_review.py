@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bilex.model.known import doubtful_seeds
+from bilex.model.answers import doubtful_seeds
 from bilex_workbench.decisions import Decision, outcome, refresh
 from bilex_workbench.review import kappa
 from bilex_workbench.workbench import Settings, Workbench

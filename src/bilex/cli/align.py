@@ -261,7 +261,7 @@ def _report(
     translator: Translator, output: str, seconds: float, as_json: bool, refinement: Refinement | None
 ) -> None:
     """A few translations, what the held-out seeds say, and what to do next."""
-    from bilex.model.card import sentences
+    from bilex.model.provenance import sentences
 
     seeds = {source for source, _ in translator.seeds.pairs}
     frequent = (word for word in translator.space.source.index_to_key if word not in seeds)

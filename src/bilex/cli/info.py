@@ -115,9 +115,9 @@ def kind_of(path: Path) -> str:
     vectors ends in two numbers or more, a line of a dictionary does not.
     """
     if path.is_dir():
-        from bilex.model.storage import is_many, is_model
+        from bilex.model.storage import holds_model, is_model
 
-        return "model" if is_model(path) else "many" if is_many(path) else "vectors"
+        return "model" if is_model(path) else "many" if holds_model(path) else "vectors"
     from bilex.lexicon.formats import all_formats
 
     suffixes = {suffix for form in all_formats() for suffix in form.suffixes} | {".idx", ".dz"}
@@ -143,7 +143,7 @@ def _show(found: dict[str, Any], title: str, as_json: bool = False) -> None:
 
 def _summary(path: str, found: Description[Provenance], verified: bool) -> dict[str, Any]:
     """What a person wants to know first about a model."""
-    from bilex.model.card import known, sentences
+    from bilex.model.provenance import known, sentences
 
     made, seeds = found.provenance, next(iter(found.seeds.values()))
     preset, lm = made.trial.form, made.language_model
@@ -193,7 +193,7 @@ def _bytes(path: str) -> int:
 
 def _show_doubtful(path: str, kind: str, count: int, as_json: bool) -> None:
     """The seeds of a model that it finds least likely."""
-    from bilex.model.known import doubtful_seeds
+    from bilex.model.answers import doubtful_seeds
 
     if kind != "model":
         raise BilexError(f"{path}: --doubtful is about a model's seeds; give a model folder.")

@@ -21,8 +21,8 @@ from bilex.evaluation.result import (
 )
 from bilex.lexicon import Lexicon
 from bilex.lexicon.statistics import BANDS, band_of
-from bilex.model.phrases import Composer, PhraseReader, missing_phrases, with_phrases
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Retrieval, Rows, Space
+from bilex.model.unknown import Composer, PhraseReader, missing_phrases, with_phrases
 from bilex.search import ranks_of
 
 RETRIEVALS: tuple[Retrieval, ...] = ("nn", "csls")

@@ -1,4 +1,4 @@
-"""What a user keeps: a space with both directions, confidences, saving and loading.
+"""Models: languages in one space, answers with confidences, dictionaries, saving and loading.
 
 Importing this package is light: its modules are loaded when a name is first used.
 """
@@ -28,16 +28,14 @@ __all__ = [
     "calibrate",
 ]
 
+_MODULES = {
+    "bilex.fit.calibration": ("Calibration", "calibrate"),
+    "bilex.lexicon": ("Entry",),
+    "bilex.model.answers": ("Answer", "Translation"),
+    "bilex.model.lexicon": ("InducedLexicon",),
+    "bilex.model.translator": ("Translator",),
+    "bilex.model.unknown": ("OutOfVocabulary",),
+}
 __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "Answer": "bilex.model.answers",
-        "Calibration": "bilex.fit.calibration",
-        "Entry": "bilex.lexicon",
-        "InducedLexicon": "bilex.model.lexicon",
-        "OutOfVocabulary": "bilex.model.unknown",
-        "Translation": "bilex.model.answers",
-        "Translator": "bilex.model.translator",
-        "calibrate": "bilex.fit.calibration",
-    },
+    __name__, {name: module for module, names in _MODULES.items() for name in names}
 )

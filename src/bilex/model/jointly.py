@@ -87,9 +87,15 @@ def align_languages(
     check_connected(list(vocabularies), [two for two, lexicon in usable.items() if len(lexicon)])
     started = time.monotonic()
     with exclusive_lock(checkpoint):
-        decisions, calibrations = _decided(
-            vocabularies, usable, c1, frequent, calibrated, progress, checkpoint
+        trial = ManyTrial(
+            aligner=c1,
+            vocabularies=vocabularies,
+            seeds=usable,
+            frequent=frequent,
+            calibrate=calibrated,
+            progress=progress,
         )
+        decisions, calibrations = trial.decided(checkpoint)
         chosen = C1(**{**c1.settings(), **decisions.settings})
         rounds = None if checkpoint is None else checkpoint / "rounds"
         fit = fit_jointly(
@@ -143,10 +149,8 @@ def fit_jointly(
         known, composed = _known(words, seeds, c1)
         most = max(len(own.seeds) - len(composed[two]) for two, own in known.items())
         constants = c1.constants(most, min(map(len, words.values())))
-        identity = ""
-        if checkpoint is not None:
-            identity = _identity({**c1.settings(), "frequent": frequent}, vocabularies, seeds)
-        state = Checkpoint(checkpoint, identity, progress)
+        settings = {**c1.settings(), "frequent": frequent}
+        state = _checkpoint(checkpoint, settings, vocabularies, seeds, progress)
         device = resolve_device(c1.device)
         maps: Maps | None = None
         done, losses, last, stopped = 0, [], dict.fromkeys(map("-".join, known), 0), ""
@@ -241,51 +245,21 @@ def composed_pairs(two: LanguagePair, seeds: Mapping[LanguagePair, Pairs], langu
     return without_words_of(np.unique(np.concatenate(found), axis=0), own)
 
 
-def _identity(settings: dict[str, Any], vocabularies: Vocabularies, seeds: Lexicons) -> str:
-    """A hash of the languages, their vectors and seeds, and the settings but for the device."""
+def _checkpoint(
+    folder: Path | None,
+    settings: dict[str, Any],
+    vocabularies: Vocabularies,
+    seeds: Lexicons,
+    progress: Progress,
+) -> Checkpoint:
+    """A checkpoint known by a hash of the languages, their vectors and seeds, and settings but the device."""
     digest = hashlib.sha256(repr(list(vocabularies)).encode())
-    for (a, b), lexicon in seeds.items():
+    for (a, b), lexicon in seeds.items() if folder is not None else ():
         places = vocabularies[a].key_to_index, vocabularies[b].key_to_index
         pairs = np.concatenate([lexicon.index(*places), lexicon.rejected_index(*places)])
         digest.update(repr((a, b)).encode())
         digest.update(fingerprint(settings, vocabularies[a], vocabularies[b], pairs).encode())
-    return digest.hexdigest()
-
-
-def _decided(
-    vocabularies: Vocabularies,
-    seeds: Lexicons,
-    c1: C1,
-    frequent: int,
-    calibrated: bool,
-    progress: Progress,
-    checkpoint: Path | None,
-) -> tuple[Decisions, dict[LanguagePair, Calibration]]:
-    """What the trial decides, or has decided before the run was interrupted."""
-    identity = ""
-    if checkpoint is not None:
-        decided_by = {**c1.settings(), "frequent_words": frequent, "calibrated": calibrated}
-        identity = _identity(decided_by, vocabularies, seeds)
-    state = Checkpoint(None if checkpoint is None else checkpoint / "trial", identity, progress)
-    if (kept := state.load(of_another="ignore")) is not None:
-        stored = kept.state["calibrations"]
-        calibrations = {(a, b): Calibration.from_dict(found) for a, b, found in stored}
-        return Decisions.from_dict(kept.state), calibrations
-    trial = ManyTrial(
-        aligner=c1,
-        vocabularies=vocabularies,
-        seeds=seeds,
-        frequent=frequent,
-        calibrate=calibrated,
-        progress=progress,
-    )
-    decisions = trial.decisions()
-    calibrations = trial.calibrations
-    if calibrated and not calibrations:
-        calibrations = dict.fromkeys(seeds, decisions.calibration)
-    stored = [[*two, found.as_dict()] for two, found in calibrations.items()]
-    state.save({}, **decisions.as_dict(), calibrations=stored)
-    return decisions, calibrations
+    return Checkpoint(folder, digest.hexdigest(), progress)
 
 
 class ManyScores(dict[LanguagePair, WordScores]):
@@ -310,6 +284,22 @@ class ManyTrial(Trial[JointFit, Mapping[LanguagePair, Pairs]]):
     held_out: float = 0.1
     calibrations: dict[LanguagePair, Calibration] = field(init=False, default_factory=dict)
     fewest = round(FEWEST_WORDS / HELD_OUT_AT_MOST)
+
+    def decided(self, checkpoint: Path | None) -> tuple[Decisions, dict[LanguagePair, Calibration]]:
+        """The decisions and confidences, or those from before an interruption."""
+        settings = {**self.aligner.settings(), "frequent_words": self.frequent, "calibrated": self.calibrate}
+        folder = None if checkpoint is None else checkpoint / "trial"
+        state = _checkpoint(folder, settings, self.vocabularies, self.seeds, self.progress)
+        if (kept := state.load(of_another="ignore")) is not None:
+            stored = kept.state["calibrations"]
+            found = {(a, b): Calibration.from_dict(calibration) for a, b, calibration in stored}
+            return Decisions.from_dict(kept.state), found
+        decisions = self.decisions()
+        if self.calibrate and not self.calibrations:
+            self.calibrations = dict.fromkeys(self.seeds, decisions.calibration)
+        stored = [[*two, found.as_dict()] for two, found in self.calibrations.items()]
+        state.save({}, **decisions.as_dict(), calibrations=stored)
+        return decisions, self.calibrations
 
     @cached_property
     def words(self) -> int:  # type: ignore[override]
@@ -395,12 +385,11 @@ class ManyTrial(Trial[JointFit, Mapping[LanguagePair, Pairs]]):
 
     def halves(self) -> tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]]:
         """The held-out pairs in two halves; words that pairs of any languages connect are in one half."""
-        named = [
-            ((a, source), (b, target))
+        texts = [
+            (repr((a, source)), repr((b, target)))
             for (a, b), lexicon in self.tested.items()
             for source, target in lexicon.pairs
         ]
-        texts = [(repr(source), repr(target)) for source, target in named]
         same = [(word, word) for word in dict.fromkeys(itertools.chain.from_iterable(texts))]
         first = {source for source, _ in halves(Lexicon([*texts, *same]), self.aligner.seed)[0].pairs}
         parts: tuple[dict[LanguagePair, Lexicon], dict[LanguagePair, Lexicon]] = ({}, {})

@@ -1,10 +1,9 @@
-"""A whole dictionary out of a space: word by word, or one entry per lemma with senses."""
+"""Whole dictionaries: word by word, or one entry per lemma with senses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,8 +18,8 @@ from bilex.lexicon import Entry, Lexicon
 from bilex.lexicon.entries import NUMBERS, TEXTS, Dictionary, Languages
 from bilex.lexicon.formats import WriteOptions, WriteReport, text_of, write
 from bilex.lexicon.lemmas import Lemmatiser, lemmatiser
-from bilex.model.known import Proposals, Truths
-from bilex.model.space import Direction, Floats, Retrieval, Rows, Side
+from bilex.model.answers import Proposals, Truths
+from bilex.model.space import SIDES, Direction, Floats, Retrieval, Rows, Side
 from bilex.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -134,13 +133,18 @@ class _Pairs:
 
     def best(self, k: int) -> _Pairs:
         """The first k answers of each query."""
-        starts = np.flatnonzero(np.r_[True, self.query[1:] != self.query[:-1]])
-        place = np.arange(len(self.query)) - np.repeat(starts, np.diff(np.r_[starts, len(self.query)]))
-        return self.only(place < k)
+        starts, counts = _groups(self.query)
+        return self.only(np.arange(len(self.query)) - np.repeat(starts, counts) < k)
 
     def ranked(self) -> _Pairs:
         """By query, known answers first, then by falling score."""
         return self.only(np.lexsort((self.answer, -self.score, ~self.known, self.query)))
+
+
+def _groups(values: Rows) -> tuple[Rows, Rows]:
+    """Where each run of equal values starts, and how long it is."""
+    starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])[: len(values)]
+    return starts, np.diff(np.r_[starts, len(values)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,18 +164,17 @@ class Induction:
     progress: Progress
 
     def __post_init__(self) -> None:
-        calibration, ranks = self.translator.calibration, self.ranks
-        if self.min_confidence is not None and any(
-            (side, self.retrieval) not in calibration.parts for side in self._directions
-        ):
+        calibration, (first, last) = self.translator.calibration, self.ranks
+        lacking = any((direction, self.retrieval) not in calibration.parts for direction in self._directions)
+        if self.min_confidence is not None and lacking:
             raise BilexError(
-                f"a least confidence was asked for, but this model has none ({calibration.note}); "
+                f"a least confidence was given, but this model has no confidences ({calibration.note}); "
                 "use a least score instead."
             )
-        if ranks[0] < 1 or (ranks[1] is not None and ranks[1] < ranks[0]) or self.k < 1:
+        if first < 1 or (last is not None and last < first) or self.k < 1:
             raise BilexError(
-                f"ranks {ranks[0]} to {ranks[1]} with {self.k} translations per word name no words; "
-                "ranks count from 1, and at least 1 translation is needed."
+                f"ranks {first} to {last} with {self.k} translations per word name no words; ranks count "
+                "from 1, and at least 1 translation is needed."
             )
 
     @property
@@ -183,21 +186,21 @@ class Induction:
         first = self._directions[0]
         lists = []
         for direction in self._directions:
-            pairs = self._best_answers(direction)
+            pairs = self._pairs(direction, 1 if self.mutual else self.k)
             if self.mutual:
                 distinct, place = np.unique(pairs.answer, return_inverse=True)
                 best = self._answers(distinct, 1, _BACK[direction]).rows
                 pairs = pairs.only(best[place.reshape(-1), 0] == pairs.query)
-            lists.append(
-                pairs if direction == first else replace(pairs, query=pairs.answer, answer=pairs.query)
-            )
+            if direction != first:
+                pairs = replace(pairs, query=pairs.answer, answer=pairs.query)
+            lists.append(pairs)
         whole = _Pairs(*map(np.concatenate, zip(*(vars(one).values() for one in lists), strict=True)))
         count = len(self.translator.whole_space.sides(first)[1])
         _, once = np.unique(whole.query * count + whole.answer, return_index=True)
         return self._lexicon(whole.only(np.sort(once)).ranked(), first)
 
     def by_lemma(self, languages: tuple[str, str] | None) -> InducedLexicon:
-        """Every lemma with its best translations: its forms' votes joined, senses kept apart."""
+        """Every lemma with its best translations: the votes of its forms added up, senses kept apart."""
         if self.direction == "both":
             raise BilexError("a dictionary by lemmas has one direction; choose forward or backward.")
         direction, space = self.direction, self.translator.whole_space
@@ -210,12 +213,11 @@ class Induction:
         query_side, key_side = lemmas if direction == "forward" else lemmas[::-1]
         pairs = self._votes(direction, query_side, key_side)
         if self.mutual:
-            all_words = replace(self, ranks=(1, None))
-            others = all_words._votes(_BACK[direction], key_side, query_side).best(1)
-            first = dict(zip(others.query.tolist(), others.answer.tolist(), strict=True))
+            others = replace(self, ranks=(1, None))._votes(_BACK[direction], key_side, query_side).best(1)
+            best_of = dict(zip(others.query.tolist(), others.answer.tolist(), strict=True))
             pairs = pairs.best(1)
             both = zip(pairs.query.tolist(), pairs.answer.tolist(), strict=True)
-            pairs = pairs.only(np.array([first.get(b) == a for a, b in both], bool))
+            pairs = pairs.only(np.array([best_of.get(b) == a for a, b in both], bool))
         pairs = pairs.best(self.k)
         with self.progress.task("Writing entries", len(pairs.query)) as task:
             rows, scores = self._chosen_forms(direction, pairs, query_side, key_side)
@@ -253,39 +255,27 @@ class Induction:
             )
         return InducedLexicon(tuple(entries), "source" if direction == "forward" else "target")
 
-    def _best_answers(self, direction: Direction) -> _Pairs:
-        """The k best answers of every query word within the range of ranks."""
-        queries = self._queries(direction)
-        found = self._answers(queries, 1 if self.mutual else self.k, direction)
-        scores, answer, confidence, known = (part.reshape(-1) for part in vars(found).values())
+    def _pairs(self, direction: Direction, k: int) -> _Pairs:
+        """The k best answers of every query word within the ranks, those that the filter keeps."""
+        query_side, key_side = (side.index_to_key for side in self.translator.whole_space.sides(direction))
+        own, other = SIDES if direction == "forward" else SIDES[::-1]
+        first, last = self.ranks
+        queries = np.arange(first - 1, min(last or len(query_side), len(query_side)), dtype=np.int64)
+        if not len(queries):
+            raise BilexError(f"there are {len(query_side)} words, none of rank {first} or above; lower it.")
+        if self.keep is not None:
+            queries = queries[[self.keep(query_side[row], own) for row in queries.tolist()]]
+            if not len(queries):
+                raise BilexError("the filters leave no word to translate; filter less.")
+        found = self._answers(queries, k, direction)
+        score, answer, confidence, known = (part.reshape(-1) for part in vars(found).values())
         chosen = answer >= 0
         if self.keep is not None:
-            chosen &= self._may_answer(self.keep, direction)[answer] | known
-        query = np.repeat(queries, found.rows.shape[1])
-        return _Pairs(query, answer, scores, confidence, known).only(chosen)
-
-    def _queries(self, direction: Direction) -> Rows:
-        """The rows of the words to translate: those within the ranks that the filters keep."""
-        words = self.translator.whole_space.sides(direction)[0].index_to_key
-        first, last = self.ranks
-        queries = np.arange(first - 1, min(last or len(words), len(words)), dtype=np.int64)
-        if not len(queries):
-            raise BilexError(f"there are {len(words)} words and none of rank {first} or above; ask for less.")
-        if self.keep is not None:
-            side: Side = "source" if direction == "forward" else "target"
-            queries = queries[[self.keep(words[row], side) for row in queries.tolist()]]
-            if not len(queries):
-                raise BilexError("the filters leave no word to translate; ask for less.")
-        return queries
-
-    def _may_answer(self, keep: Keep, direction: Direction) -> Truths:
-        """Of each word of the key language, whether the filters keep it."""
-        words = self.translator.whole_space.sides(direction)[1].index_to_key
-        side: Side = "target" if direction == "forward" else "source"
-        return np.array([keep(word, side) for word in words], bool)
+            chosen &= np.array([self.keep(word, other) for word in key_side], bool)[answer] | known
+        return _Pairs(np.repeat(queries, found.rows.shape[1]), answer, score, confidence, known).only(chosen)
 
     def _answers(self, queries: Rows, k: int, direction: Direction) -> Proposals:
-        """The answers of many words, some thousand at a time, for progress and so that no more are copied."""
+        """The answers of many words, in blocks, for progress and so that no more rows are copied at once."""
         propose = self.translator.proposer(direction, self.retrieval, model_only=self.model_only)
         blocks = []
         with self.progress.task(f"Translating {direction}", len(queries)) as task:
@@ -301,27 +291,26 @@ class Induction:
         Each form has one vote, which it divides among its answers by exp(score / 0.05). The headword's vote
         counts fully, that of every other form 0.3. Known translations come before all others.
         """
-        queries = self._queries(direction)
-        found = self._answers(queries, _VOTING_ANSWERS, direction)
-        there = found.rows >= 0
-        if self.keep is not None:
-            there &= self._may_answer(self.keep, direction)[found.rows] | found.known
-        scores = np.where(there, found.scores, -np.inf)
-        best = scores.max(axis=1, keepdims=True)
-        shares = np.exp((scores - np.where(np.isfinite(best), best, 0)) / _SOFTNESS)
-        shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(shares.dtype).tiny)
-        own = query_side.number[queries]
-        weight = np.where(query_side.heads[own] == queries, 1.0, _WEIGHT_OF_A_FORM)
-        lemma = np.repeat(own, found.rows.shape[1])[there.reshape(-1)]
-        keys = lemma * len(key_side.heads) + key_side.number[found.rows[there]]
+        pairs = self._pairs(direction, _VOTING_ANSWERS)
+        starts, counts = _groups(pairs.query)
+        if not len(starts):
+            return pairs
+        best = np.repeat(np.maximum.reduceat(pairs.score, starts), counts)
+        shares = np.exp((pairs.score - best) / _SOFTNESS)
+        shares /= np.repeat(np.add.reduceat(shares, starts), counts)
+        lemma = query_side.number[pairs.query]
+        votes = shares * np.where(query_side.heads[lemma] == pairs.query, 1.0, _WEIGHT_OF_A_FORM)
+        keys = lemma * len(key_side.heads) + key_side.number[pairs.answer]
         order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-        vote = np.add.reduceat((shares * weight[:, None])[there][order], starts)
-        known = np.logical_or.reduceat(found.known[there][order], starts)
-        confidence = np.fmax.reduceat(found.confidence[there][order], starts)
-        first, second = np.divmod(keys[starts], len(key_side.heads))
-        return _Pairs(first, second, vote, confidence, known).ranked()
+        starts, _ = _groups(keys[order])
+        query, answer = np.divmod(keys[order][starts], len(key_side.heads))
+        return _Pairs(
+            query,
+            answer,
+            np.add.reduceat(votes[order], starts),
+            np.fmax.reduceat(pairs.confidence[order], starts),
+            np.logical_or.reduceat(pairs.known[order], starts),
+        ).ranked()
 
     def _chosen_forms(
         self, direction: Direction, pairs: _Pairs, query_side: Lemmas, key_side: Lemmas
@@ -345,37 +334,30 @@ class Induction:
             lemma = np.repeat(np.where(both, key_side.heads[answer], -1), counts)
             allowed = np.where((lemma < 0) | (every == lemma), scores, -np.inf)
             begins = np.cumsum(counts) - counts
-            top = np.maximum.reduceat(allowed, begins)
-            is_best = allowed == np.repeat(top, counts)
+            best[block] = np.maximum.reduceat(allowed, begins)
+            is_best = allowed == np.repeat(best[block], counts)
             first = np.minimum.reduceat(np.where(is_best, np.arange(len(scores)), len(scores)), begins)
-            rows[block], best[block] = every[first], top
+            rows[block] = every[first]
         return rows, best
 
 
 def sense_numbers(queries: Rows, answers: Rows, words: WordVectors) -> npt.NDArray[np.int64]:
     """The number of each answer's sense, from 1 in order of the answers; 0 where there is one sense only.
 
-    Answers to one query, which stand together, are joined by average linkage while the mean cosine of two
+    Answers to one query, which are adjacent, are joined by average linkage while the mean cosine of two
     groups is at least 0.3. `answers` are rows of the vocabulary `words`.
     """
     numbers = np.zeros(len(queries), np.int64)
-    if not len(queries):
-        return numbers
-    bounds = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1], True])
-    for start, end in pairwise(bounds.tolist()):
-        if end - start > 1:
-            numbers[start:end] = _groups(np.asarray(words.vectors[answers[start:end]], np.float64))
+    for start, count in zip(*(part.tolist() for part in _groups(queries)), strict=True):
+        if count > 1:
+            units = np.asarray(words.vectors[answers[start : start + count]], np.float64)
+            units = units / np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
+            distance = np.maximum(1 - (units @ units.T)[np.triu_indices(count, 1)], 0)
+            labels = fcluster(linkage(distance, "average"), 1 - _SAME_SENSE, "distance").tolist()
+            order = {label: place for place, label in enumerate(dict.fromkeys(labels), 1)}
+            if len(order) > 1:
+                numbers[start : start + count] = [order[label] for label in labels]
     return numbers
-
-
-def _groups(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    distance = np.maximum(1 - (units @ units.T)[np.triu_indices(len(units), 1)], 0)
-    labels = fcluster(linkage(distance, "average"), 1 - _SAME_SENSE, "distance")
-    order = {label: place for place, label in enumerate(dict.fromkeys(labels.tolist()), 1)}
-    if len(order) == 1:
-        return np.zeros(len(labels), np.int64)
-    return np.array([order[label] for label in labels.tolist()], np.int64)
 
 
 @dataclass(frozen=True)

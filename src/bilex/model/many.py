@@ -19,11 +19,10 @@ from bilex.core.progress import SILENT, Progress
 from bilex.fit.expectation import from_calibration
 from bilex.lexicon import Entry, Lexicon
 from bilex.model import Answer, Calibration, Translator
-from bilex.model.phrases import without_phrases
 from bilex.model.provenance import ManyProvenance, Provenance
 from bilex.model.space import SIDES, Direction, Floats, Side, Space
 from bilex.model.storage import LanguagePair, load_model, save_model
-from bilex.model.unknown import FromSubwords, OutOfVocabulary
+from bilex.model.unknown import FromSubwords, OutOfVocabulary, without_phrases
 from bilex.vectors import Subwords, WordVectors
 from bilex.vectors.phrases import words_of
 
@@ -171,8 +170,11 @@ class ManyLanguages(OnTheHub):
     def _translator(self, a: str, b: str) -> Translator:
         space = Space(self.vocabularies[a], self.vocabularies[b], self.metric, self.device)
         space.keep_neighbourhoods(*self.terms((a, b)))
-        seeds, calibration, made = self.seeds_of((a, b)), self.calibration_of((a, b)), self.provenance
-        parts = self.maps[a], self.maps[b], calibration
+        seeds = _either_way(self.seeds, (a, b), Lexicon.swapped)
+        if seeds is None:
+            seeds = Lexicon([], f"no seeds of {a} and {b}")
+        calibration = _either_way(self.calibrations, (a, b), Calibration.swapped) or _NO_CONFIDENCES
+        parts, made = (self.maps[a], self.maps[b], calibration), self.provenance
         if isinstance(made, Provenance):
             words = without_phrases(space, made.composed)
             return Translator.of_parts(words, *parts, self.unknown, seeds, made, self.lowercase, space)
@@ -205,15 +207,6 @@ class ManyLanguages(OnTheHub):
             source, target = (self.vocabularies[code] for code in pair)
             found = self.csls_terms[pair] = Space(source, target, self.metric, self.device).neighbourhoods()
         return found
-
-    def seeds_of(self, pair: LanguagePair) -> Lexicon:
-        """The seeds of two languages, the first language's word first; empty if there were none."""
-        found = _either_way(self.seeds, pair, Lexicon.swapped)
-        return Lexicon([], f"no seeds of {pair[0]} and {pair[1]}") if found is None else found
-
-    def calibration_of(self, pair: LanguagePair) -> Calibration:
-        """The confidences of two languages, forward from the first to the second."""
-        return _either_way(self.calibrations, pair, Calibration.swapped) or _NO_CONFIDENCES
 
     @overload
     def translate(self, words: str, source: str, target: str, k: int = 5, **options: Any) -> Answer: ...

@@ -1,21 +1,28 @@
-"""From what and how a model was made: what its folder and its card record."""
+"""From what and how a model was made: what its folder records, and its card for people."""
 
 from __future__ import annotations
 
+import html
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import bilex
 from bilex.core.languages import language_name
+from bilex.core.text import escape_control_characters
 from bilex.fit.report import FitReport, TrialReport, now
-from bilex.model.space import Direction
+from bilex.model.space import SIDES, Direction
 
 if TYPE_CHECKING:
     from bilex.aligners.base import Aligner
     from bilex.encoders.settings import C2
+    from bilex.model.many import ManyLanguages
+
+_FEW_SEEDS = 200
+_MANY_SEEDS = 1000  # a large dictionary holds rare words, whatever is covered
+_LOOKED_AT = 1000  # words, for one of letters alone that can be pasted into a shell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,3 +131,177 @@ class ManyProvenance:
     bilex_version: str = bilex.__version__
     python_version: str = field(default_factory=platform.python_version)
     made: str = field(default_factory=now)
+
+
+def sentences(made: Provenance, model: str = "MODEL") -> list[str]:
+    """What to expect, and what to do if that is little; `model` is its name in commands to copy."""
+    expected, pairs = made.expectation, made.seed_pairs_covered
+    if not expected.measured:
+        why = "there were no seeds to test it on" if not made.seed_pairs else expected.how
+        stated = [
+            f"How good this model is was not measured ({why}): run 'bilex evaluate {model}' on a test list."
+        ]
+        if 0 < pairs < _FEW_SEEDS:
+            stated.append(f"Expect little of it. {_advice(made, model)}")
+        return stated
+    clauses = []
+    for side, words in expected.words.items():
+        query_side, key_side = made.language_names(side)  # type: ignore[arg-type]
+        share, low, high = expected.of(side)
+        counted = "" if expected.shares else f", counted on {words} seed words"
+        clauses.append(f"{query_side} to {key_side} {share:.0%} ({low:.0%} to {high:.0%}){counted}")
+    how = {
+        "held out": "Dictionaries differ; nine of ten lie in the range",
+        "in turn": "The seed words were each predicted from the others",
+    }[expected.how]
+    stated = [
+        "Expect the first answer to be right for this share of the words of a test dictionary: "
+        f"{'; '.join(clauses)}. {how}."
+    ]
+    if expected.of_use == "none":
+        stated.append(f"That is too little to use this model. {_advice(made, model)}")
+    elif expected.of_use == "with care":
+        look = "Look at several answers of each word (-k 5) before you use one."
+        stated.append(f"{look} {_advice(made, model)}")
+    return stated
+
+
+def _advice(made: Provenance, model: str) -> str:
+    pairs = made.seed_pairs_covered
+    if pairs < _FEW_SEEDS:
+        without = ", or none at all (without --seeds the method finds its own start)"
+        optional = without if made.seeds_optional else ""
+        return f"{pairs} seed pairs are few: give more, a thousand if you can{optional}."
+    if made.seed_pairs > 2 * pairs and pairs < _MANY_SEEDS:
+        return "Most seeds are not in the vectors: check that words are written alike in both."
+    return (
+        "With so many seeds the vectors are the likely reason (little text, or texts of different kinds), or "
+        f"wrong seeds: see 'bilex info {model} --doubtful'."
+    )
+
+
+def known(number: float | None) -> str:
+    """A recorded number, or a question mark where it is not known."""
+    return "?" if number is None or math.isnan(number) else str(number)
+
+
+def card_of(model: ManyLanguages) -> str:
+    """The README.md of a model folder."""
+    made, codes = model.provenance, model.languages
+    words = list(model.words.values())
+    if isinstance(made, Provenance):
+        names = list(made.language_names())
+        files, dimensions = [made.source_file, made.target_file], [made.source_dim, made.target_dim]
+        words = [count - len(made.composed.get(side, ())) for side, count in zip(SIDES, words, strict=True)]
+        covered = f"; {made.seed_pairs_covered} of its {made.seed_pairs} pairs have both words in the vectors"
+        learned = f"Seed dictionary: {_plain(made.seeds)}{covered}."
+        options = [""] * 3
+    else:
+        names = [language_name(code) for code in codes]
+        files = [made.files.get(code) for code in codes]
+        dimensions = [made.dimensions.get(code) for code in codes]
+        rows = (("-".join(pair), f"{len(seeds):,}", seeds.name) for pair, seeds in model.seeds.items())
+        learned = _table(("languages", "seed pairs", "learned from"), rows)
+        pair = f" --from {codes[0]} --to {codes[1]}"
+        options = [pair, f" --from {codes[0]} --to {' '.join(codes[1:])}", pair]
+    vectors = _table(
+        ("language", "vectors", "words", "dimension"),
+        (
+            (name, file or "given in a program", f"{count:,}", known(dimension))
+            for name, file, count, dimension in zip(names, files, words, dimensions, strict=True)
+        ),
+    )
+    frequent = model.vocabularies[codes[0]].index_to_key[:_LOOKED_AT]
+    word = next((word for word in frequent if word.isalpha()), "WORD")
+    return f"""# A bilex translation model: {_plain(", ".join(names[:-1]))} and {_plain(names[-1])}
+
+## From what
+
+{vectors}
+
+{learned}
+
+Words are {"lower-cased" if model.lowercase else "in their own case"}.
+
+## How
+
+{_how(made)}
+
+## How well
+
+{_how_well(model)}
+
+## Use
+
+```
+bilex translate THIS_FOLDER {word}{options[0]}
+bilex lexicon THIS_FOLDER{options[1]} -o dictionary.tsv --mutual
+bilex evaluate THIS_FOLDER test-dictionary.tsv{options[2]}
+```
+"""
+
+
+def _how(made: Provenance | ManyProvenance) -> str:
+    lines = [
+        f"Method `{made.method}`: {made.method_summary}. Fitted in {known(made.fit_seconds)} s with bilex "
+        f"{made.bilex_version} on {made.made}."
+    ]
+    if isinstance(made, Provenance):
+        if made.arithmetic:
+            jobs = ", ".join(f"{job} in {precision}" for job, precision in made.arithmetic.items())
+            lines.append(f"Computed on {made.processor}: {jobs}.")
+        if (lm := made.language_model) is not None:
+            tuned = "tuned on" if lm.tuned else "not tuned; combined through"
+            lines.append(
+                f"Combined (stage C2) with the language model `{lm.lm}`, {tuned} {lm.pairs} pairs "
+                f"of which {lm.seed_pairs} are seeds; its weight λ is {lm.mixing}."
+            )
+        if made.trial.form is not None or made.trial.mixing is not None:
+            lines.append(f"Decided on {made.trial.held_out_words} held-out seed words: {made.trial.note}.")
+    if made.settings:
+        lines += ["", _table(("setting", "value"), made.settings.items())]
+    return "\n".join(lines)
+
+
+def _how_well(model: ManyLanguages) -> str:
+    """What to expect, and the metrics of held-out seeds."""
+    made = model.provenance
+    names = made.language_names() if isinstance(made, Provenance) else None
+    rows = [
+        (
+            " to ".join((names or list(map(language_name, pair)))[:: 1 if direction == "forward" else -1]),
+            retrieval.upper(),
+            part.words,
+            f"{part.accuracy:.1%}",
+            f"{part.error:.3f}",
+            f"{part.error_by_chance:.3f}",
+        )
+        for pair, calibration in model.calibrations.items()
+        for (direction, retrieval), part in calibration.parts.items()
+    ]
+    expected = "\n".join(sentences(made, "THIS_FOLDER")) + "\n\n" if isinstance(made, Provenance) else ""
+    if not rows:
+        notes = {calibration.note: None for calibration in model.calibrations.values()}
+        return f"{expected}There are no confidences: {'; '.join(notes) or 'no seeds were held out'}."
+    headings = ("direction", "search", "held-out words", "P@1", "calibration error", "of exact confidences")
+    return f"""{expected}On seed words held out of a second fit, made for this table and the confidences only
+(the model itself learned from all seeds); no test dictionary was read. These are words of the kind that
+the seed dictionary holds, as a rule frequent ones.
+
+{_table(headings, rows)}
+
+*Calibration error* is the mean gap between stated confidence and accuracy (expected calibration error, ten
+bins, cross-validated); the last column is what exactly true confidences would show on so few words."""
+
+
+def _table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A Markdown table."""
+    headings = tuple(headings)
+    lines = (headings, ["---"] * len(headings), *([_plain(cell) for cell in row] for row in rows))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _plain(value: object) -> str:
+    """Foreign text inside Markdown: one line that ends no cell and is no HTML."""
+    text = html.escape(escape_control_characters(" ".join(str(value).split())), quote=False)
+    return text.replace("|", "\\|").replace("`", "'")

@@ -39,10 +39,9 @@ from bilex.fit.calibration import DIRECTIONS
 from bilex.fit.held_out import word_scores
 from bilex.fit.report import now
 from bilex.lexicon import Lexicon
-from bilex.model.phrases import with_seed_phrases
 from bilex.model.provenance import Retrained
 from bilex.model.space import CSLS_NEIGHBOURS, Direction, Floats, Rows, Side, Space
-from bilex.model.unknown import Remapped
+from bilex.model.unknown import Remapped, with_seed_phrases
 from bilex.vectors import WordVectors
 from bilex.vectors.stored import unit_rows
 

@@ -65,7 +65,7 @@ def save_model(model: ManyLanguages, folder: str | Path, progress: Progress = SI
     """Write a model's folder, all of it or nothing; CSLS's terms that it lacks are computed first."""
     from safetensors.numpy import save_file
 
-    from bilex.model.card import card_of
+    from bilex.model.provenance import card_of
 
     check_destination(folder)
     states = {language: into.state(f"map.{language}") for language, into in model.maps.items()}
@@ -328,12 +328,6 @@ def is_model(folder: str | Path) -> bool:
     """Whether a folder holds a saved model of two languages, of whatever version."""
     config = _config_or_none(folder)
     return config is not None and not _has_many(config)
-
-
-def is_many(folder: str | Path) -> bool:
-    """Whether a folder holds a saved model of many languages, of whatever version."""
-    config = _config_or_none(folder)
-    return config is not None and _has_many(config)
 
 
 def holds_model(folder: str | Path) -> bool:

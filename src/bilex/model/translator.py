@@ -18,12 +18,10 @@ from bilex.core.progress import SILENT, Progress, chosen_progress
 from bilex.fit import DEFAULT_METHOD
 from bilex.fit.calibration import Calibration
 from bilex.lexicon import Lexicon
-from bilex.model.answers import Answer, answers
-from bilex.model.known import KnownFirst, Proposer, by_query
-from bilex.model.phrases import PhraseReader, with_seed_phrases
+from bilex.model.answers import Answer, KnownFirst, Proposer, answers, by_query
 from bilex.model.provenance import Provenance
 from bilex.model.space import SIDES, Direction, Floats, Retrieval, Side, Space, map_words
-from bilex.model.unknown import FromEncoder, FromSubwords, OutOfVocabulary
+from bilex.model.unknown import FromEncoder, FromSubwords, OutOfVocabulary, PhraseReader, with_seed_phrases
 from bilex.vectors import Subwords, WordVectors
 
 if TYPE_CHECKING:
@@ -33,19 +31,6 @@ if TYPE_CHECKING:
     from bilex.model.filters import Keep
     from bilex.model.lexicon import InducedLexicon
     from bilex.model.refine import Refinement
-
-
-_PARTS = (
-    "space",
-    "source_map",
-    "target_map",
-    "calibration",
-    "unknown",
-    "seeds",
-    "provenance",
-    "lowercase",
-    "whole_space",
-)
 
 
 class _Options(TypedDict, total=False):
@@ -58,7 +43,7 @@ class _Options(TypedDict, total=False):
 
 
 class NotFittedError(BilexError, AttributeError):
-    """A translator was used before it learned anything."""
+    """A translator was used before it was fitted."""
 
 
 class Translator(OnTheHub):
@@ -70,7 +55,7 @@ class Translator(OnTheHub):
 
     Attributes:
         space: Both vocabularies in one space.
-        whole_space: The same with the phrases of the seeds, composed, behind the words; they are queries and
+        whole_space: The same with the phrases of the seeds, composed, after the words; they are queries and
             known translations, but no other answers to words.
         source_map: Takes source vectors, as they come from their file, into the space.
         target_map: The same for the target language.
@@ -137,14 +122,14 @@ class Translator(OnTheHub):
 
     def with_parts(self, **changes: Any) -> Translator:
         """A copy with some attributes changed; with another space, seed phrases are composed again."""
-        parts = {name: getattr(self, name) for name in _PARTS} | changes
+        parts = {name: getattr(self, name) for name in _LEARNED} | changes
         if "space" not in changes or "whole_space" in changes:
             return type(self).of_parts(**parts)
         made = type(self).of_parts(**parts | {"whole_space": None})
         return made if self.whole_space is self.space else with_seed_phrases(made)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _PARTS and "space" not in vars(self):
+        if name in _LEARNED and "space" not in vars(self):
             raise NotFittedError("this translator is not fitted yet; call its fit first.")
         if name in ("aligner", "encoder"):  # of a model that was loaded
             made = self.provenance
@@ -496,3 +481,6 @@ class Translator(OnTheHub):
                 "use vectors of the model that the map was learned on."
             )
         return map_words(vectors, into, self.space.metric)
+
+
+_LEARNED = tuple(name for name in Translator.__annotations__ if name != "aligner_")

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.fit.calibration import Numbers
-from bilex.model.known import Proposals, doubtful_seeds
+from bilex.model.answers import Proposals, doubtful_seeds
 from bilex.model.space import Direction, Rows
 from bilex_workbench.api import LONGEST_WORD
 from bilex_workbench.database import Database, fact, set_facts
