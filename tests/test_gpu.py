@@ -14,7 +14,10 @@ from bilex.aligners.c1 import C1
 from bilex.aligners.contrast import Contrast, Words, forbidden_partners
 from bilex.aligners.maps import Linear, Map, Unit
 from bilex.model.space import map_words
-from bilex.search import csls_top_k, mean_of_best, neighbourhoods, top_k
+from bilex.search import csls_top_k, mean_of_best, neighbourhoods, plain, top_k
+from bilex.search.matching import StochasticMatcher
+from bilex.search.negatives import Forbidden, HardNegatives, Moment
+from bilex.vectors.stored import unit_rows
 from planted import planted
 
 pytestmark = [
@@ -51,6 +54,28 @@ def test_hard_negatives_are_those_of_a_brute_force_at_every_update() -> None:
             best_other = scores.scatter(1, chosen, -torch.inf).amax(1)
             assert (best_other < worst + 1e-6).all(), f"update {update}, side {side}"
         maps = [maps[0] - 0.05 * step.source, maps[1] - 0.05 * step.target]
+
+
+def test_many_equal_keys_are_searched_exactly() -> None:
+    keys = torch.nn.functional.normalize(torch.ones(500, 40)).to(DEVICE)
+    queries = torch.nn.functional.normalize(torch.randn(25, 40)).to(DEVICE)
+    search = HardNegatives(keys, NEAREST, 1.0, Forbidden(np.arange(26), np.arange(25)))
+    still = Moment(queries, torch.ones_like(keys[:, 0]), queries, keys, 0 * queries[:, 0], 0 * keys[0, 0])
+    for query, chosen in enumerate(search.nearest(still).key.tolist()):
+        assert len(set(chosen)) == NEAREST and query not in chosen
+
+
+def test_matching_gives_what_the_plain_version_gives() -> None:
+    world = planted(1501, 50, 1.0)
+    x, y = (unit_rows(words.vectors) for words in (world.source, world.target))
+    found = StochasticMatcher(device=DEVICE)(x, y, 1.0)
+    everything = np.ones((len(x), len(y)), bool)
+    forward, backward, objective = plain.match(x, y, 10, (everything, everything.T))
+    assert (found.forward.cpu().numpy() == forward).mean() > 0.99
+    assert (found.backward.cpu().numpy() == backward).mean() > 0.99
+    assert found.objective == pytest.approx(objective, abs=1e-5)
+    hidden = StochasticMatcher(device=DEVICE)(x, y, 0.5)
+    assert 0.3 < float((hidden.forward == found.forward).double().mean()) < 0.7
 
 
 def test_searches_give_what_the_cpu_gives() -> None:

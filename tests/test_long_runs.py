@@ -23,7 +23,7 @@ from bilex.core.cuda_graphs import ReplayedStep
 from bilex.core.device import enough_memory, in_blocks, with_less_memory
 from bilex.core.errors import BilexError, BilexWarning
 from bilex.core.progress import SILENT, Task
-from bilex.search.gpu import KeySearch, match
+from bilex.search.gpu import GpuSearch, match
 from planted import planted
 
 
@@ -163,7 +163,7 @@ def test_a_search_that_runs_out_of_memory_finds_the_same(monkeypatch: pytest.Mon
     """The GPU's search runs on the CPU here, and is refused products of more than 8 queries."""
     random = torch.Generator().manual_seed(0)
     queries, keys = torch.randn(50, 8, generator=random), torch.randn(70, 8, generator=random)
-    scores, rows = KeySearch(keys, None).top_k(queries, 3, 1 << 30)
+    scores, rows = GpuSearch(keys, None).top_k(queries, 3, 1 << 30)
     from bilex.search import gpu
 
     real = gpu.best_proposals
@@ -175,7 +175,7 @@ def test_a_search_that_runs_out_of_memory_finds_the_same(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(gpu, "best_proposals", refused)
     with pytest.warns(BilexWarning) as said:
-        again = KeySearch(keys, None).top_k(queries, 3, 1 << 30)
+        again = GpuSearch(keys, None).top_k(queries, 3, 1 << 30)
     assert "going on with 7 at a time" in str(said[-1].message)
     assert torch.equal(again[0], scores) and torch.equal(again[1], rows)
 

@@ -35,14 +35,14 @@ def brute_force(queries: Floats, keys: Floats, k: int, penalty: Floats | None = 
 def cpu_top_k(
     queries: Floats, keys: Floats, k: int, penalty: Floats | None, memory: int, int8: bool | None = None
 ) -> tuple[Floats, Rows]:
-    return cpu.KeySearch(keys, penalty, int8).top_k(queries, k, memory)
+    return cpu.CpuSearch(keys, penalty, int8).top_k(queries, k, memory)
 
 
 def gpu_top_k(
     queries: torch.Tensor, keys: torch.Tensor, k: int, penalty: torch.Tensor | None, memory: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What a GPU does, on the CPU."""
-    return gpu.KeySearch(keys, penalty).top_k(queries, k, memory)
+    return gpu.GpuSearch(keys, penalty).top_k(queries, k, memory)
 
 
 def units(count: int, dim: int, seed: int) -> Floats:
@@ -319,7 +319,7 @@ def test_blocks_that_do_not_divide_the_rows(
     queries, keys = with_duplicates(90, 24, 1) * np.float32(scale), with_duplicates(700, 24, 2)
     penalty = np.random.default_rng(3).normal(size=700).astype(np.float32)
     for wanted in (None, penalty):
-        found = cpu.KeySearch(keys, wanted, int8).top_k(queries, 5, PLENTY)
+        found = cpu.CpuSearch(keys, wanted, int8).top_k(queries, 5, PLENTY)
         assert_same(found, brute_force(queries, keys, 5, wanted))
 
 

@@ -77,7 +77,7 @@ def test_broken_lines_are_counted_with_their_numbers() -> None:
     assert vectors.index_to_key == ["a", "d", "e", "f"]
     report = vectors.report
     assert (report.entries, report.kept, report.broken.count, report.broken.places) == (6, 4, 2, [3, 5])
-    assert "x.vec: 2 lines (3, 5) are broken and were left out." in report.sentences()
+    assert "x.vec: 2 of 6 lines left out (line 3, 5): broken." in report.sentences()
 
 
 def test_only_the_first_twenty_broken_lines_are_named() -> None:
@@ -98,9 +98,9 @@ def test_duplicates_nan_infinity_and_zero_are_left_out_and_reported() -> None:
     assert report.not_finite.places == [3, 4, 5, 8]
     assert report.zero.places == [6]
     assert report.sentences() == [
-        "x.vec: line 2 repeats a word and was left out.",
-        "x.vec: 4 lines (3, 4, 5, 8) hold NaN or infinity and were left out.",
-        "x.vec: line 6 holds only zeros and was left out.",
+        "x.vec: 1 of 8 lines left out (line 2): the word is repeated.",
+        "x.vec: 4 of 8 lines left out (line 3, 4, 5, 8): NaN or infinity.",
+        "x.vec: 1 of 8 lines left out (line 6): only zeros.",
     ]
 
 

@@ -65,7 +65,7 @@ class Heaps(NamedTuple):
         return cls(lowest, np.zeros((queries, size), np.int32), np.full(queries, -np.inf, np.float32))
 
 
-class KeySearch:
+class CpuSearch:
     """Keys prepared once for any number of searches; see `bilex.search.KeySearch`."""
 
     def __init__(self, keys: Floats, penalty: Floats | None, int8: bool | None = None) -> None:

@@ -18,7 +18,7 @@ _FEWEST_ROWS = 256
 _STRIP = 1 << 26  # scores that are penalised and hidden at a time
 
 
-class KeySearch:
+class GpuSearch:
     """Keys prepared once for any number of searches; see `bilex.search.KeySearch`."""
 
     def __init__(self, keys: torch.Tensor, penalty: torch.Tensor | None) -> None:

@@ -85,17 +85,17 @@ class KeySearch:
         return scores.cpu().numpy(), rows.cpu().numpy()
 
     @cached_property
-    def _on_cpu(self) -> cpu.KeySearch:
+    def _on_cpu(self) -> cpu.CpuSearch:
         from bilex.search import cpu
 
-        return cpu.KeySearch(array(self._keys), self._penalty)
+        return cpu.CpuSearch(array(self._keys), self._penalty)
 
     @cached_property
-    def _on_gpu(self) -> gpu.KeySearch:
+    def _on_gpu(self) -> gpu.GpuSearch:
         from bilex.search import gpu
 
         penalty = None if self._penalty is None else placed(self._penalty, self._device)
-        return gpu.KeySearch(placed(self._keys, self._device), penalty)
+        return gpu.GpuSearch(placed(self._keys, self._device), penalty)
 
 
 def mean_of_best(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bilex.core.errors import BilexError
-from bilex.core.files import atomic_folder, check_replaceable, json_text, opened, read_json
+from bilex.core.files import atomic_folder, json_text, opened, read_json
 from bilex.core.manifest import CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import Step, Subwords, WordVectors
@@ -56,7 +56,6 @@ def write_blocks(
     """
     if dtype not in DTYPES:
         raise BilexError(f"dtype '{dtype}' is not known; use {', '.join(DTYPES)}.")
-    check_replaceable(path, _own_files)
     with atomic_folder(path, own_files=_own_files) as folder:
         shape = len(words), dim
         write_matrix(folder / VECTORS, "vectors", checked_blocks(blocks, words, dtype), shape, dtype)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import mmap
-import re
 import warnings
 from pathlib import Path
 
@@ -113,7 +112,7 @@ def write(vectors: WordVectors, path: Path) -> None:
     Two files cannot be replaced in one step. So the new list is first written under a name that says to which
     matrix it belongs. If the process is killed after it replaced the matrix, the next reader finds that list.
     """
-    check_words(vectors.index_to_key, path, re.compile(r"\n|\r$|^$|^\ufeff"))
+    check_words(vectors.index_to_key, path, r"\n|\r$|^$|^\ufeff")
     words_path = path.with_suffix(WORD_LIST_SUFFIXES[0])
     check_output(path)
     check_output(words_path)

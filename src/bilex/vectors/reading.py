@@ -113,20 +113,16 @@ class LoadReport:
     def sentences(self) -> list[str]:
         """One sentence for each thing worth a warning; none for a clean file."""
         found = [f"{self.source}: {note}." for note in self.notes]
-        for tally, one, many in (
-            (self.broken, "is broken", "are broken"),
-            (self.duplicates, "repeats a word", "repeat a word"),
-            (self.not_finite, "holds NaN or infinity", "hold NaN or infinity"),
-            (self.zero, "holds only zeros", "hold only zeros"),
+        for tally, reason in (
+            (self.broken, "broken"),
+            (self.duplicates, "the word is repeated"),
+            (self.not_finite, "NaN or infinity"),
+            (self.zero, "only zeros"),
         ):
-            if tally.count == 1:
-                found.append(f"{self.source}: {self.unit} {tally.places[0]} {one} and was left out.")
-            elif tally.count:
-                listed = ", ".join(map(str, tally.places))
-                more = ", ..." if tally.count > len(tally.places) else ""
-                found.append(
-                    f"{self.source}: {tally.count:,} {self.units} ({listed}{more}) {many} and were left out."
-                )
+            if tally.count:
+                places = ", ".join(map(str, tally.places)) + ", ..." * (tally.count > len(tally.places))
+                counts = f"{tally.count:,} of {self.entries:,} {self.units}"
+                found.append(f"{self.source}: {counts} left out ({self.unit} {places}): {reason}.")
         if self.merged:
             words = "1 word was" if self.merged == 1 else f"{self.merged:,} words were"
             found.append(f"{self.source}: {words} merged into an earlier word by lower-casing.")
@@ -156,10 +152,10 @@ class Source:
         used, self._reported = position - self._reported, position
         return used
 
-    def read(self, count: int) -> bytes:
-        """The next `count` bytes; fewer only at the end."""
+    def read(self, count: int, longest_line: int = 0) -> bytes:
+        """The next `count` bytes, fewer only at the end, and up to `longest_line` more of their last line."""
         try:
-            return self._stream.read(count)
+            return self._stream.read(count) + (self._stream.readline(longest_line) if longest_line else b"")
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and (self._stream is self._raw or error.errno is not None):
                 raise BilexError(f"{self.name}: cannot be read ({error.strerror or error}).") from error
@@ -269,10 +265,11 @@ class Collector:
         return WordVectors(self._words, self._matrix, report=report)
 
 
-def check_words(words: list[str], path: Path, forbidden: re.Pattern[str]) -> None:
-    """Refuse words that a format could not give back: those that match `forbidden` or are no UTF-8."""
+def check_words(words: list[str], path: Path, forbidden: str) -> None:
+    """Refuse words that a format could not give back: those that match a pattern or are not UTF-8."""
+    unfit = re.compile(rf"{forbidden}|[\ud800-\udfff]")
     for word in words:
-        if forbidden.search(word) or any("\ud800" <= char <= "\udfff" for char in word):
+        if unfit.search(word):
             raise BilexError(
                 f"{path}: the word {word!r} cannot be written in this format; "
                 "save a safetensors folder instead."

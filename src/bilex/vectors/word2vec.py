@@ -32,7 +32,7 @@ _ENOUGH = 10
 _HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*$")
 _SEPARATORS = re.compile(rb"[ \t]+")
 _BOM = b"\xef\xbb\xbf"
-_UNFIT = re.compile(r"\n|^[ \t]|[ \t]$|^$"), re.compile(r" |^\n|^$")  # words that text and binary cannot hold
+_UNFIT = r"\n|^[ \t]|[ \t]$|^$", r" |^\n|^$"  # words that text and binary cannot hold
 
 
 def read_text(source: Source, options: LoadOptions, progress: Progress = SILENT) -> WordVectors:
@@ -57,21 +57,13 @@ def read_text(source: Source, options: LoadOptions, progress: Progress = SILENT)
 
 def _blocks(source: Source) -> Iterator[bytes]:
     """The text in blocks of whole lines."""
-    rest = b""
-    while chunk := source.read(_BLOCK):
-        cut = chunk.rfind(b"\n") + 1
-        if cut:
-            yield rest + chunk[:cut]
-            rest = chunk[cut:]
-        else:
-            rest += chunk
-        if len(rest) > _LONGEST_LINE:
+    while block := source.read(_BLOCK, _LONGEST_LINE):
+        if len(block) - block.rfind(b"\n") > _LONGEST_LINE:
             raise BilexError(
                 f"{source.name}: has a line of more than {_LONGEST_LINE >> 20} MB, which no word vector has; "
                 "check that this is a file of word vectors."
             )
-    if rest:
-        yield rest
+        yield block
 
 
 def _find_shape(block: bytes, report: LoadReport) -> tuple[int, int, int | None]:
