@@ -25,8 +25,7 @@ from bilex.core.progress import SILENT
 from bilex.corpus.preparing import LeftOut, read_texts
 from bilex.corpus.tokens import Tokeniser
 from bilex.vectors import Subwords, WordVectors
-from bilex.vectors.formats import load
-from bilex.vectors.reading import LoadOptions
+from bilex.vectors.formats import LoadOptions, load
 from fuzzing import Target
 from mutations import mutated, restructured
 

@@ -19,8 +19,7 @@ import numpy as np
 from bilex.core.errors import BilexError
 from bilex.core.files import read_json
 from bilex.vectors.folder import CONFIG
-from bilex.vectors.formats import sniff
-from bilex.vectors.reading import open_source
+from bilex.vectors.formats import open_source, sniff
 from bilex_bench import engine
 from bilex_bench.datasets import DataFolder
 from bilex_bench.live import View

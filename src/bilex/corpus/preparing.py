@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress, Task
 from bilex.corpus.tokens import ScriptCount, Tokeniser, can_segment
-from bilex.vectors.reading import PACKED_SUFFIXES, Source, open_source
+from bilex.vectors.formats import PACKED_SUFFIXES, Source, open_source
 
 Item = TypeVar("Item")
 Bigram = tuple[str, str]

@@ -16,7 +16,7 @@ from bilex.core.progress import SILENT, Progress
 from bilex.vectors.stored import Matrix, StoredRows, checked_blocks, part_of, row_blocks, row_norms
 
 if TYPE_CHECKING:
-    from bilex.vectors.reading import EncodingErrors, LoadReport
+    from bilex.vectors.formats import EncodingErrors, LoadReport
 
 Step = Literal["unit", "center"]
 
@@ -191,8 +191,7 @@ class WordVectors:
         Raises:
             BilexError: The file is missing, damaged, or holds no word vectors.
         """
-        from bilex.vectors.formats import load
-        from bilex.vectors.reading import LoadOptions
+        from bilex.vectors.formats import LoadOptions, load
 
         return load(
             Path(path), LoadOptions(limit, lowercase, encoding_errors, verify, keep_markers), format, progress

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from bilex.core.errors import BilexError
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import Subwords, WordVectors, ngram_buckets
-from bilex.vectors.formats import FASTTEXT_MAGIC
-from bilex.vectors.reading import MAX_DIM, MAX_NGRAM, Collector, LoadOptions, LoadReport
+from bilex.vectors.formats import FASTTEXT_MAGIC, MAX_DIM, MAX_NGRAM, Collector, LoadOptions, LoadReport
 from bilex.vectors.stored import FloatMatrix, mapped_file
 
 _VERSIONS = (11, 12)

@@ -17,7 +17,7 @@ from bilex.core.files import atomic_folder, json_text, opened, read_json
 from bilex.core.manifest import CHECKSUMS, ModelFiles, checksums, write_checksums
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import Step, Subwords, WordVectors
-from bilex.vectors.reading import MAX_NGRAM, LoadOptions, LoadReport
+from bilex.vectors.formats import MAX_NGRAM, LoadOptions, LoadReport
 from bilex.vectors.stored import (
     FloatMatrix,
     Matrix,

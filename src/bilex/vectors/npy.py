@@ -16,8 +16,15 @@ from bilex.core.files import atomic_file, check_input, check_output, opened, wri
 from bilex.core.locks import hidden_name, one_at_a_time
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
-from bilex.vectors.formats import WORD_LIST_SUFFIXES
-from bilex.vectors.reading import MARKERS, MAX_DIM, Collector, LoadOptions, LoadReport, check_words
+from bilex.vectors.formats import (
+    MARKERS,
+    MAX_DIM,
+    WORD_LIST_SUFFIXES,
+    Collector,
+    LoadOptions,
+    LoadReport,
+    check_words,
+)
 from bilex.vectors.stored import row_blocks, watch_mapped_file
 
 _NEW_LIST = ".bilex-words"

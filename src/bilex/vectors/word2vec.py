@@ -21,7 +21,7 @@ from bilex.core.errors import BilexError
 from bilex.core.files import atomic_file
 from bilex.core.progress import SILENT, Progress
 from bilex.vectors.core import WordVectors
-from bilex.vectors.reading import MAX_DIM, Collector, LoadOptions, LoadReport, Source, check_words
+from bilex.vectors.formats import MAX_DIM, Collector, LoadOptions, LoadReport, Source, check_words
 from bilex.vectors.stored import FloatMatrix, row_blocks
 
 _BLOCK = 1 << 20

@@ -27,8 +27,7 @@ from bilex.data import sample_path
 from bilex.lexicon import Lexicon
 from bilex.vectors import WordVectors
 from bilex.vectors.folder import CONFIG
-from bilex.vectors.formats import WORD_LIST_SUFFIXES
-from bilex.vectors.reading import PACKED_SUFFIXES
+from bilex.vectors.formats import PACKED_SUFFIXES, WORD_LIST_SUFFIXES
 from bilex.vectors.stored import Matrix, StoredRows
 
 NO_SEEDS, ALL = "0", "all"
