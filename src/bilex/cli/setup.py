@@ -163,7 +163,7 @@ def prepare() -> None:
     bilex.Translator(aligner).fit(source, target, seeds, calibrate=False).evaluate(seeds, bootstrap=0)
     queries, keys = np.asarray(source.vectors), np.asarray(target.vectors)
     for int8 in {False, precisions()["search"] == "int8"}:
-        cpu.KeySearch(keys, None, int8).top_k(queries, 2, _SEARCH_MEMORY)
+        cpu.CpuSearch(keys, None, int8).top_k(queries, 2, _SEARCH_MEMORY)
     match = StochasticMatcher(device="cpu")
     for keep in (0.5, 0.5, 1.0):  # the second call goes by what the first found
         match(queries, keys, keep)
