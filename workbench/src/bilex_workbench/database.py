@@ -32,19 +32,12 @@ VERSION = 7
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE decisions (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    source TEXT NOT NULL,
-    reviewer TEXT NOT NULL,
+    id INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, reviewer TEXT NOT NULL,
     verdict TEXT NOT NULL CHECK (verdict IN ('accept', 'none', 'skip')),
-    accepted TEXT NOT NULL,
-    rejected TEXT NOT NULL,
-    candidates TEXT NOT NULL,
-    best TEXT,
-    note TEXT NOT NULL DEFAULT '',
+    accepted TEXT NOT NULL, rejected TEXT NOT NULL, unsure TEXT NOT NULL DEFAULT '[]',
+    candidates TEXT NOT NULL, best TEXT, note TEXT NOT NULL DEFAULT '',
     kind TEXT NOT NULL CHECK (kind IN ('review', 'audit', 'import', 'resolution')),
-    at TEXT NOT NULL,
-    undone TEXT,
-    unsure TEXT NOT NULL DEFAULT '[]'
+    at TEXT NOT NULL, undone TEXT
 );
 CREATE INDEX decisions_by_source ON decisions (source, id);
 CREATE INDEX decisions_by_reviewer ON decisions (reviewer, id);
@@ -68,17 +61,10 @@ CREATE TABLE audits (
     created TEXT NOT NULL, reviewer TEXT NOT NULL, size INTEGER NOT NULL, strata TEXT NOT NULL, model TEXT
 );
 CREATE TABLE audit_items (
-    audit INTEGER NOT NULL REFERENCES audits (id),
-    number INTEGER NOT NULL,
-    source TEXT NOT NULL,
-    source_rank INTEGER NOT NULL,
-    best TEXT NOT NULL,
-    confidence REAL,
-    stratum INTEGER NOT NULL,
-    shown TEXT NOT NULL,
-    verdict TEXT,
-    is_right INTEGER,
-    decision INTEGER REFERENCES decisions (id),
+    audit INTEGER NOT NULL REFERENCES audits (id), number INTEGER NOT NULL,
+    source TEXT NOT NULL, source_rank INTEGER NOT NULL, best TEXT NOT NULL, confidence REAL,
+    stratum INTEGER NOT NULL, shown TEXT NOT NULL,
+    verdict TEXT, is_right INTEGER, decision INTEGER REFERENCES decisions (id),
     PRIMARY KEY (audit, number)
 ) WITHOUT ROWID;
 CREATE TABLE changes (
@@ -87,33 +73,19 @@ CREATE TABLE changes (
     confidence_before REAL, confidence_after REAL, near TEXT, similarity REAL
 );
 CREATE TABLE entries (
-    row INTEGER PRIMARY KEY,
-    source TEXT NOT NULL UNIQUE,
-    target TEXT,
-    source_key TEXT NOT NULL,
-    target_key TEXT,
-    score REAL,
-    model_confidence REAL,
-    confidence REAL,
-    target_rank INTEGER,
-    mutual INTEGER,
-    identical INTEGER NOT NULL DEFAULT 0,
-    known INTEGER NOT NULL DEFAULT 0,
-    priority REAL NOT NULL DEFAULT 0,
-    shuffled INTEGER NOT NULL DEFAULT 0,
-    status TEXT NOT NULL DEFAULT 'unreviewed',
-    accepted TEXT NOT NULL DEFAULT '[]',
-    reviewers TEXT NOT NULL DEFAULT '[]',
-    decisions INTEGER NOT NULL DEFAULT 0,
-    decided TEXT,
-    noted INTEGER NOT NULL DEFAULT 0,
-    kind TEXT NOT NULL DEFAULT 'content',
-    headword TEXT,
-    answer TEXT,
-    fresh INTEGER NOT NULL DEFAULT 0,
-    assignee TEXT NOT NULL DEFAULT ''
+    row INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE, target TEXT,
+    source_key TEXT NOT NULL, target_key TEXT,
+    score REAL, model_confidence REAL, confidence REAL, target_rank INTEGER, mutual INTEGER,
+    identical INTEGER NOT NULL DEFAULT 0, known INTEGER NOT NULL DEFAULT 0,
+    priority REAL NOT NULL DEFAULT 0, shuffled INTEGER NOT NULL DEFAULT 0,
+    kind TEXT NOT NULL DEFAULT 'content', headword TEXT, answer TEXT, assignee TEXT NOT NULL DEFAULT '',
+    status TEXT NOT NULL DEFAULT 'unreviewed', accepted TEXT NOT NULL DEFAULT '[]',
+    reviewers TEXT NOT NULL DEFAULT '[]', decisions INTEGER NOT NULL DEFAULT 0, decided TEXT,
+    noted INTEGER NOT NULL DEFAULT 0, fresh INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX entries_by_status_priority ON entries (status, priority DESC, row);
+CREATE INDEX entries_fresh ON entries (fresh, priority DESC, row);
+CREATE INDEX entries_shuffled ON entries (shuffled, row);
 CREATE INDEX entries_by_priority ON entries (priority, row);
 CREATE INDEX entries_by_status ON entries (status, row);
 CREATE INDEX entries_by_confidence ON entries (confidence, row);
@@ -122,10 +94,8 @@ CREATE INDEX entries_by_target_rank ON entries (target_rank, row);
 CREATE INDEX entries_by_source_key ON entries (source_key, row);
 CREATE INDEX entries_by_target_key ON entries (target_key, row);
 CREATE INDEX entries_by_decided ON entries (decided, row);
-CREATE INDEX entries_shuffled ON entries (shuffled, row);
 CREATE INDEX entries_by_kind ON entries (kind, row);
 CREATE INDEX entries_by_headword ON entries (headword, row);
-CREATE INDEX entries_fresh ON entries (fresh, priority DESC, row);
 CREATE INDEX entries_by_assignee ON entries (assignee, row);
 CREATE TABLE candidates (
     direction INTEGER NOT NULL, row INTEGER NOT NULL, answers BLOB NOT NULL, PRIMARY KEY (direction, row)

@@ -20,11 +20,11 @@ from bilex.core.errors import BilexError
 from bilex.core.progress import duration
 from bilex.model.refine import Refinement, refits
 from bilex.model.storage import is_model, read_provenance
-from bilex_workbench import api, versions
-from bilex_workbench.database import fact, set_facts
+from bilex_workbench import api
+from bilex_workbench.database import set_facts
 from bilex_workbench.decisions import all_outcomes
 from bilex_workbench.jobs import JobAnswer
-from bilex_workbench.versions import fingerprint, retrained_folder
+from bilex_workbench.versions import earlier_models, fingerprint, remove_model
 from bilex_workbench.workbench import Bench, ModelAnswer, PolledBench, Workbench
 
 router = APIRouter(tags=["learn"])
@@ -241,16 +241,15 @@ def learn(bench: Bench, body: LearnIn) -> Any:
     learned = material(bench, body.held_out)
     if not learned["accepted"] and not learned["rejected"]:
         raise api.ProblemError(409, "Nothing was decided yet; review some entries first.")
-    database, folder, size = bench.database, bench.model_folder, bench.book.words + bench.backward.words
+    folder, size = bench.model_folder, bench.book.words + bench.backward.words
+    database, versions = bench.database, bench.versions
     with bench.exclusive("learn"):
-        versions.settle(database, folder, bench.settings.earlier)
-        with database.reading() as db:
-            begun = fact(db, "replacing")
-        if begun and fingerprint(folder) == begun["to"]:
+        versions.settle()
+        if versions.unfinished():
             raise api.ProblemError(503, "The earlier model could not be put away yet; is the disk full?")
 
     def finish(result: dict[str, Any]) -> None:
-        result["model"] = fingerprint(retrained_folder(folder))
+        result["model"] = fingerprint(versions.retrained)
         refitted = result["refinement"]["refitted"]
         with database.writing() as db:
             db.execute("DELETE FROM changes")
@@ -262,7 +261,7 @@ def learn(bench: Bench, body: LearnIn) -> Any:
             last = {"seconds": result["seconds"], "size": size, "refitted": refitted}
             set_facts(db, waiting=result, last_learning=last)
 
-    order = {"model": str(folder), "output": str(retrained_folder(folder)), **learned}
+    order = {"model": str(folder), "output": str(versions.retrained), **learned}
     return {"job": bench.jobs.start("learn", order, finish)}
 
 
@@ -272,8 +271,7 @@ def estimate_learning(bench: Bench) -> Any:
     learned = material(bench, _HELD_OUT)
     decisions = len(learned["accepted"]) + len(learned["rejected"])
     translator, space = bench.engine.translator, bench.engine.space
-    with bench.database.reading() as db:
-        last = fact(db, "last_learning")
+    last = bench.versions.fact("last_learning")
     known = set(translator.seeds.pairs)
     fresh = {source for source, target in learned["accepted"] if (source, target) not in known}
     refit, own = refits(translator, len(fresh - set(learned["held_out"]))), translator.provenance.fit_seconds
@@ -305,8 +303,7 @@ def estimate_learning(bench: Bench) -> Any:
 @router.get("/api/learn", response_model=WaitingAnswer)
 def waiting_model(bench: Bench) -> Any:
     """The retrained model that waits for keep or discard."""
-    with bench.database.reading() as db:
-        return {"waiting": versions.waiting_model(db, bench.model_folder)}
+    return {"waiting": bench.versions.waiting()}
 
 
 @router.get("/api/learn/changes", response_model=ChangesAnswer)
@@ -319,9 +316,8 @@ def changed_entries(
         found = db.execute(f"SELECT * {where} ORDER BY source_rank LIMIT ?2 OFFSET ?3", (q, limit, offset))
         rows = [dict(row) for row in found]
         decided = all_outcomes(db) if rows else {}
-        waiting = versions.waiting_model(db, bench.model_folder) or {}
         total = db.execute(f"SELECT count(*) {where}", (q,)).fetchone()[0]
-    refitted = (waiting.get("refinement") or {}).get("refitted")
+    refitted = ((bench.versions.waiting() or {}).get("refinement") or {}).get("refitted")
     for row in rows:
         known = decided.get(row["source"])
         row["decided"] = known and list(known.accepted)
@@ -337,9 +333,8 @@ def changed_entries(
 
 def _settled_waiting(bench: Workbench) -> dict[str, Any]:
     """The comparison of the model that waits, after an unfinished replacement is finished."""
-    versions.settle(bench.database, bench.model_folder, bench.settings.earlier)
-    with bench.database.reading() as db:
-        found = versions.waiting_model(db, bench.model_folder)
+    bench.versions.settle()
+    found = bench.versions.waiting()
     if found is None:
         raise api.ProblemError(409, "No retrained model waits; start a retraining first.")
     return found
@@ -360,7 +355,8 @@ def keep_model(bench: Bench) -> Any:
                 about = {"words": held_out.words, "at": found.made}
                 measured[name] = {"share": share, "low": low, "high": high, **about}
         reason = f"replaced by a retraining with {pairs:,} decided pairs"
-        _replace(bench, retrained_folder(bench.model_folder), reason, measured)
+        bench.versions.replace(bench.versions.retrained, reason, measured)
+        bench.load()
     return {"model": bench.describe()}
 
 
@@ -368,23 +364,16 @@ def keep_model(bench: Bench) -> Any:
 def restore_model(bench: Bench, body: RestoreIn) -> Any:
     """Replace the current model by an earlier one; the current one becomes an earlier model itself."""
     with bench.exclusive("restore"):
-        versions.settle(bench.database, bench.model_folder, bench.settings.earlier)
-        with bench.database.reading() as db:
-            if versions.waiting_model(db, bench.model_folder) is not None:
-                raise api.ProblemError(409, "A retrained model waits; keep or discard it first.")
-        place = versions.earlier_models(bench.model_folder).get(body.number)
+        bench.versions.settle()
+        if bench.versions.waiting() is not None:
+            raise api.ProblemError(409, "A retrained model waits; keep or discard it first.")
+        place = earlier_models(bench.model_folder).get(body.number)
         if place is None or not is_model(place):
             raise api.ProblemError(404, f"There is no earlier model {body.number}.")
         made = (read_provenance(place).made or "")[:16].replace("T", " ")
-        _replace(bench, place, f"replaced when the model made at {made} was restored", {})
+        bench.versions.replace(place, f"replaced when the model made at {made} was restored", {})
+        bench.load()
     return {"model": bench.describe()}
-
-
-def _replace(bench: Workbench, place: Path, reason: str, measured: dict[str, Any]) -> None:
-    versions.replace_model(
-        bench.database, bench.model_folder, place, reason, measured, bench.settings.earlier
-    )
-    bench.load()
 
 
 @router.post("/api/learn/discard", response_model=WaitingAnswer, responses=api.problems(409))
@@ -392,7 +381,7 @@ def discard_model(bench: Bench) -> Any:
     """Remove the retrained model; the decisions stay."""
     with bench.exclusive("discard"):
         _settled_waiting(bench)
-        versions.remove_model(retrained_folder(bench.model_folder))
+        remove_model(bench.versions.retrained)
         with contextlib.suppress(api.ProblemError), bench.database.writing() as db:
             db.execute("DELETE FROM changes")  # without its model the comparison counts for nothing anyway
             set_facts(db, waiting=None)
@@ -403,8 +392,7 @@ def discard_model(bench: Bench) -> Any:
 def model_versions(bench: Bench) -> Any:
     """The current model and the earlier ones that can be restored."""
     folder = bench.engine.folder  # 503 where no model is open
-    with bench.database.reading() as db:
-        about, measured = fact(db, "earlier", {}), fact(db, "measured", {})
+    about, measured = bench.versions.fact("earlier", {}), bench.versions.fact("measured", {})
 
     def described(place: Path) -> dict[str, Any]:
         made = read_provenance(place)
@@ -418,7 +406,7 @@ def model_versions(bench: Bench) -> Any:
         }
 
     earlier = []
-    for number, place in versions.earlier_models(folder).items():
+    for number, place in earlier_models(folder).items():
         with contextlib.suppress(BilexError, OSError):
             known = {
                 "replaced": None,

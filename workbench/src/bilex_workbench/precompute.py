@@ -280,7 +280,8 @@ class Precompute(threading.Thread):
             )
         decided = db.execute(
             "SELECT source FROM entries WHERE row BETWEEN ? AND ? AND "
-            "(source IN (SELECT source FROM decisions) OR source IN (SELECT source FROM notes))",
+            "(EXISTS (SELECT 1 FROM decisions WHERE decisions.source = entries.source) "
+            "OR EXISTS (SELECT 1 FROM notes WHERE notes.source = entries.source))",
             (first, last),
         )
         for (source,) in decided.fetchall():

@@ -364,7 +364,7 @@ def people(db: Reader) -> Any:
 
 @router.get("/api/review/status", response_model=StatusAnswer)
 def review_status(book: BookOf, db: Reader) -> Any:
-    """The progress of the review."""
+    """The progress of the review, by status, frequency and person."""
     return status(db, book.bands)
 
 
@@ -433,14 +433,9 @@ class AlikePair(Alike):
 AgreementAnswer = api.response("AgreementAnswer", pairs=list[AlikePair], overall=Alike)
 
 
-@router.get("/api/review/agreement", response_model=AgreementAnswer)
-def review_agreement(db: Reader) -> Any:
-    """Agreement between reviewers: shares and Cohen's κ."""
-    return agreement(db)
-
-
-def agreement(db: sqlite3.Connection) -> dict[str, Any]:
-    """Agreement of every two people who decided on the same words, and of all such pairs together."""
+@router.get("/api/review/agreement", name="review_agreement", response_model=AgreementAnswer)
+def agreement(db: Reader) -> Any:
+    """Agreement of every two people who decided on the same words: shares and Cohen's κ."""
     found: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for about in decisions_by_word(db, "undone IS NULL AND kind <> 'resolution'").values():
         judged = {  # whether each person finds the model's first answer right

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from starlette.concurrency import run_in_threadpool
 
 from bilex.aligners.registry import method_names, methods
@@ -63,11 +63,14 @@ class UploadIn(api.Body):
 class UploadAnswer(api.Response):
     """A file that comes in pieces."""
 
-    id: str
+    id: str = Field(default_factory=lambda: secrets.token_hex(8))
     name: str
     size: int
     received: int = 0
     complete: bool = False
+    _path: Path = PrivateAttr()  # under a name of our own
+    _sha256: str | None = PrivateAttr()  # as announced
+    _digest: Any = PrivateAttr(default_factory=hashlib.sha256)  # of what was received
 
 
 class MethodAnswer(api.Response):
@@ -110,25 +113,13 @@ SetupAnswer = api.response(
 )
 
 
-class Upload:
-    """A file that comes in pieces: under a name of our own on disk, with the checksum of what came."""
-
-    def __init__(self, folder: Path, body: UploadIn) -> None:
-        name = Path(body.name.replace("\\", "/")).name
-        suffix = re.search(r"(\.[A-Za-z0-9]{1,12}){1,2}$", name)
-        self.shown = UploadAnswer(id=secrets.token_hex(8), name=name[:_LONGEST_NAME], size=body.size)
-        self.path = folder / f"{self.shown.id}{suffix[0] if suffix else ''}"
-        self.path.touch(exist_ok=False)
-        self.wanted, self.digest = body.sha256, hashlib.sha256()
-
-
 class Uploads:
     """The uploads of one server, in a temporary folder that is removed even if the server is killed."""
 
     def __init__(self, work: Path, limit: int) -> None:
         self._work, self._limit = work, limit
         self._folder: Path | None = None
-        self._uploads: dict[str, Upload] = {}
+        self._uploads: dict[str, UploadAnswer] = {}
         self._lock = threading.Lock()
         self._cleanup = ExitStack()
         self.clear = self._cleanup.close
@@ -137,12 +128,12 @@ class Uploads:
 
     def all(self) -> list[UploadAnswer]:
         """All uploads."""
-        return [upload.shown for upload in self._uploads.values()]
+        return list(self._uploads.values())
 
     def start(self, body: UploadIn) -> UploadAnswer:
         """Announce an upload."""
         with self._lock:
-            if sum(shown.size for shown in self.all()) + body.size > self._limit:
+            if sum(upload.size for upload in self.all()) + body.size > self._limit:
                 message = f"Uploads may have {self._limit:,} bytes together; put large files in the folder."
                 raise api.ProblemError(413, message)
             if len(self._uploads) >= _MOST_UPLOADS:
@@ -151,52 +142,56 @@ class Uploads:
                 self._folder = self._cleanup.enter_context(
                     temporary_path(self._work / "uploads", folder=True)
                 )
-            upload = Upload(self._folder, body)
-            self._uploads[upload.shown.id] = upload
-            return upload.shown
+            name = Path(body.name.replace("\\", "/")).name
+            upload = UploadAnswer(name=name[:_LONGEST_NAME], size=body.size)
+            suffix = re.search(r"(\.[A-Za-z0-9]{1,12}){1,2}$", name)
+            upload._path = self._folder / f"{upload.id}{suffix[0] if suffix else ''}"
+            upload._path.touch(exist_ok=False)
+            upload._sha256 = body.sha256
+            self._uploads[upload.id] = upload
+            return upload
 
     def add(self, number: str, offset: int, piece: bytes) -> UploadAnswer:
         """Append a piece; what an earlier piece left behind when the disk was full is overwritten."""
         with self._lock:
             upload = self.get(number)
-            shown = upload.shown
-            if offset != shown.received:
-                raise api.ProblemError(409, f"The next piece begins at byte {shown.received}, not {offset}.")
-            if shown.received + len(piece) > shown.size:
-                message = f"The file was announced with {shown.size:,} bytes; this is more."
+            if offset != upload.received:
+                raise api.ProblemError(409, f"The next piece begins at byte {upload.received}, not {offset}.")
+            if upload.received + len(piece) > upload.size:
+                message = f"The file was announced with {upload.size:,} bytes; this is more."
                 raise api.ProblemError(413, message)
             try:
-                with upload.path.open("r+b") as file:
-                    file.seek(shown.received)
+                with upload._path.open("r+b") as file:
+                    file.seek(upload.received)
                     file.write(piece)
                     file.truncate()
             except OSError as error:
                 message = f"The piece could not be written ({error.strerror or error}); send it again."
                 raise api.ProblemError(507, message) from error
-            shown.received += len(piece)
-            shown.complete = shown.received == shown.size
-            upload.digest.update(piece)
-            return shown
+            upload.received += len(piece)
+            upload.complete = upload.received == upload.size
+            upload._digest.update(piece)
+            return upload
 
     def delete(self, number: str) -> None:
         """Remove an upload."""
         with self._lock:
-            self.get(number).path.unlink(missing_ok=True)
+            self.get(number)._path.unlink(missing_ok=True)
             del self._uploads[number]
 
     def path(self, number: str) -> Path:
         """The path of a complete upload."""
         upload = self.get(number)
-        shown, received = upload.shown, upload.digest.hexdigest()
-        if not shown.complete:
-            message = f"'{shown.name}' is not complete: {shown.received:,} of {shown.size:,} bytes."
+        if not upload.complete:
+            message = f"'{upload.name}' is not complete: {upload.received:,} of {upload.size:,} bytes."
             raise api.ProblemError(409, message)
-        if received != sha256(upload.path) or upload.wanted not in (None, received):
+        received = upload._digest.hexdigest()
+        if received != sha256(upload._path) or upload._sha256 not in (None, received):
             self.delete(number)
-            raise api.ProblemError(409, f"'{shown.name}' was damaged on its way; upload it again.")
-        return upload.path
+            raise api.ProblemError(409, f"'{upload.name}' was damaged on its way; upload it again.")
+        return upload._path
 
-    def get(self, number: str) -> Upload:
+    def get(self, number: str) -> UploadAnswer:
         """An upload by its id."""
         if number not in self._uploads:
             raise api.ProblemError(404, "There is no such upload.")
@@ -301,7 +296,7 @@ async def add_piece(
 @router.get("/api/setup/uploads/{number}", responses=api.problems(404))
 def upload(bench: Bench, uploads: UploadsOf, number: str) -> UploadAnswer:
     """How much of a file has been received."""
-    return uploads.get(number).shown
+    return uploads.get(number)
 
 
 @router.delete("/api/setup/uploads/{number}", status_code=204, responses=api.problems(404))

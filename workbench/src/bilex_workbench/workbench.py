@@ -28,7 +28,7 @@ from bilex_workbench.engine import QUERIES, Engine, ServedSpace
 from bilex_workbench.intervals import FrequencyBand, frequency_bands
 from bilex_workbench.jobs import JobAnswer, Jobs
 from bilex_workbench.precompute import Precompute
-from bilex_workbench.versions import settle
+from bilex_workbench.versions import Versions
 
 if TYPE_CHECKING:
     from bilex_workbench.examples import Corpus
@@ -265,9 +265,9 @@ class Workbench:
                 held.release()
                 raise
             self.close()
-            settle(database, folder, self.settings.earlier)
             self.config, self.provenance = config, provenance
             self.folder, self.book.opened, self._lock = folder, database, held
+            self.versions.settle()
             self.load()
 
     def load(self) -> None:
@@ -322,6 +322,11 @@ class Workbench:
     def database(self) -> Database:
         """The review file of source words."""
         return self.book.database
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of the model."""
+        return Versions(self.database, self.model_folder, self.settings.earlier)
 
     @property
     def model_folder(self) -> Path:

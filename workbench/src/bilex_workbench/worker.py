@@ -39,10 +39,16 @@ def _report(**fields: Any) -> None:
     sys.stdout.flush()
 
 
-class _ReportedTask:
-    def __init__(self, name: str, total: float | None) -> None:
+class _Reported:
+    """A `Progress`, and each of its tasks, that send lines to the server."""
+
+    def __init__(self, name: str = "", total: float | None = None) -> None:
         self._name, self._total, self._done, self._reported = name, total, 0.0, 0.0
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
         _report(phase=name, done=0, total=total)
+        yield _Reported(name, total)
 
     def advance(self, steps: float = 1, **metrics: float | int | str) -> None:
         self._done += steps
@@ -50,14 +56,6 @@ class _ReportedTask:
             self._reported = time.monotonic()
             shown = ", ".join(f"{name} {value}" for name, value in metrics.items())
             _report(phase=self._name, done=self._done, total=self._total, message=shown)
-
-
-class _ReportedProgress:
-    """A `Progress` that sends lines to the server."""
-
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        yield _ReportedTask(name, total)
 
     def say(self, message: str) -> None:
         _report(message=message)
@@ -131,9 +129,9 @@ def held_out_accuracy(
     for name, translator in (("before", before), ("after", after)):
         answers = translator.translate(words, 1, model_only=True) if words else []
         right.append([bool({one.word for one in answer} & {*held_out[answer.word]}) for answer in answers])
-        share = wilson(sum(right[-1]) / len(words), len(words)) if words else None
-        found[name] = share.share if share else None
-        found[f"{name}_interval"] = [share.low, share.high] if share else None
+        estimate = wilson(sum(right[-1]) / len(words), len(words)) if words else None
+        found[name] = estimate and estimate.share
+        found[f"{name}_interval"] = estimate and (estimate.low, estimate.high)
     pairs = list(zip(*right, strict=True))
     gained, lost = pairs.count((False, True)), pairs.count((True, False))
     return {**found, "gained": gained, "lost": lost, "verdict": sign_test(gained, lost)}
@@ -196,7 +194,7 @@ def main() -> int:
     with contextlib.suppress(OSError, AttributeError):
         os.nice(_NICENESS)
     try:
-        _report(result=(retrain if order["kind"] == "learn" else fit)(order, _ReportedProgress()))
+        _report(result=(retrain if order["kind"] == "learn" else fit)(order, _Reported()))
     except BilexError as error:
         _report(detail=str(error))
     except MemoryError:
