@@ -8,7 +8,7 @@ from bilex.model import Translator, refine
 from bilex_workbench.learn import is_held_out
 from bilex_workbench.versions import earlier_models, retrained_folder
 from bilex_workbench.workbench import Settings, Workbench
-from workbench_server import right_answer, serving
+from workbench_server import Described, right_answer, serving
 
 
 def review(client, bench, count):
@@ -24,7 +24,7 @@ def review(client, bench, count):
         assert answer.status_code == 200
 
 
-def finish(client, seconds=120):
+def finish(client):
     """Follow the events until the job ends; all of them are returned."""
     found = []
     with client.stream("GET", "/api/job/events") as stream:
@@ -37,32 +37,29 @@ def finish(client, seconds=120):
     return found
 
 
-def test_retraining_keeps_or_discards(client, bench, model, tmp_path, monkeypatch):
-    assert client.post("/api/learn", json={}).status_code == 409  # nothing was decided
-    assert "Nothing was decided" in client.get("/api/learn/estimate").json()["sentence"]
+def test_retraining_is_compared_kept_and_undone(client, bench, model, monkeypatch):
+    call = Described(client)
+    call("POST", "/api/learn", json={}, expect=409)  # nothing was decided
+    assert "Nothing was decided" in call("GET", "/api/learn/estimate")["sentence"]
     review(client, bench, 120)
     decided = {row["source"] for row in client.get("/api/entries?reviewer=aino&limit=500").json()["rows"]}
-    expected = client.get("/api/learn/estimate").json()
+    expected = call("GET", "/api/learn/estimate")
     assert expected["basis"] == "measurement" and "about" in expected["sentence"]
     with monkeypatch.context() as patch:
         patch.setattr(refine, "_REFIT_WORDS", 50)
-        refit = client.get("/api/learn/estimate").json()
+        refit = call("GET", "/api/learn/estimate")
         assert "fitted again" in refit["sentence"] and refit["seconds"] >= expected["seconds"] - 0.2
-    started = client.post("/api/learn", json={"held_out": 0.3})
-    assert started.status_code == 202 and started.json()["job"]["kind"] == "learn"
-    assert client.post("/api/learn", json={}).status_code == 409  # one at a time
+    assert call("POST", "/api/learn", json={"held_out": 0.3}, expect=202)["job"]["kind"] == "learn"
+    call("POST", "/api/learn", json={}, expect=409)  # one at a time
     events = finish(client)
     assert events[-1][0] == "end" and events[-1][1]["state"] == "done", events[-1]
     assert len({event["phase"] for _, event in events}) > 1
-    waiting = client.get("/api/learn").json()["waiting"]
+    waiting = call("GET", "/api/learn")["waiting"]
     held_out = waiting["held_out"]
-    assert (
-        held_out["words"] > 10
-        and 0 <= held_out["before"] <= 1
-        and held_out["after"] >= held_out["before"] - 0.1
-    )
+    assert held_out["words"] > 10 and 0 <= held_out["before"] <= 1
+    assert held_out["after"] >= held_out["before"] - 0.1
     assert waiting["learned_from"]["accepted"] == 120 - held_out["words"]
-    changes = client.get("/api/learn/changes", params={"limit": 500}).json()
+    changes = call("GET", "/api/learn/changes", params={"limit": 500})
     assert changes["total"] == waiting["changed"] > 0
     for row in changes["rows"]:
         assert row["before"] != row["after"]
@@ -70,37 +67,24 @@ def test_retraining_keeps_or_discards(client, bench, model, tmp_path, monkeypatc
             assert row["after"] in row["decided"] and row["reason"] == "a decision on this word"
         else:
             assert row["near"] in decided and row["near"] in row["reason"] and row["similarity"] < 1
-    again = client.get("/api/learn/estimate").json()
+    again = call("GET", "/api/learn/estimate")
     assert again["basis"] == "last run" and abs(again["seconds"] - waiting["seconds"]) < 0.2
-    generation = client.get("/api/model").json()["generation"]
-    before = model.stat().st_ino
-    assert client.post("/api/learn/keep").status_code == 200
+    generation, before = call("GET", "/api/model")["generation"], model.stat().st_ino
+    call("POST", "/api/learn/keep")
     bench.wait_until_ready()
-    assert client.get("/api/model").json()["generation"] == generation + 1
+    assert call("GET", "/api/model")["generation"] == generation + 1
     assert model.stat().st_ino != before and list(earlier_models(model)) == [1]
     assert not retrained_folder(model).exists()
-    versions = client.get("/api/models").json()
+    versions = call("GET", "/api/models")
     assert versions["current"]["accuracy"]["share"] == held_out["after"]
     assert versions["earlier"][0]["accuracy"]["share"] == held_out["before"]
     assert versions["current"]["learned_pairs"] >= 120 and versions["kept"] == 5
-    kept = Translator.load(model, verify=True)
-    assert kept.provenance.retrained.accepted == 120
+    assert Translator.load(model, verify=True).provenance.retrained.accepted == 120
     assert client.get("/api/review/status").json()["decisions"] == 120  # never lost
     row = changes["rows"][0]
     assert client.get("/api/entry", params={"source": row["source"]}).json()["target"] == row["after"]
-
-
-def test_discard_leaves_the_model_alone(client, bench, model):
-    review(client, bench, 20)
-    files = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
-    client.post("/api/learn", json={})
-    finish(client)
-    assert retrained_folder(model).is_dir()
-    assert client.post("/api/learn/discard").json() == {"waiting": None}
-    assert not retrained_folder(model).exists() and client.get("/api/learn").json() == {"waiting": None}
-    assert {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()} == files
-    assert client.post("/api/learn/keep").status_code == 409
-    assert client.get("/api/review/status").json()["decisions"] == 20
+    call("POST", "/api/models/restore", json={"number": 1})
+    bench.wait_until_ready()
 
 
 def test_cancel_leaves_nothing(client, bench, model):

@@ -227,12 +227,20 @@ def test_a_keep_on_a_disk_that_fills_up_says_what_it_did(waiting, made_model, mo
         assert len(earlier_models(folder)) == 5
 
 
-def test_discard_leaves_a_recalibration_that_was_not_applied(waiting):
-    bench, _ = waiting
-    before = stored_fact(bench, "recalibration")
+def test_discard_leaves_the_model_its_recalibration_and_decisions_alone(waiting):
+    bench, folder = waiting
+    before, files = stored_fact(bench, "recalibration"), contents(folder)
     assert before is not None and bench.engine.recalibration.decisions
-    learn.discard_model(bench)
-    assert stored_fact(bench, "recalibration") == before
+    with serving(bench) as client:
+        assert client.post("/api/learn/discard").json() == {"waiting": None}
+        assert not retrained_folder(folder).exists() and client.get("/api/learn").json() == {"waiting": None}
+        assert client.post("/api/learn/keep").status_code == 409
+        assert client.get("/api/review/status").json()["decisions"] == 5
+        assert stored_fact(bench, "recalibration") == before and contents(folder) == files
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_discard_on_a_full_disk_says_what_it_did(waiting, monkeypatch):
